@@ -15,6 +15,7 @@ import select
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -31,6 +32,7 @@ DEFAULT_SIZE = 640, 480
 REFRESH = 60  # Hz, that modes name
 MOST_FRAMEBUFFERS = 1 << 14
 FIRST_FRAMEBUFFER = 100
+RATE_FRAMES = 60  # that a frame rate is taken from
 NODE = object  # an opened node (node.py): only its identity is used here
 # VESA CVT with reduced blanking: pixels and lines around the picture
 H_FRONT, H_SYNC, H_BLANK = 48, 32, 160
@@ -129,6 +131,7 @@ class Display:
         self.untouched = True  # since the last program closed its node, no mode was set and nothing shown was removed
         self.pending: PageFlip | None = None
         self.frames = 0
+        self.times: deque[float] = deque(maxlen=RATE_FRAMES)  # of the last frames, in seconds
         self.presented: Presented = lambda crtc, frame: None
 
     # -- nodes
@@ -219,7 +222,13 @@ class Display:
             return
         crtc.framebuffer.bo.sync_view()
         self.frames += 1
+        self.times.append(time.monotonic())
         self.presented(crtc, self.frames)
+
+    def rate(self) -> dict[str, float]:
+        """How many frames were presented, and how many per second of late."""
+        seconds = self.times[-1] - self.times[0] if len(self.times) > 1 else 0.0
+        return {"presented": self.frames, "per_second": round((len(self.times) - 1) / seconds, 3) if seconds else 0.0}
 
     def flip(self, node: NODE, framebuffer: Framebuffer, user_data: int | None) -> None:
         """Queue a page flip. It completes, perhaps at once, when the rendering into the framebuffer is done."""

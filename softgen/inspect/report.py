@@ -141,6 +141,8 @@ def summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     done = report.get("counters", report)
     counts = ("commands", "draws", "threads", "instructions")
     yield "", ", ".join(f"{done[name]:,} {name if done[name] != 1 else name[:-1]}" for name in counts)
+    if report.get("frames", {}).get("presented"):
+        yield "", f"{report['frames']['presented']:,} frames presented, the last ones {report['frames']['per_second']:,.1f} per second"
     for engine in report.get("engines", ()):
         yield "", f"engine {engine['name']} on {counted(engine['threads'], 'host thread')}"
         yield from (("yellow", f"  note: {note}") for note in engine["notes"])

@@ -7,6 +7,7 @@ Bindings are kept by address space, bases and pointers. The state they were reso
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
@@ -62,6 +63,12 @@ class BoundUnits:
         surfaces = self.dispatch.state(Surfaces.of)
         self.dispatch.binding_table = surfaces.table = offset
         surfaces.forget()
+
+    def move(self, bases: Mapping[str, int], table: int, samplers: int) -> None:
+        """The same of all that pointers lead to: base addresses, binding table and samplers are others now."""
+        self.dispatch.bases = self.dispatch.state(Surfaces.of).bases = bases
+        self.move_samplers(samplers)
+        self.move_table(table)
 
     def follow_table(self, offset: int) -> bool:
         """The next dispatch has its binding table elsewhere: whether that means the same surfaces. Drivers write tables and surface state

@@ -49,11 +49,15 @@ class KeptLoop:
         chosen = self.worker.chosen
         return chosen is not None and self.engine.settled(chosen)
 
+    def used_in(self, context: DispatchContext) -> None:
+        """Errors and warnings are reported to this context, instructions that were not decoded yet are read from its memory."""
+        self.program.used_in(context)
+        self.shared.report_to(context)
+
     def answer(self, context: DispatchContext, why: int | None, timed_out: TimedOut, record: FaultRecord) -> None:
         """Does what a loop returned for (threads.h), or raises; None: an access to memory that is not mapped, which `record` describes."""
         ctypes.memmove(ctypes.addressof(self.worker.call.record), ctypes.addressof(record), ctypes.sizeof(record))
-        self.program.used_in(context)
-        self.shared.report_to(context)
+        self.used_in(context)
         self._timed_out = timed_out
         try:
             self.worker.answer(why)

@@ -5,17 +5,6 @@
 
 enum { R0_2 = 8 };
 
-struct clip_threads {
-    struct stage_threads stage;
-    const struct object_array *objects; /* as they were tested */
-    const struct clip_result *results;
-    struct thread_output *output;
-    uint64_t from, next; /* objects whose threads are under way; those after them */
-    uint64_t batch; /* threads of them */
-    uint64_t threads; /* statistics */
-    uint32_t handle[STAGE_BATCH]; /* that each of them started with */
-};
-
 /* Objects in a thread's hands; rectangles are software's to keep within limits, and pass. */
 static int clipped(const struct clip_threads *c, uint64_t i)
 {

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import ctypes
 
-import numpy as np
-
 from softgen.command import CommandStreamer
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.clip import MUST, ClipResult
@@ -39,11 +37,15 @@ class ClipThreads:
 
     def clip(self, geometry: Geometry, chunk: Chunk) -> Chunk:
         """The chunk with clipped objects."""
+        return self.clip_chunk(chunk, geometry.struct.results)
+
+    def clip_chunk(self, chunk: Chunk, results: int) -> Chunk:
+        """The same, given the host address of what CLIP has found about its objects."""
         count = int(chunk.objects.count)
-        actions = geometry.memory.results.view(np.uint32)[: 2 * count : ctypes.sizeof(ClipResult) // 4]
+        must = sum(result.action == MUST for result in (ClipResult * count).from_address(results))
         stage = ThreadStage(self.state, "CLIP", 3)
-        output = ThreadOutput(self.state, chunk, stage.entry_bytes, int((actions == MUST).sum()))
-        loop = ClipLoop(objects=ctypes.addressof(chunk.objects), results=geometry.struct.results, output=ctypes.addressof(output.struct))
+        output = ThreadOutput(self.state, chunk, stage.entry_bytes, must)
+        loop = ClipLoop(objects=ctypes.addressof(chunk.objects), results=results, output=ctypes.addressof(output.struct))
         stage.fill(loop, output.struct.vertices.entries, output.struct.vertices.stride)
         self.threads += stage.run(self.cs, "run_clip_threads", [loop], output.urb)
         return output.chunk("CLIP")

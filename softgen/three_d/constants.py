@@ -73,10 +73,15 @@ def offset_disabled(state: DrawState) -> bool:
     return False
 
 
+def curbe_region(state: DrawState, stage: str) -> tuple[int, int]:
+    """First byte and size of a unit's part of the CURBE."""
+    unit = unit_state(state, stage)
+    return int(unit.constant_urb_entry_read_offset) * UNIT, int(unit.constant_urb_entry_read_length) * UNIT
+
+
 def _region(state: DrawState, stage: str) -> bytes:
     """The part that a unit reads of the buffer that all share, the CURBE."""
-    unit = unit_state(state, stage)
-    first, size = unit.constant_urb_entry_read_offset * UNIT, unit.constant_urb_entry_read_length * UNIT
+    first, size = curbe_region(state, stage)
     if not size:
         return b""
     if state.curbe is None:

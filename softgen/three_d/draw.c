@@ -2,6 +2,8 @@
  *
  *     find the plans ► { assemble ► vertices ► clip ► { set up ► { sort into bins ► pixels } } }
  *
+ * On Gen4.5, threads clip what must be clipped, and set up attributes (draw_threads.c).
+ *
  * Everything that it knows is in struct draw and the structures of the stages, so that it can return and be called again. */
 #include "draw.h"
 
@@ -38,6 +40,8 @@ static void begin_draw(struct draw *d)
         threads_begin(p->vertex_worker, deadline);
     if (p->pixel_worker)
         threads_begin(p->pixel_worker, deadline);
+    begin_stage_threads(d, deadline);
+    d->viewports = 0;
     d->stage = STAGE_ASSEMBLE;
 }
 
@@ -136,17 +140,30 @@ static int64_t set_up(struct draw *d)
     if (d->prepared->clear) {
         begin_fill(d->prepared->clear, d->memory, d->records);
         d->stage = STAGE_FILL;
+        return THREADS_DONE;
     }
-    return THREADS_DONE;
+    return d->prepared->setup_loop && d->records->count ? begin_setup_threads(d) : THREADS_DONE;
 }
 
 static int64_t clip(struct draw *d)
 {
-    struct geometry *g = d->prepared->geometry;
+    const struct prepared_draw *p = d->prepared;
+    struct geometry *g = p->geometry;
+    g->vertices = p->vertices;
+    g->objects = p->objects;
+    g->results = p->clip_results;
+    if (p->one_viewport && !d->viewports && names_viewport(p))
+        return DRAW_VIEWPORTS;
+    if (p->count_objects)
+        d->counts[GS_PRIMITIVES] += g->objects->count;
     int64_t must = g->objects->count ? clip_test(g) : 0;
     g->next = 0;
     d->stage = STAGE_SETUP;
-    return must && !g->clip->clip_space ? DRAW_NO_CLIPPER : THREADS_DONE;
+    if (!must || g->clip->clip_space)
+        return THREADS_DONE;
+    d->clipping = 0;
+    d->stage = STAGE_CLIP_THREADS;
+    return THREADS_DONE;
 }
 
 static void end_draw(struct draw *d)
@@ -164,6 +181,7 @@ static void end_draw(struct draw *d)
         d->pixel_work.threads = done.threads;
         d->pixel_work.instructions = done.instructions;
     }
+    end_stage_threads(d);
 }
 
 /* One step. What has to be done again after Python's answer leaves the stage as it is. */
@@ -185,8 +203,12 @@ static int64_t step(struct draw *d, void *record)
         return why;
     case STAGE_CLIP:
         return clip(d);
+    case STAGE_CLIP_THREADS:
+        return run_clip_stage(d, record);
     case STAGE_SETUP:
         return set_up(d);
+    case STAGE_SETUP_THREADS:
+        return run_setup_stage(d, record);
     case STAGE_BIN:
         return fill_bins(d);
     case STAGE_FILL:
@@ -219,7 +241,9 @@ EXPORT int64_t draw_layout(uint64_t *into)
     uint64_t sizes[] = {sizeof(struct latched_command), sizeof(struct latched_dwords), sizeof(struct latched_bits),
                         sizeof(struct memory_range), sizeof(struct host_place), sizeof(struct table_entry), sizeof(struct stage_table),
                         sizeof(struct moved_value), sizeof(struct state_block), sizeof(struct constant_range),
-                        sizeof(struct vertex_source), sizeof(struct prepared_draw),
+                        sizeof(struct vertex_source), sizeof(struct state_pointer), sizeof(struct pointed_range),
+                        sizeof(struct pointed_bits), sizeof(struct pointer_copy), sizeof(struct curbe_part), MOST_POINTERS,
+                        sizeof(struct prepared_draw),
                         offsetof(struct prepared_draw, index_pointer), offsetof(struct prepared_draw, count_fetched),
                         sizeof(struct draw), offsetof(struct draw, counts), offsetof(struct draw, draws)};
     memcpy(into, sizes, sizeof sizes);

@@ -13,11 +13,15 @@
 
 struct assembly;
 struct binning;
+struct clip_result;
+struct clip_threads;
 struct fetch_element;
 struct fill;
 struct geometry;
 struct pixel_loop;
 struct pixel_plan;
+struct setup_threads;
+struct thread_output;
 struct vertex_fetch;
 
 /* -- what plans were made from ------------------------------------------------------------------------------------------------------- */
@@ -78,6 +82,23 @@ struct state_block {
     const struct moved_value *values;
 };
 
+/* A pointer in a command, or in memory that another pointer leads to. Drivers move what it leads to, which is then still the same state. */
+struct state_pointer {
+    uint32_t parent; /* 1 + the number of the other pointer; 0: it is in a command */
+    uint32_t offset; /* dwords from the first slot on, or bytes from the other's address on */
+    uint32_t mask; /* its bits */
+    uint32_t base; /* enum draw_base: what it counts from */
+};
+
+/* Bytes, and bits of a dword, at an offset from where a pointer leads; those of a pointer follow one another. */
+struct pointed_range {
+    uint32_t pointer, offset;
+    uint64_t size;
+    const void *data; /* what was there */
+};
+
+struct pointed_bits { uint32_t pointer, offset, mask, value; };
+
 /* -- what is copied into plans ------------------------------------------------------------------------------------------------------- */
 
 /* A pointer of one or two dwords in a command. */
@@ -94,13 +115,27 @@ struct constant_range {
 
 struct vertex_source {
     struct latched_pointer pointer;
-    uint64_t size_offset; /* the dword of the buffer's size */
+    uint64_t size_offset; /* the dword of the buffer's size, or */
+    uint64_t index_offset; /* of its last index; 0: of its size */
     struct fetch_element *element;
+};
+
+/* Where a pointer leads, counted from its base. */
+struct pointer_copy {
+    uint32_t pointer, mask, add, reserved;
+    uint32_t *into;
+};
+
+/* A part of the constant URB entry. */
+struct curbe_part {
+    uint64_t first, size;
+    uint8_t *into;
 };
 
 /* -- draws --------------------------------------------------------------------------------------------------------------------------- */
 
 struct prepared_draw {
+    struct prepared_draw *after; /* the one that was found after it, or NULL */
     uint32_t topology, indexed;
     uint64_t fixed_start; /* the plans are for these: */
     uint32_t start_vertex, start_instance, base_vertex, reserved;
@@ -114,8 +149,16 @@ struct prepared_draw {
     const struct state_block *blocks;
     const struct constant_range *constants;
     const struct vertex_source *sources;
-    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, block_count, constant_count, source_count;
-    uint32_t index_source, reserved_index; /* indices come from a buffer: */
+    const struct state_pointer *pointers; /* one that another counts on comes first */
+    const struct pointed_range *ranges;
+    const struct pointed_bits *pointed_bits;
+    const struct pointer_copy *copies;
+    const struct curbe_part *parts;
+    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, block_count, constant_count,
+        source_count;
+    uint32_t pointer_count, range_count, pointed_bits_count, copy_count, part_count, reserved_count;
+    uint32_t index_source; /* indices come from a buffer: */
+    uint32_t index_end; /* which has the address of its last byte, not a size */
     struct latched_pointer index_pointer;
     uint64_t index_size_offset;
     /* stages */
@@ -129,6 +172,11 @@ struct prepared_draw {
     struct vertex_array *vertices;
     struct object_array *objects;
     struct geometry *geometry;
+    struct clip_result *clip_results;
+    struct clip_threads *clip_loop; /* NULL: objects are not clipped by threads */
+    struct threads_worker *clip_worker;
+    struct setup_threads *setup_loop; /* NULL: attributes are not set up by threads */
+    struct threads_worker *setup_worker;
     uint64_t attribute_stride, bin_capacity;
     uint32_t tiles_x, tiles_y;
     const struct pixel_plan *pixel_plan;
@@ -138,21 +186,32 @@ struct prepared_draw {
     /* statistics */
     uint32_t count_fetched, count_shaded, count_pixels;
     uint32_t count_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
-    uint32_t reserved_too;
+    uint32_t count_objects; /* GS_PRIMITIVES_COUNT */
+    uint32_t one_viewport, reserved_too; /* of the viewports, only the first was compared */
 };
 
-enum draw_stage { STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_SETUP, STAGE_BIN, STAGE_PIXELS, STAGE_FILL, STAGE_END };
+enum draw_stage {
+    STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_CLIP_THREADS, STAGE_SETUP, STAGE_SETUP_THREADS, STAGE_BIN, STAGE_PIXELS,
+    STAGE_FILL, STAGE_END
+};
+
+enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, DRAW_BASES };
 
 /* Why draw_run returns: that of threads.h of the stage's worker, or */
 enum draw_reason {
     DRAW_DONE = THREADS_DONE,
     DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
     DRAW_MORE, /* another chunk follows, and it is time to look at the time limit */
-    DRAW_NO_CLIPPER, /* an object is to be clipped by threads */
+    DRAW_NO_CLIPPER, /* an object is to be clipped by threads, which were not prepared */
     DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
+    DRAW_REFUSED, /* what threads put out is no vertex, or there is no room for it */
+    DRAW_VIEWPORTS, /* a vertex has another viewport than the first, which was not compared: take all of them as they are now */
+    DRAW_CLIP_ELSEWHERE, /* the chunk has no room for what CLIP threads may put out: clip into another one, and go on with the next stage */
 };
 
-enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS, PS_DEPTH, DRAW_COUNTS };
+enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS, PS_DEPTH, GS_PRIMITIVES, DRAW_COUNTS };
+
+enum { MOST_POINTERS = 96 };
 
 struct stage_work { uint64_t threads, instructions, nanoseconds; };
 
@@ -161,11 +220,12 @@ struct draw {
     /* parameters of 3DPRIMITIVE */
     uint32_t topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex;
     uint32_t stage;
-    struct prepared_draw *prepared; /* found, or NULL */
-    uint64_t found; /* its number */
+    struct prepared_draw *prepared; /* the one that was found */
+    struct prepared_draw *previous; /* that of the draw before, or NULL */
+    uint64_t compared; /* 1 + how many were compared, while none is found; 0: none yet */
     /* results */
     uint64_t counts[DRAW_COUNTS];
-    struct stage_work vertex_work, pixel_work;
+    struct stage_work vertex_work, pixel_work, clip_work, setup_work;
     /* memory of the context */
     struct prepared_draw **draws;
     uint64_t draw_count;
@@ -181,7 +241,26 @@ struct draw {
     uint32_t most_vertices, reserved; /* of a chunk */
     uint64_t finished, binned;
     uint64_t deadline; /* slice_is_over */
+    /* state whose place changes */
+    uint64_t bases[DRAW_BASES];
+    const uint8_t *curbe; /* the constant URB entry, or NULL: none is valid */
+    uint64_t curbe_size;
+    uint64_t viewports; /* all of them are those of the draw */
+    uint64_t clipping, clip_begun; /* CLIP threads of the chunk, and of the draw, have been started */
+    uint64_t addresses[MOST_POINTERS]; /* where the pointers of the draw that was found lead */
 };
+
+/* draw_pointers.c */
+__attribute__((visibility("hidden"))) int same_pointed(const struct prepared_draw *p, struct draw *d);
+__attribute__((visibility("hidden"))) void apply_pointed(struct draw *d);
+
+/* draw_threads.c */
+__attribute__((visibility("hidden"))) int names_viewport(const struct prepared_draw *p);
+__attribute__((visibility("hidden"))) void begin_stage_threads(struct draw *d, uint64_t deadline);
+__attribute__((visibility("hidden"))) int64_t run_clip_stage(struct draw *d, void *record);
+__attribute__((visibility("hidden"))) int64_t begin_setup_threads(struct draw *d);
+__attribute__((visibility("hidden"))) int64_t run_setup_stage(struct draw *d, void *record);
+__attribute__((visibility("hidden"))) void end_stage_threads(struct draw *d);
 
 /* draw_state.c */
 __attribute__((visibility("hidden"))) int find_draw(struct draw *d);

@@ -7,12 +7,14 @@ from functools import partial
 
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
+from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d import clears, stages
 from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
+from softgen.three_d.prepared_threads import StageLoops
 from softgen.three_d.render_target import extent, render_target
 from softgen.three_d.state import DrawState
 
@@ -59,4 +61,6 @@ class PipelinePlans:
 
     def __init__(self) -> None:
         self.front, self.memory = Front(), GeometryMemory()
+        self.primitives: dict[int, UrbMemory] = {}  # primitive URB entries of prepared draws, by their size
+        self.stage_loops = StageLoops()
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)

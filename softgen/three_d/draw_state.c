@@ -66,7 +66,7 @@ static int same_block(const struct state_block *b, const struct draw *d)
     return 1;
 }
 
-static int same_state(const struct prepared_draw *p, const struct draw *d)
+static int same_state(const struct prepared_draw *p, struct draw *d)
 {
     if (p->topology != d->topology || p->indexed != d->indexed)
         return 0;
@@ -74,6 +74,8 @@ static int same_state(const struct prepared_draw *p, const struct draw *d)
         && (p->start_vertex != d->start_vertex || p->start_instance != d->start_instance || p->base_vertex != d->base_vertex))
         return 0;
     if (!same_commands(p, d->latches))
+        return 0;
+    if (p->pointer_count && !same_pointed(p, d))
         return 0;
     for (uint32_t i = 0; i < p->host_count; i++)
         if ((uint64_t)graphics_memory(d->memory, p->hosts[i].address) != p->hosts[i].host)
@@ -93,15 +95,31 @@ static int same_state(const struct prepared_draw *p, const struct draw *d)
     return 1;
 }
 
-/* The first draw that was prepared for the state as it is now; 0 if there is none. */
+/* A draw that was prepared for the state as it is now; 0 if there is none. Pointers of a draw for another state may lead anywhere: after a
+ * fault, d->compared says with which draw to go on. */
 int find_draw(struct draw *d)
 {
-    for (d->found = 0; d->found < d->draw_count; d->found++)
-        if (same_state(d->draws[d->found], d)) {
-            d->prepared = d->draws[d->found];
-            return 1;
-        }
-    return 0;
+    struct prepared_draw *before = d->previous, *expected = !d->compared && before ? before->after : NULL;
+    d->compared += !d->compared;
+    d->prepared = NULL;
+    if (expected && same_state(expected, d)) /* frames repeat the order of their draws */
+        d->prepared = expected;
+    else {
+        uint64_t i;
+        do {
+            i = d->compared - 1;
+            if (i == d->draw_count)
+                return 0;
+            d->compared++;
+        } while (!same_state(d->draws[i], d));
+        d->prepared = d->draws[i];
+        memmove(d->draws + 1, d->draws, i * sizeof *d->draws); /* those used last come first */
+        d->draws[0] = d->prepared;
+    }
+    if (before)
+        before->after = d->prepared;
+    d->previous = d->prepared;
+    return 1;
 }
 
 /* Compares memory with what was there, for plans without a prepared draw (plan_cache.py). */
@@ -145,7 +163,8 @@ static void begin_assembly(struct draw *d)
     a->next = a->minimum;
     if (p->index_source) {
         a->index_address = pointer_in(&p->index_pointer, d->latches);
-        a->index_size = d->latches->slots[p->index_size_offset];
+        uint64_t end = d->latches->slots[p->index_size_offset];
+        a->index_size = !p->index_end ? end : !end ? UINT64_MAX : end + 1 > a->index_address ? end + 1 - a->index_address : 0; /* G45 2028 */
     }
 }
 
@@ -159,7 +178,10 @@ void apply_state(struct draw *d)
     p->fetch->start_instance = d->start_instance;
     for (const struct vertex_source *s = p->sources; s < p->sources + p->source_count; s++) {
         s->element->address = pointer_in(&s->pointer, l);
-        s->element->size = l->slots[s->size_offset];
+        if (s->index_offset)
+            s->element->max_index = l->slots[s->index_offset] ? l->slots[s->index_offset] : UINT32_MAX; /* 0: no check (G45 2141-2143) */
+        else
+            s->element->size = l->slots[s->size_offset];
     }
     for (const struct stage_table *t = p->tables; t < p->tables + p->table_count; t++)
         *t->header = (uint32_t)(t->table + moved_by(t, l)) & POINTER_BITS;
@@ -168,6 +190,7 @@ void apply_state(struct draw *d)
             *v->place = v->value + block_moved_by(b, l);
     for (const struct constant_range *c = p->constants; c < p->constants + p->constant_count; c++)
         memcpy(c->into, graphics_memory(d->memory, pointer_in(&c->pointer, l)), c->size);
+    apply_pointed(d);
 }
 
 /* The next vertices and objects of the draw. */

@@ -10,7 +10,9 @@ from softgen.eu import native
 from softgen.threads.programs import MemoryRange
 
 COUNTS = ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "CL_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT",
-          "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT")  # fmt: skip
+          "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT", "GS_PRIMITIVES_COUNT")  # fmt: skip
+MOST_POINTERS = 96
+WORKS = ("VS", "PS", "CLIP", "SF")  # stages with threads, in the order of their counts
 
 
 def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
@@ -73,6 +75,24 @@ class StateBlock(ctypes.Structure):
     _fields_ = [*_words("offset", "mask", "pointer", "range_count", "value_count", "reserved"), *_longs("ranges", "values")]
 
 
+class StatePointer(ctypes.Structure):
+    """A pointer in a command, or in memory that another pointer leads to."""
+
+    _fields_ = _words("parent", "offset", "mask", "base")
+
+
+class PointedRange(ctypes.Structure):
+    """Bytes at an offset from where a pointer leads."""
+
+    _fields_ = [*_words("pointer", "offset"), *_longs("size"), ("data", ctypes.c_char_p)]
+
+
+class PointedBits(ctypes.Structure):
+    """Bits of a dword there."""
+
+    _fields_ = _words("pointer", "offset", "mask", "value")
+
+
 # -- what is copied into plans ---------------------------------------------------------------------------------------------------
 
 
@@ -91,7 +111,19 @@ class ConstantRange(ctypes.Structure):
 class VertexSource(ctypes.Structure):
     """A vertex buffer, and the fetch element that reads it."""
 
-    _fields_ = [("pointer", LatchedPointer), *_longs("size_offset", "element")]
+    _fields_ = [("pointer", LatchedPointer), *_longs("size_offset", "index_offset", "element")]
+
+
+class PointerCopy(ctypes.Structure):
+    """Where a pointer leads, as plans have it."""
+
+    _fields_ = [*_words("pointer", "mask", "add", "reserved"), *_longs("into")]
+
+
+class CurbePart(ctypes.Structure):
+    """A part of the constant URB entry, and where a payload's plan has it."""
+
+    _fields_ = _longs("first", "size", "into")
 
 
 # -- draws -----------------------------------------------------------------------------------------------------------------------
@@ -101,16 +133,21 @@ class PreparedStruct(ctypes.Structure):
     """struct prepared_draw, which describes the fields."""
 
     _fields_ = [
-        *_words("topology", "indexed"), *_longs("fixed_start"), *_words("start_vertex", "start_instance", "base_vertex", "reserved"),
-        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "blocks", "constants", "sources"),
+        *_longs("after"), *_words("topology", "indexed"), *_longs("fixed_start"),
+        *_words("start_vertex", "start_instance", "base_vertex", "reserved"),
+        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "blocks", "constants", "sources",
+                "pointers", "ranges", "pointed_bits", "copies", "parts"),
         *_words("command_count", "dwords_count", "bits_count", "memory_count", "program_count", "host_count", "table_count",
-                "block_count", "constant_count", "source_count", "index_source", "reserved_index"),
+                "block_count", "constant_count", "source_count", "pointer_count", "range_count", "pointed_bits_count", "copy_count",
+                "part_count", "reserved_count", "index_source", "index_end"),
         ("index_pointer", LatchedPointer),
         *_longs("index_size_offset", "assembly_plan", "fetch", "vertex_function", "vertex_argument", "vertex_count", "vertex_next",
-                "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "attribute_stride", "bin_capacity"),
+                "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "clip_results", "clip_loop",
+                "clip_worker", "setup_loop", "setup_worker", "attribute_stride", "bin_capacity"),
         *_words("tiles_x", "tiles_y"),
         *_longs("pixel_plan", "pixel_worker", "pixel_context", "clear"),
-        *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "reserved_too"),
+        *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "count_objects",
+                "one_viewport", "reserved_too"),
     ]  # fmt: skip
 
 
@@ -120,6 +157,8 @@ ARRAYS: dict[type[ctypes.Structure], tuple[str, str]] = {
     MemoryRange: ("memory", "memory_count"), HostPlace: ("hosts", "host_count"), StageTable: ("tables", "table_count"),
     StateBlock: ("blocks", "block_count"),
     ConstantRange: ("constants", "constant_count"), VertexSource: ("sources", "source_count"),
+    StatePointer: ("pointers", "pointer_count"), PointedRange: ("ranges", "range_count"),
+    PointedBits: ("pointed_bits", "pointed_bits_count"), PointerCopy: ("copies", "copy_count"), CurbePart: ("parts", "part_count"),
 }  # fmt: skip
 
 
@@ -130,11 +169,21 @@ class Stage(IntEnum):
     ASSEMBLE = 1
     VERTICES = 2
     CLIP = 3
-    SETUP = 4
-    BIN = 5
-    PIXELS = 6
-    FILL = 7
-    END = 8
+    CLIP_THREADS = 4
+    SETUP = 5
+    SETUP_THREADS = 6
+    BIN = 7
+    PIXELS = 8
+    FILL = 9
+    END = 10
+
+
+class Base(IntEnum):
+    """enum draw_base: what pointers count from."""
+
+    NONE = 0
+    GENERAL = 1
+    SURFACE = 2
 
 
 class DrawReason(IntEnum):
@@ -145,6 +194,9 @@ class DrawReason(IntEnum):
     MORE = 101
     NO_CLIPPER = 102
     SHARE = 103
+    REFUSED = 104
+    VIEWPORTS = 105
+    CLIP_ELSEWHERE = 106
 
 
 class DrawStruct(ctypes.Structure):
@@ -152,21 +204,25 @@ class DrawStruct(ctypes.Structure):
 
     _fields_ = [
         *_words("topology", "indexed", "vertices", "start_vertex", "instances", "start_instance", "base_vertex", "stage"),
-        *_longs("prepared", "found"),
+        *_longs("prepared", "previous", "compared"),
         ("counts", ctypes.c_uint64 * len(COUNTS)),
-        *_longs("vertex_threads", "vertex_instructions", "vertex_time", "pixel_threads", "pixel_instructions", "pixel_time"),
+        ("works", ctypes.c_uint64 * (3 * len(WORKS))),  # threads, instructions and time of each
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
                 "share_vertices", "share_pixels"),
         *_words("most_vertices", "reserved"),
         *_longs("finished", "binned", "deadline"),
+        ("bases", ctypes.c_uint64 * len(Base)), ("curbe", ctypes.c_char_p),
+        *_longs("curbe_size", "viewports", "clipping", "clip_begun"),
+        ("addresses", ctypes.c_uint64 * MOST_POINTERS),
     ]  # fmt: skip
 
 
 def layout() -> list[int]:
     """The numbers that draw_layout gives, as Python has them."""
     checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, MovedValue, StateBlock,
-               ConstantRange, VertexSource, PreparedStruct)  # fmt: skip
-    return [*(ctypes.sizeof(kind) for kind in checked), PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
+               ConstantRange, VertexSource, StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart)  # fmt: skip
+    return [*(ctypes.sizeof(kind) for kind in checked), MOST_POINTERS, ctypes.sizeof(PreparedStruct),
+            PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
             ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset]  # fmt: skip
 
 

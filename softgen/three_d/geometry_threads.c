@@ -21,7 +21,7 @@ struct geometry_threads {
 };
 
 /* Vertices in the order of the draw; how many. */
-static uint32_t vertices_of(const struct geometry_threads *g, const struct object *object, uint32_t vertex[STAGE_VERTICES])
+static uint32_t vertices_of(const struct geometry_threads *g, const struct object *object, uint32_t vertex[THREAD_VERTICES])
 {
     int swap = g->reorder && object->flags & OBJECT_INVERTED;
     for (uint32_t i = 0; i < 3; i++)
@@ -45,7 +45,7 @@ static uint32_t topology_bits(const struct geometry_threads *g, const struct obj
 
 static void start(struct geometry_threads *g, const struct object *object)
 {
-    uint32_t vertex[STAGE_VERTICES], count = vertices_of(g, object, vertex), handle = first_entry(g->output);
+    uint32_t vertex[THREAD_VERTICES], count = vertices_of(g, object, vertex), handle = first_entry(g->output);
     if (handle == UINT32_MAX)
         return;
     uint8_t *payload = threads_payload(g->stage.worker, g->batch);

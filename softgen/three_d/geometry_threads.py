@@ -38,13 +38,18 @@ def enabled(state: DrawState) -> bool:
     return state.generation.unit_state and bool(state.command("3DSTATE_PIPELINED_POINTERS").gs_enable)
 
 
+def counts_objects(state: DrawState) -> bool:
+    """Whether GS_PRIMITIVES_COUNT counts the objects that leave the stage (G45 4813)."""
+    return bool(state.command("3DSTATE_PIPELINED_POINTERS").clip_enable and unit_state(state, "CLIP").gs_output_object_statistics_enable)
+
+
 class GeometryThreads:
     """The GS stage of a draw, and what it and CLIP behind it count."""
 
     def __init__(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         self.cs, self.state, self.call, self.enabled = cs, state, call, enabled(state)
         clip = unit_state(state, "CLIP") if state.command("3DSTATE_PIPELINED_POINTERS").clip_enable else None
-        self._counts_objects = clip is not None and bool(clip.gs_output_object_statistics_enable)  # G45 4813
+        self._counts_objects = counts_objects(state)
         self._counts_clipping = clip is not None and bool(clip.clipper_statistics_enable)  # what kernels count (G45 4809)
         self.statistics = dict.fromkeys(("GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT", "CL_INVOCATION_COUNT"), 0)
         if self.enabled:

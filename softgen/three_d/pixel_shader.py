@@ -63,6 +63,10 @@ class PixelLoop(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("started", "threads", "covered", "lit", "passed")),
     ]  # fmt: skip
 
+    def bind(self, worker: int) -> int:
+        self.worker = worker
+        return ctypes.addressof(self)
+
 
 @cache
 def library() -> ctypes.CDLL:

@@ -5,7 +5,7 @@
 
 What plans were made from is noted while they are made (plan_cache.py), and compared in C before each draw (draw_state.c): commands, bytes
 in memory, kernels, binding table entries. Not compared but copied into the plans before each draw: constants, addresses and sizes of vertex
-and index buffers, and where binding tables are.
+and index buffers, and where binding tables are. Where units read blocks of state, what pointers lead to is compared (state_pointers.py).
 """
 
 from __future__ import annotations
@@ -18,30 +18,55 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import Context
+from softgen.shared_functions.bindings import USED
+from softgen.shared_functions.unit import DispatchBindings
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import MemoryRange
 from softgen.threads.statistics import KernelStatistics
+from softgen.three_d import geometry_threads
 from softgen.three_d.assembly import Assembly, AssemblyState
-from softgen.three_d.constants import constant_ranges, gather_pool, offset_disabled
-from softgen.three_d.draw_structures import ARRAYS, ConstantRange, HostPlace, PreparedStruct, StageTable, TableEntry, VertexSource, function
+from softgen.three_d.constants import constant_ranges, curbe_region, gather_pool, offset_disabled, push_constants
+from softgen.three_d.draw_structures import (
+    ARRAYS,
+    WORKS,
+    ConstantRange,
+    CurbePart,
+    HostPlace,
+    PointerCopy,
+    PreparedStruct,
+    StageTable,
+    TableEntry,
+    VertexSource,
+    function,
+)
 from softgen.three_d.fill import FillPlan
 from softgen.three_d.front import FrontPlan, entry_bytes
+from softgen.three_d.geometry import GeometryPiece
+from softgen.three_d.geometry_threads import counts_objects
 from softgen.three_d.latched_state import LatchedBytes, NotPrepared
 from softgen.three_d.pixel_payload import PayloadPlan
 from softgen.three_d.pixel_shader import PixelPlan
 from softgen.three_d.plan_cache import Notes, noted
+from softgen.three_d.prepared_threads import PreparedClip, PreparedSetup
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.state_blocks import StateBlocks
-from softgen.three_d.unit_state import binding_table, dispatch_context
+from softgen.three_d.state_pointers import StatePointers
+from softgen.three_d.structures import RecordArray, VertexArray
+from softgen.three_d.thread_output import refuse_output
+from softgen.three_d.unit_state import binding_table, dispatch_context, stage_bases
 from softgen.three_d.vertex_fetch import FetchElement, FetchPlan, FetchRun, VertexFetch, elements_of, fetch_key
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 
 if TYPE_CHECKING:
+    from softgen.three_d.clip_threads import ClipThreads
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
+    from softgen.three_d.setup_threads import SetupThreads
 
-HEADER_TABLE, HEADER_DWORDS = 4, 8  # of r0: the dword with the binding table, and all
+HEADER_CC, HEADER_SAMPLERS, HEADER_TABLE = 1, 3, 4  # dwords of r0 with COLOR_CALC_STATE, samplers and the binding table
+HEADER_DWORDS = 8
+POINTER = 0xFFFFFFE0  # its bits beside others
 DWORD = 0xFFFFFFFF
 NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
 LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
@@ -72,7 +97,9 @@ class PreparedDraw:
         self._places: dict[str, TablePlace] = {}  # of binding tables
         self._dispatches: dict[str, ThreadDispatch] = {}
         self._tables: dict[str, int] = {}  # offsets of binding tables from the surface state base
-        self._sources, self._constants = list[VertexSource](), list[ConstantRange]()
+        self._sources, self._constants, self._parts = list[VertexSource](), list[ConstantRange](), list[CurbePart]()
+        self.pointers = StatePointers(self.latches, state) if state.generation.unit_state else None
+        self._stage_loops = pipeline.stage_loops
         self.struct = PreparedStruct(topology=call.topology, indexed=call.indexed)
         seen = noted(state, self._notes)
         seen.get("STATE_SIP")  # of dispatch_context
@@ -80,18 +107,24 @@ class PreparedDraw:
         context = dispatch_context(cs)
         self._prepare_front(pipeline, cs, context, seen, call)
         self._prepare_geometry()
+        if self.pointers is not None:
+            if self.plans.clear is not None:
+                raise NotPrepared("a clear")
+            self._prepare_threads(pipeline, cs, context, seen)
         if self.plans.clear is None:
             self._prepare_pixels(cs, context)
         else:
             self._prepare_clear(self.plans.clear, seen)
         if self._notes.warnings or self._notes.volatile:
             raise NotPrepared("state with a warning, or that cannot be compared")
-        self.vertex_statistics, self.pixel_statistics = (self._statistics(stage) for stage in ("VS", "PS"))
+        self.statistics = [self._statistics(stage) for stage in WORKS]
         self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
         self._work = 0, 0  # instructions and draws since the last look for better code
-        self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
-        self._places = {stage: self._table_place(stage) for stage in self._tables}
-        self._blocks = StateBlocks(self.latches, self._notes, self._bound, self._dispatches, self._headers)
+        self._blocks: StateBlocks | None = None
+        if self.pointers is None:
+            self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
+            self._places = {stage: self._table_place(stage) for stage in self._tables}
+            self._blocks = StateBlocks(self.latches, self._notes, self._bound, self._dispatches, self._headers)
         self.depend()
 
     # -- stages ------------------------------------------------------------------------------------------------------------------
@@ -101,7 +134,7 @@ class PreparedDraw:
         front, struct = pipeline.front, self.struct
         plan = front.plan(seen)
         fetch = front.fetch(seen, call, plan)
-        assembly = Assembly(seen, call, plan.shader.one_instance, front.memory)
+        assembly = Assembly(seen, call, plan.shader.one_instance, front.memory, plan.uncached)
         if fetch.structure.has_edge_flag or getattr(seen.get("3DSTATE_VF"), "sequential_draw_cut_index_enable", 0):
             raise NotPrepared("edge flags, or cuts without indices")
         self._kept["assembly"] = (ctypes.c_uint8 * AssemblyState.vertex_ids.offset).from_buffer_copy(assembly.state)
@@ -137,8 +170,6 @@ class PreparedDraw:
         self._kept["elements"], made.elements = elements, ctypes.addressof(elements)
         buffers, of_elements = seen.latched.by_index("3DSTATE_VERTEX_BUFFERS"), elements_of(seen)
         fields = {field.name: field for field in latches.layout("VERTEX_BUFFER_STATE").fields}
-        if "buffer_size" not in fields:
-            return made  # compared whole
         place = latches.place("3DSTATE_VERTEX_BUFFERS")
         read = {of_elements[number].vertex_buffer_index for number in fetch.numbers}
         for buffer in buffers.keys() - read:  # of draws before, such as a clear
@@ -146,18 +177,18 @@ class PreparedDraw:
         for element, number in zip(elements, fetch.numbers, strict=True):
             buffer = of_elements[number].vertex_buffer_index
             start = place.offset + buffer * place.item_size
-            if not buffers[buffer].null_vertex_buffer:
+            if not getattr(buffers[buffer], "null_vertex_buffer", 0):
                 pointer = latches.pointer(fields["buffer_starting_address"], start)
-                self._sources.append(VertexSource(pointer, latches.number(fields["buffer_size"], start), ctypes.addressof(element)))
+                size, index = (latches.number(fields[name], start) if name in fields else 0 for name in ("buffer_size", "max_index"))
+                self._sources.append(VertexSource(pointer, size, index, ctypes.addressof(element)))
         return made
 
     def _index_buffer(self) -> None:
         name, struct, latches = "3DSTATE_INDEX_BUFFER", self.struct, self.latches
         fields, start = {field.name: field for field in latches.layout(name).fields}, latches.place(name).offset
-        if "buffer_size" in fields:  # else compared whole
-            struct.index_source = 1
-            struct.index_pointer = latches.pointer(fields["buffer_starting_address"], start)
-            struct.index_size_offset = latches.number(fields["buffer_size"], start)
+        struct.index_source, struct.index_end = 1, "buffer_ending_address" in fields
+        struct.index_pointer = latches.pointer(fields["buffer_starting_address"], start)
+        struct.index_size_offset = latches.number(fields["buffer_ending_address" if struct.index_end else "buffer_size"], start)
 
     def _prepare_shader(self, cs: CommandStreamer, context: DispatchContext, call: DrawCall, plan: FrontPlan, fetch: FetchPlan,
                         assembly: Assembly) -> None:  # fmt: skip
@@ -184,10 +215,52 @@ class PreparedDraw:
         now.vertices, now.objects = struct.vertices, struct.objects
         now.outcodes, now.results = memory.addresses
         own = self._kept["geometry"] = type(now).from_buffer_copy(now)
-        struct.geometry, struct.attribute_stride = ctypes.addressof(own), memory.array.attribute_stride
+        struct.geometry, struct.attribute_stride, struct.clip_results = ctypes.addressof(own), memory.array.attribute_stride, own.results
         bins = memory.bins
         bins.fit(memory.array)
         struct.tiles_x, struct.tiles_y, struct.bin_capacity = bins.bins.tiles_x, bins.bins.tiles_y, bins.bins.capacity
+
+    def _prepare_threads(self, pipeline: PipelinePlans, cs: CommandStreamer, context: DispatchContext, seen: DrawState) -> None:
+        """CLIP and SF threads; plans of CLIP and SETUP of its own, because their viewports are not all compared."""
+        own, geometry, struct = self._kept["geometry"], self.plans.geometry, self.struct
+        if geometry_threads.enabled(seen):
+            raise NotPrepared("GS threads")
+        self.viewport_plans = [type(plan).from_buffer_copy(plan) for plan in (geometry.clip, geometry.setup)]
+        own.clip, own.setup = map(ctypes.addressof, self.viewport_plans)
+        struct.one_viewport, struct.count_objects = 1, counts_objects(seen)
+        made = self._kept["setup"] = PreparedSetup(self.state, pipeline.memory.capacity, pipeline.primitives)
+        self._headers["SF"] = made.header
+        kept = self._start("SF", cs, context, made.dispatch)
+        made.loop.stage.worker = struct.setup_worker = kept.worker.address
+        made.loop.stage.constants = ctypes.addressof(self._push_constants("SF"))
+        struct.setup_loop, struct.attribute_stride = ctypes.addressof(made.loop), made.entry_bytes
+
+    def prepare_clipper(self, cs: CommandStreamer, state: DrawState) -> None:
+        """CLIP threads, when the first object is to be clipped."""
+        clipper, struct = PreparedClip(state, self.chunk), self.struct
+        self._kept["clipper"], self._headers["CLIP"], self.state = clipper, clipper.header, state
+        kept = self._start("CLIP", cs, dispatch_context(cs), clipper.dispatch)
+        clipper.loop.stage.worker = struct.clip_worker = kept.worker.address
+        held, data = self._push_constants("CLIP"), push_constants(state, "CLIP")
+        ctypes.memmove(held, data, len(data))
+        clipper.loop.stage.constants, struct.clip_loop = ctypes.addressof(held), ctypes.addressof(clipper.loop)
+        self.statistics[WORKS.index("CLIP")] = self._statistics("CLIP")
+
+    def clip_elsewhere(self, threads: ClipThreads) -> None:
+        """CLIP threads whose vertices have no room in the chunk: they get arrays of their own, until the next chunk."""
+        own = self._kept["geometry"]
+        made = self._kept["clipped"] = threads.clip_chunk(self.chunk, own.results)
+        own.vertices, own.objects, own.results = ctypes.addressof(made.vertices), ctypes.addressof(made.objects), 0
+
+    def refuse(self) -> None:
+        """Raise what is wrong with the vertices that CLIP threads put out."""
+        refuse_output(self._kept["clipper"].output, "CLIP")
+
+    def share_setup(self, cs: CommandStreamer, threads: SetupThreads) -> None:
+        """SF threads of the records there are, on several host threads."""
+        own, memory, made = self._kept["geometry"], self.plans.geometry.memory, self._kept["setup"]
+        threads.urb = made.urb
+        threads.run(cs, GeometryPiece(memory.array, memory.bins.bins, own.sf_inputs, VertexArray.from_address(own.vertices)))
 
     def _prepare_pixels(self, cs: CommandStreamer, context: DispatchContext) -> None:
         struct, shader, targets, generation = self.struct, self.plans.shader, self.plans.backend, self.state.generation
@@ -196,7 +269,9 @@ class PreparedDraw:
         if shader.draws_nothing or targets.late and not pixels.dispatched:
             raise NotPrepared("no samples, or late tests without threads")
         shader.load_constants(self.state)
-        plan = PixelPlan.from_buffer_copy(shader.placed(self.plans.geometry.memory.array, targets))
+        array = RecordArray.from_buffer_copy(self.plans.geometry.memory.array)
+        array.attribute_stride = struct.attribute_stride
+        plan = PixelPlan.from_buffer_copy(shader.placed(array, targets))
         self._kept["pixels"], struct.pixel_plan = plan, ctypes.addressof(plan)
         self._headers["PS"] = struct.pixel_plan + PixelPlan.payload.offset + PayloadPlan.header.offset
         struct.count_pixels, struct.count_covered = pixels.statistics, generation.counts_tested_pixels
@@ -220,7 +295,8 @@ class PreparedDraw:
         self._headers["PS"], self._tables["PS"] = ctypes.addressof(unused), binding_table(seen, "PS")
 
     def _start(self, stage: str, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
-        loop = cs.dispatcher.prepare(context, dispatch)
+        loop = self._stage_loops.get(cs, context, dispatch) if self.pointers is not None and stage != "PS" else None
+        loop = loop or cs.dispatcher.prepare(context, dispatch)
         self.loops[stage], self._bound[stage], self._dispatches[stage] = loop, loop.shared.bound, dispatch
         return loop
 
@@ -231,6 +307,12 @@ class PreparedDraw:
 
     def _push_constants(self, stage: str) -> Any:
         """The memory that gets the constants of a stage before each draw."""
+        if self.pointers is not None:
+            first, size = curbe_region(self.state, stage)
+            held = self._kept[f"constants of {stage}"] = (ctypes.c_uint8 * max(size, 1))()
+            if size:
+                self._parts.append(CurbePart(first, size, ctypes.addressof(held)))
+            return held
         name, state = f"3DSTATE_CONSTANT_{stage}", self.state
         command: Record | None = state.get(name)
         self._notes.commands[name] = command
@@ -264,17 +346,23 @@ class PreparedDraw:
         notes, units = self._notes, [bound.dispatch for bound in self._bound.values()]
         if any(unit.resolved.volatile for unit in units) or any(loop.program.has_routine for loop in self.loops.values()):
             raise NotPrepared("state that cannot be read, or a system routine")
-        tables = self._stage_tables()
+        if any(self._stage_loops.reads(loop) for loop in self.loops.values()):
+            raise NotPrepared("threads of several draws that read surfaces")  # from now on, each has loops of its own
+        pointed = self.pointers.collect(notes, self._bindings()) if self.pointers is not None else None
+        tables = self._stage_tables() if pointed is None else []
         names = dict.fromkeys((*notes.commands, *notes.parts))
         compared = self.latches.compared(names)
-        memory = dict(notes.memory)
-        for unit in units:
+        memory = dict(notes.memory) if pointed is None else pointed.elsewhere
+        for unit in units if pointed is None else ():
             memory |= unit.resolved.states
         hosts = [HostPlace(held.address, held.host) for unit in units for held in unit.resolved.hosts.values()]
         ranges = [MemoryRange(*place, data) for place, data in memory.items()]
-        blocks = self._blocks.compared()
+        blocks = self._blocks.compared() if self._blocks is not None else []
         for items in (compared.commands, compared.dwords, compared.bits, ranges, hosts, tables, blocks, self._constants, self._sources):
             self._set(items)
+        if pointed is not None:
+            for more in (pointed.pointers, pointed.ranges, pointed.bits, self._copies(), self._parts):
+                self._set(more)
         programs = [ctypes.addressof(loop.program.range) for loop in self.loops.values()]
         self._kept["programs"] = (ctypes.c_uint64 * len(programs))(*programs)
         self.struct.programs, self.struct.program_count = ctypes.addressof(self._kept["programs"]), len(programs)
@@ -292,6 +380,26 @@ class PreparedDraw:
         found = [bound.dispatch.resolved for bound in self._bound.values()]
         return tuple(n for one in found for n in (len(one.entries), len(one.surfaces), len(one.states), len(one.samplers), len(one.blend),
                                                   len(one.hosts), one.volatile))  # fmt: skip
+
+    def _bindings(self) -> dict[str, DispatchBindings]:
+        return {stage: bound.dispatch for stage, bound in self._bound.items()}
+
+    def _copies(self) -> list[PointerCopy]:
+        """Pointers as headers of payloads have them, and as sampler messages name samplers."""
+        assert self.pointers is not None
+        found = []
+        for stage, bound in self._bound.items():
+            header, names = self._headers[stage], self.pointers.names
+            wanted = [(f"table {stage}", HEADER_TABLE), (f"samplers {stage}", HEADER_SAMPLERS)]
+            for name, dword in [*wanted, *([("CC", HEADER_CC)] if stage == "PS" else [])]:
+                if name in names:
+                    mask = POINTER if dword == HEADER_SAMPLERS else DWORD
+                    low = ctypes.c_uint32.from_address(header + 4 * dword).value & ~mask
+                    found.append(PointerCopy(names[name], mask, low, 0, header + 4 * dword))
+            if f"samplers {stage}" in names:
+                keys = bound.sampler_keys()
+                found += [PointerCopy(names[f"samplers {stage}"], DWORD, key - keys[0][1] + USED & DWORD, 0, at) for at, key in keys]
+        return found
 
     # -- binding tables ----------------------------------------------------------------------------------------------------------
 
@@ -335,9 +443,16 @@ class PreparedDraw:
         pointer = latches.pointer(latches.layout(name).field("pointer_to_binding_table"), latches.place(name).offset)
         return TablePlace(pointer.offset, pointer.mask, command.pointer_to_binding_table, scale)
 
-    def follow(self) -> None:
+    def follow(self, state: DrawState) -> None:
         """Binding tables and blocks of state are where commands say now: for units that read more of them. Before that, what was read of
         them was compared. Other draws may have moved what they share with this one."""
+        if self.pointers is not None:
+            if self.pointers.follow(state, self._notes, self._bindings()):
+                bases, offset = stage_bases(state.generation, state.bases), self.pointers.offset
+                for stage, bound in self._bound.items():
+                    bound.move(bases, offset(f"table {stage}"), offset(f"samplers {stage}"))
+            return
+        assert self._blocks is not None
         for stage, bound in self._bound.items():
             place = self._places[stage]
             now = self.latches.latched.raw(place.offset, 1)[0] & place.mask
@@ -355,16 +470,17 @@ class PreparedDraw:
         if self._known() != self._seen:
             self.depend()
 
-    def ran(self, vertex_instructions: int, pixel_instructions: int) -> None:
-        """While the engine may have better code for what its threads run: looks for it, now and then."""
+    def ran(self, instructions: Sequence[int]) -> bool:
+        """While the engine may have better code for what its threads run: whether it is time to look for it."""
         for stage, loop in self.loops.items():  # at once: the next draw with these kernels may be of other state
-            loop.engine.ran(loop.program, pixel_instructions if stage == "PS" else vertex_instructions)
-        work, draws = self._work[0] + vertex_instructions + pixel_instructions, self._work[1] + 1
+            loop.engine.ran(loop.program, instructions[WORKS.index(stage)])
+        work, draws = self._work[0] + sum(instructions), self._work[1] + 1
         self._work = work, draws
-        if draws <= LOOK_DRAWS and work < LOOK_WORK:
-            return
+        return draws > LOOK_DRAWS or work >= LOOK_WORK
+
+    def look(self) -> None:
+        """Look for better code."""
         self._work = 0, 0
-        self.follow()
         for loop in self.loops.values():
             loop.ready()
         self.settled = all(loop.settled for loop in self.loops.values())

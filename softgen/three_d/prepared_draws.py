@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.command import CommandStreamer, MarkedLatched
-from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.threads.scheduler import ReturnReason
@@ -20,22 +21,27 @@ from softgen.threads.worker import SLICE
 from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.chunk import VERTICES
-from softgen.three_d.draw_structures import COUNTS, DrawReason, DrawStruct, Stage, function
+from softgen.three_d.clip_threads import ClipThreads
+from softgen.three_d.draw_structures import COUNTS, WORKS, Base, DrawReason, DrawStruct, Stage, function
 from softgen.three_d.latched_state import NotPrepared
 from softgen.three_d.pixel_shader import LOOP_PIXELS, TESTS, PixelLoop
 from softgen.three_d.prepared import PreparedDraw
-from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.setup_threads import SetupThreads
+from softgen.three_d.shared_stages import SharedPixels, run_setup, run_vertices, shares
+from softgen.three_d.state import DrawCall, DrawState, PipelineContext
 from softgen.three_d.unit_state import dispatch_context
 from softgen.three_d.vertex_shader import PER_LOOP, VertexShader
 
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
-MOST_DRAWS = 64  # kept
-FRONT = 4  # draws that are found quickly: one further back comes first
+MOST_DRAWS = 384  # kept: those of several frames, whose render targets differ
 CALL = struct.Struct("8I")  # the parameters of DrawStruct
-RESULTS = struct.Struct(f"{len(COUNTS) + 6}Q")
+RESULTS = struct.Struct(f"{len(COUNTS) + 3 * len(WORKS)}Q")
 RESULTS_AT = DrawStruct.counts.offset
+COUNTED = len(COUNTS)
+STAGES = {Stage.VERTICES: "VS", Stage.CLIP_THREADS: "CLIP", Stage.SETUP_THREADS: "SF", Stage.PIXELS: "PS"}  # with threads
+AFTER = {Stage.VERTICES: Stage.CLIP, Stage.SETUP_THREADS: Stage.BIN, Stage.PIXELS: Stage.BIN}  # what follows such a stage
 PIXEL_COUNTS, NOTHING = ("PS_INVOCATION_COUNT", "PS_DEPTH_COUNT"), (0, 0)
 FIND, DONE = int(Stage.FIND), int(DrawReason.DONE)  # plain numbers: every draw needs them
 NANOSECOND, DWORD = 1e-9, 0xFFFFFFFF
@@ -53,9 +59,9 @@ class PreparedDraws:
 
     def __init__(self, pipeline: PipelinePlans) -> None:
         self.pipeline, memory = pipeline, pipeline.memory
-        self._draws: list[PreparedDraw] = []
-        self._pointers = (ctypes.c_uint64 * MOST_DRAWS)()
-        self._loop, self._record = PixelLoop(), guard.FaultRecord()
+        self._draws: dict[int, PreparedDraw] = {}  # by the address of their structures
+        self._pointers: Any = (ctypes.c_uint64 * MOST_DRAWS)()
+        self._loop, self._record, self._pixels = PixelLoop(), guard.FaultRecord(), SharedPixels()
         self._now = DrawStruct(
             draws=ctypes.addressof(self._pointers), assembly=ctypes.addressof(pipeline.front.memory.state),
             records=ctypes.addressof(memory.array), binning=ctypes.addressof(memory.bins.binning), loop=ctypes.addressof(self._loop),
@@ -67,8 +73,9 @@ class PreparedDraws:
         self._latched: object = None
         self._space: object = None
         self._dispatcher: object = None
-        self._bases: object = None
+        self._bases: Mapping[str, int] = {}
         self._slots = 0
+        self._moves = False  # units read blocks of state, wherever pointers lead
         self._registers: dict[str, int] = {}
         self._shared = NOTHING  # PIXEL_COUNTS of work that was shared
         self._helped = False  # threads of the draw needed Python
@@ -78,6 +85,10 @@ class PreparedDraws:
         if not self._same_environment(cs) and not self._enter(cs):
             return False
         topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
+        if self._moves:
+            curbe = cs.state(PipelineContext).curbe
+            self._now.curbe, self._now.curbe_size = curbe, len(curbe or b"")
+        self._now.compared = 0
         CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD, FIND)
         why = self._run()
         if why != DONE and not self._go_on(cs, call, why):
@@ -99,7 +110,7 @@ class PreparedDraws:
         if latched is not self._latched or cs.space is not self._space or cs.dispatcher is not self._dispatcher:
             return False
         if bases is not self._bases:
-            if bases != self._bases:
+            if bases != self._bases and not (self._moves and self._move_surfaces(bases)):
                 return False
             self._bases = bases
         if latched.slots != self._slots:  # type: ignore[attr-defined]  # commands that were never met have places now
@@ -109,29 +120,57 @@ class PreparedDraws:
                 return False
         return True
 
+    def _move_surfaces(self, bases: Mapping[str, int]) -> bool:
+        """Another surface state base: pointers count from there. False where other bases differ, too."""
+        if any(bases.get(name) != self._bases.get(name) for name in {*bases, *self._bases} - {"surface"}):
+            return False
+        self._now.bases[Base.SURFACE] = bases.get("surface", 0)
+        return True
+
     def _enter(self, cs: CommandStreamer) -> bool:
         """Forgets all draws; False where none can be prepared."""
-        self._draws.clear()
-        self._registers.clear()
-        self._list()
+        self._clear()
         latched, dispatcher = cs.latched, cs.dispatcher
-        if cs.generation.unit_state or type(cs.space) is not AddressSpace or not dispatcher.prepares:
+        if type(cs.space) is not AddressSpace or not dispatcher.prepares:
             return False
         if not isinstance(latched, MarkedLatched):
             return False
         now = self._now
         now.latches, now.memory, now.host_threads = latched.address, ctypes.addressof(cs.space.table), dispatcher.threads
+        self._moves = cs.generation.unit_state
+        now.bases[Base.GENERAL], now.bases[Base.SURFACE] = cs.bases.get("general", 0), cs.bases.get("surface", 0)
         self._latched, self._space, self._dispatcher, self._bases, self._slots = latched, cs.space, dispatcher, cs.bases, latched.slots
         return True
 
-    def _list(self) -> None:
-        for number, draw in enumerate(self._draws):
-            self._pointers[number] = ctypes.addressof(draw.struct)
-        self._now.draw_count = len(self._draws)
+    def _clear(self) -> None:
+        self._draws.clear()
+        self._registers.clear()
+        self.pipeline.stage_loops.clear()
+        self._now.draw_count = self._now.previous = 0
 
-    def _forget(self, number: int) -> None:
-        del self._draws[number]
-        self._list()
+    def _forget(self, draw: PreparedDraw) -> None:
+        address, now = ctypes.addressof(draw.struct), self._now
+        left = [held for held in self._pointers[: now.draw_count] if held != address]
+        self._pointers[: len(left)] = left
+        now.draw_count, now.previous = len(left), 0
+        del self._draws[address]
+        for other in self._draws.values():
+            if other.struct.after == address:
+                other.struct.after = 0
+
+    def _remember(self, draw: PreparedDraw) -> None:
+        """The draw comes first; the one that was used longest ago makes room."""
+        now = self._now
+        if now.draw_count == MOST_DRAWS:
+            self._forget(self._draws[self._pointers[MOST_DRAWS - 1]])
+        address, count = ctypes.addressof(draw.struct), now.draw_count
+        self._pointers[1 : count + 1] = self._pointers[:count]
+        self._pointers[0], now.draw_count, self._draws[address] = address, count + 1, draw
+
+    @property
+    def _current(self) -> PreparedDraw:
+        """The draw that was found."""
+        return self._draws[self._now.prepared]
 
     def _prepare(self, cs: CommandStreamer, call: DrawCall) -> DrawPlans | None:
         """Prepares a draw for the state; None where that cannot be."""
@@ -145,10 +184,8 @@ class PreparedDraws:
         except NotPrepared:
             plans.prepares = False
             return None
-        self._draws.insert(0, made)
-        del self._draws[MOST_DRAWS:]
+        self._remember(made)
         self._registers |= made.registers
-        self._list()
         return plans
 
     # -- a draw ------------------------------------------------------------------------------------------------------------------
@@ -156,50 +193,69 @@ class PreparedDraws:
     def _go_on(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> bool:
         """After draw.c has returned to Python: until the draw is complete. False if it cannot be prepared."""
         now = self._now
-        while why is None and now.stage == Stage.FIND and now.found < len(self._draws):  # memory of its state is no longer mapped
-            self._forget(now.found)
-            why = self._run()
+        while why is None and now.stage == Stage.FIND:
+            if now.prepared:  # its constants are gone
+                self._forget(self._current)
+                now.compared = 0
+            why = self._run()  # else pointers of a draw that was compared lead nowhere now
         if now.stage == Stage.FIND:
-            plans = self._prepare(cs, call)
+            plans, now.compared, now.previous = self._prepare(cs, call), 0, 0
             if plans is None:
                 return False
             why = self._run()
             if now.stage == Stage.FIND:  # what was noted cannot be compared in C, or is written while the draw is prepared
                 plans.prepares = False
-                self._forget(0)
+                self._forget(self._draws[self._pointers[0]])
                 return False
         try:
             while why != DrawReason.DONE:
                 self._answer(cs, call, why)
                 why = self._run()
-        except BaseException:  # threads may have been left in the middle
-            self._forget(now.found)
+        except BaseException:  # threads may have been left in the middle, and draws share them
+            self._latched = None
+            self._clear()
             raise
         return True
 
     def _answer(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> None:
         """Does what draw.c returned for."""
-        stage, draw = self._now.stage, self._draws[self._now.found]
-        loop = draw.loops.get({Stage.VERTICES: "VS", Stage.PIXELS: "PS"}.get(stage, ""))
+        stage, draw = self._now.stage, self._current
+        loop = draw.loops.get(STAGES.get(stage, ""))
         if why == DrawReason.MORE:
             if cs.timed_out():
                 raise SoftgenError("time is up: 3DPRIMITIVE has more vertices")
         elif why == DrawReason.NO_CLIPPER:
-            raise Unsupported(f"{cs.generation}: an object must be clipped by a CLIP thread, and there is none")
+            self._helped = True
+            draw.prepare_clipper(cs, DrawState.of(cs))
         elif why == DrawReason.SHARE:
             self._share(cs, call, draw)
+        elif why in (DrawReason.VIEWPORTS, DrawReason.CLIP_ELSEWHERE, DrawReason.REFUSED):
+            self._answer_geometry(cs, draw, why)
         elif loop is None:
             self._answer_without_threads(cs, why)
         else:
             if why != ReturnReason.DEADLINE:
                 self._helped = True
-                draw.follow()
+                draw.follow(DrawState.of(cs))
             try:
                 loop.answer(dispatch_context(cs), why, lambda: self._timed_out(cs), self._record)
             except GpuFault as fault:
                 if stage == Stage.PIXELS and self._loop.testing:
                     raise GpuFault(fault.address, fault.access, fault.space, TESTS, fault.why) from None
                 raise
+
+    def _answer_geometry(self, cs: CommandStreamer, draw: PreparedDraw, why: int) -> None:
+        """What CLIP and its threads need of Python."""
+        state, now = DrawState.of(cs), self._now
+        if why == DrawReason.VIEWPORTS:
+            geometry, now.viewports = self.pipeline.plans.get(state).geometry, 1
+            for own, plan in zip(draw.viewport_plans, (geometry.clip, geometry.setup), strict=True):
+                ctypes.memmove(ctypes.addressof(own), ctypes.addressof(plan), ctypes.sizeof(plan))
+        elif why == DrawReason.CLIP_ELSEWHERE:
+            draw.clip_elsewhere(ClipThreads(cs, state))
+            now.stage = Stage.SETUP
+        else:
+            draw.refuse()
 
     def _answer_without_threads(self, cs: CommandStreamer, why: int | None) -> None:
         """A fault, or the deadline of depth and stencil tests."""
@@ -219,41 +275,56 @@ class PreparedDraws:
 
     def _share(self, cs: CommandStreamer, call: DrawCall, draw: PreparedDraw) -> None:
         """The work of a stage on several host threads."""
+        now, loop = self._now, draw.loops[STAGES[self._now.stage]]
+        draw.follow(DrawState.of(cs))
+        if not shares(loop):
+            self._share_scratch(cs, call, draw)
+        elif now.stage == Stage.VERTICES:
+            run_vertices(cs, draw.struct, loop, draw.chunk.vertices.count)
+        elif now.stage == Stage.SETUP_THREADS:
+            run_setup(cs, draw.struct, loop)
+        else:
+            memory = self.pipeline.memory
+            counts = self._pixels.run(cs, draw.struct, loop, memory.array, memory.bins.bins)
+            self._shared = self._shared[0] + counts.invocations, self._shared[1] + counts.depth
+        now.stage = AFTER[now.stage]
+        self._helped = True
+
+    def _share_scratch(self, cs: CommandStreamer, call: DrawCall, draw: PreparedDraw) -> None:
+        """The same for threads with scratch space, which plans share out anew."""
         now, state, pipeline = self._now, DrawState.of(cs), self.pipeline
+        array = pipeline.memory.array
+        attributes = array.attributes, array.attribute_stride
         if now.stage == Stage.VERTICES:
             plan, held = pipeline.front.plan(state), pipeline.front.memory.state
             shader = VertexShader(state, call, plan.shader, pipeline.front.fetch(state, call, plan))
             shader.run(cs, draw.chunk, Ids(held.vertex_ids, held.instance_ids))
-            now.stage = Stage.CLIP
-            return
-        plans = pipeline.plans.get(state)
-        plans.shader.load_constants(state)
-        counts = plans.shader.draw(cs, pipeline.memory.array, pipeline.memory.bins.bins, plans.backend)
-        self._shared = self._shared[0] + counts.invocations, self._shared[1] + counts.depth
-        now.stage = Stage.BIN
+        elif now.stage == Stage.SETUP_THREADS:
+            draw.share_setup(cs, SetupThreads(state))
+        else:
+            plans = pipeline.plans.get(state)
+            array.attributes, array.attribute_stride = attributes  # others have used the memory for their records
+            plans.shader.load_constants(state)
+            counts = plans.shader.draw(cs, array, pipeline.memory.bins.bins, plans.backend)
+            self._shared = self._shared[0] + counts.invocations, self._shared[1] + counts.depth
 
     def _finish(self, cs: CommandStreamer) -> None:
         """Counts what the draw has done, and prepares for the next one."""
         now, pipeline, counters = self._now, self.pipeline, cs.counters
         pipeline.memory.user, pipeline.front.memory.topology = None, UNKNOWN  # others find their memory as draw.c left it
-        number = now.found
-        draw = self._draws[number]
+        draw = self._current
         found = RESULTS.unpack_from(now, RESULTS_AT)
-        vertex_threads, vertex_instructions, vertex_time, pixel_threads, pixel_instructions, pixel_time = found[-6:]
-        cs.count(COUNTS, found[:-6])
-        counters.threads += vertex_threads + pixel_threads
-        counters.instructions += vertex_instructions + pixel_instructions
-        if vertex_threads:
-            draw.vertex_statistics.add(vertex_threads, vertex_instructions, vertex_time * NANOSECOND)
-        if pixel_threads:
-            draw.pixel_statistics.add(pixel_threads, pixel_instructions, pixel_time * NANOSECOND)
+        cs.count(COUNTS, found[:COUNTED])
+        for statistics, threads, instructions, spent in zip(draw.statistics, found[COUNTED::3], found[COUNTED + 1 :: 3],
+                                                            found[COUNTED + 2 :: 3], strict=True):  # fmt: skip
+            if threads:
+                counters.threads += threads
+                counters.instructions += instructions
+                statistics.add(threads, instructions, spent * NANOSECOND)
         if self._shared != NOTHING:
             self._add_shared(cs)
-        if number >= FRONT:
-            self._draws.insert(0, self._draws.pop(number))
-            self._list()
         if self._helped or not draw.settled:
-            self._renew(draw, vertex_instructions, pixel_instructions)
+            self._renew(cs, draw, found[COUNTED + 1 :: 3])
         if draw.plans.targets:
             cs.drawn(draw.plans.targets)
 
@@ -263,14 +334,15 @@ class PreparedDraws:
                 cs.add(name, count)
         self._shared = NOTHING
 
-    def _renew(self, draw: PreparedDraw, vertex_instructions: int, pixel_instructions: int) -> None:
+    def _renew(self, cs: CommandStreamer, draw: PreparedDraw, instructions: Sequence[int]) -> None:
         """After a draw whose threads needed Python, or whose code is not the best yet."""
         try:
             if self._helped:
                 self._helped = False
+                draw.follow(DrawState.of(cs))
                 draw.renew()
-            if not draw.settled:
-                draw.ran(vertex_instructions, pixel_instructions)
+            if not draw.settled and draw.ran(instructions):
+                draw.follow(DrawState.of(cs))
+                draw.look()
         except NotPrepared:
-            self._draws.remove(draw)
-            self._list()
+            self._forget(draw)

@@ -6,15 +6,6 @@
 
 enum { R1 = 32, R2 = 64 };
 
-struct setup_threads {
-    struct stage_threads stage;
-    const struct sf_input *inputs;
-    struct setup_record *records;
-    uint64_t count;
-    uint64_t *next; /* the next record, shared by all loops */
-    uint64_t entry_bytes; /* of a primitive URB entry, whole rows */
-};
-
 EXPORT int64_t run_setup_threads(struct setup_threads *s, void *record)
 {
     struct threads_worker *worker = s->stage.worker;

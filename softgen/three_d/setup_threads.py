@@ -26,7 +26,7 @@ class SetupLoop(Loop):
     """struct setup_threads of setup_threads.c."""
 
     _fields_ = [("stage", StageThreads), ("inputs", ctypes.c_uint64), ("records", ctypes.c_uint64), ("count", ctypes.c_uint64),
-                ("next", ctypes.c_uint64), ("entry_bytes", ctypes.c_uint64)]  # fmt: skip
+                ("next", ctypes.c_uint64), ("entry_bytes", ctypes.c_uint64), ("primitives", ctypes.c_uint64)]  # fmt: skip
 
 
 class SetupThreads:

@@ -24,7 +24,7 @@ void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32
         memset(payload + s->header_bytes, 0, s->constant_offset - s->header_bytes);
     if (s->constant_bytes)
         memcpy(payload + s->constant_offset, s->constants, s->constant_bytes);
-    for (uint32_t i = 0; i < STAGE_VERTICES; i++)
+    for (uint32_t i = 0; i < THREAD_VERTICES; i++)
         if (i < vertices)
             write_vertex(s, payload + s->vertex_offset + i * s->read_bytes, vertex[i]);
 }

@@ -6,7 +6,7 @@
 #include "../threads/threads.h"
 #include "geometry.h"
 
-enum { STAGE_BATCH = 64, STAGE_HEADER = 24, STAGE_VERTICES = 6, URB_ROW = 64, TOPOLOGIES = 32 };
+enum { STAGE_BATCH = 64, STAGE_HEADER = 24, THREAD_VERTICES = 6, URB_ROW = 64, TOPOLOGIES = 32 };
 
 /* What all threads of a stage have in common: GRAPHICS_THREADS 2.3. */
 struct stage_threads {
@@ -48,6 +48,31 @@ struct thread_output {
     uint32_t invocations; /* messages that count CL_INVOCATIONS */
 };
 enum { OUTPUT_FULL = 0x10000 };
+
+/* -- loops over threads -------------------------------------------------------------------------------------------------------------- */
+
+/* clip_threads.c */
+struct clip_threads {
+    struct stage_threads stage;
+    const struct object_array *objects; /* as they were tested */
+    const struct clip_result *results;
+    struct thread_output *output;
+    uint64_t from, next; /* objects whose threads are under way; those after them */
+    uint64_t batch; /* threads of them */
+    uint64_t threads; /* statistics */
+    uint32_t handle[STAGE_BATCH]; /* that each of them started with */
+};
+
+/* setup_threads.c */
+struct setup_threads {
+    struct stage_threads stage;
+    const struct sf_input *inputs;
+    struct setup_record *records;
+    uint64_t count;
+    uint64_t *next; /* the next record, shared by all loops */
+    uint64_t entry_bytes; /* of a primitive URB entry, whole rows */
+    uint8_t *primitives; /* primitive URB entries */
+};
 
 void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
                          uint32_t vertices);

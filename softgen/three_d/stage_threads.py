@@ -112,10 +112,14 @@ class ThreadStage:
         stage.first_slot, stage.scratch_step = first_slot, scratch.size if scratch is not None else 0
         stage.thread_mask = self.thread_mask
 
+    def dispatch(self, urb: UrbMemory) -> ThreadDispatch:
+        """The record of threads that write to a URB."""
+        return ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers),
+                              unit_states=(("urb", urb),), **self.fields)  # fmt: skip
+
     def run(self, cs: CommandStreamer, function: str, loops: Sequence[Loop], urb: UrbMemory) -> int:
         """Run C loops over a stage's threads; how many there were."""
-        dispatch = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers),
-                                  unit_states=(("urb", urb),), **self.fields)  # fmt: skip
+        dispatch = self.dispatch(urb)
         address, threads = native.address(getattr(library(), function)), 0
         for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, [NativeLoop(address, loop.bind) for loop in loops],
                                                 cs.timed_out):  # fmt: skip

@@ -21,6 +21,28 @@ PER_THREAD = 48  # entries of a thread, on average at most: a triangle clipped a
 OUTPUT_FULL = 0x10000
 
 
+def set_topologies(state: DrawState, output: ThreadOutputStruct) -> None:
+    """Fill in how vertices that threads put out make objects."""
+    for code in PUT_OUT:
+        found, into = TOPOLOGIES[code], output.topology[code]
+        corners = len(found.back)
+        select = found.select or SELECTS.get(corners, "")
+        fixed = not select or found.polygon or found.flags & RECTANGLE
+        provoking = 0 if fixed else int(getattr(unit_state(state, "SF"), select))
+        edges = ALL_EDGES << EDGES_SHIFT if corners == 3 else 0
+        into.minimum, into.step, into.corners, into.back[:corners] = found.minimum, found.step, corners, found.back
+        into.flags = corners | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
+        into.inverts, into.polygon, into.line_strip, into.continued = found.inverts, found.polygon, found.strip, found.continued
+
+
+def refuse_output(output: ThreadOutputStruct, stage: str) -> None:
+    """Raise what is wrong with the vertices that threads put out."""
+    if output.refused == OUTPUT_FULL:
+        raise Unsupported(f"{stage} threads put out more vertices or objects than there is room for")
+    if output.refused:
+        raise DecodeError(f"a {stage} thread put out a vertex of topology {output.refused - 1}, which none may")
+
+
 class ThreadOutput:
     """Arrays with the vertices of a chunk, room for those that `threads` threads make, and their objects."""
 
@@ -42,8 +64,7 @@ class ThreadOutput:
             objects=ObjectArray(self.held_objects.ctypes.data, 0, objects), entries=self.urb.entries.ctypes.data,
             pool=self.urb.pools.ctypes.data,
         )  # fmt: skip
-        for code in PUT_OUT:
-            self._set_topology(code)
+        set_topologies(state, self.struct)
 
     @property
     def invocations(self) -> int:
@@ -55,23 +76,9 @@ class ThreadOutput:
         old = int(chunk.vertices.stride)
         self.urb.bytes[: count * stride].reshape(count, stride)[:, :old] = chunk.urb.bytes[: count * old].reshape(count, old)
 
-    def _set_topology(self, code: int) -> None:
-        found, into = TOPOLOGIES[code], self.struct.topology[code]
-        corners = len(found.back)
-        select = found.select or SELECTS.get(corners, "")
-        fixed = not select or found.polygon or found.flags & RECTANGLE
-        provoking = 0 if fixed else int(getattr(unit_state(self.state, "SF"), select))
-        edges = ALL_EDGES << EDGES_SHIFT if corners == 3 else 0
-        into.minimum, into.step, into.corners, into.back[:corners] = found.minimum, found.step, corners, found.back
-        into.flags = corners | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
-        into.inverts, into.polygon, into.line_strip, into.continued = found.inverts, found.polygon, found.strip, found.continued
-
     def chunk(self, stage: str) -> Chunk:
         """What the threads have made, as a chunk."""
-        if self.struct.refused == OUTPUT_FULL:
-            raise Unsupported(f"{stage} threads put out more vertices or objects than there is room for")
-        if self.struct.refused:
-            raise DecodeError(f"a {stage} thread put out a vertex of topology {self.struct.refused - 1}, which none may")
+        refuse_output(self.struct, stage)
         made = Chunk.__new__(Chunk)
         made.urb, made.positions, made.held_objects = self.urb, self.positions, self.held_objects
         made.vertices, made.objects = VertexArray.from_buffer_copy(self.struct.vertices), ObjectArray.from_buffer_copy(self.struct.objects)

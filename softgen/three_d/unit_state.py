@@ -8,6 +8,9 @@ Writes  records of pages; offsets for thread dispatches
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.threads.dispatch import DispatchContext
@@ -53,10 +56,14 @@ def samplers(state: DrawState, stage: str) -> int:
     return int(pointer.pointer_to_sampler_state) if pointer is not None else 0
 
 
+def stage_bases(generation: Generation, bases: Mapping[str, int]) -> Mapping[str, int]:
+    """Base addresses for a stage's threads: where units read blocks, kernels and samplers count from the general state base too."""
+    if not generation.unit_state:
+        return bases
+    general = bases.get("general", 0)
+    return {**bases, "instruction": general, "dynamic": general}
+
+
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
-    """The environment of the pipeline's threads: where units read blocks, kernels and samplers count from the general state base too."""
-    bases = cs.bases
-    if cs.generation.unit_state:
-        general = bases.get("general", 0)
-        bases = {**bases, "instruction": general, "dynamic": general}
-    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
+    """The environment of the pipeline's threads."""
+    return DispatchContext(cs.generation, cs.space, stage_bases(cs.generation, cs.bases), cs.warn, cs.system_routine, elapsed=cs.elapsed)

@@ -51,7 +51,7 @@ class GearDraws(Draws):
 
     @property
     def prepared(self) -> list[prepared_draws.PreparedDraw]:
-        return self.kept.prepared._draws
+        return list(self.kept.prepared._draws.values())
 
     def dwords(self, name: str, change: Callable[[list[int]], None]) -> None:
         """Latch a command with other dwords."""

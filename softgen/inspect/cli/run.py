@@ -329,7 +329,8 @@ class Simulator:
                 pass
         executor.ending = True
         images = self.pictures.files if self.pictures else []
-        counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "images": images}
+        counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "frames": self.shared.display.rate(),
+                   "images": images}  # fmt: skip
         if not wanted(self.args):
             return counted
         places = [*self.args.kernels, *([self.folder] if self.folder else [])]

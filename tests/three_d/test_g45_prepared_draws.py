@@ -1,0 +1,154 @@
+"""Prepared draws of Gen4.5: the second draw of a batch uses the plans of the first, wherever its state is now, and sees what has changed.
+
+Each batch has two triangles with commands between them. The picture must be that of draws which are not prepared.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.three_d import prepared_draws
+from softgen.three_d.prepared import PreparedDraw
+from tests.three_d.g45_draw import BLOCKS, CONSTANTS, DATA, GEN, GENERAL, SIZE, TRIANGLES, G45Draw, pixel_shader, put_out, vertex
+
+MOVED = 0x8000  # from each block to its copy
+LEFT = [vertex(1, 1), vertex(7, 1), vertex(1, 7)]
+RIGHT = [vertex(9, 9, attribute=(2, 3, 4, 5)), vertex(15, 9, attribute=(2, 3, 4, 5)), vertex(9, 15, attribute=(2, 3, 4, 5))]
+BOTH: tuple[dict[str, int], ...] = ({"vertex_count_per_instance": 3}, {"vertex_count_per_instance": 3, "start_vertex_location": 3})
+CLIP_ALL = {"CLIP_STATE": {"clip_mode": 1}}
+
+
+def command(name: str, **fields: Any) -> list[int]:
+    return list(layout(name, GEN).pack(**fields))
+
+
+def copies(draw: G45Draw, **changes: dict[str, Any]) -> dict[int, bytes]:
+    """Copies of all blocks, with pointers that lead to copies; `changes` are fields of blocks that differ."""
+    pointers = {"SF_STATE": ("sf_viewport_pointer", "SF_VIEWPORT"), "CLIP_STATE": ("clip_viewport_pointer", "CLIP_VIEWPORT"),
+                "COLOR_CALC_STATE": ("cc_viewport_pointer", "CC_VIEWPORT")}  # fmt: skip
+    found = {}
+    for name, at in BLOCKS.items():
+        fields = {**draw.fields(name), **changes.get(name, {})}
+        if name in pointers:
+            fields[pointers[name][0]] = BLOCKS[pointers[name][1]] + MOVED
+        found[GENERAL + at + MOVED] = np.array(draw.pack(name, **fields), np.uint32).tobytes()
+    return found
+
+
+def moved_pointers(draw: G45Draw) -> list[int]:
+    """Those of stages that are enabled lead to the copies."""
+    pointers = draw._pointers()
+    for stage in ("vs", "sf", "wm", "color_calc", *(["clip"] if draw.clip else [])):
+        pointers[f"pointer_to_{stage}_state"] += MOVED
+    return command("3DSTATE_PIPELINED_POINTERS", **pointers)
+
+
+def check(draw: G45Draw, monkeypatch: pytest.MonkeyPatch, prepared: int, threads: int = 1) -> np.ndarray[Any, Any]:
+    """The picture, which must be that of draws that are not prepared; `prepared`: how many draws are."""
+    made: list[PreparedDraw] = []
+
+    class Counted(PreparedDraw):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(prepared_draws, "PreparedDraw", Counted)
+    found = draw.run(threads=threads).pixels
+    assert len(made) == prepared
+    monkeypatch.setattr(prepared_draws.PreparedDraws, "draw", lambda self, cs, call: False)
+    assert np.array_equal(found, draw.run(threads=threads).pixels)
+    return found
+
+
+def two(between: Sequence[Sequence[int]] = (), vertices: Sequence[bytes] = (*LEFT, *RIGHT), **more: Any) -> G45Draw:
+    return G45Draw(vertices, TRIANGLES, primitives=BOTH, between=between, **more)
+
+
+def test_blocks_elsewhere_are_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = two()
+    draw = two([moved_pointers(plain)], patch=copies(plain))
+    picture = check(draw, monkeypatch, 1)
+    assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("block", "fields"), [
+    ("SF_STATE", {"cull_mode": 0}), ("WM_STATE", {"thread_dispatch_enable": 0}), ("COLOR_CALC_STATE", {"logic_op_enable": 1}),
+    ("CLIP_STATE", {"clip_mode": 3}),
+])  # fmt: skip
+def test_blocks_elsewhere_with_other_state(block: str, fields: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = two(clip=put_out([0, 1, 2], TRIANGLES), format="R8G8B8A8_UNORM" if block == "COLOR_CALC_STATE" else "R32G32B32A32_FLOAT")
+    draw = two([moved_pointers(plain)], patch=copies(plain, **{block: fields}), clip=plain.clip, format=plain.format)
+    picture = check(draw, monkeypatch, 2)
+    assert np.any(picture[2, 2]) and not np.any(picture[10, 10])
+
+
+def test_other_pages_of_the_same_surface_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another surface state base, with binding table and surface states there."""
+    plain = two()
+    base = command("STATE_BASE_ADDRESS", surface_state_base_address=DATA, surface_state_base_address_modify_enable=1,
+                   general_state_base_address=GENERAL, general_state_base_address_modify_enable=1)  # fmt: skip
+    tables = command("3DSTATE_BINDING_TABLE_POINTERS", pointer_to_ps_binding_table=0x400, pointer_to_gs_binding_table=0x820)
+    held = bytearray(plain._surfaces()[:SIZE])
+    held[0x200:0x218], held[0x400:0x404] = held[:24], struct.pack("<I", 0x200)
+    held[:24] = bytes(24)
+    picture = check(two([base, tables], patch={DATA: bytes(held)}), monkeypatch, 1)
+    assert picture[2, 2, 0] == 1 and picture[10, 10, 0] == 2
+    target = plain.pack("RENDER_SURFACE_STATE", **{**plain.fields("RENDER_SURFACE_STATE"), "surface_format": plain._format, "width": 9,
+                                                   "height": 15, "surface_pitch": 16 * 16 - 1})  # fmt: skip
+    held[0x200:0x218] = np.array(target, np.uint32).tobytes()
+    monkeypatch.undo()
+    picture = check(two([base, tables], patch={DATA: bytes(held)}), monkeypatch, 2)
+    assert picture[9, 9, 0] == 2 and not picture[10, 10].any(), "columns from 10 on are outside"
+
+
+def test_constants_are_those_of_the_last_constant_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {"WM_STATE": {"constant_urb_entry_read_length": 1}, "CS_URB_STATE": {"number_of_urb_entries": 1}}
+    other = command("CONSTANT_BUFFER", valid=1, buffer_starting_address=CONSTANTS + 0x1000 - GENERAL, buffer_length=0)
+    draw = two([other], state=state, constants=struct.pack("<16f", *range(10, 26)), ps=pixel_shader("g8.0<0,1,0>", "g8.1<0,1,0>"),
+               patch={CONSTANTS + 0x1000: struct.pack("<16f", *range(30, 46))})  # fmt: skip
+    picture = check(draw, monkeypatch, 1)
+    assert picture[2, 2, :2].tolist() == [10, 11] and picture[10, 10, :2].tolist() == [30, 31]
+
+
+def test_viewports_after_the_first_are_those_of_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not compared, but looked at when a vertex names one."""
+    scale = {"viewport_matrix_element_m00": 1.0, "viewport_matrix_element_m11": 1.0, "viewport_matrix_element_m22": 1.0}
+    third = {**scale, "viewport_matrix_element_m31": 4.0}
+    each = [scale, {**scale, "viewport_matrix_element_m30": 3.0}] + [scale] * 14
+    state = {"SF_STATE": {"viewport_transform_enable": 1}, "SF_VIEWPORT": {"each": each}}
+    plain, at = two(state=state), GENERAL + BLOCKS["SF_VIEWPORT"] + MOVED
+    held = [np.array(plain.pack("SF_VIEWPORT", **fields), np.uint32).tobytes() for fields in (scale, third)]
+    blocks = {**copies(G45Draw([], state={"SF_STATE": {"viewport_transform_enable": 1}})), at: held[0], at + len(held[0]): held[1]}
+    named = [vertex(1, 1, viewport=1), vertex(7, 1, viewport=1), vertex(1, 7, viewport=1)]
+    picture = check(two([moved_pointers(plain)], (*named, *named), state=state, patch=blocks), monkeypatch, 1)
+    lit = np.any(picture != 0, axis=-1)
+    assert lit[1, 4] and lit[5, 1] and not lit[1, 1], "the second viewport is 3 to the right, then 4 down"
+
+
+@pytest.mark.parametrize("objects", [2, 400])
+def test_clip_threads_put_vertices_after_those_of_the_chunk(objects: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or into a chunk of their own, where there may be no room."""
+    indices = struct.pack("<6H", *range(6)) * (objects // 2)
+    draw = G45Draw([*LEFT, *RIGHT], TRIANGLES, CLIP_ALL, indices=indices, clip=put_out([0, 1, 2], TRIANGLES), primitives=({}, {}))
+    picture = check(draw, monkeypatch, 1)
+    assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
+
+
+def test_many_threads_are_shared_by_host_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers have the work of SF threads of many objects."""
+    indices = struct.pack("<6H", *range(6)) * 400
+    picture = check(G45Draw([*LEFT, *RIGHT], TRIANGLES, indices=indices, primitives=({}, {})), monkeypatch, 1, threads=2)
+    assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
+
+
+def test_a_buffer_that_no_element_reads_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    unused = [command("3DSTATE_VERTEX_BUFFERS", vertex_buffer=[{"vertex_buffer_index": 3, "buffer_pitch": 16,
+                                                                "buffer_starting_address": DATA + at}]) for at in (0, 64)]  # fmt: skip
+    picture = check(two([unused[1]], before=[unused[0]]), monkeypatch, 1)
+    assert picture[10, 10, 0] == 2
