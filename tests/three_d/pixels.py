@@ -93,6 +93,7 @@ class Stream:
     dispatcher: Any = None
     counters: Counters = field(default_factory=Counters)
     warnings: list[str] = field(default_factory=list)
+    elapsed: int = 0
     system_routine: int | None = None
     late: bool = False
 

@@ -299,8 +299,8 @@ def test_loops_share_tiles_out() -> None:
 def test_a_loop_without_threads_returns_for_the_clock() -> None:
     """Thousands of records that cover nothing: the time limit can still be seen."""
     tiny = triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])
-    draw = Draw([tiny] * 10_000, ALL)
-    assert not draw.run(RecordingWorker()) and draw.returns == 2
+    draw = Draw([tiny] * 40_000, ALL)
+    assert not draw.run(RecordingWorker()) and draw.returns >= 2
 
 
 @pytest.mark.parametrize("flags", ["", "-march=x86-64-v2", "-march=x86-64-v3", "-O0"])
