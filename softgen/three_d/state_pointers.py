@@ -37,7 +37,7 @@ Ranges = dict[tuple[int, int], bytes]
 
 
 @dataclass
-class Pointer:
+class FollowedPointer:
     """A pointer: where it is, where it leads now, and what may be read through it."""
 
     parent: int  # number of the pointer that leads to it, or ROOT
@@ -78,7 +78,7 @@ class StatePointers:
 
     def __init__(self, latches: LatchedBytes, state: DrawState) -> None:
         self.latches, self.state = latches, state
-        self.pointers: list[Pointer] = []
+        self.pointers: list[FollowedPointer] = []
         self.names: dict[str, int] = {}  # numbers of pointers
         self._read: dict[str, Ranges] = {}
 
@@ -132,27 +132,27 @@ class StatePointers:
     def _bytes(self, name: str) -> int:
         return 4 * self.latches.layout(name).dwords
 
-    def _add(self, name: str, pointer: Pointer) -> int:
+    def _add(self, name: str, pointer: FollowedPointer) -> int:
         self.names[name] = len(self.pointers)
         self.pointers.append(pointer)
         if pointer.parent != ROOT:
             self.pointers[pointer.parent].inner[pointer.offset] = pointer.mask
         return len(self.pointers) - 1
 
-    def _in_command(self, command: str, name: str, base: Base, size: int) -> Pointer:
+    def _in_command(self, command: str, name: str, base: Base, size: int) -> FollowedPointer:
         found = self.latches.layout(command).field(name)
         place = self.latches.place(command)
         pointer = self.latches.pointer(found, place.offset)
-        made = Pointer(ROOT, pointer.offset, pointer.mask & DWORD, base, 0, size)
+        made = FollowedPointer(ROOT, pointer.offset, pointer.mask & DWORD, base, 0, size)
         return self._led(made)
 
     def _in_block(self, parent: int, block: str, name: str, base: Base, size: int, readers: tuple[str, ...] = (UNIT,),
-                  start: int = 0) -> Pointer:  # fmt: skip
+                  start: int = 0) -> FollowedPointer:  # fmt: skip
         found = self.latches.layout(block).field(name)
         mask = (1 << found.high % 32 + 1) - (1 << found.low % 32)
-        return self._led(Pointer(parent, start + 4 * (found.low // 32), mask, base, 0, size, readers))
+        return self._led(FollowedPointer(parent, start + 4 * (found.low // 32), mask, base, 0, size, readers))
 
-    def _led(self, pointer: Pointer) -> Pointer:
+    def _led(self, pointer: FollowedPointer) -> FollowedPointer:
         """With the address that it leads to now."""
         state, wrap = self.state, (1 << self.state.space.bits) - 1
         if pointer.parent == ROOT:
