@@ -32,7 +32,7 @@ class Catalogue:
         self._layouts: dict[tuple[str, float], Layout | None] = {}  # None: the generation does not have it
         self._values: dict[tuple[str, float], dict[int, str]] = {}
         self._commands: dict[tuple[float, str], CommandTable] = {}
-        self._stored: dict[tuple[str, float], int] = {}  # layouts out of the store: how many functions they came with
+        self._stored: dict[tuple[str, float], int] = {}  # layouts that the store has: how many functions they had there
         self._new: defaultdict[float, dict[str, object]] = defaultdict(dict)  # tables that are not in the store
 
     @cached_property
@@ -72,6 +72,7 @@ class Catalogue:
         for (name, gen), layout in list(self._layouts.items()):
             if self._stored.get((name, gen)) != _functions(layout):
                 self._new[gen][f"layout {name}"] = layout
+                self._stored[name, gen] = _functions(layout)
         for gen in list(self._new):
             self._store.save(gen, self._new.pop(gen))
 

@@ -164,3 +164,13 @@ def test_the_command_line_keeps_what_it_reads(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     assert found.stdout == "3DSTATE_VS False\n"
     assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout == first.stdout
+
+
+def test_what_is_kept_is_not_saved_again(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages.page.write_text(PAGE + "\n", "utf-8")
+    catalogue, saved = pages.catalogue(), []
+    monkeypatch.setattr(Cache, "save", lambda self, key, data: saved.append(key))
+    catalogue.layout("C", 9)
+    for _ in range(2):
+        catalogue.save()
+    assert len(saved) == 1
