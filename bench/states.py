@@ -70,7 +70,8 @@ def measured(folder: Path) -> Iterator[Measurement]:
     for name in ("live", "replayed"):
         (folder / name).mkdir()
     yield row("states of a program, nothing cached", run([*softgen, "--", *program], folder / "live"))
-    yield row("states of a program, cached", run([*softgen, "--record", str(capture), "--", *program], folder / "live"))
+    yield row("states of a program, cached", run([*softgen, "--", *program], folder / "live"))
+    run([*softgen, "--record", str(capture), "--", *program], folder / "live")
     for what in ("nothing cached", "cached"):
         replay = [sys.executable, "-m", "bench._states", str(capture), str(COUNT)]
         yield row(f"states replayed, {what}: processor time", run(replay, folder / "replayed"))
