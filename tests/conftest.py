@@ -19,6 +19,7 @@ import pytest
 
 from softgen.inspect import citations
 from softgen.inspect.behaviours import behaviours
+from softgen.lanes.mode import compile_in_background
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))
@@ -71,3 +72,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wrong = wrong_marks(items)
     if wrong:
         raise pytest.UsageError(*wrong)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The engine that a test before has chosen decides when functions are compiled, for the whole process."""
+    compile_in_background(False)
