@@ -41,9 +41,9 @@ class PageStore:
         except Exception:  # unpickling may raise anything
             return MISSING
 
-    def save(self, gen: float, found: Mapping[str, object]) -> None:
+    def save(self, gen: float, tables: Mapping[str, object]) -> None:
         """Keep more. What another process keeps at the same time may be lost: it will be read from pages again."""
-        pickled = {key: pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for key, value in found.items()}
+        pickled = {key: pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for key, value in tables.items()}
         self.cache.save(self._name(gen), marshal.dumps(self._read(gen) | pickled))
 
     def _read(self, gen: float) -> dict[str, bytes]:

@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,14 @@ class PixelCounts:
     threads: int = 0
     invocations: int = 0  # PS_INVOCATION_COUNT
     depth: int = 0  # PS_DEPTH_COUNT
+
+
+def past_deadline(cs: CommandStreamer, loops: Sequence[PixelLoop]) -> bool:
+    """Whether the time limit is over; an error if it is before any thread has started, since there is none to name."""
+    late = cs.timed_out()
+    if late and not loops[0].started:
+        raise SoftgenError(f"time is up: pixel shader, tile {loops[0].tile}, no thread started")
+    return late
 
 
 class PixelShader:
@@ -206,14 +215,8 @@ class PixelShader:
         dispatch = self._dispatch(cs, pixels, targets, capacity)
         native_loops = [_bound(loop, number * capacity) for number, loop in enumerate(loops)]
 
-        def timed_out() -> bool:
-            late = cs.timed_out()
-            if late and not loops[0].started:  # there is no thread to name
-                raise SoftgenError(f"time is up: pixel shader, tile {loops[0].tile}, no thread started")
-            return late
-
         try:
-            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, timed_out):
+            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, partial(past_deadline, cs, loops)):
                 cs.counters.threads += finished.threads
                 cs.counters.instructions += finished.instructions
         except GpuFault as fault:

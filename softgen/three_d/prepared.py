@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from softgen.command import CommandStreamer
-from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import Context
 from softgen.shared_functions.bindings import USED
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext
 from softgen.threads.programs import MemoryRange
-from softgen.threads.statistics import KernelStatistics
 from softgen.three_d import geometry_threads
 from softgen.three_d.constants import push_constants
 from softgen.three_d.draw_structures import (
@@ -57,7 +55,6 @@ HEADER_CC, HEADER_SAMPLERS, HEADER_TABLE = 1, 3, 4  # dwords of r0 with COLOR_CA
 HEADER_DWORDS = 8
 POINTER = 0xFFFFFFE0  # its bits beside others
 DWORD = 0xFFFFFFFF
-NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
 LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
 
 

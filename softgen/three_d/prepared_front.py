@@ -32,12 +32,8 @@ from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import PipelinePlans
 
-HEADER_CC, HEADER_SAMPLERS, HEADER_TABLE = 1, 3, 4  # dwords of r0 with COLOR_CALC_STATE, samplers and the binding table
-HEADER_DWORDS = 8
-POINTER = 0xFFFFFFE0  # its bits beside others
 DWORD = 0xFFFFFFFF
 NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
-LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
 
 
 class TablePlace(NamedTuple):

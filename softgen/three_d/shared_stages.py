@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from softgen.command import CommandStreamer
-from softgen.errors import GpuFault, SoftgenError
+from softgen.errors import GpuFault
 from softgen.threads.dispatch import NativeLoop, TimedOut
 from softgen.threads.kept_loop import KeptLoop
 from softgen.three_d.draw_structures import PreparedStruct, function
-from softgen.three_d.pixel_shader import TESTS, PixelLoop, loop_count
+from softgen.three_d.pixel_shader import TESTS, PixelLoop, loop_count, past_deadline
 from softgen.three_d.setup_threads import PER_LOOP as RECORDS_PER_LOOP
 from softgen.three_d.setup_threads import SetupLoop
 from softgen.three_d.structures import Bins, RecordArray
@@ -69,14 +70,8 @@ class SharedPixels:
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value
         loops = self._begin(draw, records, bins, loop_count(records, min(cs.dispatcher.threads, entries)))
 
-        def timed_out() -> bool:
-            late = cs.timed_out()
-            if late and not loops[0].started:  # there is no thread to name
-                raise SoftgenError(f"time is up: pixel shader, tile {loops[0].tile}, no thread started")
-            return late
-
         try:
-            _run(cs, kept, "shade_tiles", loops, timed_out)
+            _run(cs, kept, "shade_tiles", loops, partial(past_deadline, cs, loops))
         except GpuFault as fault:
             if any(loop.testing for loop in loops):
                 raise GpuFault(fault.address, fault.access, fault.space, TESTS, fault.why) from None
