@@ -19,6 +19,7 @@ from softgen.errors import DecodeError
 from softgen.threads.dispatch import Scratch, control_register
 from softgen.three_d import rasterizer
 from softgen.three_d.pixel_payload import MODES, HeaderFormat, PayloadParts
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import binding_table, samplers, unit_state
 
@@ -300,6 +301,9 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
         attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)
+    if dispatched:
+        check_registers(state, "WM", fields.grf_register_count_0,
+                        parts.start + fields.constant_urb_entry_read_length + fields.setup_urb_entry_read_length)  # fmt: skip
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
                       bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
                       32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip
