@@ -42,7 +42,7 @@ STENCIL_TO_TARGET, DEPTH_TO_TARGET, OMASK_TO_TARGET = 1 << 14, 1 << 13, 1 << 12 
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
 # State that would change the picture and is not built.
-NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable", "transposed_urb_read_enable",
+NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable",
              "rt_independent_rasterization_enable", "pixel_shader_is_per_coarse_pixel", "force_computed_depth",
              "pixel_shader_requires_requested_coarse_pixel_shading_size",
              "pixel_shader_requires_source_depth_and_or_w_plane_coefficients",

@@ -8,6 +8,7 @@ Writes  remarks
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from softgen.bits.catalogue import layout
 from softgen.bits.describe import value_name
@@ -17,6 +18,7 @@ from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import unit_state
 
 READ_UNIT, ROW = 32, 64  # bytes of a read length or offset, of a row of the URB
+TRANSPOSED = Fraction(4, 3)  # what transposed reads make of an entry's size (G45 6045)
 STENCIL_FORMATS = ("d32_float_s8x24_uint", "d24_unorm_s8_uint")  # G45 7822
 UPSTREAM = {"GS": ("VS",), "CLIP": ("GS", "VS"), "SF": ("CLIP", "GS", "VS")}  # owners of the vertices that a stage's threads read
 
@@ -51,17 +53,17 @@ def _reads(state: DrawState) -> Iterator[str]:
         unit = unit_state(state, stage)
         owner = next(name for name in owners if _enabled(state, name))  # of what arrives, as far as that stage makes it
         yield from _past(stage, unit, "vertex", owner, unit_state(state, owner))
-    yield from _past("WM", unit_state(state, "PS"), "setup", "SF", unit_state(state, "SF"))
+    pixels = unit_state(state, "PS")
+    yield from _past("WM", pixels, "setup", "SF", unit_state(state, "SF"), TRANSPOSED if pixels.transposed_urb_read_enable else 1)
     constants = state.get("CS_URB_STATE")
-    for stage in ("VS", "GS", "CLIP", "SF", "PS") if constants is not None else ():
-        if _enabled(state, stage):
+    for stage in ("VS", "GS", "CLIP", "SF", "PS"):
+        if constants is not None and _enabled(state, stage):
             yield from _past("WM" if stage == "PS" else stage, unit_state(state, stage), "constant", "CS_URB", constants)
 
 
-def _past(stage: str, unit: Record, kind: str, owner: str, entries: Record | None) -> Iterator[str]:
-    assert entries is not None
+def _past(stage: str, unit: Record, kind: str, owner: str, entries: Record, larger: Fraction | int = 1) -> Iterator[str]:
     offset, length = (int(getattr(unit, f"{kind}_urb_entry_read_{name}")) for name in ("offset", "length"))
-    size = (int(entries.urb_entry_allocation_size) + 1) * ROW
+    size = int((int(entries.urb_entry_allocation_size) + 1) * ROW * larger)
     if length and (offset + length) * READ_UNIT > size:
         yield f"{stage}_STATE: {kind}_urb_entry_read_length {length} at {offset} goes past the {size} bytes of {owner}_STATE's entries"
 
