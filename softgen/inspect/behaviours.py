@@ -92,6 +92,12 @@ def tests_folder() -> Path | None:
     return folder if (folder / "conftest.py").is_file() else None
 
 
+def reasons(folder: Path) -> dict[str, str]:
+    """Why no test shows some behaviours, by id: the lists `*_not_shown.txt` of a folder of tests, an id and a reason on each line."""
+    lines = [line for path in sorted(folder.rglob("*_not_shown.txt")) for line in path.read_text("utf-8").splitlines()]
+    return dict(line.split("\t", 1) for line in lines if "\t" in line and not line.startswith("#"))
+
+
 def status(row: Behaviour, citations: Sequence[Citation]) -> str:
     """What the citations of a behaviour prove: COVERED, SHARED, DECODED or OPEN."""
     proofs = [citation for citation in citations if row.kind == "layout" or citation.shows == "action"]

@@ -18,6 +18,7 @@ from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import unit_state
 
 READ_UNIT, ROW = 32, 64  # bytes of a read length or offset, of a row of the URB
+EUS, THREADS = 10, 5  # of the largest device (spec/devices.toml)
 TRANSPOSED = Fraction(4, 3)  # what transposed reads make of an entry's size (G45 6045)
 STENCIL_FORMATS = ("d32_float_s8x24_uint", "d24_unorm_s8_uint")  # G45 7822
 UPSTREAM = {"GS": ("VS",), "CLIP": ("GS", "VS"), "SF": ("CLIP", "GS", "VS")}  # owners of the vertices that a stage's threads read
@@ -28,7 +29,7 @@ def check_state(state: DrawState, target: SurfaceImage | None) -> None:
     if not state.generation.unit_state:
         return
     calc = color_calc(state)
-    for text in (*_reads(state), *_stencil(state, calc), *(_colors(state, calc, target) if target is not None else ())):
+    for text in (*_threads(state), *_reads(state), *_stencil(state, calc), *(_colors(state, calc, target) if target is not None else ())):
         state.remark(text)
 
 
@@ -36,6 +37,13 @@ def color_calc(state: DrawState) -> Record:
     """The state of the colour calculator."""
     pointer = state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state
     return state.structure("COLOR_CALC_STATE", state.address("general", pointer))
+
+
+def _threads(state: DrawState) -> Iterator[str]:
+    """Pixel shader threads: as many as the EUs have room for (G45 6233-6235)."""
+    most, threads = EUS * THREADS, int(unit_state(state, "PS").maximum_number_of_threads) + 1
+    if threads > most:
+        yield f"WM_STATE: maximum_number_of_threads {threads}; {EUS} EUs of {THREADS} threads each have {most}"
 
 
 # -- URB reads (G45 1594-1597) -----------------------------------------------------------------------------------------

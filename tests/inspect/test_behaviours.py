@@ -65,6 +65,14 @@ def test_counts_and_page() -> None:
     assert "| VF | 1 | 3 | 1 | 2 | 1 | 1 | 2 | 5 |" in page and "| all | 1 | 4 | 1 | 2 | 1 | 1 | 2 | 6 |" in page
 
 
+def test_reasons_why_behaviours_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "old_not_shown.txt").write_text("# tabs\nA-1\tundefined: nobody knows\nA-2\tspeed: it is timing\n")
+    assert book.reasons(tmp_path) == {"A-1": "undefined: nobody knows", "A-2": "speed: it is timing"}
+    found = book.reasons(ROOT / "tests")
+    assert set(found) <= set(book.behaviours()) and "WM-42" in found["G45-WM-43"]
+
+
 def test_the_page_in_docs_is_up_to_date() -> None:
     page = book.markdown(book.count(book.behaviours().values(), citations.read(ROOT / "tests")))
     assert (ROOT / "docs" / "behaviours.md").read_text("utf-8") == page, "run: make docs"

@@ -45,10 +45,11 @@ NULL_SURFACE = 7
 
 
 def send(mrf: int, target: int, descriptor: int, mlen: int, rlen: int = 0, eot: bool = False, to: str = "null<1>UD",
-         name: str = "urb") -> str:  # fmt: skip
+         name: str = "urb", source: str = "g0") -> str:  # fmt: skip
+    """A message whose first register is `source`, which the instruction moves to message register `mrf`."""
     bits = descriptor | rlen << 16 | mlen << 20 | target << 24 | eot << 31
     words = f"{name} MsgDesc: mlen {mlen} rlen {rlen}"
-    return f"send(8) {mrf} {to} g0<8,8,1>UD {bits:#010x} {words} {{ align1 nomask{' EOT' if eot else ''} }};"
+    return f"send(8) {mrf} {to} {source}<8,8,1>UD {bits:#010x} {words} {{ align1 nomask{' EOT' if eot else ''} }};"
 
 
 def urb_write(mlen: int, eot: bool = False, used: bool = True, allocate: bool = False, transpose: bool = False) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.bits.generation import device
 from softgen.errors import DecodeError, Unsupported
 from tests.three_d.g45_draw import (
     GEN,
@@ -163,6 +164,17 @@ def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int
         found = remarks(TRIANGLE, state=state, **kernel)
         wanted = f"{stage}_STATE: grf_register_count 0, 16 registers, and payloads have {registers}"
         assert (wanted in found) == (count == 0 and registers > 16)
+
+
+@pytest.mark.behaviour("G45-WM-47", shows="action")
+@pytest.mark.parametrize("name", ["g45", "g41"])
+def test_pixel_shader_threads_are_as_many_as_the_eus_have(name: str) -> None:
+    found = device(name)
+    most = found.limit("eus") * found.limit("threads")
+    assert most == found.limit("pixel_threads") == 50
+    for threads in (most, most + 1):
+        text = remarks(TRIANGLE, state={"WM_STATE": {"maximum_number_of_threads": threads - 1}}, device=name)
+        assert (f"maximum_number_of_threads {threads}; 10 EUs of 5 threads each have {most}" in text) == (threads > most)
 
 
 # -- SF ----------------------------------------------------------------------------------------------------------------

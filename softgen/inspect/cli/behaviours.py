@@ -46,24 +46,26 @@ def chosen(args: argparse.Namespace) -> list[book.Behaviour]:
     return picked
 
 
-def cited(args: argparse.Namespace) -> dict[str, list[Citation]]:
-    folder = args.tests or book.tests_folder()
+def tests(args: argparse.Namespace) -> Path:
+    """The folder of tests to read."""
+    folder: Path | None = args.tests or book.tests_folder()
     if folder is None:
         raise SoftgenError("no tests beside this installation, so coverage is unknown; run from a checkout or name one with --tests DIR")
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder of tests")
-    return citations.read(folder)
+    return folder
 
 
 def run(args: argparse.Namespace) -> int:
-    rows, found = chosen(args), cited(args)
+    rows, folder = chosen(args), tests(args)
+    found, reasons = citations.read(folder), book.reasons(folder)
     listed = [row for row in rows if not (args.uncovered and state(row, found) == book.COVERED)]
     if args.json:
-        show_json(rows, listed, found)
+        show_json(rows, listed, found, reasons)
     elif args.markdown:
         print(book.markdown(book.count(rows, found)), end="")
     elif args.uncovered or args.unit:
-        show_rows(listed, found)
+        show_rows(listed, found, reasons)
     else:
         show_counts(book.count(rows, found))
     unknown = sorted(set(found) - set(book.behaviours()))
@@ -77,10 +79,12 @@ def state(row: book.Behaviour, citations: dict[str, list[Citation]]) -> str:
     return book.status(row, citations.get(row.id, []))
 
 
-def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], citations: dict[str, list[Citation]]) -> None:
+def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], citations: dict[str, list[Citation]],
+              reasons: dict[str, str]) -> None:  # fmt: skip
     counts = book.count(rows, citations)
     behaviours = [{"id": row.id, "manual": row.manual, "unit": row.unit, "kind": row.kind, "behaviour": row.text,
                    "status": state(row, citations), "covered": state(row, citations) == book.COVERED,
+                   "reason": reasons.get(row.id),
                    "tests": [{"place": witness.place, "test": witness.test, "shows": witness.shows, "needs_shared": witness.needs_shared}
                              for witness in citations.get(row.id, [])]} for row in listed]  # fmt: skip
     print_json(numbers(book.total(counts, "")) | {
@@ -97,7 +101,7 @@ def numbers(count: book.Count) -> dict[str, object]:
             "decoded_only": count.decoded, "needs_shared": count.shared}  # fmt: skip
 
 
-def show_rows(rows: list[book.Behaviour], citations: dict[str, list[Citation]]) -> None:
+def show_rows(rows: list[book.Behaviour], citations: dict[str, list[Citation]], reasons: dict[str, str]) -> None:
     colour = paint()
     for row in rows:
         status = state(row, citations)
@@ -105,7 +109,10 @@ def show_rows(rows: list[book.Behaviour], citations: dict[str, list[Citation]]) 
         print(f"{colour(row.id, 'good' if status == book.COVERED else 'warn')}  {row.text}{colour(note, 'warn')}")
         if row.id in citations:
             print(colour(f"    {', '.join(f'{witness.place} {witness.test} ({witness.shows})' for witness in citations[row.id])}", "note"))
-    print(f"{len(rows):,} behaviours")
+        if row.id in reasons:
+            print(colour(f"    not shown: {reasons[row.id]}", "note"))
+    known = sum(row.id in reasons for row in rows)
+    print(f"{len(rows):,} behaviours" + (f", {known:,} of them on a list with the reason" if known else ""))
 
 
 def show_counts(counts: list[book.Count]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import u32, u64
+from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.bindings import ATOMICS
 from softgen.shared_functions.dataport import simd4x2
@@ -146,3 +146,23 @@ def atomic_counter(x: StateMessage) -> None:
         x.give(old, 0, mask)
 
 
+
+
+# -- Gen4.5: streamed vertex buffers -----------------------------------------------------------------------------------
+
+ELEMENT = 5  # dword of the header with the number of the element (public: Mesa brw_ff_gs_emit.c)
+
+ASKERS["streamed_vertex_buffer_write"] = lambda plan, _: TexelRequest("write", simd4x2.SLOTS)
+
+
+@answers("streamed_vertex_buffer_write")
+def streamed_write(x: DataPortMessage) -> None:
+    """Write one to four dwords of the header, as the format says, to an element of a buffer; past its end nothing is written (G45 3482)."""
+    m, off = x.m, x.m.constant(u32, 0, 1)
+    if x.plan.fields.message_control:
+        raise Unsupported(f"{x.plan.name} with message_control {x.plan.fields.message_control}, which counts: not yet simulated")
+    dwords = x.raw(u32, 0, EIGHT)
+    pairs = [m.concat(m.slice(dwords, dword, 1), off) for dword in (*range(FOUR), ELEMENT)]
+    places = [pairs[FOUR], *[m.constant(u32, 0, simd4x2.SLOTS)] * LEVEL]
+    mask = m.concat(m.any(x.mask), m.constant(bool_, 0, 1))
+    x.environment.textured(x, "write", 0, places + pairs[:FOUR], mask, 0)
