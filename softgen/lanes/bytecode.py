@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode_program import (
     ARGUMENTS,
-    WORD,
     BytecodeAssembly,
     BytecodeOperation,
     BytecodeProgram,
@@ -50,18 +50,18 @@ class BytecodeMachine(Machine):
 
     def __init__(self, bits: int = 48) -> None:
         self.bits, self.code = bits, BytecodeAssembly()
-        self._arguments = self.code.keep(ARGUMENTS * WORD)
+        self._arguments = self.code.keep(ARGUMENTS * QWORD)
         self._skipped: tuple[Label, Label] | None = None
 
     # -- the program -----------------------------------------------------------------------------------------------------
 
     def argument(self, number: int, type: LaneType = u64) -> Value:
         """An argument of the function in one lane."""
-        return self._value(type, 1, Slot(self._arguments.place, WORD * number))
+        return self._value(type, 1, Slot(self._arguments.place, QWORD * number))
 
     def memory_of(self, number: int, name: str = "memory") -> Memory:
         """What an argument points at."""
-        return Memory(self, Slot(self._arguments.place, WORD * number), name, checked=False)
+        return Memory(self, Slot(self._arguments.place, QWORD * number), name, checked=False)
 
     def graphics_memory(self, base: Value, name: str = "memory") -> Region:
         """Graphics memory from an address (one lane of u64) on."""
@@ -69,8 +69,8 @@ class BytecodeMachine(Machine):
 
     def program(self, table_at: int, note_at: int, result: Value | None = None) -> BytecodeProgram:
         """The program, whose result is one lane or nothing; the offsets are those of fields of the context."""
-        slot = self.code.keep(WORD)
-        self._copy(self.code.constant(bytes(WORD)), slot, WORD, pure=False)
+        slot = self.code.keep(QWORD)
+        self._copy(self.code.constant(bytes(QWORD)), slot, QWORD, pure=False)
         if result is not None:
             self._copy(result.payload, slot, result.type.bytes, pure=False)
         return self.code.finished(slot, table_at, note_at, self.bits)

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from softgen.bits.units import QWORD
 from softgen.errors import SoftgenError, Unsupported
 
 CONSTANT, NO_OPERAND = 1 << 31, 0xFFFFFFFF
-ARGUMENTS, WORD = 6, 8
+ARGUMENTS = 6
 HANDLER_CONTEXT = 2  # number of the argument
 LARGEST_FRAME = 1 << 18  # bytes of a host thread's stack
 OPERATION = struct.Struct("<HHIIIIIQ")
@@ -149,7 +150,7 @@ class BytecodeAssembly:
     def _used(self) -> list[BytecodeOperation]:
         """The operations whose results are read or that act otherwise; places know where they are last read."""
         found, number = [], len(self.operations)
-        for operation in reversed(self.operations):  # whoever reads a place first here reads it last
+        for operation in reversed(self.operations):  # in reverse order, the first reader of a place is its last reader
             number -= 1
             operation.number = number
             result = operation.result
@@ -171,7 +172,7 @@ class BytecodeAssembly:
         """Give each value a place in the frame, which others have before and after it; returns the frame's size."""
         end = 0
         for place in self.kept:
-            place.at, end = end, end + -(-place.size // WORD) * WORD
+            place.at, end = end, end + -(-place.size // QWORD) * QWORD
         end = -(-end // 64) * 64
         free: dict[int, list[int]] = {}
         dying: dict[int, list[tuple[int, int]]] = {}

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import ARGUMENTS, WORD, BytecodeOperation, BytecodeProgram, Label, slots_of
+from softgen.lanes.bytecode_program import ARGUMENTS, BytecodeOperation, BytecodeProgram, Label, slots_of
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, u64
 from softgen.lanes.value import Memory, Value
@@ -242,11 +243,11 @@ class ScalarBytecode(BytecodeMachine):
         """Calls a function of the host that returns nothing."""
         if isinstance(function, str):
             raise Unsupported(f"bytecode: a call of {function}")
-        room = self.code.keep(ARGUMENTS * WORD)
+        room = self.code.keep(ARGUMENTS * QWORD)
         for number, argument in enumerate(arguments):
             held = argument.address if isinstance(argument, BytecodePointer) else self.convert(argument.value, u64)
-            place = type(room)(room.place, number * WORD)
-            self._copy(held.payload, place, WORD, pure=False)
+            place = type(room)(room.place, number * QWORD)
+            self._copy(held.payload, place, QWORD, pure=False)
         self.code.add(BytecodeOperation("call", 0, None, slots_of([function.address.payload, room]), pure=False))
 
 

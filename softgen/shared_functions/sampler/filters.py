@@ -279,7 +279,7 @@ class ImageSampler:
         for place in ((i, j), (i + 1, j), (i, j + 1), (i + 1, j + 1)):
             on, x, y, corner = cube.across_edges(m, face, *place, size)
             if not self.image.averages_corners:
-                edge = [m.max(m.min(one, size - 1), 0) for one in place]
+                edge = [m.max(m.min(coordinate, size - 1), 0) for coordinate in place]
                 on, x, y = m.select(corner, face, on), m.select(corner, edge[0], x), m.select(corner, edge[1], y)
             texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
             corners.append(corner)
