@@ -22,7 +22,8 @@ from softgen.errors import Unsupported
 
 LINGER = 2.0  # seconds that a context queue's thread waits for more work
 SLICE = 0.05  # seconds until another context may have the engine
-SHORT = 0.001  # seconds of work for which a thread may be kept from what it does otherwise
+SHORT = 0.001  # seconds of processor time for which a thread may be kept from what it does otherwise
+LONG = 0.01  # seconds by the clock for which it may: others may have the processors
 
 
 class QueuedSubmission(Protocol):
@@ -70,12 +71,18 @@ class Caller:
     """The host thread that runs a submission. `let_go` finds another thread for what the one that submitted does otherwise."""
 
     def __init__(self, let_go: Callable[[], None] | None = None) -> None:
-        self.let_go, self.until = let_go, time.monotonic() + SHORT
+        self.let_go, self.began, self.processor = let_go, time.monotonic(), time.thread_time()
+        self.until = self.began + SHORT  # when the processor time is looked at
 
-    def look(self) -> None:
-        """Polls the time; on the hot path."""
-        if self.let_go is not None and time.monotonic() > self.until:
+    def late(self, now: float) -> None:
+        """`until` has passed: leaves, unless most of the time was spent on something else."""
+        self.until = min(now + SHORT - (time.thread_time() - self.processor), self.began + LONG)
+        if now > self.until:
             self.leave()
+
+    def short(self) -> bool:
+        """Whether the work that ends now was short."""
+        return time.thread_time() - self.processor < SHORT and time.monotonic() - self.began < LONG
 
     def leave(self) -> None:
         """Before anything that may take long."""
@@ -109,7 +116,9 @@ class EngineSlot(Generic[SubmissionT]):
 
     def pause(self) -> None:
         """Lets another submission run if one waits and this one's time slice is over; polled on the hot path."""
-        self.caller.look()
+        caller = self.caller
+        if caller.let_go is not None and (now := time.monotonic()) > caller.until:
+            caller.late(now)
         if self.engine.waiting and time.monotonic() > self.until:
             self._leave()
             self.__enter__()
@@ -145,7 +154,7 @@ class Queues(Generic[SubmissionT]):
         self.engines: dict[str, EngineArbiter] = {}
         self.contexts: weakref.WeakKeyDictionary[Any, dict[tuple[str, int], ContextQueue[SubmissionT]]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
-        self.pending, self.less = 0, threading.Condition()
+        self.pending, self.less = 0, threading.Condition(self.lock)
 
     def drain(self, seconds: float) -> bool:
         """Wait until everything is done, so long at most."""
@@ -153,13 +162,18 @@ class Queues(Generic[SubmissionT]):
             return self.less.wait_for(lambda: not self.pending, seconds)
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
-        self.engines.setdefault(submission.engine, EngineArbiter())
-        return self.contexts.setdefault(submission.context, {}).setdefault((submission.engine, submission.slot), ContextQueue())
+        queues, key = self.contexts.get(submission.context), (submission.engine, submission.slot)
+        if queues is None:
+            queues = self.contexts[submission.context] = {}
+        found = queues.get(key)
+        if found is None:
+            found = queues[key] = ContextQueue()
+            self.engines.setdefault(submission.engine, EngineArbiter())
+        return found
 
     def _more(self, context_queue: ContextQueue[SubmissionT]) -> None:
         context_queue.count += 1
-        with self.less:
-            self.pending += 1
+        self.pending += 1
 
     def submit(self, submission: SubmissionT) -> None:
         with self.lock:
@@ -198,16 +212,15 @@ class Queues(Generic[SubmissionT]):
         """Runs one submission; the caller holds `running`, which this releases."""
         if not all(fence.done for fence in submission.after):
             submission.fence.signals.wait(lambda: all(fence.done for fence in submission.after), None)
-        began = time.monotonic()
         try:
             self._carry_out(submission, caller)
         finally:
             context_queue.running.release()
             with self.lock:
-                context_queue.count, context_queue.short = context_queue.count - 1, time.monotonic() - began < SHORT
-            with self.less:
+                context_queue.count, context_queue.short = context_queue.count - 1, caller.short()
                 self.pending -= 1
-                self.less.notify_all()
+                if not self.pending:
+                    self.less.notify_all()
 
     def _carry_out(self, submission: SubmissionT, caller: Caller) -> None:
         if submission.context.banned:

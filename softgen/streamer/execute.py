@@ -98,13 +98,20 @@ class Streamer(CommandParser, EngineRegisters):
         self.waiting = None
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
-        while (place := self.place) is not None and not place.done():
-            self._poll(place)
-            if self._latch_ahead(place):
-                continue
-            command, before = self._fetch(place), place.address
+        timed_out, counters = self.hooks.timed_out, self.counters
+        while (place := self.place) is not None and (place.end is None or place.address != place.end):
+            if timed_out():
+                raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
+            if self._read_ahead_is_stale:
+                self._read_again(place)
+            header = place.header()
+            if header is not None and self.saved.latched.may_latch(header):
+                if self._latch_ahead(place):
+                    continue
+                header = place.header()
+            command, before = self._fetch(place, header), place.address
             place.advance(len(command.dwords))
-            self.counters.commands += 1
+            counters.commands += 1
             try:
                 self._step(place, command)
             except Parked as parked:
@@ -113,7 +120,8 @@ class Streamer(CommandParser, EngineRegisters):
                 self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, command), before
                 return False
             self.parked = None
-            self.status.ring_head(self.ring_place() if place.level else place)
+            if place.wrap is not None or self.stack:
+                self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
         self._note_work()
         return True
@@ -137,22 +145,16 @@ class Streamer(CommandParser, EngineRegisters):
             case _:
                 self._execute(command)
 
-    def _poll(self, place: FetchPointer) -> None:
-        """Between commands: the time limit, and memory that changed under what was read ahead."""
-        if self.hooks.timed_out():
-            raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
-        if self._read_ahead_is_stale:
-            for pointer in (place, *self.stack):
-                pointer.window.forget()
-            self._read_ahead_is_stale = False
+    def _read_again(self, place: FetchPointer) -> None:
+        """Memory has changed under what was read ahead."""
+        for pointer in (place, *self.stack):
+            pointer.window.forget()
+        self._read_ahead_is_stale = False
 
     def _latch_ahead(self, place: FetchPointer) -> bool:
         """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
         window, latched = place.window, self.saved.latched
-        header = window.first(place.address) if place.wrap is None else None
-        if header is None or not latched.may_latch(header):
-            return False
-        if self.skipping or self.device.trace is not None or self.device.watched(self.base):
+        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
             return False
         host, count = window.host(place.address)
         done = latched.run(host, count, LATCH_AT_ONCE)
@@ -172,8 +174,8 @@ class Streamer(CommandParser, EngineRegisters):
         self._current = Command(place.start, at, place.level, layout, [header])
         return True
 
-    def _fetch(self, place: FetchPointer) -> Command:
-        command = self._command(place)
+    def _fetch(self, place: FetchPointer, header: int | None) -> Command:
+        command = self._command(place, header)
         if isinstance(command, Remark):
             raise GpuFault(place.address, "command fetch", place.window.space.name, why=command.text)
         if command.layout is None:
