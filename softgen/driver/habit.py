@@ -29,10 +29,14 @@ class WaitHabit:
             self._waited = True
 
     def work_first(self) -> bool:
-        """A submission whose work is expected to be short: whether it is done before the answer."""
+        """A submission comes: whether its work should be done before the answer."""
         if self._answered_first:
             self.waits = self.waits + 1 if self._waited else 0
             self.left = PROBED if self.waits >= CERTAIN else 0
         self.left -= self.left > 0
         self._answered_first, self._waited = not self.left, False
         return not self._answered_first
+
+    def queued(self) -> None:
+        """The submission is answered first, for it cannot be done now."""
+        self._answered_first = True

@@ -153,7 +153,8 @@ class Call:
         self.writes: list[bytes] = []
         self.handed: list[int] = []
         self.reserved = 0  # bytes of the budget, until the answer is sent
-        self.later: Callable[[Callable[[], None]], None] | None = None  # work that is left when the answer is sent (queue.py)
+        self.later: Callable[[Callable[[], None]], None] | None = None  # work that is left (queue.py)
+        self.work_first = False  # before the answer, not after it
 
     def reserve(self, size: int) -> None:
         """Count memory for this call; Errno(ENOMEM) where it is too much."""

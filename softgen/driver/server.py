@@ -184,7 +184,7 @@ class Server:
             drop(call)
         if later is None:
             channel.habit.ioctl(message.a & 0xFF)
-        elif channel.habit.work_first():
+        elif call.work_first:
             return self._work(later, call, offset)
         try:
             answer(call, result, offset)

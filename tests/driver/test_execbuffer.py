@@ -480,8 +480,8 @@ def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: p
         quick, ran = buffer(program, store(0x20000, 7) + struct.pack("<2I", END, 0)), gpu.shared.runner.at_once
         here: list[bool] = []
 
-        def at_once(submission: Submission) -> Later | None:
-            found = ran(submission)
+        def at_once(submission: Submission, awaited: bool = False) -> Later | None:
+            found = ran(submission, awaited)
             here.append(found is not None)
             return found
 
@@ -506,7 +506,7 @@ def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: p
 def test_a_thread_that_waits_each_time_finds_its_work_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then nothing has to be waited for; where the work takes long after all, the answer comes before it is done."""
     monkeypatch.setattr("softgen.driver.queue.SHORT", 60.0)  # whatever else the machine does
-    monkeypatch.setattr("softgen.driver.queue.LONG", 60.0)
+    monkeypatch.setattr("softgen.driver.queue.PATIENT", 60.0)
     with served("kbl") as gpu:
         program = gpu.program()
         flag, target = buffer(program), buffer(program)

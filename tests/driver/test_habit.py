@@ -40,3 +40,11 @@ def test_a_thread_that_submits_several_before_it_waits_goes_on_meanwhile() -> No
 
 def test_other_ioctls_are_no_waits() -> None:
     assert submissions(WaitHabit(), 100, BUSY) == [False] * 100
+
+
+def test_a_submission_that_had_to_be_queued_counts_as_answered_first() -> None:
+    habit = WaitHabit()
+    submissions(habit, CERTAIN, WAIT)
+    assert habit.work_first()
+    habit.queued()  # nothing waits for it
+    assert not habit.work_first()
