@@ -19,6 +19,7 @@ from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
+from softgen.streamer.command_kinds import only_sets_state, simple_command
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
@@ -98,7 +99,7 @@ class Streamer(CommandParser, EngineRegisters):
         self.waiting = None
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
-        timed_out, counters = self.hooks.timed_out, self.counters
+        timed_out = self.hooks.timed_out
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
                 raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
@@ -109,21 +110,47 @@ class Streamer(CommandParser, EngineRegisters):
                 if self._latch_ahead(place):
                     continue
                 header = place.header()
-            command, before = self._fetch(place, header), place.address
-            place.advance(len(command.dwords))
-            counters.commands += 1
+            before = place.address
             try:
-                self._step(place, command)
+                if header is None or not self._run_simple(place, header):
+                    command = self._fetch(place, header)
+                    place.advance(len(command.dwords))
+                    self.counters.commands += 1
+                    self._step(place, command)
             except Parked as parked:
                 place.address = before
                 self.counters.commands -= 1
-                self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, command), before
+                self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, self._current), before
                 return False
             self.parked = None
             if place.wrap is not None or self.stack:
                 self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
         self._note_work()
+        return True
+
+    def _run_simple(self, place: FetchPointer, header: int) -> bool:
+        """Execute a command of a batch if it has a handler and nothing but rules to be checked: most commands that are not latched."""
+        simple = simple_command(header, self.generation.number, self.engine, self.rules)
+        if simple is None or place.wrap is not None or self.skipping or self.counted_names or self.device.trace is not None:
+            return False
+        layout, length, ruled = simple
+        handler, address = self.device.commands.get(layout.name), place.address
+        dwords = place.window.dwords(address, length)
+        if handler is None or len(dwords) < length:
+            return False
+        place.advance(length)
+        self.counters.commands += 1
+        self.device.tick(self.base)
+        self.status.at(address, header)
+        self._current = command = Command(place.start, address, place.level, layout, dwords)
+        self._note_work()
+        if ruled:
+            self._warn_of_rules(layout.name, command)
+        try:
+            handler(self, command.record)
+        except SoftgenError as error:
+            self._failed(error)
         return True
 
     def finish_pipelines(self) -> None:
@@ -358,12 +385,6 @@ class Streamer(CommandParser, EngineRegisters):
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
-
-
-def only_sets_state(command: Command) -> bool:
-    """Whether a command does no more than set state, as its page says."""
-    effect = command.layout.effect if command.layout else None
-    return effect is not None and effect.sets_state and not any(getattr(command.record, name) for name in effect.acts_when)
 
 
 def flag(values: Record, name: str) -> bool:
