@@ -180,9 +180,12 @@ class Worker:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def join(self, share: GroupShare) -> WorkerPart:
-        """Takes part in a dispatch: the worker's part of it, for run_parts."""
+    def join(self, share: GroupShare) -> None:
+        """Takes part in a dispatch."""
         self._prepare(ctypes.addressof(share))
+
+    def part(self) -> WorkerPart:
+        """The worker's part of a dispatch, for run_parts."""
         return WorkerPart(self.address, ctypes.addressof(self.call.record))
 
     @property

@@ -198,7 +198,7 @@ class Held:
     def submit(self, submission: Submission) -> None:
         self.submissions.append(submission)
 
-    def at_once(self, submission: Submission) -> None:
+    def at_once(self, submission: Submission, awaited: bool = False) -> None:
         return None
 
     def finish(self, error: int = 0) -> None:
