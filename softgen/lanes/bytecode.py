@@ -85,7 +85,11 @@ class BytecodeMachine(Machine):
         self._copy(self.code.constant(bytes(WORD)), slot, WORD, how=0)
         if result is not None:
             self._copy(result.payload, slot, result.type.bytes, how=0)
-        return self.code.finished(slot, table_at, note_at, self.bits)
+        return self._finished(slot, table_at, note_at, self.bits)
+
+    def _finished(self, result: int, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
+        self._constants.clear()  # they refer to the machine: only the garbage collector would find it
+        return self.code.finished(result, table_at, note_at, bits, handler)
 
     def _new(self, type: LaneType, lanes: int) -> int:
         return self.code.place(type.bytes * lanes)

@@ -142,7 +142,7 @@ class BytecodeAssembly:
             raise MemoryError("a bytecode program")
         if record.frame > LARGEST_FRAME:
             raise Unsupported(f"a bytecode program with a frame of {record.frame} bytes: at most {LARGEST_FRAME}")
-        operations = bytes(memoryview(encoded)[: record.used * OPERATION.size])
+        operations = bytes(encoded[: record.used * OPERATION.size])
         at = sum(-(-self.sizes[place] // WORD) * WORD for place in self.kept[: self.kept.index(result // PLACE)]) + result % PLACE
         return BytecodeProgram(operations, bytes(self._pool) or b"\0", record.frame, at, table_at, note_at, (1 << bits) - 1, handler)
 
@@ -157,8 +157,8 @@ class BytecodeProgram:
 
     def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int,
                  handler: bool = False) -> None:  # fmt: skip
-        self._operations, self._constants = ctypes.create_string_buffer(operations), ctypes.create_string_buffer(constants)
-        pointers = ctypes.addressof(self._operations), ctypes.addressof(self._constants)
+        self._operations, self._constants = array("B", operations), array("B", constants)
+        pointers = self._operations.buffer_info()[0], self._constants.buffer_info()[0]
         self.record = ProgramRecord(*pointers, frame, HANDLER_CONTEXT if handler else 0, table_at, note_at, mask, result)
         self.size = len(operations) // OPERATION.size
         with _lock:

@@ -171,7 +171,7 @@ class ScalarBytecode(BytecodeMachine):
         """Everything written so far as a handler."""
         if unplaced := [name for name, label in self._labels.items() if label.before < 0]:
             raise Unsupported(f"bytecode: a branch to {unplaced[0]}, which is nowhere")
-        return self.code.finished(self._arguments, 0, 0, u64.bits - 1, handler=True)
+        return self._finished(self._arguments, 0, 0, u64.bits - 1, handler=True)
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
