@@ -12,7 +12,7 @@ import gc
 
 SETTLED = (1, 8, 64)  # submissions after which what is there will stay
 FULL_AFTER = 2  # collections of the second generation: some 15,000 new objects
-COUNTED_AFTER = 16  # full collections: counting frozen objects takes as long as a collection
+COUNTED_AFTER = 32  # full collections: counting frozen objects takes as long as a collection
 MOST_FROZEN = 1 << 18  # objects more than after the last look at all
 
 

@@ -57,7 +57,9 @@ class _Row(NamedTuple):
 class BytecodeMachine(Machine):
     """Payloads are slots; those of memory are the slots of their addresses, and of regions the base address."""
 
-    _rows: dict[tuple[str, LaneType], _Row] = {}  # of all machines
+    # Of all machines: operations, and the bytes of constants that were checked.
+    _rows: dict[tuple[str, LaneType], _Row] = {}
+    _data: dict[tuple[LaneType, float, int | None], bytes] = {}
 
     def __init__(self, bits: int = 48) -> None:
         self.bits, self.code = bits, BytecodeAssembly()
@@ -94,10 +96,11 @@ class BytecodeMachine(Machine):
     def _new(self, type: LaneType, lanes: int) -> int:
         return self.code.place(type.bytes * lanes)
 
-    def _emit(self, name: str, type: LaneType, lanes: int, *operands: int, count: int = 0, flags: int = 0) -> int:
+    def _emit(self, name: str, type: LaneType, lanes: int, a: int, b: int = NO_OPERAND, c: int = NO_OPERAND, count: int = 0,
+              flags: int = 0) -> int:  # fmt: skip
         """An operation with a result of so many lanes; `count`: over which it runs, if not over those."""
-        found = self._new(type, lanes)
-        self.code.add(name, count or lanes, found, *operands, flags=flags, how=PURE)
+        found = self.code.place(type.bytes * lanes)
+        self.code.add(name, count or lanes, found, a, b, c, flags, how=PURE)
         return found
 
     def _copy(self, source: int, target: int, size: int, how: int = PURE) -> None:
@@ -108,22 +111,29 @@ class BytecodeMachine(Machine):
     def constant(self, type: LaneType, value: float | Sequence[float], lanes: int | None = None) -> Value:
         if not isinstance(value, int) and not (isinstance(value, float) and value):  # which of the zeros it is counts
             return super().constant(type, value, lanes)
-        found = self._constants.get((type, value, lanes))
+        key = type, value, lanes
+        found = self._constants.get(key)
         if found is None:
-            found = self._constants[type, value, lanes] = super().constant(type, value, lanes)
+            data = self._data.get(key)
+            if data is None:
+                super().constant(type, value, lanes)  # checks it
+                data = self._data[key] = _bytes_of(type, [value], lanes or 1)
+            found = self._constants[key] = Value(self, type, lanes or 1, self.code.constant(data))
         return found
 
     def _apply(self, name: str, *operands: Operand, rounding: str = "rne") -> Value:
         a, b = operands[0], operands[-1]
-        if len(operands) > 2 or a.__class__ is not Value or rounding != "rne":
+        row = self._rows.get((name, a.type)) if isinstance(a, Value) and len(operands) < 3 and rounding == "rne" else None
+        if row is None:
             return super()._apply(name, *operands, rounding=rounding)
-        type, lanes = a.type, a.lanes
-        if b.__class__ is not Value:
-            b = self.constant(type, b, lanes)
-        row = self._rows.get((name, type))
-        if row is None or b.type is not type or b.lanes != lanes or a.machine is not self or b.machine is not self:
+        assert isinstance(a, Value)
+        lanes = a.lanes
+        if not isinstance(b, Value):
+            b = self.constant(a.type, b, lanes)
+        elif b.type is not a.type or b.lanes != lanes or a.machine is not self or b.machine is not self:
             return super()._apply(name, *operands)
-        code, slot = self.code, self.code.place(row.result.bytes * lanes)
+        code = self.code
+        slot = code.place(row.result.bytes * lanes)
         code.operations += (row.code, lanes, PURE, slot, a.payload, b.payload if len(operands) == 2 else NO_OPERAND, NO_OPERAND, 0, 0)
         return Value(self, row.result, lanes, slot)
 
@@ -190,12 +200,7 @@ class BytecodeMachine(Machine):
     # -- computing -----------------------------------------------------------------------------------------------------------
 
     def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
-        try:
-            data = struct.pack(f"<{len(numbers)}{_CODES[type]}", *numbers)
-        except OverflowError:  # a float that becomes infinite
-            with np.errstate(all="ignore"):
-                data = np.array(numbers, np.float64).astype(DTYPES[type]).tobytes()
-        return self.code.constant(data if len(numbers) == lanes else data * lanes)
+        return self.code.constant(_bytes_of(type, numbers, lanes))
 
     def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
         if type is f16:
@@ -312,6 +317,16 @@ class BytecodeMachine(Machine):
 
 
 _COMPARES = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
+
+def _bytes_of(type: LaneType, numbers: list[float], lanes: int) -> bytes:
+    """One number for all lanes, or one for each."""
+    try:
+        data = struct.pack(f"<{len(numbers)}{_CODES[type]}", *numbers)
+    except OverflowError:  # a float that becomes infinite
+        with np.errstate(all="ignore"):
+            data = np.array(numbers, np.float64).astype(DTYPES[type]).tobytes()
+    return data if len(numbers) == lanes else data * lanes
 
 
 def _sized(type: LaneType) -> LaneType:

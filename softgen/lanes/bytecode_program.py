@@ -83,10 +83,11 @@ class Label:
 class BytecodeAssembly:
     """A program being written, as flat lists of numbers: bytecode_assembly.c leaves out what is not read and places the rest in a frame.
 
-    A slot says where a value is: the number of a place times PLACE, and the byte in it where the value starts. Slots below PLACE are operands
-    as the interpreter has them: constants, and NO_OPERAND."""
+    A slot says where a value is: the number of a place times PLACE, and the byte in it where the value starts. Slots below PLACE are
+    operands as the interpreter has them: constants, and NO_OPERAND."""
 
     def __init__(self) -> None:
+        self._codes = codes()
         self.operations: list[int] = []  # WRITTEN numbers of each
         self.sizes = [0]  # of places, in bytes
         self.loops: list[int] = []  # pairs: the first operation, and the one after the last
@@ -129,14 +130,15 @@ class BytecodeAssembly:
     def add(self, name: str, lanes: int = 0, result: int = NO_OPERAND, a: int = NO_OPERAND, b: int = NO_OPERAND, c: int = NO_OPERAND,
             flags: int = 0, immediate: int = 0, how: int = 0) -> None:  # fmt: skip
         """An operation. One that is PURE and whose result is not read is left out. JUMPS: `immediate` is the number of a label."""
-        self.operations += (codes()[name], lanes, how, result, a, b, c, flags, immediate)
+        self.operations += (self._codes[name], lanes, how, result, a, b, c, flags, immediate)
 
     def finished(self, result: int, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
         """The program, whose result is in a kept slot."""
         self.add("end", result=result, how=READS_RESULT)
         count, encoded = self.count, bytearray(OPERATION.size * self.count)
-        lists = [array("Q", numbers) for numbers in (self.operations, self.sizes, self.kept, [label.before for label in self.labels], self.loops)]
-        record = AssemblyRecord(*(numbers.buffer_info()[0] for numbers in lists), count, len(self.sizes), len(self.kept), len(self.labels),
+        labels = [label.before for label in self.labels]
+        lists = [array("Q", numbers) for numbers in (self.operations, self.sizes, self.kept, labels, self.loops)]
+        record = AssemblyRecord(*(numbers.buffer_info()[0] for numbers in lists), count, len(self.sizes), len(self.kept), len(labels),
                                 len(self.loops) // 2, ctypes.addressof(ctypes.c_char.from_buffer(encoded)))  # fmt: skip
         if library().bytecode_assemble(ctypes.byref(record)):
             raise MemoryError("a bytecode program")
