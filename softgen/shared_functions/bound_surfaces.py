@@ -199,17 +199,16 @@ class BoundSurfaces:
             return False
         self._depend_on_surface(name)
         try:
-            sampling = None
+            image, sampling = self.surfaces.picture(name.number, name.bindless), None
             if request.samples:
                 offset = (self.samplers.table if table is None else table) + request.sampler * self.sampler_size
                 self._depend_on_sampler(request.sampler, table)
-                sampling = self.samplers.sampling(request.sampler, table)
+                sampling = self.samplers.sampling(request.sampler, table, image.partial)
                 if table is not None:
                     found = _keyed(self.bindings.sampler_keys, offset)
                     if found is None:
                         return False
                     sampler = found
-            image = self.surfaces.picture(name.number, name.bindless)
             return self.pictures.fill(index, request.what, request.lanes, sampler, image, sampling, hurry)
         except SoftgenError:
             return False

@@ -75,7 +75,7 @@ class Mipmap(Bench):
                 **{f"shader_channel_select_{name}": 4 + n for n, name in enumerate(("red", "green", "blue", "alpha"))}}  # fmt: skip
 
     def _how(self, asked: TexelRequest) -> object:
-        return self.port.sampling(asked.sampler) if asked.samples else None
+        return self.port.sampling(asked.sampler, None, self.image.partial) if asked.samples else None
 
     def texel(self, x: int, y: int, r: int, level: int) -> Texel:
         """Red, green, blue and alpha; all bits are zero outside."""

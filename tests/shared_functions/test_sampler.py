@@ -405,7 +405,6 @@ def test_larger_and_smaller_have_filters_of_their_own() -> None:
 def test_what_is_not_simulated_is_named() -> None:
     at = [np.zeros(16, np.float32)] * 2
     for item, words in ((Texture(sampler={"mag_mode_filter": 6}), "mag_mode_filter mono"),
-                       (Texture(kind="cube", surface={"cube_face_enable_positive_y": 0}), "cube_face_enable_positive_y"),
                        (Texture(sampler={"chromakey_enable": 1}), "chromakey_enable"),
                        (Texture(sampler=modes("cube")), "address mode cube")):  # fmt: skip
         with pytest.raises(Unsupported, match=words):

@@ -13,6 +13,7 @@ from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.test_sampler_levels import GENERATIONS, LINEAR, limits, sample_l, send, values
 
 SIZE = 8
+FACE_NAMES = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")
 ACROSS = 0xFFFFF000  # an address from which on an image crosses 4 GiB
 # Of each face, as OpenGL has it: the direction of its middle, of u and of v.
 FACES = (((1, 0, 0), (0, 0, -1), (0, -1, 0)), ((-1, 0, 0), (0, 0, 1), (0, -1, 0)), ((0, 1, 0), (1, 0, 0), (0, 0, 1)),
@@ -151,6 +152,37 @@ def test_faces_alone_are_clamped() -> None:
     over = Mipmap(gen=8, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=state)
     across = values(sample_l(over, list(np.resize(where, (16, 3)).T), np.zeros(16, np.float32)))[0]
     assert np.allclose(across, filtered(over, where[0], 0, True), atol=1.5 / 256) and not np.allclose(across, found, atol=1.5 / 256)
+
+
+class PartialCube(Mipmap):
+    """A cube map without some of its faces, which have the border colour."""
+
+    lacking: frozenset[int] = frozenset()
+
+    def texel(self, x: int, y: int, r: int, level: int) -> Any:
+        return self.border if r % 6 in self.lacking else super().texel(x, y, r, level)
+
+
+@pytest.mark.behaviour("KBL-SAMP-15", shows="action")
+@pytest.mark.parametrize("lacking", [{2}, {0, 3, 5}])
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("format", ["R8G8B8A8_UNORM", "R32_FLOAT"])
+def test_disabled_faces_have_the_border_colour(lacking: set[int], filter: str, format: str) -> None:
+    """Across edges too; memory of a disabled face is not read."""
+    off = {f"cube_face_enable_{FACE_NAMES[face]}": 0 for face in lacking}
+    one = PartialCube(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format=format, surface=off, border=(0.25, 0.5, 0.75, 1.0),
+                      sampler=modes("cube") | filters(filter))  # fmt: skip
+    one.lacking = frozenset(lacking)
+    if format == "R32_FLOAT":
+        one.data.array.view(np.float32)[:] = np.random.default_rng(1).uniform(-4, 4, len(one.data.array) // 4)
+        one.border = (0.25, 0.0, 0.0, 1.0)  # channels that the format lacks have no border
+    every = directions()
+    for start in range(0, len(every), 16):
+        part = every[start : start + 16]
+        found = values(sample_l(one, list(part.T), np.zeros(16, np.float32)))
+        wanted = np.array([filtered(one, part[lane], 0, filter == "linear") for lane in range(16)])
+        assert np.abs(found - wanted).max() < (3e-6 if filter == "nearest" else 12 / 256 if format == "R32_FLOAT" else 1.5 / 256), start
+    assert one.compiled == len(every) // 16
 
 
 def test_cubes_of_an_array() -> None:

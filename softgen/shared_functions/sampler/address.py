@@ -23,16 +23,17 @@ def check(mode: str) -> None:
         raise Unsupported(f"coordinates with address mode {mode}: not yet simulated")
 
 
-def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value) -> Value:
-    """A coordinate in texels; `size` is i32. What is no number is zero."""
+def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value, offset: bool = False) -> Value:
+    """A coordinate in texels; `size` is i32. What is no number is zero. `offset`: a texel offset is added to it, which counts before the
+    image is mirrored (public: OpenGL, texture lookup functions)."""
     check(mode)
     width = m.convert(size, f32)
     if normalised:
         if mode == "wrap":
             u = u - m.floor(u)
         elif mode == "mirror":
-            u = m.absolute(u - m.round_even(u * 0.5) * 2.0)
-        elif mode == "mirror_once":
+            u = u - m.round_even(u * 0.5) * 2.0
+        if mode in ("mirror", "mirror_once") and not offset:
             u = m.absolute(u)
         u = u * width
     u = m.select(m.is_nan(u), 0.0, u)

@@ -158,7 +158,7 @@ class Samplers:
         self.gen, self.space, self.table = generation.number, space, table
         base = catalogue.layout("SAMPLER_STATE", generation.number).field("border_color_pointer").type.base
         self.base = bases.get(base, 0)
-        self._known: dict[tuple[int, int], Sampling] = {}
+        self._known: dict[tuple[int, int, bool], Sampling] = {}
 
     @classmethod
     def of(cls, dispatch: DispatchBindings) -> Samplers:
@@ -168,19 +168,20 @@ class Samplers:
         """Another dispatch begins: sampler state is read again."""
         self._known.clear()
 
-    def sampling(self, index: int, table: int | None = None) -> Sampling:
-        """The state of an index in a table of the message's own, or in that of the dispatch."""
-        key = self.table if table is None else table, index
+    def sampling(self, index: int, table: int | None = None, bordered: bool = False) -> Sampling:
+        """The state of an index in a table of the message's own, or in that of the dispatch. `bordered`: the surface needs its border
+        colour, whatever the address modes."""
+        key = self.table if table is None else table, index, bordered
         if key not in self._known:
             self._known[key] = self._look(*key)
         return self._known[key]
 
-    def _look(self, table: int, index: int) -> Sampling:
+    def _look(self, table: int, index: int, bordered: bool) -> Sampling:
         layout = catalogue.layout("SAMPLER_STATE", self.gen)
         at, what = self.base + table + index * 4 * layout.dwords, f"sampler {index}"
         state = self._read(layout, at, f"state of {what}")
         found = understood(layout, state, f"{what} (state at {at:#x})")
-        if not set(found.modes) & set(BORDERS):
+        if not bordered and not set(found.modes) & set(BORDERS):
             return found
         return self._with_border(found, int(state.border_color_pointer), what)
 
