@@ -19,6 +19,7 @@ from softgen.errors import DecodeError
 from softgen.threads.dispatch import Scratch, control_register
 from softgen.three_d import rasterizer
 from softgen.three_d.pixel_payload import MODES, HeaderFormat, PayloadParts
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import binding_table, samplers, unit_state
 
@@ -38,7 +39,7 @@ HEADER_DWORDS, FLAGS_DWORD = 8, 14  # r0; r1.6, which depths a payload of Gen4.5
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
 # State that would change the picture and is not built.
-NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable", "transposed_urb_read_enable",
+NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable",
              "rt_independent_rasterization_enable", "pixel_shader_is_per_coarse_pixel", "force_computed_depth",
              "pixel_shader_requires_requested_coarse_pixel_shading_size",
              "pixel_shader_requires_source_depth_and_or_w_plane_coefficients",
@@ -297,6 +298,9 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
         attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)
+    if dispatched:
+        check_registers(state, "WM", fields.grf_register_count_0,
+                        parts.start + fields.constant_urb_entry_read_length + fields.setup_urb_entry_read_length)  # fmt: skip
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
                       bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
                       32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip

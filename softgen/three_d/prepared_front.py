@@ -91,8 +91,8 @@ class PreparedFront:
         if plan.shader.enabled:
             self._prepare_shader(cs, context, call, plan, FetchPlan(seen, fetched), assembly)
             return
-        run = self._kept["run"] = FetchRun(struct.fetch, assembly.vertex_ids, assembly.instance_ids, chunk.vertices.entries,
-                                           chunk.vertices.stride)  # fmt: skip
+        run = self._kept["run"] = FetchRun(struct.fetch, assembly.vertex_ids, assembly.instance_ids, assembly.primitive_ids,
+                                           chunk.vertices.entries, chunk.vertices.stride)  # fmt: skip
         struct.vertex_function, struct.vertex_argument = function("fetch_vertices"), ctypes.addressof(run)
         struct.vertex_count = struct.vertex_argument + FetchRun.count.offset
 

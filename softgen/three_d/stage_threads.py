@@ -18,6 +18,7 @@ from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPoo
 from softgen.threads.dispatch import NativeLoop, ThreadDispatch
 from softgen.threads.payload import LoopPayload
 from softgen.three_d.constants import push_constants
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import ObjectArray, VertexArray
 from softgen.three_d.unit_state import binding_table, dispatch_context, unit_state
@@ -49,7 +50,9 @@ class ThreadOutputStruct(ctypes.Structure):
     """struct thread_output of stage_threads.h."""
 
     _fields_ = [("vertices", VertexArray), ("objects", ObjectArray), ("entries", ctypes.c_uint64), ("pool", ctypes.c_uint64),
-                ("topology", OutputTopology * TOPOLOGIES), ("refused", ctypes.c_uint32), ("invocations", ctypes.c_uint32)]  # fmt: skip
+                ("topology", OutputTopology * TOPOLOGIES),
+                *((name, ctypes.c_uint32) for name in ("refused", "invocations", "put_out", "incomplete", "rewritten",
+                                                       "reserved"))]  # fmt: skip
 
 
 def layout() -> list[int]:
@@ -89,6 +92,7 @@ class ThreadStage:
         self.header, self.thread_mask = self._header(samplers)
         used = max(self.vertex_offset + vertices * self.read_bytes, 4 * len(self.header))
         self.registers = -(-used // GRF_BYTES)
+        check_registers(state, name, int(self.unit.grf_register_count), self.registers)
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
 

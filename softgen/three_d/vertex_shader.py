@@ -25,6 +25,7 @@ from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d.assembly import VertexIds
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.constants import push_constants
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import library
 from softgen.three_d.unit_state import binding_table, dispatch_context, samplers, unit_state
@@ -47,8 +48,8 @@ class VertexShaderLoop(ctypes.Structure):
     """A loop over batches of threads (struct vertex_shader)."""
 
     _fields_ = [
-        *((name, ctypes.c_uint64) for name in ("worker", "fetch", "vertex_ids", "instance_ids", "entries", "stride", "end", "next",
-                                               "constants")),
+        *((name, ctypes.c_uint64) for name in ("worker", "fetch", "vertex_ids", "instance_ids", "primitive_ids", "entries", "stride", "end",
+                                               "next", "constants")),
         *((name, ctypes.c_uint32) for name in ("constant_offset", "constant_bytes", "attribute_offset", "lanes", "lane_stride",
                                                "vertices", "handle_offset", "header_bytes", "first_slot", "scratch_step", "thread_mask")),
         ("header", ctypes.c_uint32 * HEADER_DWORDS), ("batches", ctypes.c_uint64), ("masks", ctypes.c_uint32 * BATCH),
@@ -128,6 +129,9 @@ class VertexShaderPlan:
                               unit.per_thread_scratch_space)  # fmt: skip
         self.header_array = (ctypes.c_uint32 * HEADER_DWORDS)(*self.header)
         self.thread_mask, self.handle_offset = _places(state.gen, self.shape.page)
+        if state.generation.unit_state:
+            registers = unit.dispatch_grf_start_register_for_urb_data + unit.constant_urb_entry_read_length
+            check_registers(state, "VS", int(unit.grf_register_count), int(registers + self.dwords // SLOT))
 
     def dispatch(self, chunk: Chunk, constant_bytes: int) -> ThreadDispatch:
         """The record of the threads; the same while chunk and length of constants are."""
@@ -188,10 +192,10 @@ class VertexShader:
         assert self.fetch is not None
         vertices, scratch, plan = chunk.vertices, self.fields["scratch"], self.plan
         return VertexShaderLoop(
-            0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, vertices.entries, vertices.stride, vertices.count,
-            ctypes.addressof(self.next), _bytes_address(self.constants), plan.constant_offset, len(self.constants), self.attribute_offset,
-            self.shape.vertices, self.shape.vertex_stride, self.vertices, plan.handle_offset, 4 * len(self.header), first_slot,
-            scratch.size if scratch is not None else 0, plan.thread_mask, plan.header_array)  # fmt: skip
+            0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, assembly.primitive_ids, vertices.entries,
+            vertices.stride, vertices.count, ctypes.addressof(self.next), _bytes_address(self.constants), plan.constant_offset,
+            len(self.constants), self.attribute_offset, self.shape.vertices, self.shape.vertex_stride, self.vertices, plan.handle_offset,
+            4 * len(self.header), first_slot, scratch.size if scratch is not None else 0, plan.thread_mask, plan.header_array)  # fmt: skip
 
 
 @cache

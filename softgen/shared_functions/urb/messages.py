@@ -19,7 +19,7 @@ from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Memory, Value
 from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.urb.environment import UrbEnvironment
-from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, HANDLE, ROW, USED, UrbEntry, UrbPool
+from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, HANDLE, REWRITTEN, ROW, USED, UrbEntry, UrbPool
 
 UrbMessage = Message[UrbEnvironment]
 
@@ -127,8 +127,10 @@ def write_complete(x: UrbMessage) -> None:
     if fields.complete:
         flags = COMPLETE | USED * bool(fields.used) | END_OF_THREAD * x.ends
         records.complete(flags, m.slice(dwords, 2, 1), m.any(x.mask) | m.constant(bool_, int(x.ends), 1))
+    else:
+        records.mark_rewritten(m.any(x.mask))
     if fields.allocate:
-        fresh = records.allocate(m.any(x.mask))
+        fresh = records.allocate(m.any(x.mask), int(not fields.complete))
         x.give(m.concat(fresh, m.slice(dwords, 1, EIGHT - 1)), 0, x.any(EIGHT))
 
 
@@ -170,20 +172,32 @@ class EntryRecords:
     def complete(self, flags: int, dw2: Value, happens: Value) -> None:
         for _ in self.m.If(happens & (self.base != 0)):
             entry = self._entry(self.handle)
-            entry.store("flags", self.m.constant(u32, flags, 1))
+            before = entry.load("flags")
+            entry.store("flags", before & REWRITTEN | (before & COMPLETE) * REWRITTEN | flags)
             entry.store("dw2", dw2)
 
-    def allocate(self, happens: Value) -> Value:
-        """Take an entry from the pool and link it to the last one that the thread has; its handle."""
+    def mark_rewritten(self, happens: Value) -> None:
+        """Note a write that does not complete the entry, if another one has (G45 1613)."""
+        for _ in self.m.If(happens & (self.base != 0)):
+            entry = self._entry(self.handle)
+            before = entry.load("flags")
+            entry.store("flags", before | (before & COMPLETE) * REWRITTEN)
+
+    def allocate(self, happens: Value, held: int) -> Value:
+        """Take an entry from the pool and link it to the last one that the thread has; its handle. `held`: 1 if the thread keeps that of
+        the message, too. Entries are completed in the order of their allocation, so those after it are all retained (G45 1629-1638)."""
         m = self.m
-        fresh, last = m.variable(m.constant(u32, 0, 1)), m.variable(self.handle)
+        fresh, last, retained = m.variable(m.constant(u32, 0, 1)), m.variable(self.handle), m.variable(m.constant(u32, held + 1, 1))
         for _ in m.If(happens):
             for _ in m.While(lambda: self._entry(last.value).load("next") != 0):
                 last.value = self._entry(last.value).load("next")
+                retained.value = retained.value + 1
             pool, number = self._pool(), self._entry(self.handle).load("pool")
             step, end, first = pool.load("step"), pool.load("end"), pool.load("next")
             fresh.value = m.select(first + step <= end, first, end - step)  # whatever another worker does in the meantime
             pool.store("next", fresh.value + step)
+            most = pool.load("retained")
+            pool.store("retained", m.select(retained.value > most, retained.value, most))
             self._entry(last.value).store("next", fresh.value)
             made = self._entry(fresh.value)
             for name, value in (("flags", m.like(number, 0)), ("dw2", m.like(number, 0)), ("next", m.like(number, 0)), ("pool", number)):
