@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softgen.bits.units import DWORD_MASK
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import guard
@@ -45,7 +46,7 @@ STAGES = {Stage.VERTICES: "VS", Stage.CLIP_THREADS: "CLIP", Stage.SETUP_THREADS:
 AFTER = {Stage.VERTICES: Stage.CLIP, Stage.SETUP_THREADS: Stage.BIN, Stage.PIXELS: Stage.BIN}  # what follows such a stage
 PIXEL_COUNTS, NOTHING = ("PS_INVOCATION_COUNT", "PS_DEPTH_COUNT"), (0, 0)
 FIND, DONE = int(Stage.FIND), int(DrawReason.DONE)  # plain numbers: every draw needs them
-NANOSECOND, DWORD = 1e-9, 0xFFFFFFFF
+NANOSECOND = 1e-9
 
 
 class Ids(NamedTuple):
@@ -91,7 +92,7 @@ class PreparedDraws:
             curbe = cs.state(PipelineContext).curbe
             self._now.curbe, self._now.curbe_size = curbe, len(curbe or b"")
         self._now.compared = 0
-        CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD, FIND)
+        CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD_MASK, FIND)
         why = self._run()
         if why != DONE and not self._go_on(cs, call, why):
             return False

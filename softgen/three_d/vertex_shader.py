@@ -16,11 +16,12 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
+from softgen.bits.units import GRF_BYTES
 from softgen.command import CommandStreamer
 from softgen.eu.native import address
 from softgen.shared_functions.urb.memory import ROW
 from softgen.threads.dispatch import UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register
-from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
+from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d.assembly import VertexIds
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.constants import push_constants
@@ -70,8 +71,8 @@ class ThreadShape:
     component_stride: int
 
 
-SIMD4X2 = ThreadShape("VS_THREAD_PAYLOAD", 2, REGISTER // 2, REGISTER, 4)  # two vertices, each in a half of every register
-SIMD8 = ThreadShape("VS_SIMD8_PAYLOAD", 8, 4, SLOT * REGISTER, REGISTER)  # a register for each component
+SIMD4X2 = ThreadShape("VS_THREAD_PAYLOAD", 2, GRF_BYTES // 2, GRF_BYTES, 4)  # two vertices, each in a half of every register
+SIMD8 = ThreadShape("VS_SIMD8_PAYLOAD", 8, 4, SLOT * GRF_BYTES, GRF_BYTES)  # a register for each component
 
 
 def thread_shape(unit: Record) -> ThreadShape:
@@ -114,7 +115,7 @@ class VertexShaderPlan:
         self.dwords = dwords = SLOTS * SLOT * unit.vertex_urb_entry_read_length
         self.destination = Destination(SLOTS * SLOT * unit.vertex_urb_entry_read_offset, dwords, shape.element_stride,
                                        shape.component_stride)  # fmt: skip
-        self.constant_offset = unit.dispatch_grf_start_register_for_urb_data * REGISTER
+        self.constant_offset = unit.dispatch_grf_start_register_for_urb_data * GRF_BYTES
         if self.enabled:
             self._plan_threads(state)
         self._dispatched: tuple[Chunk, int, ThreadDispatch] | None = None
@@ -136,7 +137,7 @@ class VertexShaderPlan:
         """The record of the threads; the same while chunk and length of constants are."""
         held = self._dispatched
         if held is None or held[0] is not chunk or held[1] != constant_bytes:
-            registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // REGISTER
+            registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
             made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(registers), masks=WrittenMasks(),
                                   units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb),), **self.fields)  # fmt: skip
             held = self._dispatched = chunk, constant_bytes, made
@@ -165,7 +166,7 @@ class VertexShader:
     @property
     def registers(self) -> int:
         """Registers of a payload."""
-        return int(self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // REGISTER
+        return int(self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
 
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
         return self.plan.dispatch(chunk, len(self.constants))

@@ -48,7 +48,7 @@ def operation(word: str) -> int:
 
 
 # -- SF: objects and their provoking vertices --------------------------------------------------------------------------
-# Attributes are numbers of vertices; the provoking one is told by r1.1 of the SF thread, an index into its vertices.
+# Attributes are numbers of vertices; the provoking vertex is in r1.1 of the SF thread, an index into its vertices.
 
 PROVOKING = pixel_shader("g8.1<0,1,0>", "g10.0<0,1,0>", "g11.0<0,1,0>", "g12.0<0,1,0>")
 
@@ -63,9 +63,9 @@ def seen(topology: int, places: Sequence[tuple[float, float]], **fields: int) ->
     found: list[tuple[set[int], int]] = []
     for y, x in np.argwhere((drawn.bits != 0xFFFFFFFF).any(-1)):
         index, corners = int(drawn.bits[y, x, 0]), [int(number) for number in drawn.pixels[y, x, 1:]]
-        one = set(corners), corners[index]
-        if one not in found:
-            found.append(one)
+        provoked = set(corners), corners[index]
+        if provoked not in found:
+            found.append(provoked)
     return found
 
 

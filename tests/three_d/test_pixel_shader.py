@@ -195,8 +195,8 @@ def test_workers_share_tiles(threads: int) -> None:
     """The same memory and counts as with one."""
     records = scene(count=120, size=24)  # 68,000 pixels and more
     alone, shared = Scene(records), Scene(records)
-    one = alone.draw(EngineDispatcher("t1", 1))
-    assert shared.draw(EngineDispatcher("t1", threads)) == one and len(shared.shader._loops) == threads
+    alone_picture = alone.draw(EngineDispatcher("t1", 1))
+    assert shared.draw(EngineDispatcher("t1", threads)) == alone_picture and len(shared.shader._loops) == threads
     assert (shared.stored() == alone.stored()).all() and alone.stored().any()
 
 

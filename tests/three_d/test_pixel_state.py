@@ -54,7 +54,7 @@ def found(made: Stream) -> PixelState:
                                                          ((16, 32), 16, 2), ((8, 16, 32), 16, 2)])  # fmt: skip
 def test_kernel_and_register_start_belong_together(gpu: str, widths: tuple[int, ...], width: int, number: int) -> None:
     """BDW-PS-01: three kernels with register starts of their own, picked by the enabled widths."""
-    enables = {f"{one}_pixel_dispatch_enable": int(one in widths) for one in (8, 16, 32)}
+    enables = {f"{value}_pixel_dispatch_enable": int(value in widths) for value in (8, 16, 32)}
     starts = {f"dispatch_grf_start_register_for_constant_setup_data_{n}": 10 + n for n in range(3)}
     pointers = {f"kernel_start_pointer_{n}": 0x1000 * (n + 1) for n in range(3)}
     pixels = found(stream(gpu, **enables, **starts, **pointers))
@@ -264,7 +264,7 @@ def unit(calc: dict[str, int] | None = None, depth: bool = True, **values: Any) 
 ])  # fmt: skip
 def test_a_kernel_with_several_entries(widths: tuple[int, ...], width: int, entry: int, start: int) -> None:
     """G45-WM-29, G45-WM-31: entries are 16 bytes apart; 32 channels double the register start."""
-    enables = {f"{one}_pixel_dispatch_enable": int(one in widths) for one in (8, 16, 32)}
+    enables = {f"{value}_pixel_dispatch_enable": int(value in widths) for value in (8, 16, 32)}
     pixels = found(unit(**enables, kernel_start_pointer_0=0x2000, dispatch_grf_start_register_for_constant_setup_data_0=3))
     assert (pixels.parts.width, pixels.kernel, pixels.parts.start) == (width, 0x2000 + entry, start)
     assert pixels.parts.format is HeaderFormat.COEFFICIENTS

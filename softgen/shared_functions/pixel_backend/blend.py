@@ -30,7 +30,9 @@ def needs_destination(state: TargetState) -> bool:
 
 
 def uses_second_source(state: TargetState) -> bool:
-    return state.color is not None and any(SECOND in factor for one in _equations(state) for factor in (one.source, one.destination))
+    if state.color is None:
+        return False
+    return any(SECOND in factor for equation in _equations(state) for factor in (equation.source, equation.destination))
 
 
 def _equations(state: TargetState) -> list[BlendEquation]:
