@@ -15,8 +15,8 @@ from softgen.lanes.value import Value
 FRACTION = 8
 UNIT, HALF = 1 << FRACTION, 1 << FRACTION - 1
 FAR = 64.0  # texels outside a picture that are as good as any further away: more than offsets reach
-# Added to a whole number from -2^15 to 2^23 - 2^15, this gives a float whose bits are ORIGIN_BITS plus the number: every texel near a picture
-# of 2^14 texels. A conversion costs four times as much, for numbers that do not fit.
+# Added to a whole number from -2^15 to 2^23 - 2^15, this gives a float whose bits are ORIGIN_BITS plus the number: every texel near a
+# picture of 2^14 texels. A conversion costs four times as much, for numbers that do not fit.
 ORIGIN, ORIGIN_BITS = float(2**23 + 2**15), 0x4B008000
 MODES = ("wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border", "mirror_101")
 
@@ -42,14 +42,17 @@ def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value, offse
     u = m.select(m.is_nan(u), 0.0, u)
     if mode == "half_border":
         return _between(m, u, m.like(u, 0.0), width)
-    return _between(m, u, m.like(u, -FAR), width + FAR) if mode in ("clamp", "clamp_border", "mirror_once") else u
+    if mode not in ("clamp", "clamp_border", "mirror_once"):
+        return u
+    beyond = width + FAR
+    return _between(m, u, 0.0 - beyond if mode == "mirror_once" and offset else m.like(u, -FAR), beyond)
 
 
 def brings_near(mode: str, normalised: bool, offset: bool = False) -> bool:
     """Whether `scaled` leaves no coordinate further than FAR texels from the picture."""
-    if mode in ("wrap", "mirror"):
-        return normalised and not (mode == "mirror" and offset)
-    return mode != "mirror_101"
+    if mode in ("mirror", "mirror_once") and offset:
+        return False
+    return normalised if mode in ("wrap", "mirror") else mode != "mirror_101"
 
 
 def _between(m: Machine, u: Value, low: Value, high: Value) -> Value:
