@@ -14,6 +14,7 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.units import OWORD
 from softgen.command import CommandStreamer
 from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d.chunk import aligned
@@ -24,7 +25,7 @@ from softgen.three_d.unit_state import unit_state
 
 MOST_READ = 2 * 63 * 32  # bytes that a pixel shader's state may make its payload read of an entry, past its end
 PER_LOOP = 4 * BATCH
-ATTRIBUTES, OWORD, COEFFICIENT_BLOCK = 8, 16, 24  # of a block of coefficients; bytes of an attribute's; dwords of a block as it is written
+ATTRIBUTES, COEFFICIENT_BLOCK = 8, 24  # of a block of coefficients; its dwords as they are written
 
 
 class SetupLoop(Loop):
