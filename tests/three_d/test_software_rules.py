@@ -15,6 +15,7 @@ from tests.three_d.g45_draw import (
     LINES,
     POINTS,
     POLYGON,
+    PS,
     STRIP,
     TRIANGLES,
     Fields,
@@ -93,6 +94,26 @@ def test_constants_past_their_entry_are_reported() -> None:
     sf = moves(1, "g3", "g4") + "\n" + urb_write(3, eot=True)
     found = remarks(TRIANGLE, state=state, constants=bytes(128), sf=sf)
     assert "SF_STATE: constant_urb_entry_read_length 3 at 0 goes past the 64 bytes of CS_URB_STATE's entries" in found
+
+
+@pytest.mark.behaviour("G45-URB-05", shows="action")
+@pytest.mark.parametrize(("code", "size"), [(0, 64), (1, 128)])
+def test_fetch_writes_entries_that_vs_owns(code: int, size: int) -> None:
+    """With VS off, too, it is VS_STATE that says how large they are."""
+    state: dict[str, Fields] = {"VS_STATE": {"urb_entry_allocation_size": code},
+                                "SF_STATE": {"vertex_urb_entry_read_length": 3, "vertex_urb_entry_read_offset": 0}}  # fmt: skip
+    found = remarks(TRIANGLE, state=state)
+    assert (f"SF_STATE: vertex_urb_entry_read_length 3 at 0 goes past the {size} bytes of VS_STATE's entries" in found) == (size < 96)
+
+
+@pytest.mark.behaviour("G45-URB-06", shows="action")
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+def test_pixel_shader_threads_have_no_entries(engine: str) -> None:
+    """A URB write of theirs is refused; neither WM_STATE nor URB_FENCE gives them any."""
+    with pytest.raises(Unsupported, match="a URB message of a thread whose dispatch has no URB"):
+        G45Draw(TRIANGLE, ps=moves(1, "g1", "g2") + "\n" + urb_write(3) + "\n" + PS).run(engine)
+    names = {field.name for name in ("WM_STATE", "URB_FENCE") for field in layout(name, GEN).fields}
+    assert not {name for name in names if name.startswith(("wm_", "ps_", "number_of_urb", "urb_entry_allocation"))}
 
 
 def allocating(count: int) -> str:
