@@ -37,9 +37,10 @@ class Machine(MemoryOperations):
 
     def constant(self, type: LaneType, value: float | Sequence[float], lanes: int | None = None) -> Value:
         """The same number in every lane, or a list with a number for each. Floats are rounded to nearest; integers must fit."""
-        numbers = list(value) if isinstance(value, Sequence) else [value]
+        single = isinstance(value, int | float) or not isinstance(value, Sequence)
+        numbers: list[float] = [value] if single else list(value)  # type: ignore[arg-type, list-item]
         count = len(numbers) if lanes is None else lanes
-        if len(numbers) != count and isinstance(value, Sequence):
+        if len(numbers) != count and not single:
             raise ValueError(f"the list must have {lanes} numbers, not {len(numbers)}")
         self._count(count)
         if not type.is_float:
