@@ -177,6 +177,27 @@ class AccessFunction:
         low = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
         return m.emit(f"inttoptr {far} {m.emit(f'add {far} {bases}, {low}')} to <{self.lanes} x ptr>")
 
+    def _stored_pointers(self) -> str:
+        """A place with the pointers of all lanes, by a table: one entry of it serves all, unless they are in several parts."""
+        m, far = self.m, f"<{self.lanes} x i64>"
+        place = m.place(far)
+        _, address, pointer = self._first()
+        low = m.emit(f"and i64 {address}, {0xFFFFFFFF}")
+        base = m.emit(f"sub i64 {m.emit(f'ptrtoint ptr {pointer} to i64')}, {low}")
+        near, apart, done = m.labels("part", "parts", "places")
+        parts = [m.emit(f"lshr {far} {text}, splat (i64 32)") for text in (self.where, m._splat("i64", self.lanes, address))]
+        m.line(f"br i1 {self._all(m.emit(f'icmp eq {far} {parts[0]}, {parts[1]}'))}, label %{near}, label %{apart}, !prof !1")
+        m.start(near)
+        bases = m._splat("i64", self.lanes, base)
+        lows = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
+        m.line(f"store {far} {m.emit(f'add {far} {lows}, {bases}')}, ptr {place}")
+        m.line(f"br label %{done}")
+        m.start(apart)
+        m.line(f"store {far} {m.emit(f'ptrtoint <{self.lanes} x ptr> {self._pointers()} to {far}')}, ptr {place}")
+        m.line(f"br label %{done}")
+        m.start(done)
+        return place
+
     def _all(self, same: str) -> str:
         """Whether something holds in every lane that is on."""
         m = self.m
@@ -298,6 +319,7 @@ class AccessFunction:
         rest = m.emit(f"and {kind} {where}, splat ({self.kind} {self.size - 1})")
         self._refuse(m.emit(f"and {self.bools} {self.mask}, {m.emit(f'icmp ne {kind} {rest}, zeroinitializer')}"), UNKNOWN)
         offsets = self._remember()
+        pointers = self._stored_pointers() if self.shape.table else ""
         found = [m.place(vector) for _ in range(2)]
         given = [m.place(vector) for _ in operands]
         for place in found:
@@ -305,9 +327,14 @@ class AccessFunction:
         for number, place in enumerate(given):
             m.line(f"store {vector} %a{5 + number}, ptr {place}")
 
+        def pointer(lane: str) -> str:
+            if not pointers:
+                return self._place(offsets, lane)
+            return m.emit(f"load ptr, ptr {m.emit(f'getelementptr i64, ptr {pointers}, i64 {lane}')}")
+
         def change_lane(act: OneLane, lane: str) -> None:
             numbers = [m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}") for place in given]
-            for value, place in zip(act(self._place(offsets, lane), numbers), found, strict=True):
+            for value, place in zip(act(pointer(lane), numbers), found, strict=True):
                 m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}")
         if self.shape.quiet:
             self._each(partial(change_lane, alone))

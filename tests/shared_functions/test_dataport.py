@@ -395,6 +395,18 @@ def test_a64_atomics_on_qwords() -> None:
     assert (found == before).all() and (bench.data.array.view(u64)[:8] == before + u64(1 << 40)).all()
 
 
+@pytest.mark.parametrize("mask", [0xFF, 0b01010101, 0b10101010, 0b00000010])
+def test_a64_atomics_in_several_parts_of_the_address_space(mask: int) -> None:
+    """Odd lanes are in another part of 4 GiB than even ones: compiled code looks hosts' addresses up part by part."""
+    bench = Bench(gen=8)
+    bench.space.map(0x7000_0000_0000, bench.data)
+    held = bench.data.array.view(u32)
+    held[:8] = 7
+    at = np.where(np.arange(8) % 2, 0x7000_0000_0000, DATA).astype(u64) + (4 * np.arange(8)).astype(u64)
+    bench.send("a64_untyped_atomic", at, np.full(8, 5, u32), mask=mask, operation="add", data_width="dword", **FAR)
+    assert held[:8].tolist() == [12 if mask >> lane & 1 else 7 for lane in range(8)]
+
+
 # -- what is not built ---------------------------------------------------------------------------------------------
 
 
