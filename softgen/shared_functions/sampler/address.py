@@ -15,8 +15,8 @@ from softgen.lanes.value import Value
 FRACTION = 8
 UNIT, HALF = 1 << FRACTION, 1 << FRACTION - 1
 FAR = 64.0  # texels outside a picture that are as good as any further away: more than offsets reach
-# Added to a whole number from -2^15 to 2^23 - 2^15, this gives a float whose bits are ORIGIN_BITS plus the number: every texel near a picture
-# of 2^14 texels. A conversion costs four times as much, for numbers that do not fit.
+# Added to a whole number from -2^15 to 2^23 - 2^15, this gives a float whose bits are ORIGIN_BITS plus the number: every texel near a
+# picture of 2^14 texels. A conversion costs four times as much, for numbers that do not fit.
 ORIGIN, ORIGIN_BITS = float(2**23 + 2**15), 0x4B008000
 MODES = ("wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border", "mirror_101")
 
@@ -26,26 +26,32 @@ def check(mode: str) -> None:
         raise Unsupported(f"coordinates with address mode {mode}: not yet simulated")
 
 
-def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value) -> Value:
-    """A coordinate in texels; `size` is i32. What is no number is zero."""
+def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value, offset: bool = False) -> Value:
+    """A coordinate in texels; `size` is i32. What is no number is zero. `offset`: a texel offset is added to it, which counts before the
+    image is mirrored (public: OpenGL, texture lookup functions)."""
     check(mode)
     width = m.convert(size, f32)
     if normalised:
         if mode == "wrap":
             u = u - m.floor(u)
         elif mode == "mirror":
-            u = m.absolute(u - m.round_even(u * 0.5) * 2.0)
-        elif mode == "mirror_once":
+            u = u - m.round_even(u * 0.5) * 2.0
+        if mode in ("mirror", "mirror_once") and not offset:
             u = m.absolute(u)
         u = u * width
     u = m.select(m.is_nan(u), 0.0, u)
     if mode == "half_border":
         return _between(m, u, m.like(u, 0.0), width)
-    return _between(m, u, m.like(u, -FAR), width + FAR) if mode in ("clamp", "clamp_border", "mirror_once") else u
+    if mode not in ("clamp", "clamp_border", "mirror_once"):
+        return u
+    beyond = width + FAR
+    return _between(m, u, 0.0 - beyond if mode == "mirror_once" and offset else m.like(u, -FAR), beyond)
 
 
-def brings_near(mode: str, normalised: bool) -> bool:
+def brings_near(mode: str, normalised: bool, offset: bool = False) -> bool:
     """Whether `scaled` leaves no coordinate further than FAR texels from the picture."""
+    if mode in ("mirror", "mirror_once") and offset:
+        return False
     return normalised if mode in ("wrap", "mirror") else mode != "mirror_101"
 
 

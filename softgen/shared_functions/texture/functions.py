@@ -73,7 +73,7 @@ class TexelForm(NamedTuple):
 
     what: str
     lanes: int
-    one: SurfaceImage
+    image: SurfaceImage
     how: Any
     bits: int  # of an address
 
@@ -248,4 +248,4 @@ def _read(picture: RecordView, image: SurfaceImage, numbers: dict[str, Value]) -
     return replace(image, **values)
 
 
-assert set(NUMBERS) <= {one.name for one in fields(SurfaceImage)}
+assert set(NUMBERS) <= {field.name for field in fields(SurfaceImage)}
