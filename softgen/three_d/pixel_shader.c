@@ -242,9 +242,10 @@ static void begin_record(struct pixel_loop *l)
 /* The records of the tile in hand, from the block in hand on; batches do not outlive their tile. */
 static int64_t shade_tile(struct pixel_loop *l, void *record)
 {
-    int usual = is_usual(l);
+    struct usual_plan plan;
+    int usual = is_usual(l, &plan);
     for (;;) {
-        int64_t why = usual ? shade_usual(l, record_of(l), record) : shade_blocks(l, record_of(l), record);
+        int64_t why = usual ? shade_usual(l, &plan, record_of(l), record) : shade_blocks(l, record_of(l), record);
         if (why != THREADS_DONE)
             return why;
         l->block_count = l->block = 0;

@@ -24,8 +24,6 @@ typedef int32_t integers __attribute__((vector_size(4 * PADDED)));
 typedef int64_t longs __attribute__((vector_size(8 * PADDED)));
 typedef double wide_doubles __attribute__((vector_size(8 * PADDED), aligned(8), may_alias));
 typedef float quad __attribute__((vector_size(4 * SUBSPAN), aligned(4), may_alias));
-typedef float channels __attribute__((vector_size(4 * BLOCK_PIXELS), may_alias));
-typedef int32_t numbers __attribute__((vector_size(4 * BLOCK_PIXELS)));
 
 _Static_assert(offsetof(struct setup_record, rhw) == offsetof(struct setup_record, z) + sizeof(struct plane)
                    && offsetof(struct setup_record, linear) == offsetof(struct setup_record, rhw) + sizeof(struct plane)
@@ -40,22 +38,22 @@ struct record_threads {
     doubles c, dx, dy; /* planes */
     floats step_x, step_y; /* dx and dy as 32-bit floats */
     struct pixel_loop *loop;
+    const struct usual_plan *usual;
     const struct setup_record *record;
-    uint8_t *blocks; /* of threads, */
-    uint64_t stride; /* so many bytes apart */
     reg header, facts; /* r0; the second half of the sideband's first 64 bytes */
-    int has_z, has_rhw, has_perspective, has_linear;
+    int has_rhw; /* w is needed, for payloads or to divide by */
     int flat; /* w is the same everywhere: perspective barycentrics are the linear ones */
-    float planes[16]; /* of struct pixel_dispatch */
+    const float *planes; /* of struct pixel_dispatch */
 };
+
+/* Values of planes at the pixels of a block, as payloads have them. */
+struct block_values { float of[PLANES][BLOCK_PIXELS] __attribute__((aligned(64))); };
 
 /* A thread of subspans of several blocks. */
 struct shared_thread {
-    struct corners corners[SUBSPANS]; /* of the subspans' blocks */
-    float z[BLOCK_PIXELS];
     uint8_t *payload; /* NULL: there is none */
     uint32_t number, subspans, lit;
-    uint32_t place[SUBSPANS], subspan[SUBSPANS]; /* subspan: its number in its block */
+    uint32_t place[SUBSPANS];
 };
 
 INLINE void set_corners(const struct record_threads *t, const struct pixel_block *b, struct corners *corners)
@@ -72,7 +70,7 @@ INLINE void set_corners(const struct record_threads *t, const struct pixel_block
 
 INLINE uint8_t *payload_of(const struct record_threads *t, uint32_t number)
 {
-    return t->blocks + number * t->stride;
+    return t->usual->blocks + number * t->usual->stride;
 }
 
 INLINE struct pixel_dispatch *sideband_of(const struct record_threads *t, uint8_t *payload)
@@ -100,100 +98,70 @@ INLINE void set_planes(struct record_threads *t, const struct setup_record *r)
     t->step_y = __builtin_convertvector(t->dy, floats);
 }
 
-/* All of the record that does not depend on pixels. */
-INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const struct setup_record *r)
+/* All of the record that does not depend on pixels. `planes`: room for those that threads have. */
+INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r,
+                          float *planes)
 {
     const struct pixel_plan *plan = l->plan;
-    const uint32_t *modes = plan->payload.barycentric;
     uint32_t where = (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
     t->loop = l;
+    t->usual = usual;
     t->record = r;
-    t->blocks = threads_payload(l->worker, 0);
-    t->stride = (uint64_t)(threads_payload(l->worker, 1) - t->blocks);
     t->header = *(const reg *)plan->payload.header | (reg){where | r->back_facing << BACK_FACING_BIT | (r->topology & TOPOLOGY_MASK)};
     t->facts = (reg){0, r->back_facing, r->layer, r->viewport, 0, 0, 0, 0};
-    t->has_z = plan->depth || plan->late || plan->payload.depth;
-    t->has_linear = (modes[3] | modes[4] | modes[5]) != 0;
-    t->has_perspective = (modes[0] | modes[1] | modes[2]) != 0;
     t->flat = r->rhw.dx == 0 && r->rhw.dy == 0;
-    t->has_rhw = plan->payload.w || (t->has_perspective && !t->flat);
+    t->has_rhw = usual->has_w || (usual->has_perspective && !t->flat);
     set_planes(t, r);
+    t->planes = planes;
     if (plan->interpolated)
-        write_planes(r, t->planes);
+        write_planes(r, planes);
 }
 
 /* -- payloads ------------------------------------------------------------------------------------------------------------------------ */
 
-INLINE float at(float dx, float dy, float x, float y, float rest, float near)
+INLINE void evaluate(const struct record_threads *t, const struct corners *c, int plane, float *restrict into)
 {
-    return __builtin_fmaf(dx, x, __builtin_fmaf(dy, y, rest)) + near;
+    float dx = t->step_x[plane], dy = t->step_y[plane], rest = c->rest[plane], near = c->near[plane];
+    for (int i = 0; i < BLOCK_PIXELS; i++)
+        into[i] = __builtin_fmaf(dx, pixel_x[i], __builtin_fmaf(dy, pixel_y[i], rest)) + near;
 }
 
-INLINE void evaluate(float dx, float dy, const float *restrict x, const float *restrict y, const float *restrict rest,
-                     const float *restrict near, float *restrict into)
+INLINE void divide(float *restrict values, const float *restrict w)
 {
     for (int i = 0; i < BLOCK_PIXELS; i++)
-        into[i] = at(dx, dy, x[i], y[i], rest[i], near[i]);
+        values[i] *= w[i];
 }
 
-/* Values of 8 or 16 channels; registers of eight channels are `stride` registers apart. */
-INLINE void put(uint8_t *payload, uint32_t offset, uint32_t stride, const float *values, uint32_t count)
+/* Barycentrics and w of a block's pixels; `z` has their depths. */
+INLINE void interpolate(const struct record_threads *t, const struct corners *c, const float *z, struct block_values *v)
 {
-    memcpy(payload + offset, values, REGISTER);
-    if (count > HALF)
-        memcpy(payload + offset + stride * REGISTER, values + HALF, REGISTER);
-}
-
-INLINE void put_barycentrics(const uint32_t *modes, uint8_t *payload, const float *b1, const float *b2, uint32_t count)
-{
-    for (int mode = 0; mode < 3; mode++)
-        if (modes[mode]) {
-            put(payload, modes[mode], 2, b1, count);
-            put(payload, modes[mode] + REGISTER, 2, b2, count);
-        }
-}
-
-/* Barycentrics, depth and w of `count` channels from values that planes have there. */
-INLINE void put_values(const struct record_threads *t, uint8_t *payload, float (*values)[BLOCK_PIXELS], const float *z, uint32_t count)
-{
-    const struct payload_plan *plan = &t->loop->plan->payload;
-    if (t->has_rhw)
-        for (uint32_t i = 0; i < count; i++)
-            values[RHW][i] = 1.0f / values[RHW][i];
-    if (t->has_perspective) {
-        for (uint32_t i = 0; i < count && !t->flat; i++) {
-            values[PERSPECTIVE][i] *= values[RHW][i];
-            values[PERSPECTIVE + 1][i] *= values[RHW][i];
-        }
-        put_barycentrics(plan->barycentric, payload, values[PERSPECTIVE], values[PERSPECTIVE + 1], count);
+    const struct usual_plan *usual = t->usual;
+    if (t->has_rhw) {
+        evaluate(t, c, RHW, v->of[RHW]);
+        for (int i = 0; i < BLOCK_PIXELS; i++)
+            v->of[RHW][i] = 1.0f / v->of[RHW][i];
     }
-    if (t->has_linear)
-        put_barycentrics(plan->barycentric + 3, payload, values[LINEAR], values[LINEAR + 1], count);
-    if (plan->depth)
-        put(payload, plan->depth, 1, z, count);
-    if (plan->w)
-        put(payload, plan->w, 1, values[RHW], count);
-    if (t->loop->plan->late)
-        memcpy(sideband_of(t, payload)->depth, z, count * sizeof *z);
+    for (int plane = PERSPECTIVE; plane < PERSPECTIVE + 2 && usual->has_perspective; plane++) {
+        evaluate(t, c, plane, v->of[plane]);
+        if (!t->flat)
+            divide(v->of[plane], v->of[RHW]);
+    }
+    for (int plane = LINEAR; plane < LINEAR + 2 && usual->has_linear; plane++)
+        evaluate(t, c, plane, v->of[plane]);
+    if (usual->has_z)
+        memcpy(v->of[Z], z, sizeof v->of[Z]);
 }
 
-/* Whether payloads have something of a plane. */
-INLINE int has_plane(const struct record_threads *t, int plane)
+/* The pixels of a block from `first` on become all channels of a thread: 8 or 16. */
+INLINE void put_pixels(const struct record_threads *t, uint8_t *payload, const struct block_values *v, uint32_t first, uint32_t count)
 {
-    return plane == RHW ? t->has_rhw : plane >= PERSPECTIVE ? t->has_perspective : plane >= LINEAR ? t->has_linear : 0;
-}
-
-/* What is interpolated for `count` channels: those of a block's pixels from `first` on. */
-INLINE void write_values(const struct record_threads *t, const struct corners *c, uint8_t *payload, uint32_t first, const float *z,
-                         uint32_t count)
-{
-    float values[PLANES][BLOCK_PIXELS];
-    for (int plane = RHW; plane < PLANES; plane++)
-        if (has_plane(t, plane))
-            for (uint32_t i = 0; i < count; i++)
-                values[plane][i] = at(t->step_x[plane], t->step_y[plane], pixel_x[first + i], pixel_y[first + i], c->rest[plane],
-                                      c->near[plane]);
-    put_values(t, payload, values, z, count);
+    const struct usual_plan *usual = t->usual;
+    const uint8_t *values = (const uint8_t *)v + first * sizeof(float);
+    for (uint32_t i = 0; i < usual->parts; i++) {
+        memcpy(payload + usual->part[i].at[0], values + usual->part[i].from, REGISTER);
+        if (count > HALF)
+            memcpy(payload + usual->part[i].at[2], values + usual->part[i].from + REGISTER, REGISTER);
+    }
 }
 
 INLINE void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
@@ -225,7 +193,7 @@ INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_
     *(reg *)told->place = (reg){place[0], place[1], place[2], place[3], 0, 0, 0, 0};
     *(reg *)&told->lit = t->facts | (reg){lit};
     if (l->plan->interpolated)
-        memcpy(told->planes, t->planes, sizeof t->planes);
+        memcpy(told->planes, t->planes, sizeof told->planes);
     l->masks[number] = ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x1111u) * 0xf;
 }
 

@@ -146,10 +146,22 @@ int64_t run_batch(struct pixel_loop *l, void *record);
 
 /* -- pixel_threads.c ----------------------------------------------------------------------------------------------------------------- */
 
-/* Whether a plan is one of those that pixel_threads.c is specialised for. */
-int is_usual(const struct pixel_loop *l);
+enum { MOST_PARTS = 2 * BARYCENTRIC_MODES + 3 };
+
+/* What the threads of all records have in common: looked up once for many records, as small objects have but one or two threads. */
+struct usual_plan {
+    uint8_t *blocks; /* of threads, */
+    uint64_t stride; /* so many bytes apart */
+    uint64_t room; /* threads of a batch */
+    int has_z, has_w, has_perspective, has_linear; /* values that are needed */
+    uint32_t parts; /* of a payload that are interpolated: bytes of struct block_values, and where the channels of each subspan are */
+    struct { uint32_t from, at[4]; } part[MOST_PARTS];
+};
+
+/* Whether a plan is one of those that pixel_threads.c is specialised for; if so, what its threads have in common. */
+int is_usual(const struct pixel_loop *l, struct usual_plan *usual);
 
 /* The blocks of the record in hand, from l->block on, as shade_blocks of pixel_shader.c. */
-int64_t shade_usual(struct pixel_loop *l, const struct setup_record *r, void *record);
+int64_t shade_usual(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record);
 
 #endif

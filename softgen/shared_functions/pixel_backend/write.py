@@ -186,8 +186,8 @@ class TargetWrite:
     def _blended(self, format: Format, color: list[Value], sources: Sources, old: list[Value]) -> list[Value]:
         m, state = self.m, self.form.state
         values, second = blend.floats(m, color), None if sources.second is None else blend.floats(m, self._ordered(sources.second))
-        clamps = bool(state.pre_clamp)
-        if clamps:
+        clamps, packed_alike = bool(state.pre_clamp), self._packing_clamps(format)
+        if clamps and not (state.color is None and packed_alike):
             values = blend.clamped(m, values, state.clamp_range, format)
         if state.color is None:
             return blend.bits(m, values)
@@ -198,13 +198,22 @@ class TargetWrite:
         if state.pre_clamp == "all":
             constant, destination = (blend.clamped(m, each, state.clamp_range, format) for each in (constant, destination))
         found = blend.Blender(m, values, second, destination, constant).blend(state)
-        return blend.bits(m, blend.clamped(m, found, state.clamp_range, format) if state.post_clamp else found)
+        return blend.bits(m, blend.clamped(m, found, state.clamp_range, format) if state.post_clamp and not packed_alike else found)
+
+    def _packing_clamps(self, format: Format) -> bool:
+        """Whether values are clamped to 0 and 1, and NaN to 0, when they are packed: no clamp just before changes the pixels."""
+        return all(channel.type in ("unorm", "void") for channel in format.channels) and not self._dithers(format)
+
+    def _dithers(self, format: Format) -> dict[str, int]:
+        """The bits of channels that are dithered."""
+        if self.form.state.dither is None:
+            return {}
+        return {channel.name: channel.bits for channel in format.channels if channel.bits < DITHERED and channel.type == "unorm"}
 
     def _dithered(self, format: Format, pixels: Pixels, color: list[Value]) -> list[Value]:
         """A 4x4 matrix of thresholds is added below the lowest bit of narrow channels. The hardware's matrix is not published; this one is
         Bayer's, in sixteenths less a half, as what follows rounds to nearest."""
-        m, state = self.m, self.form.state
-        narrow = {channel.name: channel.bits for channel in format.channels if channel.bits < DITHERED and channel.type == "unorm"}
+        m, state, narrow = self.m, self.form.state, self._dithers(format)
         if state.dither is None or not narrow:
             return color
         x, y = pixels.x + state.dither[0], pixels.y + state.dither[1]
