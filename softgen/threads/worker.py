@@ -27,7 +27,7 @@ from softgen.memory import arena, guard
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places, scheduler
-from softgen.threads.dispatch import Finished
+from softgen.threads.dispatch import Finished, NativeLoop
 from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import (
     TURN,
@@ -184,6 +184,11 @@ class Worker:
         self._prepare(ctypes.addressof(share))
         return WorkerPart(self.address, ctypes.addressof(self.call.record))
 
+    def loop_part(self, loop: NativeLoop) -> WorkerPart:
+        """The same for a C loop that starts batches on this worker (threads.h)."""
+        self._prepare(0)
+        return WorkerPart(self.address, ctypes.addressof(self.call.record), loop=loop.function, argument=loop.bind(self.address))
+
     @property
     def unfinished(self) -> bool:
         """Whether groups that it has taken are not done."""
@@ -226,13 +231,17 @@ class Worker:
         return not isinstance(self.record.payload, PayloadWriter | LoopPayload)
 
     def _run(self, function: int, argument: int) -> Finished:
-        now = self.dispatch
         try:
             while (why := self.call.at(function, argument)) != ReturnReason.DONE:
                 self.answer(why)
         except BaseException:  # threads were left in the middle
             self.state.mark_dirty()
             raise
+        return self.finished()
+
+    def finished(self) -> Finished:
+        """What a loop has done, after its end."""
+        now = self.dispatch
         self.shared.engine.ran(self.shared.program, now.instructions)
         return Finished(now.threads_done, now.instructions)
 
