@@ -40,8 +40,8 @@ class AssemblyRecord(ctypes.Structure):
     """struct assembly of bytecode_assembly.c."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in (
-        "written", "sizes", "kept", "labels", "loops", "operations", "places", "kept_places", "label_count", "loop_count", "encoded", "used",
-        "frame")]  # fmt: skip
+        "written", "sizes", "kept", "labels", "loops", "operations", "places", "kept_places", "label_count", "loop_count", "encoded",
+        "used", "frame")]  # fmt: skip
 
 
 @cache
