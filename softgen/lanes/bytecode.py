@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode_program import (
     ARGUMENTS,
@@ -25,7 +26,6 @@ from softgen.lanes.bytecode_program import (
     NO_OPERAND,
     PURE,
     READS_RESULT,
-    WORD,
     BytecodeAssembly,
     BytecodeProgram,
     Label,
@@ -63,7 +63,7 @@ class BytecodeMachine(Machine):
 
     def __init__(self, bits: int = 48) -> None:
         self.bits, self.code = bits, BytecodeAssembly()
-        self._arguments = self.code.keep(ARGUMENTS * WORD)
+        self._arguments = self.code.keep(ARGUMENTS * QWORD)
         self._skipped: tuple[Label, Label] | None = None
         self._constants: dict[tuple[LaneType, float, int | None], Value] = {}
 
@@ -71,11 +71,11 @@ class BytecodeMachine(Machine):
 
     def argument(self, number: int, type: LaneType = u64) -> Value:
         """An argument of the function in one lane."""
-        return self._value(type, 1, self._arguments + WORD * number)
+        return self._value(type, 1, self._arguments + QWORD * number)
 
     def memory_of(self, number: int, name: str = "memory") -> Memory:
         """What an argument points at."""
-        return Memory(self, self._arguments + WORD * number, name, checked=False)
+        return Memory(self, self._arguments + QWORD * number, name, checked=False)
 
     def graphics_memory(self, base: Value, name: str = "memory") -> Region:
         """Graphics memory from an address (one lane of u64) on."""
@@ -83,8 +83,8 @@ class BytecodeMachine(Machine):
 
     def program(self, table_at: int, note_at: int, result: Value | None = None) -> BytecodeProgram:
         """The program, whose result is one lane or nothing; the offsets are those of fields of the context."""
-        slot = self.code.keep(WORD)
-        self._copy(self.code.constant(bytes(WORD)), slot, WORD, how=0)
+        slot = self.code.keep(QWORD)
+        self._copy(self.code.constant(bytes(QWORD)), slot, QWORD, how=0)
         if result is not None:
             self._copy(result.payload, slot, result.type.bytes, how=0)
         return self._finished(slot, table_at, note_at, self.bits)

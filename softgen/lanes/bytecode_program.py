@@ -14,10 +14,11 @@ import threading
 from array import array
 from functools import cache
 
+from softgen.bits.units import QWORD
 from softgen.errors import SoftgenError, Unsupported
 
 CONSTANT, NO_OPERAND = 1 << 31, 0xFFFFFFFF
-ARGUMENTS, WORD = 6, 8
+ARGUMENTS = 6
 HANDLER_CONTEXT = 2  # number of the argument
 LARGEST_FRAME = 1 << 18  # bytes of a host thread's stack
 OPERATION = struct.Struct("<HHIIIIIQ")
@@ -145,7 +146,7 @@ class BytecodeAssembly:
         if record.frame > LARGEST_FRAME:
             raise Unsupported(f"a bytecode program with a frame of {record.frame} bytes: at most {LARGEST_FRAME}")
         operations = bytes(encoded[: record.used * OPERATION.size])
-        at = sum(-(-self.sizes[place] // WORD) * WORD for place in self.kept[: self.kept.index(result // PLACE)]) + result % PLACE
+        at = sum(-(-self.sizes[place] // QWORD) * QWORD for place in self.kept[: self.kept.index(result // PLACE)]) + result % PLACE
         return BytecodeProgram(operations, bytes(self._pool) or b"\0", record.frame, at, table_at, note_at, (1 << bits) - 1, handler)
 
 

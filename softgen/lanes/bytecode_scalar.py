@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import ARGUMENTS, NO_OPERAND, WORD, BytecodeProgram, Label
+from softgen.lanes.bytecode_program import ARGUMENTS, NO_OPERAND, BytecodeProgram, Label
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, u64
 from softgen.lanes.value import Memory, Value
@@ -246,10 +247,10 @@ class ScalarBytecode(BytecodeMachine):
         """Calls a function of the host that returns nothing."""
         if isinstance(function, str):
             raise Unsupported(f"bytecode: a call of {function}")
-        room = self.code.keep(ARGUMENTS * WORD)
+        room = self.code.keep(ARGUMENTS * QWORD)
         for number, argument in enumerate(arguments):
             held = argument.address if isinstance(argument, BytecodePointer) else self.convert(argument.value, u64)
-            self._copy(held.payload, room + number * WORD, WORD, how=0)
+            self._copy(held.payload, room + number * QWORD, QWORD, how=0)
         self.code.add("call", a=function.address.payload, b=room)
 
 

@@ -82,6 +82,11 @@ class Machine(MemoryOperations):
     def sqrt(self, a: Value, rounding: str = "rne") -> Value:
         return self._apply("sqrt", a, rounding=rounding)
 
+    def estimate_rsq(self, a: Value) -> Value | None:
+        """1 / sqrt(a) of positive normal floats within 2^-14, if the host has an instruction for it. Hosts differ in the rest: only what
+        rounds correctly afterwards may start from it."""
+        return None
+
     def floor(self, a: Value) -> Value:
         return self._apply("floor", a)
 

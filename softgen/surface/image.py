@@ -25,6 +25,8 @@ from softgen.surface.levels import LevelTable, level_table, lookup
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
+FACES = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")
+ALL_FACES = (1 << len(FACES)) - 1
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class SurfaceImage:
     near: bool = False  # offsets of texels fit in 32 bits, and the image is in one part of the address space
     lines: tuple[int, int] = (1, 0)  # from line to line, and the first: 2 where the image is a field of a frame
     averages_corners: bool = True  # the texel that a cube map lacks at a corner is the average of the other three
+    faces: int = ALL_FACES  # that a cube map has, a bit for each; the sampler has border colour for the others
     run_time: LevelTable | None = None  # in compiled programs
     linear: Value | None = None  # in compiled programs: the address of the table for sRGB (texel.linear_table)
 
@@ -83,9 +86,14 @@ class SurfaceImage:
         return _at_run_time(self.levels) or self.levels != 1 or self.level != 0
 
     @property
+    def partial(self) -> bool:
+        """Whether it is a cube map without some of its faces."""
+        return self.faces != ALL_FACES
+
+    @property
     def moved(self) -> bool:
         """Whether the image begins at an X or Y offset."""
-        return any(_at_run_time(one) or one != 0 for one in self.at)
+        return any(_at_run_time(offset) or offset != 0 for offset in self.at)
 
     @cached_property
     def table(self) -> LevelTable:
@@ -138,8 +146,6 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
     if getattr(state, "number_of_multisamples", 0):
         raise Unsupported(f"has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
                           "this message")  # fmt: skip
-    if kind == "cube":
-        _check_faces(state)
     align = _alignment(layout, state, "horizontal", 0), _alignment(layout, state, "vertical", 1)
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
     across, arrangement = _across(state, kind), _layout(layout, state, kind)
@@ -161,6 +167,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         resource_lod=int(getattr(state, "resource_min_lod", 0)),
         lines=_lines(state, kind),
         averages_corners=bool(getattr(state, "cube_map_corner_mode", 1)),
+        faces=_faces(state) if kind == "cube" else ALL_FACES,
     )  # fmt: skip
     image = _in_blocks(gen, image)
     return replace(image, near=_is_near(image, reach(image)))
@@ -195,11 +202,9 @@ def reach(image: SurfaceImage) -> int:
     return (rows << 1 | 1) * image.pitch + (columns << order.count("Y")) + (image.pitch << order.count("Y")) + (2 << len(order))
 
 
-def _check_faces(state: Record) -> None:
-    """All faces must be enabled; disabled ones would be border (KBL 19177-19263)."""
-    off = [f"{sign}_{axis}" for axis in "xyz" for sign in ("negative", "positive") if not getattr(state, f"cube_face_enable_{sign}_{axis}")]
-    if off:
-        raise Unsupported(f"is a cube map without cube_face_enable_{off[0]}: not yet simulated for this message")
+def _faces(state: Record) -> int:
+    """The faces of a cube map that are enabled (KBL 19177-19263)."""
+    return sum(1 << number for number, name in enumerate(FACES) if getattr(state, f"cube_face_enable_{name}"))
 
 
 def _is_array(state: Record, kind: str) -> bool:

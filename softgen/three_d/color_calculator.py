@@ -64,6 +64,7 @@ class PixelOutputs:
     stencil: bool = False
     omask: bool = False
     before: bool = False  # tests run before the shader whatever it does (BDW 13453-13485)
+    always: bool = False  # the shader runs for pixels that fail tests too: they come after it (BDW 13461-13467)
 
     @property
     def parts(self) -> frozenset[str]:
@@ -139,7 +140,7 @@ def _color_calculator(state: _WatchedState) -> ColorCalculator:
     first, more = _targets(state, calc)
     tests = depth_target(state)
     alpha_tested = first.alpha_test != "always" or first.alpha_to_coverage
-    late = not outputs.before and (outputs.kills or outputs.depth or outputs.stencil or outputs.omask or alpha_tested)
+    late = not outputs.before and (outputs.kills or outputs.depth or outputs.stencil or outputs.omask or outputs.always or alpha_tested)
     backend = BackendState((first,), more, _constant(state, calc), _alpha_reference(calc), tests if late else None, outputs.parts)
     return ColorCalculator(backend, None if late or tests.state.idle else tests)
 
@@ -162,20 +163,20 @@ def pixel_outputs(state: DrawState) -> PixelOutputs:
             return PixelOutputs()
         return PixelOutputs(bool(unit.pixel_shader_kills_pixel), bool(unit.pixel_shader_computed_depth))
     wm = _Page("3DSTATE_WM", state.gen, state.command("3DSTATE_WM"))
-    before = wm.word("early_depth_stencil_control") == "preps"
+    before, always = (wm.word("early_depth_stencil_control") == word for word in ("preps", "psexec"))
     extra = state.get("3DSTATE_PS_EXTRA")
     if "pixel_shader_kills_pixel" in wm.record._fields:
         shader = _Page("3DSTATE_PS", state.gen, state.command("3DSTATE_PS"))
         if not wm.on("thread_dispatch_enable"):
             return PixelOutputs()
         return PixelOutputs(wm.on("pixel_shader_kills_pixel"), wm.on("pixel_shader_computed_depth_mode"), False,
-                            shader.on("omask_present_to_render_target"), before)  # fmt: skip
+                            shader.on("omask_present_to_render_target"), before, always)  # fmt: skip
     if extra is None or not extra.pixel_shader_valid:
         return PixelOutputs()
     shader, forced = _Page("3DSTATE_PS_EXTRA", state.gen, extra), wm.word("force_kill_pixel_enable")
     kills = forced == "force_on" or forced == "normal" and shader.on("pixel_shader_kills_pixel")
     return PixelOutputs(kills, shader.on("pixel_shader_computed_depth_mode"), shader.on("pixel_shader_computes_stencil"),
-                        shader.on("omask_present_to_render_target"), before)  # fmt: skip
+                        shader.on("omask_present_to_render_target"), before, always)  # fmt: skip
 
 
 # -- blending --------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
         return TargetState(), None
     page = catalogue.layout("BLEND_STATE", state.gen)
     address = state.address("dynamic", pointers.blend_state_pointer)
-    group = next(one for one in page.groups if one.name == "render_target")
+    group = next(group for group in page.groups if group.name == "render_target")
     common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
     entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
                            is_antialiased(state))  # fmt: skip
@@ -332,4 +333,4 @@ def _ranges(state: DrawState, calc: _Page) -> tuple[tuple[float, float], ...]:
     clip, size = state.get("3DSTATE_CLIP"), 4 * catalogue.layout("CC_VIEWPORT", state.gen).dwords
     count = int(clip.maximum_vp_index) + 1 if clip is not None else 1
     viewports = [state.structure("CC_VIEWPORT", address + size * number, name) for number in range(count)]
-    return tuple((to_float(one.minimum_depth), to_float(one.maximum_depth)) for one in viewports)
+    return tuple((to_float(viewport.minimum_depth), to_float(viewport.maximum_depth)) for viewport in viewports)

@@ -222,6 +222,14 @@ def test_a_shader_that_changes_its_pixels_is_tested_late(gen: float, output: str
     assert not forced.late and forced.early is not None
 
 
+@pytest.mark.behaviour("BDW-Z-09", shows="action")
+@pytest.mark.parametrize("gen", LATER)
+def test_a_shader_that_always_runs_is_tested_late(gen: float) -> None:
+    """PSEXEC: pixels that fail their tests are shaded too, for what the shader writes elsewhere (BDW 13461-13467)."""
+    made = Draw(gen, tests=TESTS, shader={"early_depth_stencil_control": 1}, **buffers(gen)).made()
+    assert made.late and made.early is None and not Draw(gen, tests=TESTS, **buffers(gen)).made().late
+
+
 def test_early_generations_say_it_in_the_units_state() -> None:
     for shader in ({"pixel_shader_kills_pixel": 1}, {"pixel_shader_computed_depth": 1}):
         assert Draw(4.5, tests=TESTS, shader=shader, **buffers(4.5)).made().late

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f32, i32
+from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Value
 
 FRACTION = 8
 UNIT, HALF = 1 << FRACTION, 1 << FRACTION - 1
 FAR = 64.0  # texels outside a picture that are as good as any further away: more than offsets reach
+# Added to a whole number from -2^15 to 2^23 - 2^15, this gives a float whose bits are ORIGIN_BITS plus the number: every texel near a
+# picture of 2^14 texels. A conversion costs four times as much, for numbers that do not fit.
+ORIGIN, ORIGIN_BITS = float(2**23 + 2**15), 0x4B008000
 MODES = ("wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border", "mirror_101")
 
 
@@ -23,22 +26,33 @@ def check(mode: str) -> None:
         raise Unsupported(f"coordinates with address mode {mode}: not yet simulated")
 
 
-def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value) -> Value:
-    """A coordinate in texels; `size` is i32. What is no number is zero."""
+def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value, offset: bool = False) -> Value:
+    """A coordinate in texels; `size` is i32. What is no number is zero. `offset`: a texel offset is added to it, which counts before the
+    image is mirrored (public: OpenGL, texture lookup functions)."""
     check(mode)
     width = m.convert(size, f32)
     if normalised:
         if mode == "wrap":
             u = u - m.floor(u)
         elif mode == "mirror":
-            u = m.absolute(u - m.round_even(u * 0.5) * 2.0)
-        elif mode == "mirror_once":
+            u = u - m.round_even(u * 0.5) * 2.0
+        if mode in ("mirror", "mirror_once") and not offset:
             u = m.absolute(u)
         u = u * width
     u = m.select(m.is_nan(u), 0.0, u)
     if mode == "half_border":
         return _between(m, u, m.like(u, 0.0), width)
-    return _between(m, u, m.like(u, -FAR), width + FAR) if mode in ("clamp", "clamp_border", "mirror_once") else u
+    if mode not in ("clamp", "clamp_border", "mirror_once"):
+        return u
+    beyond = width + FAR
+    return _between(m, u, 0.0 - beyond if mode == "mirror_once" and offset else m.like(u, -FAR), beyond)
+
+
+def brings_near(mode: str, normalised: bool, offset: bool = False) -> bool:
+    """Whether `scaled` leaves no coordinate further than FAR texels from the picture."""
+    if mode in ("mirror", "mirror_once") and offset:
+        return False
+    return normalised if mode in ("wrap", "mirror") else mode != "mirror_101"
 
 
 def _between(m: Machine, u: Value, low: Value, high: Value) -> Value:
@@ -46,19 +60,21 @@ def _between(m: Machine, u: Value, low: Value, high: Value) -> Value:
     return m.select(u > high, high, u)
 
 
-def fixed(m: Machine, u: Value, rounds: bool) -> Value:
-    """Texels with 8 bits of fraction, i32."""
+def fixed(m: Machine, u: Value, rounds: bool, near: bool) -> Value:
+    """Texels with 8 bits of fraction, i32. `near`: the coordinate was brought near."""
     far = u * float(UNIT)
-    return m.convert(m.floor(far + 0.5 if rounds else far), i32)
+    whole = m.floor(far + 0.5 if rounds else far)
+    return m.bitcast(whole + ORIGIN, i32) - ORIGIN_BITS if near else m.convert(whole, i32)
 
 
-def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool, near: bool) -> tuple[Value, Value | None]:
+def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool, near: bool, first: bool = False) -> tuple[Value, Value | None]:
     """The texel inside the image that a texel number maps to, and where it is the border instead.
 
-    `smooth`: neighbours count too; `near`: it is at most one texel outside, if its coordinate was brought near at all."""
+    `smooth`: neighbours count too; `near`: it is at most one texel outside, if its coordinate was brought near at all: left of the image
+    where it is the `first` of two, otherwise right of it."""
     last = size - 1
-    if near and mode == "wrap":
-        return m.select(at < 0, at + size, m.select(at > last, at - size, at)), None
+    if near and mode == "wrap":  # of texel numbers one of which is inside, it is the smaller one as unsigned
+        return m.bitcast(m.min(m.bitcast(at, u32), m.bitcast(at + size if first else at - size, u32)), i32), None
     if near and mode == "mirror":  # beyond an edge, the edge repeats
         mode = "clamp"
     if mode == "wrap":

@@ -53,7 +53,8 @@ class ImageSampler:
         self.choice = LevelChoice(m, image, how, self.lanes)
         self.offset, self.needed = u32 if image.near else u64, fetch.selected_channels(image)
         self.reference: Value | None = None
-        self.counts_steps = texel.is_normalised(image.format) and not set(self.modes[: self.axes]) & set(BORDERS)
+        bordered = image.partial or bool(set(self.modes[: self.axes]) & set(BORDERS))
+        self.counts_steps = texel.is_normalised(image.format) and not bordered
         self._parts: dict[tuple[object, ...], tuple[object, Value]] = {}
 
     # -- messages -----------------------------------------------------------------------------------------------------------
@@ -182,16 +183,17 @@ class ImageSampler:
     def _size(self, axis: int, level: Value | None) -> Value:
         return self.m.bitcast(extent(self.m, self.image, axis, level, self.lanes), i32)
 
-    def _split(self, axis: int, u: Value, level: Value | None, smooth: bool, rounds: bool) -> tuple[Value, Value]:
+    def _split(self, axis: int, u: Value, level: Value | None, smooth: bool, rounds: bool, offset: bool = False) -> tuple[Value, Value]:
         """The first texel along an axis (i32), and what the next one weighs."""
-        m, size = self.m, self._size(axis, level)
-        far = address.fixed(m, address.scaled(m, self.modes[axis], self.how.normalised, u, size), rounds)
+        m, mode, normalised, size = self.m, self.modes[axis], self.how.normalised, self._size(axis, level)
+        place = address.scaled(m, mode, normalised, u, size, offset)
+        far = address.fixed(m, place, rounds, address.brings_near(mode, normalised, offset))
         far = far - address.HALF if smooth else far
         return far >> address.FRACTION, m.convert(far & address.UNIT - 1, f32) * (1 / address.UNIT)
 
     def _taps(self, axis: int, u: Value, offsets: list[Value] | None, level: Value | None, smooth: bool, rounds: bool) -> list[Tap]:
         m, mode, near = self.m, self.modes[axis], self.how.normalised and offsets is None
-        first, part = self._split(axis, u, level, smooth, rounds)
+        first, part = self._split(axis, u, level, smooth, rounds, offsets is not None)
         first = first if offsets is None else first + offsets[axis]
         size = self._size(axis, level)
         if not smooth:
@@ -199,7 +201,7 @@ class ImageSampler:
             return [Tap(at, None, border)]
         found = []
         for place, weight in ((first, 1.0 - part), (first + 1, part)):
-            at, border = address.texel(m, mode, place, size, True, near)
+            at, border = address.texel(m, mode, place, size, True, near, place is first)
             found.append(Tap(at, weight, border))
         return found
 
@@ -279,7 +281,7 @@ class ImageSampler:
         for place in ((i, j), (i + 1, j), (i, j + 1), (i + 1, j + 1)):
             on, x, y, corner = cube.across_edges(m, face, *place, size)
             if not self.image.averages_corners:
-                edge = [m.max(m.min(one, size - 1), 0) for one in place]
+                edge = [m.max(m.min(coordinate, size - 1), 0) for coordinate in place]
                 on, x, y = m.select(corner, face, on), m.select(corner, edge[0], x), m.select(corner, edge[1], y)
             texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
             corners.append(corner)
@@ -311,6 +313,11 @@ class ImageSampler:
         face = self.m.remainder_int(slice_, self.m.like(slice_, 6))
         return face, slice_ - face
 
+    def _missing_face(self, slice_: Value) -> Value:
+        """Where the face of a cube map is disabled."""
+        enabled = self.m.constant(u32, self.image.faces, self.lanes) >> self._face(slice_)[0]
+        return (enabled & 1) == 0
+
     @staticmethod
     def _weight(taps: tuple[Tap, ...]) -> Value:
         """Products of 8-bit weights are exact."""
@@ -335,6 +342,9 @@ class ImageSampler:
         for tap in taps:
             if tap.border is not None:
                 border = tap.border if border is None else border | tap.border
+        if self.image.partial:
+            missing = self._missing_face(slice_)
+            border = missing if border is None else border | missing
         if border is not None:
             mask = mask & ~border
         words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask, self.needed)

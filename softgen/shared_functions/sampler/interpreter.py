@@ -11,7 +11,7 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import GraphicsMemory
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.sampler.state import Samplers, Sampling
-from softgen.shared_functions.texture.operations import execute
+from softgen.shared_functions.texture.operations import execute, picture
 from softgen.surface.image import SurfaceImage
 
 _MACHINE = NumpyMachine()
@@ -40,11 +40,13 @@ class SamplerPort:
         """Texel offsets of the message being executed."""
         return offsets
 
-    def sampling(self, index: int, table: int | None = None) -> Sampling:
-        return self.samplers.sampling(index, table)
+    def sampling(self, index: int, table: int | None = None, bordered: bool = False) -> Sampling:
+        return self.samplers.sampling(index, table, bordered)
 
     def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
-        return execute(x, what, self.sampling(sampler, self._table) if what in SAMPLING else None, given, mask)
+        if what not in SAMPLING:
+            return execute(x, what, None, given, mask)
+        return execute(x, what, self.sampling(sampler, self._table, picture(x).partial), given, mask)
 
     def absolute(self, base: int) -> Region:
         target = GraphicsMemory(self.surfaces.space, base)
