@@ -245,9 +245,8 @@ class Worker:
 
     def finished(self) -> Finished:
         """What a loop has done, after its end."""
-        now = self.dispatch
-        self.shared.engine.ran(self.shared.program, now.instructions)
-        return Finished(now.threads_done, now.instructions)
+        self.shared.engine.ran(self.shared.program, self.dispatch.instructions)
+        return Finished(self.dispatch.threads_done, self.dispatch.instructions)
 
     def _function(self, control: int, entry: int | None = None) -> CompiledFunction:
         found = self.shared.function(control, entry)
