@@ -20,8 +20,8 @@ llvm.py               LlvmMachine, which writes IR: llvm_text.py lines and frame
 affine.py             affine lane values (base + lane·stride), tracked while IR is written
 llvm_region.py        graphics memory: llvm_addressing.py host addresses, llvm_fast_path.py contiguous and uniform accesses inline,
                       llvm_access.py the functions for all others
-bytecode.py           BytecodeMachine, which writes bytecode: bytecode_program.py places in frames, encoding; bytecode_scalar.py scalars,
-                      pointers, basic blocks; bytecode.c the interpreter
+bytecode.py           BytecodeMachine, which writes bytecode: bytecode_program.py assembly; bytecode_scalar.py scalars,
+                      pointers, basic blocks; bytecode_assembly.c places in frames, encoding; bytecode.c the interpreter
 tiers.py              TieredFunction: bytecode until compiled code is ready; mode.py whether that is made in the background
 rounding.py           lane programs for roundings and 16-bit operations that hosts lack, for llvm.py
 llvm_half.py          fused multiply-add of 16-bit floats by what the target has

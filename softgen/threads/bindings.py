@@ -35,6 +35,7 @@ class BoundUnits:
         self.units = [units.named(name) for name in dispatch.units]
         makers = dict.fromkeys(unit.bind for unit in self.units if unit.bind is not None)  # units may share a binding
         self.bindings: list[UnitBinding] = [self.dispatch.state(make) for make in makers]
+        self._samplers = [binding for binding in self.bindings if isinstance(binding, SamplerBinding)]
 
     def fields(self) -> dict[str, int]:
         """The values of dispatch-scoped context fields."""
@@ -89,13 +90,12 @@ class BoundUnits:
     def move_samplers(self, offset: int) -> None:
         """The same of the sampler table, at another offset from the dynamic state base."""
         self.dispatch.samplers = offset
-        for binding in self.bindings:
-            if isinstance(binding, SamplerBinding):
-                binding.move_samplers(offset)
+        for binding in self._samplers:
+            binding.move_samplers(offset)
 
     def sampler_keys(self) -> list[tuple[int, int]]:
         """Addresses of what compiled code compares with sampler tables of messages, and the values."""
-        return [key for binding in self.bindings if isinstance(binding, SamplerBinding) for key in binding.sampler_keys()]
+        return [key for binding in self._samplers for key in binding.sampler_keys()]
 
     def in_place(self, dispatch: ThreadDispatch) -> bool:
         """Whether nothing was moved since the record was made."""

@@ -1,7 +1,8 @@
 /* Host threads that help with a dispatch: as many as dispatches have needed at the same time, asleep in between.
  *
- * They know nothing of Python and hold no interpreter lock. Each runs threads_groups on a worker of its own, under the guard, until no
- * groups are left or Python is needed; the thread that called answers for all of them afterwards. Plain C without the Python API.
+ * They know nothing of Python and hold no interpreter lock. Each runs threads_groups, or a loop that starts batches (threads.h), on a worker
+ * of its own, under the guard, until no work is left or Python is needed; the thread that called answers for all of them afterwards. Plain C
+ * without the Python API.
  */
 #define _GNU_SOURCE
 #include "scheduler.h"
@@ -17,6 +18,8 @@
 
 enum { MOST_HELPERS = 1024, SPINS = 2000 };
 
+typedef int64_t part_function(void *argument, void *record);
+
 /* One worker's part of a dispatch (threads/scheduler.py has the same). */
 struct part {
     struct worker *worker;
@@ -24,9 +27,11 @@ struct part {
     int64_t signal; /* that ended it (guard_call), 0: none, and record->result says why it returned */
     _Atomic uint32_t done; /* it has run */
     uint32_t unused;
+    part_function *loop; /* runs with `argument`; NULL: threads_groups does, with the worker */
+    void *argument;
 };
 
-typedef int guard_call(int64_t (*function)(struct worker *, void *), void *argument, void *record);
+typedef int guard_call(part_function *function, void *argument, void *record);
 
 struct helper {
     _Atomic(struct part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */
@@ -60,15 +65,18 @@ static void wake(_Atomic uint32_t *word)
 static void run_part(struct part *part)
 {
     *(uint64_t *)part->record = UINT64_MAX; /* no instruction yet (NO_IP of memory/guard.py) */
-    part->signal = atomic_load(&guarded)(threads_groups, part->worker, part->record);
+    if (part->loop)
+        part->signal = atomic_load(&guarded)(part->loop, part->argument, part->record);
+    else
+        part->signal = atomic_load(&guarded)((part_function *)threads_groups, part->worker, part->record);
     if (part->signal && part->worker->share)
         atomic_store(&part->worker->share->halted, 1);
 }
 
-/* The groups that a worker had taken before, on the calling thread: its helper did not wake up in time, or there is none. */
+/* A loop, or the groups that a worker had taken before, on the calling thread: its helper did not wake up in time, or there is none. */
 static void run_rest(struct part *part)
 {
-    if (part->worker->inside || part->worker->first != part->worker->last) {
+    if (part->loop || part->worker->inside || part->worker->first != part->worker->last) {
         run_part(part);
         atomic_store(&part->done, 1);
     }

@@ -1,39 +1,23 @@
 """C loops that start batches of threads, each on a host thread of its own.
 
-The calling thread is worker 0; the others come from one pool of host threads, which is made once in a process. Only the calling thread
-polls the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
-reproducible.
+The calling thread is worker 0; the others run on helpers (helpers.c), without Python. A loop returns where Python is needed: the calling
+thread answers for each of them when all have returned, and those that are not done go on. Compiled code returns at intervals, for polls
+of the time limit and of Ctrl-C.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING
 
-from softgen.threads import places
+from softgen.errors import SoftgenError
+from softgen.threads import places, scheduler
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
 from softgen.threads.groups import GroupCache
 from softgen.threads.kept_loop import LoopCache
+from softgen.threads.scheduler import ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import Worker, WorkerState
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-MAX_THREADS = 1024
-POLL_INTERVAL = 0.02  # seconds between polls of the time limit while other threads finish
-
-
-@cache
-def host_pool() -> ThreadPoolExecutor:
-    """The host threads of this process: as many as dispatches have needed at the same time; idle ones are used again."""
-    from concurrent.futures import ThreadPoolExecutor  # imported late: most dispatches need one thread
-
-    os.register_at_fork(after_in_child=host_pool.cache_clear)  # a child has none of its parent's threads
-    return ThreadPoolExecutor(MAX_THREADS, "softgen worker")
 
 
 class WorkerSet:
@@ -51,119 +35,42 @@ class WorkerSet:
         return self._states[number]
 
 
-class WorkStopped(Exception):
-    """Another worker met an error, or the time limit has passed."""
-
-
-class ParallelRun:
-    """A dispatch on several workers."""
-
-    def __init__(self, shared: SharedDispatch, workers: WorkerSet, timed_out: TimedOut) -> None:
-        self.shared, self.workers, self.timed_out = shared, workers, timed_out
-        self.stopped = False
-        self.late = False  # the time limit has passed
-        self.errors: list[tuple[int, BaseException]] = []
-        self.done: list[Finished] = []
-        self.others: list[Future[None]] = []
-
-    def run(self) -> Iterator[Finished]:
-        """All of the work, with counts as it goes on."""
-        worker = Worker(self.shared, 0, self.workers[0], self._poll_limit)
-        try:
-            yield from self._lead(worker)
-        except WorkStopped:
-            pass
-        except GeneratorExit:
-            self.stopped = True
-            self._wait()
-            raise
-        except BaseException as error:
-            self.errors.append((int(worker.dispatch.first), error))
-            self.stopped = True
-        self._wait()
-        yield from self._finished()
-        if self.errors:  # that of the earliest group, as on the reference engine
-            raise min(self.errors, key=lambda error: error[0])[1]
-
-    def _lead(self, worker: Worker) -> Iterator[Finished]:
-        """The calling thread's part."""
-        raise NotImplementedError
-
-    def _follow(self, worker: Worker, number: int) -> None:
-        """The part of a thread of the pool."""
-        raise NotImplementedError
-
-    def _finished(self) -> Iterator[Finished]:
-        while self.done:
-            yield self.done.pop()
-
-    def _start(self, numbers: range) -> None:
-        """Starts other workers."""
-        for number in numbers:
-            worker = Worker(self.shared, number, self.workers[number], self._poll)
-            self.others.append(host_pool().submit(self._other, worker, number))
-
-    def _other(self, worker: Worker, number: int) -> None:
-        try:
-            if not self.stopped:
-                self._follow(worker, number)
-        except WorkStopped:
-            pass
-        except BaseException as error:  # the calling thread raises it
-            self.errors.append((int(worker.dispatch.first), error))
-            self.stopped = True
-
-    def _poll(self, worker: Worker) -> None:
-        if self.late:
-            raise places.timed_out(worker.place(worker.busy()))
-        if self.stopped:
-            raise WorkStopped
-
-    def _poll_limit(self, worker: Worker) -> None:
-        self.late = self.late or self.timed_out()
-        self._poll(worker)
-
-    def _wait(self) -> None:
-        try:
-            for future in self.others:
-                while not future.done():
-                    if not self._may_start_late() and future.cancel():
-                        break
-                    _wait_for(future, POLL_INTERVAL)
-                    if not self.stopped and self.timed_out():
-                        self.late = True
-        finally:  # also after Ctrl-C: no thread may go on writing memory
-            self.stopped = True
-            for future in self.others:
-                while not future.cancel() and not future.done():
-                    _wait_for(future, POLL_INTERVAL)
-
-    def _may_start_late(self) -> bool:
-        """Whether a worker that has not started yet still has work."""
-        return False
-
-
-def _wait_for(future: Future[None], seconds: float) -> None:
-    from concurrent.futures import wait
-
-    wait([future], seconds)
-
-
-class LoopRun(ParallelRun):
+class LoopRun:
     """C loops, one for each worker; what each does is its own affair."""
 
     def __init__(self, shared: SharedDispatch, workers: WorkerSet, timed_out: TimedOut, loops: Sequence[NativeLoop]) -> None:
-        super().__init__(shared, workers, timed_out)
+        self.timed_out = timed_out
+        self.workers = [Worker(shared, number, workers[number], self._poll) for number in range(len(loops))]
         self.loops = loops
 
-    def _lead(self, worker: Worker) -> Iterator[Finished]:
-        self._start(range(1, len(self.loops)))
-        self._follow(worker, 0)
-        yield from self._finished()
+    def run(self) -> Iterator[Finished]:
+        """All of the work, with counts of each loop that is done."""
+        try:
+            left = [(worker, worker.loop_part(loop)) for worker, loop in zip(self.workers, self.loops, strict=True)]
+            while left:
+                parts = (WorkerPart * len(left))(*(part for _, part in left))
+                scheduler.run_parts(parts)
+                returned = [(worker, part) for (worker, _), part in zip(left, parts, strict=True)]
+                left = [(worker, part) for worker, part in returned if part.signal or worker.call.record.result != ReturnReason.DONE]
+                unfinished = {worker for worker, _ in left}
+                yield from (worker.finished() for worker, _ in returned if worker not in unfinished)
+                self._answer(left)
+        except BaseException:  # threads were left in the middle
+            for worker in self.workers:
+                worker.state.mark_dirty()
+            raise
 
-    def _follow(self, worker: Worker, number: int) -> None:
-        loop = self.loops[number]
-        self.done.append(worker.drive(loop.function, loop.bind(worker.address)))
+    def _answer(self, returned: list[tuple[Worker, WorkerPart]]) -> None:
+        """Does what loops returned for. Of several errors the one of the earliest group counts, as on the reference engine."""
+        errors: list[tuple[int, SoftgenError]] = []
+        for worker, part in returned:
+            try:
+                worker.answer(None if part.signal else int(worker.call.record.result))
+            except SoftgenError as error:
+                errors.append((int(worker.dispatch.first), error))
+        if errors:
+            raise min(errors, key=lambda error: error[0])[1]
 
-    def _may_start_late(self) -> bool:
-        return not self.stopped
+    def _poll(self, worker: Worker) -> None:
+        if self.timed_out():
+            raise places.timed_out(worker.place(worker.busy()))

@@ -81,6 +81,8 @@ class WorkerPart(ctypes.Structure):
         ("signal", ctypes.c_int64),
         ("done", ctypes.c_uint32),
         ("unused", ctypes.c_uint32),
+        ("loop", ctypes.c_uint64),
+        ("argument", ctypes.c_uint64),
     ]
 
 

@@ -28,7 +28,7 @@ from softgen.memory import arena, guard
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places, scheduler
-from softgen.threads.dispatch import Finished
+from softgen.threads.dispatch import Finished, NativeLoop
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import (
     TURN,
@@ -188,6 +188,11 @@ class Worker:
         """The worker's part of a dispatch, for run_parts."""
         return WorkerPart(self.address, ctypes.addressof(self.call.record))
 
+    def loop_part(self, loop: NativeLoop) -> WorkerPart:
+        """The same of a dispatch by a C loop that starts batches on this worker (threads.h)."""
+        self._prepare(0)
+        return WorkerPart(self.address, ctypes.addressof(self.call.record), loop=loop.function, argument=loop.bind(self.address))
+
     @property
     def unfinished(self) -> bool:
         """Whether groups that it has taken are not done."""
@@ -230,15 +235,18 @@ class Worker:
         return not isinstance(self.record.payload, PayloadWriter | LoopPayload)
 
     def _run(self, function: int, argument: int) -> Finished:
-        now = self.dispatch
         try:
             while (why := self.call.at(function, argument)) != ReturnReason.DONE:
                 self.answer(why)
         except BaseException:  # threads were left in the middle
             self.state.mark_dirty()
             raise
-        self.shared.engine.ran(self.shared.program, now.instructions)
-        return Finished(now.threads_done, now.instructions)
+        return self.finished()
+
+    def finished(self) -> Finished:
+        """What a loop has done, after its end."""
+        self.shared.engine.ran(self.shared.program, self.dispatch.instructions)
+        return Finished(self.dispatch.threads_done, self.dispatch.instructions)
 
     def _function(self, control: int, entry: int | None = None) -> CompiledFunction:
         found = self.shared.function(control, entry)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import random
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -148,6 +150,30 @@ def test_results_come_back_in_one_lane() -> None:
     program = m.program(0, 0, m.argument(2, u32) + m.argument(3, u32))
     context = np.zeros(64, np.uint64)
     assert call(program.address, context.ctypes.data, 0, 5 | 9 << 32, 7) == 12 and program.calls == 1
+
+
+def test_a_constant_is_written_once_and_the_zeros_are_two() -> None:
+    m = BytecodeMachine()
+    assert m.constant(f32, 0.5, 4) is m.constant(f32, 0.5, 4) and m.constant(f32, 0.5, 4) is not m.constant(f32, 0.5, 8)
+    m.constant(f32, 0.0, 1)
+    negative = m.bitcast(m.constant(f32, -0.0, 1), u32)
+    assert call(m.program(0, 0, negative).address, np.zeros(64, np.uint64).ctypes.data) == 0x80000000
+    for _ in range(2):  # a number of which another machine has kept the bytes is checked like the first
+        with pytest.raises(ValueError, match="must be an integer"):
+            BytecodeMachine().constant(u8, 256, 4)
+
+
+def test_a_machine_is_freed_when_its_program_is_written() -> None:
+    """Without the garbage collector, which would look at all objects of the process."""
+    m = BytecodeMachine()
+    m.program(0, 0, m.argument(1, u32) * 3 + 1)
+    machine = weakref.ref(m)
+    gc.disable()
+    try:
+        del m
+        assert machine() is None
+    finally:
+        gc.enable()
 
 
 def test_what_nobody_reads_is_left_out() -> None:

@@ -17,7 +17,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import kept_loop, pool, worker
+from softgen.threads import kept_loop, scheduler, worker
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import FULL, LoopPayload, PayloadList, PayloadWriter, ThreadMasks, WrittenMasks
@@ -305,14 +305,40 @@ def test_masks_that_were_written_are_gone_in_the_next_dispatch(library: ctypes.C
         assert (memory.result() != 0).sum() == count
 
 
-# -- the pool ----------------------------------------------------------------------------------------------------------
+# -- host threads ----------------------------------------------------------------------------------------------------------
 
 
 def test_host_threads_are_used_again(library: ctypes.CDLL) -> None:
-    before = len(pool.host_pool()._threads)
+    before = scheduler.helpers()
     for _ in range(20):
         memory, shared = Memory(), ctypes.c_uint64()
         loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(3)]
         native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
         list(EngineDispatcher("t1", 3).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
-    assert len(pool.host_pool()._threads) <= max(before, 2) + 4  # a thread may not be idle yet when the next dispatch begins
+    assert scheduler.helpers() == max(before, 2)
+
+
+def test_a_fault_in_each_of_several_loops_leaves_nothing_behind(library: ctypes.CDLL) -> None:
+    broken, dispatcher = Memory(ADD.replace("0x08025E01", "0x08025EFF")), EngineDispatcher("t1", 3)  # stateless: nothing is mapped at 0
+
+    def run(memory: Memory) -> None:
+        shared = ctypes.c_uint64()
+        loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(3)]
+        native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
+        list(dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
+
+    with pytest.raises(GpuFault, match=r"write at 0x[0-9a-f]+ in job by .*send"):
+        run(broken)
+    memory = Memory()
+    run(memory)
+    assert (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
+
+
+def test_the_time_limit_ends_loops_on_all_host_threads(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SLICE", 0)
+    monkeypatch.setattr(worker, "TURN", 100)
+    memory, shared = Memory(SLOW), ctypes.c_uint64()
+    loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(3)]
+    native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
+    with pytest.raises(SoftgenError, match=r"time is up: thread \d+ of group \d+, kernel 0x40000"):
+        list(EngineDispatcher("t1", 3).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native, lambda: True))
