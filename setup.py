@@ -31,7 +31,7 @@ setup(
     cmdclass={"build_ext": BuildParts},
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
-        Extension("softgen.lanes._bytecode", ["softgen/lanes/bytecode.c", "softgen/lanes/bytecode_functions.c"],
+        Extension("softgen.lanes._bytecode", sorted(glob("softgen/lanes/*.c")),
                   depends=glob("softgen/lanes/*.h"), extra_compile_args=BYTECODE, libraries=["m"]),
         Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], depends=["softgen/latches.h"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),

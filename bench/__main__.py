@@ -22,24 +22,25 @@ def available() -> list[str]:
 def measurements(names: list[str]) -> Iterator[tuple[str, Measurement]]:
     for name in names:
         print(f"measuring {name} …", file=sys.stderr)
-        for one in importlib.import_module(f"bench.{name}").measure():
-            yield name, one
+        for measurement in importlib.import_module(f"bench.{name}").measure():
+            yield name, measurement
 
 
-def row(name: str, one: Measurement) -> tuple[str, ...]:
-    ratio = f"{one.ratio:.2f} x {one.peer}" if one.ratio is not None else ""
-    rate = (f"{one.rate:,.0f}", f"{one.unit}/s") if one.unit else ("", "")
-    return paint()(name, "name"), one.what, *rate, ratio, *([one.note] if one.note else [])
+def row(name: str, measurement: Measurement) -> tuple[str, ...]:
+    ratio = f"{measurement.ratio:.2f} x {measurement.peer}" if measurement.ratio is not None else ""
+    rate = (f"{measurement.rate:,.0f}", f"{measurement.unit}/s") if measurement.unit else ("", "")
+    return paint()(name, "name"), measurement.what, *rate, ratio, *([measurement.note] if measurement.note else [])
 
 
-def as_json(name: str, one: Measurement) -> dict[str, object]:
-    return {"benchmark": name, "what": one.what, "rate": one.rate, "unit": one.unit or None, one.quantity: one.seconds,
-            "peer": one.peer or None, "ratio": one.ratio, "note": one.note or None}  # fmt: skip
+def as_json(name: str, measurement: Measurement) -> dict[str, object]:
+    return {"benchmark": name, "what": measurement.what, "rate": measurement.rate, "unit": measurement.unit or None,
+            measurement.quantity: measurement.seconds, "peer": measurement.peer or None, "ratio": measurement.ratio,
+            "note": measurement.note or None}  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(available()) or 'none yet'}; all unless told")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(available()) or 'none yet'}; default: all")
     parser.add_argument("--json", action="store_true", help="a list, for machines")
     args = parser.parse_args()
     unknown = set(args.names) - set(available())
@@ -47,9 +48,9 @@ def main() -> int:
         parser.error(f"no benchmark {sorted(unknown)[0]!r}")
     found = list(measurements(args.names or available()))
     if args.json:
-        print_json([as_json(name, one) for name, one in found])
+        print_json([as_json(name, measurement) for name, measurement in found])
     elif found:
-        print("\n".join(table([row(name, one) for name, one in found], right=(2,))))
+        print("\n".join(table([row(name, measurement) for name, measurement in found], right=(2,))))
     else:
         print("no benchmarks yet")
     return 0

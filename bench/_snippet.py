@@ -16,7 +16,7 @@ END = "(W) send (8|M0) null r127 0x27 0x02000010 {EOT}"
 
 def main(file: str, name: str) -> int:
     code = dialect.read(f"{Path(file).read_text('utf-8')}\n{END}\n", GEN)
-    thread = ThreadState(GEN, {7: lambda one, sent: None}, dispatch_mask=0xFFFF)
+    thread = ThreadState(GEN, {7: lambda thread_state, sent: None}, dispatch_mask=0xFFFF)
     run(name, thread, KernelProgram(GEN, code), DEFAULT_BRANCH_BUDGET)
     print(thread.executed, thread.register(10).tolist())
     return 0

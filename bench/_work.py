@@ -101,8 +101,8 @@ def peer(library: ctypes.CDLL, name: str, work: Work) -> tuple[Callable[[], obje
     """A call of one C function on arrays of its own, and where its answer will be."""
     if not hasattr(library, name):
         return None
-    own = [one.copy() if isinstance(one, np.ndarray) else one for one in work.arguments]
-    given = [_c(one) for one in work.call(own)]
+    own = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in work.arguments]
+    given = [_c(argument) for argument in work.call(own)]
     function = getattr(library, name)
     function.restype = None
     result = own[work.result]
@@ -110,7 +110,7 @@ def peer(library: ctypes.CDLL, name: str, work: Work) -> tuple[Callable[[], obje
     return lambda: function(*given), result
 
 
-def _c(one: Argument) -> object:
-    if isinstance(one, np.ndarray):
-        return one.ctypes.data_as(ctypes.c_void_p)
-    return ctypes.c_float(float(one)) if one.dtype == np.float32 else ctypes.c_uint32(int(one))
+def _c(argument: Argument) -> object:
+    if isinstance(argument, np.ndarray):
+        return argument.ctypes.data_as(ctypes.c_void_p)
+    return ctypes.c_float(float(argument)) if argument.dtype == np.float32 else ctypes.c_uint32(int(argument))

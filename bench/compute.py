@@ -115,7 +115,7 @@ class Runner:
         return np.fromfile(folder / "result", told.dtype).reshape(told.shape)
 
     def run(self, name: str, count: int) -> list[float]:
-        return [float(one) * 1e-6 for one in self.ask(f"run {name} {count}").split()]
+        return [float(microseconds) * 1e-6 for microseconds in self.ask(f"run {name} {count}").split()]
 
     def turn(self, name: str, seconds: float = SECONDS) -> list[float]:
         times = self.run(name, 1)
@@ -150,7 +150,7 @@ def runners(program: Path, folder: Path, threads: int, peers: list[Peer]) -> lis
 
 
 def compare(work: Work, everyone: list[Runner], folder: Path) -> None:
-    first, *others = [one.result(work, folder) for one in everyone]
+    first, *others = [peer.result(work, folder) for peer in everyone]
     for runner, other in zip(everyone[1:], others, strict=True):
         apart = work.apart(first, other)
         if not apart <= work.allowed * ESTIMATES:
@@ -195,8 +195,8 @@ def table(ours: Runner, theirs: Runner, threads: int) -> Iterator[Measurement]:
     yield Measurement(f"geometric mean, {text}", 1, "", 1.0, theirs.name, best, f"of medians {middle:.2f}; load {os.getloadavg()[0]:.1f}")
 
 
-def scaling(one: Runner, two: Runner) -> Iterator[Measurement]:
-    for name, mine in one.times.items():
+def scaling(single: Runner, two: Runner) -> Iterator[Measurement]:
+    for name, mine in single.times.items():
         yield Measurement(f"{name}, {two.name}, two threads", 1, "", two.times[name].best, "one", mine.best)
 
 
@@ -215,5 +215,5 @@ def measure() -> Iterator[Measurement]:
             found[threads] = ours, *others = measured(program, folder, threads, peers)
             for other in others:
                 yield from table(ours, other, threads)
-    for one, two in zip(found[1], found[2], strict=True):
-        yield from scaling(one, two)
+    for single, two in zip(found[1], found[2], strict=True):
+        yield from scaling(single, two)

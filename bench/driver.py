@@ -79,7 +79,7 @@ def wait_times(text: str) -> tuple[float, float, float]:
     found = re.search(r"waits ([\d.]+) ([\d.]+) ([\d.]+) us", text)
     if found is None:
         raise SoftgenError(f"vector_add said nothing about waits: {text!r}")
-    first, middle, last = (float(one) * 1e-6 for one in found.groups())
+    first, middle, last = (float(microseconds) * 1e-6 for microseconds in found.groups())
     return first, middle, last
 
 

@@ -31,7 +31,7 @@ def code(gpu: str) -> bytes:
     files = sorted((SHARED / "kernels").glob(f"*/{gpu}/*.dat"))
     found = {path.read_bytes() for path in files if not path.name.endswith((".const.dat", ".global.dat", ".zebin.dat"))}
     if not found:
-        found = {one.code for one in binary.kernels((ROOT / "tests" / "data" / "kernels" / BUNDLED[gpu]).read_bytes())}
+        found = {kernel.code for kernel in binary.kernels((ROOT / "tests" / "data" / "kernels" / BUNDLED[gpu]).read_bytes())}
     return b"".join(sorted(found))
 
 

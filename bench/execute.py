@@ -84,10 +84,10 @@ def measured(work: Work, libraries: dict[str, CDLL]) -> Result:
     t1, t0 = Timed("t1", whole.run), Timed("t0", part.run)
     everyone = [t1, t0, *rivals]
     for _ in range(ROUNDS):
-        for one in everyone:
-            if one.spent < SECONDS:
-                one.once()
-    best = min(rivals, key=lambda one: one.best, default=Timed("", lambda: None))
+        for timed in everyone:
+            if timed.spent < SECONDS:
+                timed.once()
+    best = min(rivals, key=lambda timed: timed.best, default=Timed("", lambda: None))
     return Result(work, done.instructions, t1.best, t0.best / share, best.best, best.name)
 
 
@@ -122,35 +122,36 @@ def shortened(work: Work) -> tuple[Dispatch, float]:
         part.resize([columns * work.group[0], *(rows * group for group in work.group[1:])])
 
 
-def told(one: Result) -> Iterator[Measurement]:
-    note = f"{one.nanoseconds:.2f} ns an instruction"
-    if math.isfinite(one.c):
-        yield Measurement(f"{one.work.name}, t1", one.instructions, "instructions", one.t1, one.compiler, one.c, note)
+def told(result: Result) -> Iterator[Measurement]:
+    note = f"{result.nanoseconds:.2f} ns an instruction"
+    if math.isfinite(result.c):
+        yield Measurement(f"{result.work.name}, t1", result.instructions, "instructions", result.t1, result.compiler, result.c, note)
     else:
-        yield Measurement(f"{one.work.name}, t1", one.instructions, "instructions", one.t1, note=note)
-    yield Measurement(f"{one.work.name}, t0", one.instructions, "instructions", one.t0, "t1", one.t1, f"{one.t0 / one.t1:.1f} times slower")
+        yield Measurement(f"{result.work.name}, t1", result.instructions, "instructions", result.t1, note=note)
+    note = f"{result.t0 / result.t1:.1f} times slower"
+    yield Measurement(f"{result.work.name}, t0", result.instructions, "instructions", result.t0, "t1", result.t1, note)
 
 
 def summed(results: list[Result]) -> Iterator[Measurement]:
     """The figures that the whole is judged by."""
-    ratios = [one.c / one.t1 for one in results if math.isfinite(one.c)]
+    ratios = [result.c / result.t1 for result in results if math.isfinite(result.c)]
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        worst = min((one for one in results if math.isfinite(one.c)), key=lambda one: one.c / one.t1)
+        worst = min((result for result in results if math.isfinite(result.c)), key=lambda result: result.c / result.t1)
         note = f"worst: {worst.work.name} {worst.c / worst.t1:.2f}"
         yield Measurement("t1 beside C, geometric mean", 1, "", 1.0, "C", mean, note)
-    slowest = max(results, key=lambda one: one.t0 / one.t1)
+    slowest = max(results, key=lambda result: result.t0 / result.t1)
     note = f"{slowest.work.name}: {slowest.t0 / slowest.t1:.1f} times slower"
     yield Measurement("t0 beside t1, worst", 1, "", slowest.t0, "t1", slowest.t1, note)
-    for one in results:
-        if one.work.alu:
-            rate = 2 * one.instructions / one.t1  # nearly all are SIMD16
-            yield Measurement(f"{one.work.name}, t1, as SIMD8", rate, "instructions", 1.0, "ksim's 0.92 G", rate / KSIM)
+    for result in results:
+        if result.work.alu:
+            rate = 2 * result.instructions / result.t1  # nearly all are SIMD16
+            yield Measurement(f"{result.work.name}, t1, as SIMD8", rate, "instructions", 1.0, "ksim's 0.92 G", rate / KSIM)
 
 
 def scaling() -> Iterator[Measurement]:
     """Wall time with two host threads: what the host gives, which on a busy machine is little."""
-    work = next(one for one in works() if one.name == "mandel_loop")
+    work = next(work for work in works() if work.name == "mandel_loop")
     arguments = [*work.arguments[:3], type(work.arguments[3])(4096)]
     runs = [replace(work, arguments=arguments).dispatch(threads=count) for count in (1, 2)]
     best = [math.inf, math.inf]
@@ -173,17 +174,17 @@ def starting() -> Iterator[Measurement]:
         for name in ("t0", "t1"):
             for state in ("empty", "full"):
                 rounds = [fresh(file, name, Path(folder) / f"cache {name}{n if state == 'empty' else 0}") for n in range(3)]
-                wall, cpu = (min(one) for one in zip(*rounds, strict=True))
+                wall, cpu = (min(seconds) for seconds in zip(*rounds, strict=True))
                 what = f"first result of {SNIPPET} instructions, {name}, {state} cache"
                 yield Measurement(what, 1, "results", wall, note=f"{wall:.2f} s, {cpu:.2f} s of CPU time")
 
 
 def snippet_line(number: int) -> str:
     """Floats and integers in turn, over registers that follow one another."""
-    to, one, other = (f"r{10 + 2 * (number * step % 40)}.0" for step in (1, 7, 3))
+    to, left, other = (f"r{10 + 2 * (number * step % 40)}.0" for step in (1, 7, 3))
     if number % 2:
-        return f"add (16|M0) {to}<1>:f {one}<8;8,1>:f {other}<8;8,1>:f"
-    return f"mul (16|M0) {to}<1>:d {one}<8;8,1>:d {number + 3}:w"
+        return f"add (16|M0) {to}<1>:f {left}<8;8,1>:f {other}<8;8,1>:f"
+    return f"mul (16|M0) {to}<1>:d {left}<8;8,1>:d {number + 3}:w"
 
 
 def fresh(file: Path, name: str, cache: Path) -> tuple[float, float]:
@@ -202,7 +203,7 @@ def fresh(file: Path, name: str, cache: Path) -> tuple[float, float]:
 def loading() -> Iterator[Measurement]:
     """A kernel that was compiled before, by an engine that has not seen it."""
     for name in ("saxpy", "conv"):
-        dispatch = next(one for one in works() if one.name == name).dispatch()
+        dispatch = next(work for work in works() if work.name == name).dispatch()
         dispatch.run()
         code, gen = dispatch.kernel.code, dispatch.gpu.device.generation.number
         best = math.inf

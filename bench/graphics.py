@@ -56,8 +56,8 @@ STEPS = (
 
 def lacking() -> str:
     """What is not installed here and needed; '' if nothing."""
-    drivers = [one for one in runtimes_of(GPU) if one.api == "OpenGL"]
-    if not any(one.found() for one in drivers):
+    drivers = [runtime for runtime in runtimes_of(GPU) if runtime.api == "OpenGL"]
+    if not any(driver.found() for driver in drivers):
         return f"Mesa's OpenGL driver ({drivers[0].package})"
     if not shutil.which("cc"):
         return "a C compiler (gcc)"
@@ -99,8 +99,8 @@ class Frames:
 
     def agreement(self, scene: str, count: int) -> float:
         """The share of pixels of both pictures that are nearly the same."""
-        one, other = (np.fromfile(self.picture(renderer, scene, count), np.uint8).astype(int) for renderer in ("softgen", "llvmpipe"))
-        return float((np.abs(one - other).reshape(-1, 4).max(-1) <= NEAR).mean())
+        ours, other = (np.fromfile(self.picture(renderer, scene, count), np.uint8).astype(int) for renderer in ("softgen", "llvmpipe"))
+        return float((np.abs(ours - other).reshape(-1, 4).max(-1) <= NEAR).mean())
 
 
 def measure() -> Iterator[Measurement]:
@@ -128,7 +128,8 @@ def measured_step(frames: Frames, step: Step) -> Measurement:
     """Beside the goal; llvmpipe's time is in the note."""
     number = step.count * step.each
     try:
-        ours, theirs = (frames.seconds(one, step.scene, step.count) - frames.seconds(one, *step.less) for one in ("softgen", "llvmpipe"))
+        ours, theirs = (frames.seconds(renderer, step.scene, step.count) - frames.seconds(renderer, *step.less)
+                        for renderer in ("softgen", "llvmpipe"))  # fmt: skip
     except SoftgenError as error:
         return Measurement(step.what, 1, "", 1.0, note=f"not measured: {error}")
     if ours <= 0 or theirs <= 0:

@@ -36,7 +36,7 @@ def sampling(way: str) -> Sampling:
 
 
 def surface(format: str, tiling: str) -> SurfaceImage:
-    look = next(one for one in surface_formats().values() if one.name == format)
+    look = next(surface_format for surface_format in surface_formats().values() if surface_format.name == format)
     return SurfaceImage("2d", look, BASE, SIZE, SIZE, 1, False, SIZE * look.bits // 8, tiling, SIZE + SIZE // 2, 9, 0, 0, (4, 4), (0, 0),
                         near=True)  # fmt: skip
 

@@ -48,7 +48,7 @@ def row(what: str, seconds: list[float]) -> Measurement:
     first, *others = seconds
     ranked = sorted(others)
     shares = ", ".join(f"{share:.0%} {ranked[int(share * (len(ranked) - 1))] * 1e3:.0f} ms" for share in (0.5, 0.9, 0.99))
-    above = sum(one > GOAL for one in ranked)
+    above = sum(seconds > GOAL for seconds in ranked)
     note = f"longest {ranked[-1] * 1e3:.0f} ms, {shares}; {above} above {GOAL * 1e3:.0f} ms; the first draw {first * 1e3:.0f} ms"
     return Measurement(what, len(others), "states", sum(others), "the goal for the longest", GOAL * sum(others) / ranked[-1], note)
 

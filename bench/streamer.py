@@ -58,7 +58,7 @@ def measure() -> Iterator[Measurement]:
     seconds = best_time(Batch(repeated(*state)).run)
     yield Measurement("state commands in a batch of 10,000", COMMANDS, "commands", seconds, "the goal", GOAL * COMMANDS,
                       f"{seconds / COMMANDS * 1e6:.2f} µs; goal {GOAL * 1e6:g} µs")  # fmt: skip
-    lone = itertools.chain.from_iterable((one, pack("MI_NOOP")) for one in state)
+    lone = itertools.chain.from_iterable((command, pack("MI_NOOP")) for command in state)
     for what, commands in (("state commands and MI_NOOP in turn", lone), ("MI_NOOP", [pack("MI_NOOP")])):
         seconds = best_time(Batch(repeated(*commands)).run)
         yield Measurement(what, COMMANDS, "commands", seconds, note=f"{seconds / COMMANDS * 1e6:.2f} µs")

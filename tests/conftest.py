@@ -49,21 +49,21 @@ def wrong_marks(items: list[pytest.Item]) -> list[str]:
     known, wrong = behaviours(), []
     for item in items:
         for mark in item.iter_markers("behaviour"):
-            ids = [one for one in mark.args if isinstance(one, str)]
+            ids = [arg for arg in mark.args if isinstance(arg, str)]
             if not ids or len(ids) != len(mark.args) or set(mark.kwargs) - {"shows"}:
                 wrong.append(f"{item.nodeid}: behaviour takes one or more numbers such as \"BDW-VF-01\", not {mark.args or mark.kwargs}")
             elif complaint := citations.wrong(mark.kwargs.get("shows")):
                 wrong.append(f"{item.nodeid}: {complaint}")
-            wrong += [f"{item.nodeid}: there is no behaviour {one}" for one in ids if one not in known]
+            wrong += [f"{item.nodeid}: there is no behaviour {behaviour}" for behaviour in ids if behaviour not in known]
     return wrong
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """With several workers only they collect, and what they refuse reads badly; so the marks are checked here, before they start."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        cited = [one for found in citations.read(Path(__file__).parent).values() for one in found]
-        wrong = [f"{one.place}: there is no behaviour {one.id}" for one in cited if one.id not in behaviours()]
-        wrong += [f"{one.place}: {complaint}" for one in cited if (complaint := citations.wrong(one.shows))]
+        cited = [item for found in citations.read(Path(__file__).parent).values() for item in found]
+        wrong = [f"{citation.place}: there is no behaviour {citation.id}" for citation in cited if citation.id not in behaviours()]
+        wrong += [f"{citation.place}: {complaint}" for citation in cited if (complaint := citations.wrong(citation.shows))]
         if wrong:
             raise pytest.UsageError(*wrong)
 

@@ -20,16 +20,16 @@ from tests.conftest import ROOT
 
 
 def test_rate_and_ratio() -> None:
-    one = bench.Measurement("decode", 1000, "commands", 0.5, "peer", 1.0)
-    assert (one.rate, one.ratio) == (2000, 2.0)
-    assert row("x", one)[1:] == ("decode", "2,000", "commands/s", "2.00 x peer")
+    measurement = bench.Measurement("decode", 1000, "commands", 0.5, "peer", 1.0)
+    assert (measurement.rate, measurement.ratio) == (2000, 2.0)
+    assert row("x", measurement)[1:] == ("decode", "2,000", "commands/s", "2.00 x peer")
     assert bench.Measurement("decode", 1000, "commands", 0.5).ratio is None
 
 
 def test_a_summary_has_no_rate_and_a_note_comes_last() -> None:
-    one = bench.Measurement("mean", 1, "", 1.0, "C", 0.7, "worst: conv")
-    assert row("x", one)[1:] == ("mean", "", "", "0.70 x C", "worst: conv")
-    assert as_json("x", one)["ratio"] == 0.7 and as_json("x", one)["note"] == "worst: conv"
+    measurement = bench.Measurement("mean", 1, "", 1.0, "C", 0.7, "worst: conv")
+    assert row("x", measurement)[1:] == ("mean", "", "", "0.70 x C", "worst: conv")
+    assert as_json("x", measurement)["ratio"] == 0.7 and as_json("x", measurement)["note"] == "worst: conv"
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
@@ -89,8 +89,8 @@ def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -
 
 def test_kernels_without_a_driver_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
-    [one] = compute.measure()
-    assert "intel-opencl-icd" in one.note and one.ratio is None
+    [measurement] = compute.measure()
+    assert "intel-opencl-icd" in measurement.note and measurement.ratio is None
 
 
 def test_peers_are_found_by_icd_file_or_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,19 +112,20 @@ def test_kernels_beside_a_peer_and_their_mean() -> None:
     ours.times = {"a": compute.Times([2.0, 1.0, 3.0]), "b": compute.Times([1.0])}
     theirs.times = {"a": compute.Times([4.0, 4.0]), "b": compute.Times([1.0])}
     rows = list(compute.table(ours, theirs, 2))
-    assert [one.ratio for one in rows] == pytest.approx([4.0, 1.0, 2.0]) and rows[0].what == "a, 2 threads"
+    assert [row.ratio for row in rows] == pytest.approx([4.0, 1.0, 2.0]) and rows[0].what == "a, 2 threads"
     assert "median over best 2.00" in rows[0].note and "of medians 1.41" in rows[2].note
 
 
 def test_memory_is_not_called_time() -> None:
-    one = bench.Measurement("memory", 1, "", 101.0, "the goal", 200.0, quantity="megabytes")
-    assert as_json("x", one)["megabytes"] == 101.0 and "seconds" not in as_json("x", one) and row("x", one)[-1] == "1.98 x the goal"
+    measurement = bench.Measurement("memory", 1, "", 101.0, "the goal", 200.0, quantity="megabytes")
+    assert as_json("x", measurement)["megabytes"] == 101.0 and "seconds" not in as_json("x", measurement) and row("x",
+        measurement)[-1] == "1.98 x the goal"
 
 
 def test_drawing_without_a_driver_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
-    [one] = graphics.measure()
-    assert "libgl1-mesa-dri" in one.note and one.ratio is None
+    [measurement] = graphics.measure()
+    assert "libgl1-mesa-dri" in measurement.note and measurement.ratio is None
 
 
 class Known(graphics.Frames):
@@ -140,11 +141,11 @@ class Known(graphics.Frames):
 
 def test_a_step_of_drawing_is_a_difference_of_frames() -> None:
     step = graphics.STEPS[-1]
-    one = graphics.measured_step(Known(), step)
-    assert one.seconds == pytest.approx(0.4) and one.ratio == pytest.approx(50e-9 * 20 * 65536 / 0.4)
-    assert "305 ns; goal 50 ns, llvmpipe 153 ns" in one.note
+    measurement = graphics.measured_step(Known(), step)
+    assert measurement.seconds == pytest.approx(0.4) and measurement.ratio == pytest.approx(50e-9 * 20 * 65536 / 0.4)
+    assert "305 ns; goal 50 ns, llvmpipe 153 ns" in measurement.note
 
 
 def test_a_scene_is_beside_llvmpipe() -> None:
-    one = graphics.measured_scene(Known(), "flat", "flat", 20, 1000, "pixels")
-    assert one.rate == 2000 and one.ratio == pytest.approx(0.6) and "50.00% of the pixels agree" in one.note
+    measurement = graphics.measured_scene(Known(), "flat", "flat", 20, 1000, "pixels")
+    assert measurement.rate == 2000 and measurement.ratio == pytest.approx(0.6) and "50.00% of the pixels agree" in measurement.note

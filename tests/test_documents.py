@@ -73,7 +73,7 @@ def test_pages_of_the_grammar_are_read() -> None:
     assert (command.dwords, command.field("kernel_start_pointer").high) == (5, 95) and read[0]["3DSTATE_EXAMPLE", 7.0].dwords == 4
     state = read[1]["EXAMPLE_STATE", 8.0]
     assert state.field("split_value").pieces == ((79, 76), (67, 64)) and dict(state.field("mode").type.values) == {0: "fast", 1: "slow"}
-    assert "color_as_u8" not in {one.name for one in read[1]["EXAMPLE_STATE", 7.0].fields}
+    assert "color_as_u8" not in {field.name for field in read[1]["EXAMPLE_STATE", 7.0].fields}
     listed = read[3]["EXAMPLE_LIST", 11.0]
     assert listed.groups[0].count is None and listed.derived == (("size", "end - start + 1"),)
     assert read[3]["EXAMPLE_RING_HEAD", 9.0].relative

@@ -44,12 +44,12 @@ def written(path: Path) -> list[str]:
 def test_ir_is_written_in_lanes_alone() -> None:
     others = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] != "lanes"]
     assert len(others) > 200
-    assert [one for path in others for one in written(path)] == []
+    assert [item for path in others for item in written(path)] == []
 
 
 def test_lanes_do_write_ir() -> None:
     """What the search looks for is there."""
-    assert len([one for path in (PACKAGE / "lanes").glob("llvm*.py") for one in written(path)]) > 100
+    assert len([item for path in (PACKAGE / "lanes").glob("llvm*.py") for item in written(path)]) > 100
 
 
 @pytest.mark.parametrize("text", [

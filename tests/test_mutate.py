@@ -35,7 +35,7 @@ def cut(a: int, b: int = 3) -> int:
 
 def edits(text: str, path: str = "x.py") -> list[str]:
     """What each fault makes of the line it is in."""
-    return [one.applied().splitlines()[one.line - 1].strip() for one in mutations(text, path)]
+    return [mutation.applied().splitlines()[mutation.line - 1].strip() for mutation in mutations(text, path)]
 
 
 def test_the_faults_of_a_piece() -> None:
@@ -76,19 +76,19 @@ def test_a_key_does_not_move_with_its_line() -> None:
 
 def test_two_hundred_faults_of_all_files() -> None:
     picked = mutate.chosen(200, 1)
-    assert len(picked) == 200 == len({(one.path, one.start, one.end, one.text) for one in picked})
+    assert len(picked) == 200 == len({(item.path, item.start, item.end, item.text) for item in picked})
     assert mutate.chosen(9, 1) == mutate.chosen(9, 1) != mutate.chosen(9, 2)
     wanted = {"softgen/eu/semantics/step.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/numpy.py",
               "softgen/lanes/llvm.py", "softgen/eu/semantics/alu.py", "softgen/eu/semantics/control.py"}  # fmt: skip
-    assert wanted <= {one.path for one in picked}
-    for one in picked[::20]:
-        assert compiles(one.applied()) and ast.dump(ast.parse(one.applied())) != ast.dump(ast.parse(one.whole)), one.key
+    assert wanted <= {item.path for item in picked}
+    for item in picked[::20]:
+        assert compiles(item.applied()) and ast.dump(ast.parse(item.applied())) != ast.dump(ast.parse(item.whole)), item.key
 
 
 def test_what_changes_nothing_is_still_there() -> None:
     """Every line of equivalent_mutants.txt is about a fault the tool can make today."""
-    known = {one.key for path in {key.split(" :: ")[0] for key in mutate.equivalents()}
-             for one in mutations((ROOT / path).read_text("utf-8"), path)}  # fmt: skip
+    known = {mutation.key for path in {key.split(" :: ")[0] for key in mutate.equivalents()}
+             for mutation in mutations((ROOT / path).read_text("utf-8"), path)}  # fmt: skip
     assert set(mutate.equivalents()) - known == set()
 
 
@@ -128,10 +128,10 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_sweep_tells_caught_from_survived(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.read_bytes() for path in small.rglob("*") if path.is_file()}
     picked, results = mutate.chosen(10, 1), tmp_path / "results.jsonl"
-    assert [one.what for one in picked] == ["+ becomes -", "* becomes +"]
+    assert [item.what for item in picked] == ["+ becomes -", "* becomes +"]
     mutate.sweep(picked, results, 2, tmp_path / "benches")
     found = mutate.kept(results)
-    assert [found[one.key].caught for one in picked] == [True, False]
+    assert [found[item.key].caught for item in picked] == [True, False]
     assert found[picked[0].key].how == "FAILED tests/test_step.py::test_step"
     assert mutate.summary(picked, found) == 1
     said = capsys.readouterr().out
@@ -149,7 +149,7 @@ def test_a_fault_that_changes_nothing_does_not_count(small: Path, tmp_path: Path
     path.write_text(f"{picked[1].key} ## nobody calls it\n")
     known = mutate.equivalents(path)
     monkeypatch.setattr(mutate, "equivalents", lambda: known)
-    results = {one.key: mutate.Result(one.key, one is picked[0], 0.1, "") for one in picked}
+    results = {item.key: mutate.Result(item.key, item is picked[0], 0.1, "") for item in picked}
     assert mutate.summary(picked, results) == 0 and "caught 100.0%" in capsys.readouterr().out
 
 
@@ -163,10 +163,10 @@ def test_a_package_is_judged_by_its_own_tests(small: Path, tmp_path: Path) -> No
     (small / "tests" / "test_other.py").write_text("from softgen.memory.add import more\n\n\ndef test():\n    assert more(2) == 4\n")
     assert mutate.packages() == ["memory"]
     picked, results = mutate.chosen(10, 1, package="memory"), tmp_path / "results.jsonl"
-    assert {one.path for one in picked} == {"softgen/memory/add.py"} and len(picked) > 2
+    assert {item.path for item in picked} == {"softgen/memory/add.py"} and len(picked) > 2
     mutate.sweep(picked, results, 1, tmp_path / "benches", "memory")
     found = mutate.kept(results)
-    assert {one.line: found[one.key].caught for one in picked} == {2: True, 6: False}
+    assert {item.line: found[item.key].caught for item in picked} == {2: True, 6: False}
     assert mutate.order("softgen/memory/add.py", "memory") == [("tests/memory/test_add.py",), ("tests/memory",)]
     assert mutate.order("softgen/memory/none.py", "memory") == [("tests/memory",)]
 
@@ -185,8 +185,8 @@ def test_a_fault_that_hangs_is_caught(small: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(mutate, "SECONDS", 3)
     text = "def step(a, b):\n    while a == 0:\n        pass\n    return a + b\n"
     (small / "softgen" / "eu" / "semantics" / "step.py").write_text(text)
-    one = next(one for one in mutations(text, "softgen/eu/semantics/step.py") if "!=" in one.text)
-    result, _ = mutate.Bench(tmp_path / "bench").test(one)
+    fault = next(fault for fault in mutations(text, "softgen/eu/semantics/step.py") if "!=" in fault.text)
+    result, _ = mutate.Bench(tmp_path / "bench").test(fault)
     assert result.caught and result.how == "timeout"
 
 

@@ -36,8 +36,8 @@ def wanted() -> list[Requirement]:
 
 
 def test_pins_are_inside_the_ranges() -> None:
-    for one in wanted():
-        assert one.specifier.contains(pins()[canonicalize_name(one.name)]), one
+    for item in wanted():
+        assert item.specifier.contains(pins()[canonicalize_name(item.name)]), item
 
 
 def test_doctor_looks_for_every_library_softgen_needs() -> None:
@@ -46,14 +46,14 @@ def test_doctor_looks_for_every_library_softgen_needs() -> None:
 
 def test_each_dependency_has_its_reason() -> None:
     lines = (ROOT / "pyproject.toml").read_text("utf-8").splitlines()
-    for one in wanted():
-        line = next(line for line in lines if f'"{one.name}>' in line)
-        assert re.search(r"# \w.{10,}", line), f"{one.name}: why?"
+    for item in wanted():
+        line = next(line for line in lines if f'"{item.name}>' in line)
+        assert re.search(r"# \w.{10,}", line), f"{item.name}: why?"
 
 
 def test_everything_that_comes_in_through_others_is_pinned() -> None:
     seen: set[str] = set()
-    queue = [one.name for one in wanted()]
+    queue = [item.name for item in wanted()]
     while queue:
         name = canonicalize_name(queue.pop())
         if name in seen:
@@ -63,7 +63,7 @@ def test_everything_that_comes_in_through_others_is_pinned() -> None:
             needs = [Requirement(text) for text in metadata.requires(name) or []]
         except metadata.PackageNotFoundError:
             continue                                    # not installed here, so nothing to follow
-        queue += [one.name for one in needs if one.marker is None or one.marker.evaluate({"extra": ""})]
+        queue += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
     assert seen == set(pins())
 
 

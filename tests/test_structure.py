@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from softgen.bits import units
 from tests.conftest import ROOT
 from tests.test_packages import ROOT_PACKAGE, imported
 
@@ -103,3 +104,15 @@ def test_a_class_name_used_twice_is_found(tmp_path: Path) -> None:
     (package / "a.py").write_text("class Row: ...")
     (package / "b.py").write_text("class Row: ...\nclass Place: ...")
     assert class_names(package) == {"Row": ["softgen.a", "softgen.b"], "Place": ["softgen.b"]}
+
+
+def test_sizes_that_packages_share_have_one_home() -> None:
+    """A second `DWORD` or `GRF_BYTES` would be free to mean another number."""
+    shared = {name for name in vars(units) if name.isupper()}
+    again = []
+    for path in (ROOT / "softgen").rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+            again += [f"{path.relative_to(ROOT)}:{node.lineno}: {name}" for name in sorted(names & shared)]
+    assert [place for place in again if not place.startswith("softgen/bits/units.py")] == []

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.witness, pytest.mark.skipif(not shutil.which("gcc"), r
 
 
 def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
-    found = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    found = subprocess.run([str(item) for item in command], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
     assert found.returncode == 0, found.stdout + found.stderr
     return found  # type: ignore[no-any-return]
 
@@ -66,8 +66,8 @@ def test_it_is_the_installed_one_that_runs(installed: Path) -> None:
     where = run(installed / "python", "-c", "import softgen; print(softgen.__file__)", cwd="/").stdout
     assert where.startswith(str(installed.parent))
     told = json.loads(softgen(installed, "doctor", "--json").stdout)
-    assert told["ok"], [one for one in told["findings"] if one["status"] == "missing"]
-    assert all(str(installed.parent) in one["detail"] for one in told["findings"] if one["name"] in ("shim library", "guard library"))
+    assert told["ok"], [line for line in told["findings"] if line["status"] == "missing"]
+    assert all(str(installed.parent) in line["detail"] for line in told["findings"] if line["name"] in ("shim library", "guard library"))
 
 
 def test_a_program_runs_and_a_capture_is_replayed(installed: Path) -> None:

@@ -95,6 +95,13 @@ class DeviceRegisters:
         with self.lock:
             self.values[offset] = self.changed(offset, self.values.get(offset, 0), value)
 
+    def write_plain(self, values: Iterable[tuple[int, int]]) -> None:
+        for offset, value in values:
+            if offset in self._plain:
+                self.values[offset] = value
+            else:
+                self.write(offset, value)
+
     def changed(self, offset: int, old: int, value: int) -> int:
         """What a register that holds `old` holds after `value` is written."""
         place = self.place(offset)
@@ -140,6 +147,10 @@ class ContextRegisters:
             self.own[offset] = self.shared.changed(offset, self.read(offset), value)
         else:
             self.shared.write(offset, value)
+
+    def write_plain(self, values: Iterable[tuple[int, int]]) -> None:
+        for offset, value in values:
+            self.write(offset, value)
 
     def raise_error(self, offset: int, value: int) -> None:
         self.shared.raise_error(offset, value)

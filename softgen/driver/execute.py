@@ -97,13 +97,14 @@ class ContextEngine:
 
     def timed_out(self) -> bool:
         """Polled at every command and thread group."""
-        if self.slot is not None:
-            self.slot.pause()
+        slot = self.slot
+        if slot is not None:
+            slot.pause()
             if self.copies and self.execution is not None and self.execution.counters.commands != self.seen:
                 self.seen = self.execution.counters.commands
                 for copy in self.copies:  # the next command may write a tag: the data that it announces comes first
                     copy.give_back()
-        return self.over()
+        return self.executor.ending or slot is not None and slot.submission.context.cancelled  # over(), without a call
 
     def on_error(self, error: SoftgenError) -> bool:
         """A command failed. What follows it is still done, up to the tags that programs poll: none may be left polling for ever."""

@@ -26,20 +26,26 @@ class Signals:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
+        self.waiting = 0  # threads in wait(); counted before they look, so that who changes something and then finds 0 need not notify
 
     def wait(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
         """Wait until `ready()`, until a deadline of time.monotonic() (None: none), or until `gone()`; returns whether it is ready."""
         with self.changed:
-            while not ready():
-                left = POLL_INTERVAL if until is None else min(POLL_INTERVAL, until - time.monotonic())
-                if left <= 0 or gone():
-                    return ready()
-                self.changed.wait(left)
-            return True
+            self.waiting += 1
+            try:
+                while not ready():
+                    left = POLL_INTERVAL if until is None else min(POLL_INTERVAL, until - time.monotonic())
+                    if left <= 0 or gone():
+                        return ready()
+                    self.changed.wait(left)
+                return True
+            finally:
+                self.waiting -= 1
 
     def notify(self) -> None:
-        with self.changed:
-            self.changed.notify_all()
+        if self.waiting:
+            with self.changed:
+                self.changed.notify_all()
 
 
 class Fence:
@@ -56,7 +62,8 @@ class Fence:
                 return
             self.error, self.done, self.when = error, True, time.monotonic_ns()
             then, self._then = self._then, []
-            self.signals.changed.notify_all()
+            if self.signals.waiting:
+                self.signals.changed.notify_all()
         for function in then:
             function()
 

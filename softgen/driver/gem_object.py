@@ -53,7 +53,7 @@ class GemObject:
             self.view.sync()
 
     def use(self, fence: Fence, engine: str, write: bool) -> None:
-        self.uses = [*(self.busy() if self.uses else ()), Use(fence, engine, write)]
+        self.uses = [*[use for use in self.uses if not use.fence.done], Use(fence, engine, write)]
 
     def busy(self) -> list[Use]:
         return [use for use in self.uses if not use.fence.done]

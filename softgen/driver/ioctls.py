@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softgen.driver import context, drm, execbuffer, framebuffer, gem, kms, prime, query, syncobj
 from softgen.driver.errors import Errno
@@ -17,7 +17,8 @@ from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAME
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
-Handler = Callable[["Node", Call, SimpleNamespace], None]
+Handler = Callable[["Node", Call, Any], None]
+UNCHANGED = frozenset({"DRM_IOCTL_I915_GEM_EXECBUFFER2"})  # ioctls whose argument is only read
 HANDLERS: dict[str, Handler] = {
     **query.HANDLERS, **gem.HANDLERS, **prime.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS,
     **kms.HANDLERS, **framebuffer.HANDLERS,
@@ -50,6 +51,9 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
             node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
         raise Errno(errno.EINVAL, f"{shown} is not known")
     layout = ARGUMENTS[name]
+    if name in UNCHANGED:
+        handler(node, call, layout.unpack_row(data))
+        return
     argument = layout.unpack(data)
     handler(node, call, argument)
     if data:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import threading
 from collections import deque
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -12,6 +13,7 @@ _libc.process_vm_readv.restype = _libc.process_vm_writev.restype = ctypes.c_ssiz
 _libc.process_vm_readv.argtypes = _libc.process_vm_writev.argtypes = (
     ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong)  # fmt: skip
 IOV_MAX = 1024  # ranges in a call
+SMALL = 1 << 12  # bytes of a read without allocation
 STEP = 1 << 28  # bytes in a call; the kernel does not take 2 GiB
 
 Bytes = bytearray | memoryview
@@ -23,6 +25,26 @@ class _Iovec(ctypes.Structure):
 
 def _address(data: Bytes) -> int:
     return ctypes.addressof((ctypes.c_ubyte * len(data)).from_buffer(data)) if len(data) else 0
+
+
+class SmallReads(threading.local):
+    """What a read of a few bytes needs, made once for each thread."""
+
+    def __init__(self) -> None:
+        self.data = ctypes.create_string_buffer(SMALL)
+        self.here, self.there = _Iovec(ctypes.addressof(self.data), 0), _Iovec(0, 0)
+        self.arguments = ctypes.byref(self.here), 1, ctypes.byref(self.there), 1, 0
+
+
+_small = SmallReads()
+
+
+def read_small(pid: int, address: int, size: int) -> bytes | None:
+    """Read at most SMALL bytes of another process; None where they are not there, or may not be read."""
+    small = _small
+    small.here.size = small.there.size = size
+    small.there.base = address
+    return small.data.raw[:size] if _libc.process_vm_readv(pid, *small.arguments) == size else None
 
 
 def read_ranges(pid: int, ranges: list[tuple[int, int]], into: Bytes) -> bool:

@@ -23,7 +23,8 @@ from typing import NamedTuple
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
-from softgen.driver.process import read_ranges, write_range
+from softgen.driver.habit import WaitHabit
+from softgen.driver.process import SMALL, read_ranges, read_small, write_range
 from softgen.memory.store import Identity, identity
 
 MESSAGE = struct.Struct("<IIQQQ8s")
@@ -75,6 +76,7 @@ class Channel:
         self.program = program_name(self.pid)
         self.near = True  # may its memory be read from here?
         self.rest = b""
+        self.habit = WaitHabit()
         self.descriptors: list[int] = []  # asked for and received
         self.nodes: weakref.WeakSet[object] = weakref.WeakSet()  # nodes of which the program has shown that it has a descriptor
 
@@ -151,7 +153,8 @@ class Call:
         self.writes: list[bytes] = []
         self.handed: list[int] = []
         self.reserved = 0  # bytes of the budget, until the answer is sent
-        self.later: Callable[[Callable[[], None]], None] | None = None  # work that is left when the answer is sent (queue.py)
+        self.later: Callable[[Callable[[], None]], None] | None = None  # work that is left (queue.py)
+        self.work_first = False  # before the answer, not after it
 
     def reserve(self, size: int) -> None:
         """Count memory for this call; Errno(ENOMEM) where it is too much."""
@@ -164,6 +167,10 @@ class Call:
             self.reserved = 0
 
     def read(self, address: int, size: int) -> bytes:
+        if 0 < size <= SMALL and self.channel.near and address + size <= QWORD_MASK:
+            found = read_small(self.channel.pid, address, size)
+            if found is not None:
+                return found
         return bytes(self.read_all([(address, size)]))
 
     def read_all(self, ranges: list[tuple[int, int]]) -> bytearray:

@@ -10,6 +10,7 @@ take longer than the work. If the work takes long after all, another thread take
 from __future__ import annotations
 
 import errno
+import math
 import queue
 import threading
 import time
@@ -22,7 +23,9 @@ from softgen.errors import Unsupported
 
 LINGER = 2.0  # seconds that a context queue's thread waits for more work
 SLICE = 0.05  # seconds until another context may have the engine
-SHORT = 0.001  # seconds of work for which a thread may be kept from what it does otherwise
+SHORT = 0.001  # seconds of processor time for which a thread may be kept from what it does otherwise
+PATIENT = 0.02  # the same where the program's thread waits for the work anyway
+STRETCH = 10  # times as long by the clock: others may have the processors
 
 
 class QueuedSubmission(Protocol):
@@ -69,13 +72,20 @@ class EngineArbiter:
 class Caller:
     """The host thread that runs a submission. `let_go` finds another thread for what the one that submitted does otherwise."""
 
-    def __init__(self, let_go: Callable[[], None] | None = None) -> None:
-        self.let_go, self.until = let_go, time.monotonic() + SHORT
+    def __init__(self, let_go: Callable[[], None] | None = None, limit: float = 0.0) -> None:
+        """`limit`: seconds of processor time after which that is done."""
+        self.let_go, self.limit, self.began, self.processor = let_go, limit, time.monotonic(), time.thread_time()
+        self.until = self.began + limit  # when the processor time is looked at
 
-    def look(self) -> None:
-        """Polls the time; on the hot path."""
-        if self.let_go is not None and time.monotonic() > self.until:
+    def late(self, now: float) -> None:
+        """`until` has passed: leaves, unless most of the time was spent on something else."""
+        self.until = min(now + self.limit - self.spent(), self.began + STRETCH * self.limit)
+        if now > self.until:
             self.leave()
+
+    def spent(self) -> float:
+        """Seconds of processor time, or more if it took very long nevertheless."""
+        return max(time.thread_time() - self.processor, (time.monotonic() - self.began) / STRETCH)
 
     def leave(self) -> None:
         """Before anything that may take long."""
@@ -109,7 +119,9 @@ class EngineSlot(Generic[SubmissionT]):
 
     def pause(self) -> None:
         """Lets another submission run if one waits and this one's time slice is over; polled on the hot path."""
-        self.caller.look()
+        caller = self.caller
+        if caller.let_go is not None and (now := time.monotonic()) > caller.until:
+            caller.late(now)
         if self.engine.waiting and time.monotonic() > self.until:
             self._leave()
             self.__enter__()
@@ -133,7 +145,7 @@ class ContextQueue(Generic[SubmissionT]):
         self.running = threading.Lock()  # held while one runs
         self.count = 0  # of those that wait or run
         self.served = False  # by a thread
-        self.short = False  # was the last one?
+        self.spent = math.inf  # seconds of the last one
 
 
 class Queues(Generic[SubmissionT]):
@@ -145,7 +157,7 @@ class Queues(Generic[SubmissionT]):
         self.engines: dict[str, EngineArbiter] = {}
         self.contexts: weakref.WeakKeyDictionary[Any, dict[tuple[str, int], ContextQueue[SubmissionT]]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
-        self.pending, self.less = 0, threading.Condition()
+        self.pending, self.less = 0, threading.Condition(self.lock)
 
     def drain(self, seconds: float) -> bool:
         """Wait until everything is done, so long at most."""
@@ -153,13 +165,18 @@ class Queues(Generic[SubmissionT]):
             return self.less.wait_for(lambda: not self.pending, seconds)
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
-        self.engines.setdefault(submission.engine, EngineArbiter())
-        return self.contexts.setdefault(submission.context, {}).setdefault((submission.engine, submission.slot), ContextQueue())
+        queues, key = self.contexts.get(submission.context), (submission.engine, submission.slot)
+        if queues is None:
+            queues = self.contexts[submission.context] = {}
+        found = queues.get(key)
+        if found is None:
+            found = queues[key] = ContextQueue()
+            self.engines.setdefault(submission.engine, EngineArbiter())
+        return found
 
     def _more(self, context_queue: ContextQueue[SubmissionT]) -> None:
         context_queue.count += 1
-        with self.less:
-            self.pending += 1
+        self.pending += 1
 
     def submit(self, submission: SubmissionT) -> None:
         with self.lock:
@@ -170,15 +187,17 @@ class Queues(Generic[SubmissionT]):
         if not started:
             threading.Thread(target=self._run, args=(context_queue,), name=f"{submission.engine} context", daemon=True).start()
 
-    def at_once(self, submission: SubmissionT) -> Later | None:
-        """A function that runs the submission in the calling thread, to be called soon; None: it has to be submitted."""
+    def at_once(self, submission: SubmissionT, awaited: bool = False) -> Later | None:
+        """A function that runs the submission in the calling thread, to be called soon; None: it has to be submitted. `awaited`: the
+        program's thread does nothing else meanwhile."""
+        limit = PATIENT if awaited else SHORT
         with self.lock:
             context_queue = self._queue(submission)
-            if context_queue.count or not context_queue.short or not all(fence.done for fence in submission.after):
+            if context_queue.count or context_queue.spent > limit or not all(fence.done for fence in submission.after):
                 return None
             self._more(context_queue)
             context_queue.running.acquire()  # it is free: the queue is empty
-        return lambda let_go: self._one(context_queue, submission, Caller(let_go))
+        return lambda let_go: self._one(context_queue, submission, Caller(let_go, limit))
 
     def _run(self, context_queue: ContextQueue[SubmissionT]) -> None:
         while True:
@@ -198,16 +217,15 @@ class Queues(Generic[SubmissionT]):
         """Runs one submission; the caller holds `running`, which this releases."""
         if not all(fence.done for fence in submission.after):
             submission.fence.signals.wait(lambda: all(fence.done for fence in submission.after), None)
-        began = time.monotonic()
         try:
             self._carry_out(submission, caller)
         finally:
             context_queue.running.release()
             with self.lock:
-                context_queue.count, context_queue.short = context_queue.count - 1, time.monotonic() - began < SHORT
-            with self.less:
+                context_queue.count, context_queue.spent = context_queue.count - 1, caller.spent()
                 self.pending -= 1
-                self.less.notify_all()
+                if not self.pending:
+                    self.less.notify_all()
 
     def _carry_out(self, submission: SubmissionT, caller: Caller) -> None:
         if submission.context.banned:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
+from softgen.driver.channel_threads import ChannelThreads
 from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
@@ -38,6 +39,7 @@ class Server:
         self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
         self.nodes: dict[bytes, Node] = {}
         self.selector = selectors.DefaultSelector()
+        self.threads = ChannelThreads()
 
     def run(self) -> bytes:
         """Accept connections until the launcher sends `end` or `stop`; returns which."""
@@ -66,8 +68,9 @@ class Server:
                 self._refuse(name)
             return  # otherwise it went away again
         if name == "server":
+            channel = Channel(connection, self.gpu.budget)
             try:
-                threading.Thread(target=self._serve, args=(Channel(connection, self.gpu.budget),), name="channel", daemon=True).start()
+                self.threads.start(lambda: self._serve(channel))
             except RuntimeError:  # no thread left
                 greet(connection, -errno.EAGAIN)
                 connection.close()
@@ -179,15 +182,17 @@ class Server:
         later = call.later
         if result < 0:
             drop(call)
+        if later is None:
+            channel.habit.ioctl(message.a & 0xFF)
+        elif call.work_first:
+            return self._work(later, call, offset)
         try:
-            call.done(result, offset)
+            answer(call, result, offset)
         except Gone:
             if later is not None:
                 later(lambda: None)  # others may wait for its work
             raise
-        finally:
-            call.release()
-        return later is None or self._work(later, channel)
+        return later is None or self._work(later, call)
 
     def _short_of(self, error: OSError | MemoryError, message: ShimMessage) -> tuple[int, str]:
         """Error number and text for an exhausted host: no descriptor or no memory left. Anything else is an error of softgen."""
@@ -199,17 +204,33 @@ class Server:
         self.gpu.log(f"softgen itself failed in {name_of(message.a & 0xFF)}: {type(error).__name__}: {error}")
         return -errno.EIO, ""
 
-    def _work(self, later: Later, channel: Channel) -> bool:
-        """Run a submission in this thread; if it takes long, another thread answers the channel meanwhile and the result is False."""
+    def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
+        """Run a submission in this thread, then answer the call if `offset` is given; if it takes long, the call is answered at once,
+        another thread answers the channel from then on, and the result is False."""
         alone = True
 
         def let_go() -> None:
             nonlocal alone
             alone = False
-            threading.Thread(target=self._go_on, args=(channel,), name="channel", daemon=True).start()
+            if offset is not None:
+                try:
+                    answer(call, 0, offset)
+                except Gone:
+                    pass  # the other thread will see it
+            self.threads.start(lambda: self._go_on(call.channel))
 
         later(let_go)
+        if alone and offset is not None:
+            answer(call, 0, offset)
         return alone
+
+
+def answer(call: Call, result: int, offset: int) -> None:
+    """Send the answer to a call."""
+    try:
+        call.done(result, offset)
+    finally:
+        call.release()
 
 
 def padded(name: object) -> bytes:

@@ -30,6 +30,10 @@ class Structure:
         values = self.struct.unpack(data[: self.size].ljust(self.size, b"\0"))
         return SimpleNamespace(**dict(zip(self.names, values, strict=True)))
 
+    def unpack_row(self, data: bytes) -> Any:
+        """The same as a named tuple, faster."""
+        return self.row._make(self.struct.unpack(data if len(data) == self.size else data[: self.size].ljust(self.size, b"\0")))
+
     def pack(self, values: SimpleNamespace) -> bytes:
         return self.struct.pack(*(getattr(values, name) for name in self.names))
 

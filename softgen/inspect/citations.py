@@ -2,7 +2,7 @@
 
 A citation is `pytest.mark.behaviour("ID", …, shows="action")` on a test, a test class, a test module or a parameter. `shows` says what
 the test proves: an action that softgen carries out, or only the layout in which bits stand. Tests that skip where `../shared` is absent
-are told apart: what they reach, through fixtures and helpers of their own and of other test modules, is followed to `SHARED`,
+are distinguished: what they reach, through fixtures and helpers of their own and of other test modules, is followed to `SHARED`,
 `needs_shared` or the fixture `shared` of tests/conftest.py.
 """
 

@@ -75,7 +75,7 @@ def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[st
 def fallbacks(ran: Iterable[KernelStatistics]) -> dict[str, int]:
     """How often the interpreter executed an instruction that compiled code left to it: by message, or by opcode."""
     found: Counter[str] = Counter()
-    for program in {one.program for one in ran if one.engine != REFERENCE}:
+    for program in {dispatch.program for dispatch in ran if dispatch.engine != REFERENCE}:
         for ip, count in program.fallbacks.items():
             found[what(program.line(ip).instruction)] += count
     return dict(found.most_common())

@@ -142,17 +142,17 @@ def _cut(m: IrWriter, affine: AffineValue, type: LaneType, to: LaneType) -> Affi
     return AffineValue(affine.stride & whole, base, conditions=affine.conditions, highest=affine.highest if small else None, number=number)
 
 
-def _keep(m: IrWriter, type: LaneType, lanes: int, result: str, found: AffineValue, mask: str, operands: list[AffineValue]) -> None:
-    depth = 1 + max(value.depth for value in operands)
-    conditions = tuple(dict.fromkeys([*(text for value in operands for text in value.conditions), *found.conditions]))
+def _keep(m: IrWriter, type: LaneType, lanes: int, result: str, value: AffineValue, mask: str, operands: list[AffineValue]) -> None:
+    depth = 1 + max(operand.depth for operand in operands)
+    conditions = tuple(dict.fromkeys([*(text for operand in operands for text in operand.conditions), *value.conditions]))
     if depth > DEEPEST:
-        found = replace(found, low=_shallow(m, type, lanes, result, found.low) if mask == EVERY else None)
+        value = replace(value, low=_shallow(m, type, lanes, result, value.low) if mask == EVERY else None)
     if depth > DEEPEST and mask == EVERY:
-        found, depth = replace(found, base=lane(m, type, lanes, result)), 0
-    if found.highest is not None and found.highest >> type.bits:
-        found = replace(found, highest=None)
+        value, depth = replace(value, base=lane(m, type, lanes, result)), 0
+    if value.highest is not None and value.highest >> type.bits:
+        value = replace(value, highest=None)
     if depth <= 2 * DEEPEST and len(conditions) <= DEEPEST:
-        m.affine[result] = replace(found, mask=mask, conditions=conditions, depth=depth)
+        m.affine[result] = replace(value, mask=mask, conditions=conditions, depth=depth)
 
 
 def _shallow(m: IrWriter, type: LaneType, lanes: int, result: str, low: LowBits | None) -> LowBits | None:

@@ -1,4 +1,4 @@
-"""Bytecode programs: values get places in a frame, and the operations are encoded for the interpreter (bytecode.c).
+"""Bytecode programs: their assembly, and records of those that the interpreter runs (bytecode.c).
 
 A program is callable by address with up to six 64-bit arguments, like compiled code. The first of them points at the context, where the
 table of graphics memory and the note of accesses are (shared_functions/context.py).
@@ -11,18 +11,21 @@ import importlib.util
 import itertools
 import struct
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from array import array
 from functools import cache
 
+from softgen.bits.units import QWORD
 from softgen.errors import SoftgenError, Unsupported
 
 CONSTANT, NO_OPERAND = 1 << 31, 0xFFFFFFFF
-ARGUMENTS, WORD = 6, 8
+ARGUMENTS = 6
 HANDLER_CONTEXT = 2  # number of the argument
 LARGEST_FRAME = 1 << 18  # bytes of a host thread's stack
 OPERATION = struct.Struct("<HHIIIIIQ")
-_PLACE = 16  # bytes of the smallest place
+ALIGNMENT = 16  # of constants
+PLACE = 1 << 32  # slots from a place to the next
+WRITTEN = 9  # numbers of an operation before it is encoded
+PURE, READS_RESULT, JUMPS = 1, 2, 4  # how operations are written (bytecode_assembly.c)
 
 
 class ProgramRecord(ctypes.Structure):
@@ -34,6 +37,14 @@ class ProgramRecord(ctypes.Structure):
                 ("compiled", ctypes.c_uint64)]  # fmt: skip
 
 
+class AssemblyRecord(ctypes.Structure):
+    """struct assembly of bytecode_assembly.c."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        "written", "sizes", "kept", "labels", "loops", "operations", "places", "kept_places", "label_count", "loop_count", "encoded", "used",
+        "frame")]  # fmt: skip
+
+
 @cache
 def library() -> ctypes.CDLL:
     found = importlib.util.find_spec("softgen.lanes._bytecode")
@@ -43,6 +54,7 @@ def library() -> ctypes.CDLL:
     try:
         native, theirs = ctypes.CDLL(found.origin), (ctypes.c_uint64 * 3)()
         same = native.bytecode_layout(theirs) == 3 and list(theirs[:2]) == [OPERATION.size, ctypes.sizeof(ProgramRecord)]
+        same = same and native.bytecode_assembly_layout(theirs) == 2 and list(theirs[:2]) == [8 * WRITTEN, ctypes.sizeof(AssemblyRecord)]
         native.bytecode_name.restype, native.bytecode_name.argtypes = ctypes.c_char_p, (ctypes.c_uint64,)
         for function in (native.bytecode_function, native.bytecode_handler):
             function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64, ctypes.POINTER(ProgramRecord))
@@ -60,154 +72,82 @@ def codes() -> dict[str, int]:
     return {name.decode(): code for code, name in enumerate(itertools.takewhile(lambda name: name is not None, names))}
 
 
-@dataclass(eq=False, slots=True)
-class FramePlace:
-    """Bytes of the frame while a value lives: `at` is known when the program is complete. A constant has `data`."""
-
-    size: int
-    data: bytes | None = None
-    at: int = -1
-    last: int = -1  # number of the last operation that reads it; -1: none does
-
-
-@dataclass(eq=False, slots=True)
-class Slot:
-    """A value's payload: a place, and the byte in it where the value starts."""
-
-    place: FramePlace
-    offset: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class BytecodeOperation:
-    """An operation. One that is `pure` and whose result is not read is left out."""
-
-    name: str
-    lanes: int = 0
-    result: Slot | None = None
-    operands: tuple[Slot | None, Slot | None, Slot | None] = (None, None, None)
-    flags: int = 0
-    immediate: int = 0
-    pure: bool = True
-    reads: tuple[FramePlace, ...] = ()  # `result` too, of a store
-    target: Label | None = None
-    number: int = -1
-
-
-@dataclass(eq=False)
 class Label:
-    """Where a jump goes: in front of an operation."""
+    """Where jumps go: in front of an operation. Assemblies number their labels."""
 
-    before: int = -1
+    __slots__ = ("before", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number, self.before = number, -1
 
 
-@dataclass
 class BytecodeAssembly:
-    """A program being written."""
+    """A program being written, as flat lists of numbers: bytecode_assembly.c leaves out what is not read and places the rest in a frame.
 
-    operations: list[BytecodeOperation] = field(default_factory=list)
-    loops: list[tuple[int, int]] = field(default_factory=list)  # first operation, and the one after the last
-    labels: list[Label] = field(default_factory=list)
-    constants: dict[bytes, Slot] = field(default_factory=dict)
-    kept: list[FramePlace] = field(default_factory=list)
+    A slot says where a value is: the number of a place times PLACE, and the byte in it where the value starts. Slots below PLACE are
+    operands as the interpreter has them: constants, and NO_OPERAND."""
 
-    def constant(self, data: bytes) -> Slot:
-        found = self.constants.get(data)
+    def __init__(self) -> None:
+        self._codes = codes()
+        self.operations: list[int] = []  # WRITTEN numbers of each
+        self.sizes = [0]  # of places, in bytes
+        self.loops: list[int] = []  # pairs: the first operation, and the one after the last
+        self.labels: list[Label] = []
+        self.kept: list[int] = []
+        self._pool = bytearray()
+        self._constants: dict[bytes, int] = {}
+
+    def constant(self, data: bytes) -> int:
+        """The slot of a constant."""
+        found = self._constants.get(data)
         if found is None:
-            found = self.constants[data] = Slot(FramePlace(len(data), data))
+            self._pool += bytes(-len(self._pool) % ALIGNMENT)
+            found = self._constants[data] = CONSTANT | len(self._pool)
+            self._pool += data
         return found
 
-    def keep(self, size: int) -> Slot:
-        place = FramePlace(size)
-        self.kept.append(place)
-        return Slot(place)
+    def place(self, size: int) -> int:
+        """A slot for a value that an operation is going to make."""
+        sizes = self.sizes
+        sizes.append(size)
+        return (len(sizes) - 1) * PLACE
 
-    def add(self, operation: BytecodeOperation) -> None:
-        self.operations.append(operation)
-
-    def finished(self, result: Slot, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
-        self.add(BytecodeOperation("end", pure=False, reads=(result.place,)))
-        used = self._used()
-        frame = self._placed(used)
-        first_from = _following({operation.number: number for number, operation in enumerate(used)}, len(self.operations))
-        known, data, pool = codes(), [], bytearray()
-        for slot in self.constants.values():
-            pool += bytes(-len(pool) % _PLACE)
-            slot.place.at = CONSTANT | len(pool)
-            pool += slot.place.data or b""
-        pack = OPERATION.pack
-        for operation in used:
-            made, (a, b, c) = operation.result, operation.operands
-            immediate = first_from[operation.target.before] if operation.target is not None else operation.immediate
-            data.append(pack(
-                known[operation.name], operation.lanes, NO_OPERAND if made is None else made.place.at + made.offset,
-                NO_OPERAND if a is None else a.place.at + a.offset, NO_OPERAND if b is None else b.place.at + b.offset,
-                NO_OPERAND if c is None else c.place.at + c.offset, operation.flags, immediate))  # fmt: skip
-        at = result.place.at + result.offset
-        return BytecodeProgram(b"".join(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1, handler)
-
-    def _used(self) -> list[BytecodeOperation]:
-        """The operations whose results are read or that act otherwise; places know where they are last read."""
-        found, number = [], len(self.operations)
-        for operation in reversed(self.operations):  # whoever reads a place first here reads it last
-            number -= 1
-            operation.number = number
-            result = operation.result
-            if result is not None and result.place.last < 0:
-                if operation.pure:
-                    continue
-                result.place.last = number
-            found.append(operation)
-            for slot in operation.operands:
-                if slot is not None and slot.place.last < 0:
-                    slot.place.last = number
-            for place in operation.reads:
-                if place.last < 0:
-                    place.last = number
-        found.reverse()
+    def keep(self, size: int) -> int:
+        """A slot that has its bytes for the whole program."""
+        found = self.place(size)
+        self.kept.append(found // PLACE)
         return found
 
-    def _placed(self, used: list[BytecodeOperation]) -> int:
-        """Give each value a place in the frame, which others have before and after it; returns the frame's size."""
-        end = 0
-        for place in self.kept:
-            place.at, end = end, end + -(-place.size // WORD) * WORD
-        end = -(-end // 64) * 64
-        free: dict[int, list[int]] = {}
-        dying: dict[int, list[tuple[int, int]]] = {}
-        for operation in used:
-            if operation.result is not None:
-                place = operation.result.place
-                if place.at < 0 and place.data is None:
-                    size = max(_PLACE, 1 << (place.size - 1).bit_length())
-                    held = free.get(size)
-                    if held:
-                        place.at = held.pop()
-                    else:
-                        place.at, end = end, end + size
-                    last = self._end(operation.number, place.last) if self.loops else place.last
-                    dying.setdefault(last, []).append((size, place.at))
-            for size, at in dying.pop(operation.number, ()):
-                free.setdefault(size, []).append(at)
-        if end > LARGEST_FRAME:
-            raise Unsupported(f"a bytecode program with a frame of {end} bytes: at most {LARGEST_FRAME}")
-        return end
+    def label(self) -> Label:
+        found = Label(len(self.labels))
+        self.labels.append(found)
+        return found
 
-    def _end(self, born: int, last: int) -> int:
-        """The operation after which a place is free: not before the end of a loop that the value comes from outside of."""
-        for first, after in self.loops:
-            if born < first <= last < after:
-                last = after - 1
-        return last
+    @property
+    def count(self) -> int:
+        """Operations so far."""
+        return len(self.operations) // WRITTEN
 
+    def add(self, name: str, lanes: int = 0, result: int = NO_OPERAND, a: int = NO_OPERAND, b: int = NO_OPERAND, c: int = NO_OPERAND,
+            flags: int = 0, immediate: int = 0, how: int = 0) -> None:  # fmt: skip
+        """An operation. One that is PURE and whose result is not read is left out. JUMPS: `immediate` is the number of a label."""
+        self.operations += (self._codes[name], lanes, how, result, a, b, c, flags, immediate)
 
-def _following(numbers: dict[int, int], count: int) -> list[int]:
-    """For each operation as it was written, the number of the first one from it on that is used."""
-    found, following = [0] * (count + 1), len(numbers)
-    for number in range(count, -1, -1):
-        following = numbers.get(number, following)
-        found[number] = following
-    return found
+    def finished(self, result: int, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
+        """The program, whose result is in a kept slot."""
+        self.add("end", result=result, how=READS_RESULT)
+        count, encoded = self.count, bytearray(OPERATION.size * self.count)
+        labels = [label.before for label in self.labels]
+        lists = [array("Q", numbers) for numbers in (self.operations, self.sizes, self.kept, labels, self.loops)]
+        record = AssemblyRecord(*(numbers.buffer_info()[0] for numbers in lists), count, len(self.sizes), len(self.kept), len(labels),
+                                len(self.loops) // 2, ctypes.addressof(ctypes.c_char.from_buffer(encoded)))  # fmt: skip
+        if library().bytecode_assemble(ctypes.byref(record)):
+            raise MemoryError("a bytecode program")
+        if record.frame > LARGEST_FRAME:
+            raise Unsupported(f"a bytecode program with a frame of {record.frame} bytes: at most {LARGEST_FRAME}")
+        operations = bytes(encoded[: record.used * OPERATION.size])
+        at = sum(-(-self.sizes[place] // QWORD) * QWORD for place in self.kept[: self.kept.index(result // PLACE)]) + result % PLACE
+        return BytecodeProgram(operations, bytes(self._pool) or b"\0", record.frame, at, table_at, note_at, (1 << bits) - 1, handler)
 
 
 _numbers = {False: itertools.count(), True: itertools.count()}  # of handlers, and of functions
@@ -220,8 +160,8 @@ class BytecodeProgram:
 
     def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int,
                  handler: bool = False) -> None:  # fmt: skip
-        self._operations, self._constants = ctypes.create_string_buffer(operations), ctypes.create_string_buffer(constants)
-        pointers = ctypes.addressof(self._operations), ctypes.addressof(self._constants)
+        self._operations, self._constants = array("B", operations), array("B", constants)
+        pointers = self._operations.buffer_info()[0], self._constants.buffer_info()[0]
         self.record = ProgramRecord(*pointers, frame, HANDLER_CONTEXT if handler else 0, table_at, note_at, mask, result)
         self.size = len(operations) // OPERATION.size
         with _lock:
@@ -242,7 +182,3 @@ class BytecodeProgram:
 
 _kept: list[BytecodeProgram] = []
 
-
-def slots_of(payloads: Sequence[Slot]) -> tuple[Slot | None, Slot | None, Slot | None]:
-    """One to three operands."""
-    return (*payloads, None, None, None)[:3]  # type: ignore[return-value]

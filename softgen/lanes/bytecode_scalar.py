@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import ARGUMENTS, WORD, BytecodeOperation, BytecodeProgram, Label, slots_of
+from softgen.lanes.bytecode_program import ARGUMENTS, NO_OPERAND, BytecodeProgram, Label
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, u64
 from softgen.lanes.value import Memory, Value
@@ -171,7 +172,7 @@ class ScalarBytecode(BytecodeMachine):
         """Everything written so far as a handler."""
         if unplaced := [name for name, label in self._labels.items() if label.before < 0]:
             raise Unsupported(f"bytecode: a branch to {unplaced[0]}, which is nowhere")
-        return self.code.finished(self._arguments, 0, 0, u64.bits - 1, handler=True)
+        return self._finished(self._arguments, 0, 0, u64.bits - 1, handler=True)
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
@@ -214,15 +215,20 @@ class ScalarBytecode(BytecodeMachine):
         self._fresh += 1
         return tuple(f"{name}{self._fresh}" for name in names)
 
+    def _named(self, name: str) -> Label:
+        if name not in self._labels:
+            self._labels[name] = self.code.label()
+        return self._labels[name]
+
     def branch(self, condition: BytecodeScalar, then: str, other: str, likely: bool | None = None) -> None:
-        self._jump(self._labels.setdefault(other, Label()), condition.value.payload)
-        self._jump(self._labels.setdefault(then, Label()))
+        self._jump(self._named(other), condition.value.payload)
+        self._jump(self._named(then))
 
     def jump(self, label: str) -> None:
-        self._jump(self._labels.setdefault(label, Label()))
+        self._jump(self._named(label))
 
     def start(self, label: str) -> None:
-        self._label(self._labels.setdefault(label, Label()))
+        self._label(self._named(label))
 
     def give(self, result: BytecodeScalar) -> None:
         self._leave(None, self.convert(result.value, u64))
@@ -233,8 +239,7 @@ class ScalarBytecode(BytecodeMachine):
         self._leave(record.address, executed.value)
 
     def _leave(self, record: Value | None, number: Value) -> None:
-        operands = None if record is None else record.payload, number.payload, None
-        self.code.add(BytecodeOperation("leave", 0, None, operands, pure=False))
+        self.code.add("leave", a=NO_OPERAND if record is None else record.payload, b=number.payload)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -242,12 +247,11 @@ class ScalarBytecode(BytecodeMachine):
         """Calls a function of the host that returns nothing."""
         if isinstance(function, str):
             raise Unsupported(f"bytecode: a call of {function}")
-        room = self.code.keep(ARGUMENTS * WORD)
+        room = self.code.keep(ARGUMENTS * QWORD)
         for number, argument in enumerate(arguments):
             held = argument.address if isinstance(argument, BytecodePointer) else self.convert(argument.value, u64)
-            place = type(room)(room.place, number * WORD)
-            self._copy(held.payload, place, WORD, pure=False)
-        self.code.add(BytecodeOperation("call", 0, None, slots_of([function.address.payload, room]), pure=False))
+            self._copy(held.payload, room + number * QWORD, QWORD, how=0)
+        self.code.add("call", a=function.address.payload, b=room)
 
 
 __all__ = ["BytecodePointer", "BytecodeScalar", "ScalarBytecode"]

@@ -29,6 +29,7 @@ _KNOWN: dict[str, Callable[..., str | None]] = {
     "bit_or": lambda a, b: a if a == YES or b == NO else b if b == YES or a == NO else None,
     "bit_not": lambda a: {YES: NO, NO: YES}.get(a),
 }
+_ESTIMATE = {16: ("avx512f", "llvm.x86.avx512.rsqrt14.ps.512"), 8: ("avx512vl", "llvm.x86.avx512.rsqrt14.ps.256")}   # by lanes
 _WORDS = (8, 16, 32)                                    # lanes of masks that hosts keep as numbers
 _COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
 
@@ -93,6 +94,17 @@ class LlvmMachine(LlvmCalls):
         self.line(f"store {self.typed(value)}, ptr {variable.payload}")
 
     # -- computing -------------------------------------------------------------------------------------------------------
+
+    def estimate_rsq(self, a: Value) -> Value | None:
+        lanes = min(a.lanes, max(_ESTIMATE))
+        feature, name = _ESTIMATE.get(lanes, ("", ""))
+        if a.type is not f32 or not name or a.lanes % lanes or not self.module.has(feature):
+            return None
+        vector = self.vector(f32, lanes)
+        kept: list[tuple[str, str]] = [(vector, "zeroinitializer"), (f"i{lanes}", "-1")]
+        parts = [self.slice(a, first, lanes).payload for first in range(0, a.lanes, lanes)]
+        found = [self.intrinsic(name, vector, [(vector, part), *kept], ()) for part in parts]
+        return self.concat(*(self._value(f32, lanes, part) for part in found))
 
     def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
         if type.is_float:

@@ -37,9 +37,10 @@ class Machine(MemoryOperations):
 
     def constant(self, type: LaneType, value: float | Sequence[float], lanes: int | None = None) -> Value:
         """The same number in every lane, or a list with a number for each. Floats are rounded to nearest; integers must fit."""
-        numbers = list(value) if isinstance(value, Sequence) else [value]
+        single = isinstance(value, int | float) or not isinstance(value, Sequence)
+        numbers: list[float] = [value] if single else list(value)  # type: ignore[arg-type, list-item]
         count = len(numbers) if lanes is None else lanes
-        if len(numbers) != count and isinstance(value, Sequence):
+        if len(numbers) != count and not single:
             raise ValueError(f"the list must have {lanes} numbers, not {len(numbers)}")
         self._count(count)
         if not type.is_float:
@@ -80,6 +81,11 @@ class Machine(MemoryOperations):
 
     def sqrt(self, a: Value, rounding: str = "rne") -> Value:
         return self._apply("sqrt", a, rounding=rounding)
+
+    def estimate_rsq(self, a: Value) -> Value | None:
+        """1 / sqrt(a) of positive normal floats within 2^-14, if the host has an instruction for it. Hosts differ in the rest: only what
+        rounds correctly afterwards may start from it."""
+        return None
 
     def floor(self, a: Value) -> Value:
         return self._apply("floor", a)

@@ -175,6 +175,10 @@ class Primitives(ABC):
 
     def _lift(self, *operands: Operand) -> list[Value]:
         """Python numbers become lanes like those of the first value."""
+        if len(operands) == 2:
+            a, b = operands
+            if isinstance(a, Value):
+                return [a, b if isinstance(b, Value) else self.like(a, b)]
         for model in operands:
             if isinstance(model, Value):
                 break
@@ -183,6 +187,8 @@ class Primitives(ABC):
         return [operand if isinstance(operand, Value) else self.like(model, operand) for operand in operands]
 
     def _as_count(self, a: Operand, count: Operand) -> Value:
+        if isinstance(a, Value) and not isinstance(count, Value):
+            return self.like(a, count)
         a, count = self._lift(a, count)
         if not count.type.is_integer or count.type.bits != a.type.bits or count.lanes != a.lanes:
             raise TypeError(f"a shift count must be {a.lanes} x an integer of {a.type.bits} bits, not {count.lanes} x {count.type}")

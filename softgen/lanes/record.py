@@ -102,6 +102,7 @@ class RecordView:
     def __init__(self, m: RecordMachine, layout: RecordLayout, memory: Memory, offset: Value | int) -> None:
         self.m, self.layout, self.memory = m, layout, memory
         self.offset = m.constant(u32, offset, 1) if isinstance(offset, int) else offset
+        self._known = offset if isinstance(offset, int) else None
 
     def load(self, name: str, mask: Value | None = None, element: Value | int | None = None) -> Value:
         """A field, or an element of an array field. Of a uniform record, an array field without `element` is all of it."""
@@ -128,4 +129,5 @@ class RecordView:
             raise TypeError(f"{field.name} has {field.count} elements: name one, where each lane has a record of its own")
         if element is not None and not 0 <= element < field.count:
             raise ValueError(f"{field.name} has elements 0 to {field.count - 1}, not {element}")
-        return self.offset + (field.offset + (element or 0) * field.type.bytes)
+        start = field.offset + (element or 0) * field.type.bytes
+        return self.offset + start if self._known is None else self.m.constant(u32, self._known + start, 1)

@@ -22,15 +22,15 @@ class LaneType:
     def __repr__(self) -> str:
         return self.name
 
-    @property
+    @cached_property
     def is_bool(self) -> bool:
         return self.bits == 1
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         return not self.is_float and not self.is_bool
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Room in memory; truth takes a byte."""
         return max(1, self.bits // 8)
@@ -44,29 +44,29 @@ class LaneType:
     def signed(self) -> LaneType:
         return BY_NAME[f"i{self.bits}"]
 
-    @property
+    @cached_property
     def lowest(self) -> int:
         """The smallest value of an integer type."""
         return -(1 << self.bits - 1) if self.is_signed else 0
 
-    @property
+    @cached_property
     def highest(self) -> int:
         return (1 << self.bits - self.is_signed) - 1
 
-    @property
+    @cached_property
     def exponent_mask(self) -> int:
         """A float's exponent field, in place; as bits it is infinity too."""
         return (1 << self.bits - 1) - (1 << self.fraction)
 
-    @property
+    @cached_property
     def sign_mask(self) -> int:
         return 1 << self.bits - 1
 
-    @property
+    @cached_property
     def quiet_nan(self) -> int:
         return self.exponent_mask | 1 << self.fraction - 1
 
-    @property
+    @cached_property
     def lowest_exponent(self) -> int:
         """The power of two that the last bit of a denormal stands for."""
         bias = (1 << self.bits - 2 - self.fraction) - 1

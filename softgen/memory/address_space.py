@@ -201,6 +201,10 @@ class AddressSpace(Space):
             done += last - first
 
     def extent(self, address: int, limit: int) -> int:
+        starts, mappings = self._index
+        at = bisect_right(starts, address) - 1
+        if at >= 0 and limit > 0 and address + limit <= mappings[at].end:
+            return limit
         good = 0
         for mapping, _, _ in self._run(address, limit):
             good = min(mapping.end - address, limit)

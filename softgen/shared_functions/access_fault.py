@@ -32,12 +32,12 @@ def explain(context: ContextHead, address: int, place: int | None, access: str, 
         return _missing(int(context.base) if word & TABLE else int(context.base) + place - address, size, None, place, access, space, by)
     lanes = places(context)
     if not word & TABLE:
-        lanes = {lane: one + place - address for lane, one in lanes.items()}  # a surface is in one piece
-    lanes = {lane: one & (1 << CANONICAL_BITS) - 1 for lane, one in lanes.items()}
-    for lane, one in lanes.items():
-        if space is not None and space.extent(one, size) < size:
-            return _missing(one, size, lane, place, access, space, by)
-    touched = (lane for lane, one in lanes.items() if one <= place < one + size)
+        lanes = {lane: start + place - address for lane, start in lanes.items()}  # a surface is in one piece
+    lanes = {lane: start & (1 << CANONICAL_BITS) - 1 for lane, start in lanes.items()}
+    for lane, start in lanes.items():
+        if space is not None and space.extent(start, size) < size:
+            return _missing(start, size, lane, place, access, space, by)
+    touched = (lane for lane, start in lanes.items() if start <= place < start + size)
     return _missing(place, size, next(touched, None), place, access, space, by)
 
 
@@ -54,7 +54,7 @@ def _left(context: ContextHead, address: int, access: str, name: str, by: str) -
     base = 0 if word & TABLE else int(context.base)
     lanes = {} if word & BLOCK else places(context)
     whole = (1 << (CANONICAL_BITS if word & TABLE and not address >> CANONICAL_BITS else 64)) - 1
-    lane = next((lane for lane, one in lanes.items() if one & whole == address + base & whole), None)
+    lane = next((lane for lane, start in lanes.items() if start & whole == address + base & whole), None)
     where = "" if lane is None else f" (lane {lane})"
     if not word & ATOMIC or word & TABLE and not address % size:
         return GpuFault(address, access, name, by, f"not a canonical address{where}")

@@ -15,6 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from softgen.bits import catalogue
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
 from softgen.lanes.types import u32
 from softgen.memory import arena
@@ -22,7 +23,7 @@ from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import KNOWN, SAMPLERS, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.message import REGISTER, SentBytes
+from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
@@ -155,7 +156,7 @@ class BoundSurfaces:
         if sent is None or not descriptor.header or "sampler_index" not in descriptor.values._fields:
             return None
         layout = catalogue.layout("MH_SAMPLER", self.gen)
-        return int(layout.raw(sent.payload[:REGISTER].view("<u4").tolist()).sampler_state_pointer)
+        return int(layout.raw(sent.payload[:GRF_BYTES].view("<u4").tolist()).sampler_state_pointer)
 
     def _entry(self, name: SurfaceName) -> int | None:
         """The number of a surface in Bindings; None where all for bindless ones are taken."""

@@ -114,9 +114,9 @@ def why(sfid: int, descriptor: int, gen: float) -> str:
     nearest: list[str] = []  # the bits that matter are those of the row of which most holds, up to where it fails
     for row in (row for row in rows(gen) if row.function == function):
         values = catalogue.layout(row.page, gen).raw([descriptor])
-        failing = next(i for i, one in enumerate(row.conditions) if not one.holds(getattr(values, one.field)))
+        failing = next(i for i, condition in enumerate(row.conditions) if not condition.holds(getattr(values, condition.field)))
         if failing >= len(nearest):
-            nearest = [f"{one.field}={getattr(values, one.field)}" for one in row.conditions[: failing + 1]]
+            nearest = [f"{condition.field}={getattr(values, condition.field)}" for condition in row.conditions[: failing + 1]]
     if not nearest:
         return f"no message of {function} is known on gen {gen:g}"
     return f"{function} has no message with {' '.join(nearest)} on gen {gen:g}"
@@ -125,9 +125,9 @@ def why(sfid: int, descriptor: int, gen: float) -> str:
 def extended(sfid: int, descriptor: int, gen: float) -> Record | None:
     """The fields of an extended descriptor; None where the generation has none."""
     function = shared_functions(gen).get(sfid)
-    for one in message_table()[1]:
-        if one.function == function and gen in one.gens:
-            return catalogue.layout(one.page, gen).raw([descriptor])
+    for row in message_table()[1]:
+        if row.function == function and gen in row.gens:
+            return catalogue.layout(row.page, gen).raw([descriptor])
     return None
 
 
@@ -168,29 +168,29 @@ def describe(sfid: int, descriptor: int, gen: float) -> str:
 
 def _words(message: Descriptor) -> Iterator[str]:
     """What the message's own fields say, without those that its name tells."""
-    told = COMMON | {one.field for one in message.row.conditions if len(one.values) == 1 and not one.negated}
-    for one in message.layout.fields:
-        value = getattr(message.values, one.name)
-        if one.name in told or one.type.name in ("mbz", "mbo") or not described.holds(one.when, message.values):
+    told = COMMON | {condition.field for condition in message.row.conditions if len(condition.values) == 1 and not condition.negated}
+    for field in message.layout.fields:
+        value = getattr(message.values, field.name)
+        if field.name in told or field.type.name in ("mbz", "mbo") or not described.holds(field.when, message.values):
             continue
-        names = described.values_of(one.type, message.layout.gen)
+        names = described.values_of(field.type, message.layout.gen)
         if names:
-            yield names.get(value, f"{one.name}={value}?")
-        elif one.name == "binding_table_index":
+            yield names.get(value, f"{field.name}={value}?")
+        elif field.name == "binding_table_index":
             yield catalogue.enumeration(SURFACES, message.layout.gen).get(value, f"surface {value}")
-        elif one.name == "sampler_index":
+        elif field.name == "sampler_index":
             yield f"sampler {value}"
         elif value:
-            yield one.name if one.type.name == "bool" else f"{one.name} {value}"
+            yield field.name if field.type.name == "bool" else f"{field.name} {value}"
 
 
 def problems(message: Descriptor) -> list[str]:
     """What a descriptor says that its message does not allow."""
-    found = [f"reserved: {one}" for one in described.reserved(message.layout, [message.descriptor])]
-    for one in message.layout.fields:
-        names, value = described.values_of(one.type, message.layout.gen), getattr(message.values, one.name)
-        if names and value not in names and described.holds(one.when, message.values):
-            found.append(f"{one.name} must be {', '.join(names.values())}, not {value}")
+    found = [f"reserved: {bits}" for bits in described.reserved(message.layout, [message.descriptor])]
+    for field in message.layout.fields:
+        names, value = described.values_of(field.type, message.layout.gen), getattr(message.values, field.name)
+        if names and value not in names and described.holds(field.when, message.values):
+            found.append(f"{field.name} must be {', '.join(names.values())}, not {value}")
     if message.mlen == 0:
         found.append("message_length must be 1 to 15, not 0")
     if message.rlen > LONGEST_RESPONSE:
@@ -211,11 +211,11 @@ def encode(name: str, gen: float, **fields: Any) -> int:
         raise SpecError(f"gen {gen:g} has no message {name!r}")
     page = catalogue.layout(row.page, gen)
     given = {key: _number(page.field(key), value, gen) for key, value in fields.items()}
-    for one in row.conditions:
-        width = page.field(one.field).width
-        value = given.setdefault(one.field, next(v for v in range(1 << width) if one.holds(v)))
-        if not one.holds(value):
-            raise ValueError(f"{name} does not have {one.field} {value}")
+    for condition in row.conditions:
+        width = page.field(condition.field).width
+        value = given.setdefault(condition.field, next(v for v in range(1 << width) if condition.holds(v)))
+        if not condition.holds(value):
+            raise ValueError(f"{name} does not have {condition.field} {value}")
     for field in page.fields:
         if field.type.name == "mbo":
             given.setdefault(field.name, (1 << field.width) - 1)

@@ -23,6 +23,7 @@ import numpy as np
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, SpecError, Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import DTYPES, NumpyMachine
@@ -32,7 +33,6 @@ from softgen.shared_functions import descriptors
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-REGISTER = 32  # bytes
 E = TypeVar("E", covariant=True)  # the environment
 
 
@@ -96,21 +96,21 @@ class Message(ABC, Generic[E]):
 
     def take(self, type: LaneType, start: int, lanes: int) -> Value:
         """Contiguous lanes, from a byte after the header on. A message that is too short for what it asks is an error of the program."""
-        return self.raw(type, start + (REGISTER if self.plan.header else 0), lanes)
+        return self.raw(type, start + (GRF_BYTES if self.plan.header else 0), lanes)
 
     def raw(self, type: LaneType, start: int, lanes: int) -> Value:
         """Contiguous lanes, from a byte of the whole payload on."""
         assert not self._given, "a response may lie where the payload is: everything is taken before anything is given"
         if start + lanes * type.bytes > self.sent:
-            needed = -(-(start + lanes * type.bytes) // REGISTER)
-            raise DecodeError(f"{self.plan.name} has {self.sent // REGISTER} registers of payload, too few; {needed} are needed")
+            needed = -(-(start + lanes * type.bytes) // GRF_BYTES)
+            raise DecodeError(f"{self.plan.name} has {self.sent // GRF_BYTES} registers of payload, too few; {needed} are needed")
         return self._read(type, start, lanes)
 
     def expect(self, size: int) -> None:
         """The message gives so many bytes: one that has no room for them is an error, before anything happens."""
         if size > self.answered:
-            needed = -(-size // REGISTER)
-            raise DecodeError(f"{self.plan.name} has {self.answered // REGISTER} registers for its answer, too few; {needed} are needed")
+            needed = -(-size // GRF_BYTES)
+            raise DecodeError(f"{self.plan.name} has {self.answered // GRF_BYTES} registers for its answer, too few; {needed} are needed")
 
     def give(self, value: Value, start: int, mask: Value) -> None:
         self._given = True
@@ -123,7 +123,7 @@ class Message(ABC, Generic[E]):
         (high, low), type = field.pieces[0], u32
         if high // 32 != low // 32:
             type = u64
-        if not self.plan.header or self.sent < REGISTER:
+        if not self.plan.header or self.sent < GRF_BYTES:
             raise DecodeError(f"{self.plan.name} must have a header")
         held = self._read(type, low // 32 * 4, 1)
         shift, bits = low % 32, high - low + 1
@@ -160,10 +160,10 @@ def plan(sfid: int, descriptor: int, gen: float) -> MessagePlan:
     if found.name not in PROGRAMS:
         raise descriptors.unbuilt(found, sfid)
     words = {}
-    for one in found.layout.fields:
-        names = describe.values_of(one.type, gen)
+    for field in found.layout.fields:
+        names = describe.values_of(field.type, gen)
         if names:
-            words[one.name] = names.get(getattr(found.values, one.name), "reserved")
+            words[field.name] = names.get(getattr(found.values, field.name), "reserved")
     indices = int(getattr(found.values, "binding_table_index", 0)), int(getattr(found.values, "sampler_index", 0))
     program, attributes = PROGRAMS[found.name], found.row.attributes
     return MessagePlan(found.name, found.function, gen, found.values, words, program, found.header, attributes, indices)
@@ -172,10 +172,10 @@ def plan(sfid: int, descriptor: int, gen: float) -> MessagePlan:
 def compiled(sfid: int, descriptor: int, gen: float) -> bool:
     """Whether a message can be part of compiled code."""
     try:
-        one = plan(sfid, descriptor, gen)
+        message_plan = plan(sfid, descriptor, gen)
     except (DecodeError, Unsupported, SpecError):
         return False
-    return one.name not in ONLY_REFERENCE and (one.name not in CONDITIONS or CONDITIONS[one.name](one))
+    return message_plan.name not in ONLY_REFERENCE and (message_plan.name not in CONDITIONS or CONDITIONS[message_plan.name](message_plan))
 
 
 class ByteMessage(Message[Any]):
@@ -220,10 +220,10 @@ _MACHINE = NumpyMachine()
 
 def answer(sent: SentBytes, gen: float, environment: Any) -> None:
     """Execute a message of the interpreter."""
-    one = plan(sent.sfid, sent.descriptor, gen)
+    message_plan = plan(sent.sfid, sent.descriptor, gen)
     payload = np.concatenate([sent.payload, sent.second]) if len(sent.second) else sent.payload
     mask = _MACHINE.mask_from_bits(sent.mask, sent.instruction.exec_size)
     extended, alt = getattr(sent, "extended", 0), getattr(sent, "alt", False)
-    made = ByteMessage(_MACHINE, one, payload, sent.response, mask, environment, extended, alt)
+    made = ByteMessage(_MACHINE, message_plan, payload, sent.response, mask, environment, extended, alt)
     made.ends |= getattr(sent.instruction, "eot", False)
-    one.program(made)
+    message_plan.program(made)

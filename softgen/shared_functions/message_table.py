@@ -141,7 +141,7 @@ def _decide(rows: list[MessageRow], gen: float, name: str) -> tuple[int, dict[in
     for bits in _subsets(selector):
         for row, page in zip(rows, pages, strict=True):
             values = page.raw([bits])
-            if all(one.holds(getattr(values, one.field)) for one in row.conditions):
+            if all(condition.holds(getattr(values, condition.field)) for condition in row.conditions):
                 if bits in table:
                     raise SpecError(f"{name}:{row.line}: {row.name} and {table[bits].name} both match {bits:#x} on gen {gen:g}")
                 table[bits] = row

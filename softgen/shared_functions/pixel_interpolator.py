@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Memory, Value
-from softgen.shared_functions.message import REGISTER, Message, answers
+from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.shared_functions.unit import GroupBindings, Unit
 
@@ -56,7 +57,7 @@ class _Planes:
         places = m.load_block(u32, lanes // 4, pixel, m.constant(u32, PLACE_AT + first, 1))
         spread, number = m.shuffle(places, [lane // 4 for lane in range(lanes)]), m.lane_index(lanes)
         x, y = (spread & 0xFFFF) + (number & 1), (spread >> 16) + (number >> 1 & 1)
-        self.x, self.y = (m.convert(m.bitcast(one, i32), f32) + offset for one, offset in zip((x, y), offsets, strict=True))
+        self.x, self.y = (m.convert(m.bitcast(pixel, i32), f32) + offset for pixel, offset in zip((x, y), offsets, strict=True))
 
     def value(self, plane: int) -> Value:
         c, dx, dy = (self._number(PLANE * plane + n) for n in range(PLANE))
@@ -100,7 +101,7 @@ def interpolate(x: InterpolatorMessage) -> None:
     for group in range(lanes // LANES):
         for number, value in enumerate(found):
             mask = x.lanes(LANES, LANES * group)
-            x.give(x.m.slice(value, LANES * group, LANES), (2 * group + number) * REGISTER, mask)
+            x.give(x.m.slice(value, LANES * group, LANES), (2 * group + number) * GRF_BYTES, mask)
 
 
 class PixelInterpolator:

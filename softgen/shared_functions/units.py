@@ -29,5 +29,5 @@ def named(name: str) -> Unit:
 @cache
 def answering(function: str, message: str = "") -> Unit | None:
     """The unit that answers a shared function's messages, or one of them."""
-    one = next((unit for unit in UNITS if message in unit.messages), None)
-    return one or next((unit for unit in UNITS if function in unit.functions), None)
+    unit_of_message = next((unit for unit in UNITS if message in unit.messages), None)
+    return unit_of_message or next((unit for unit in UNITS if function in unit.functions), None)

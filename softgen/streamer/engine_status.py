@@ -60,11 +60,8 @@ class EngineStatusRegisters:
 
     def at(self, address: int, header: int) -> None:
         """A command begins: its address and first dword."""
-        write = self.registers.write
-        if self._header is not None:
-            write(self._header, header)
-        for offset, shift in self._active:
-            write(offset, address >> shift & DWORD_MASK)
+        active = [(offset, address >> shift & DWORD_MASK) for offset, shift in self._active]
+        self.registers.write_plain(active if self._header is None else [(self._header, header), *active])
 
     def ring_head(self, ring: FetchPointer | None) -> None:
         """A command of a ring, or of a batch that it called, has been executed."""

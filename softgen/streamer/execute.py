@@ -19,6 +19,7 @@ from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
+from softgen.streamer.command_kinds import only_sets_state, simple_command
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
@@ -98,24 +99,58 @@ class Streamer(CommandParser, EngineRegisters):
         self.waiting = None
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
-        while (place := self.place) is not None and not place.done():
-            self._poll(place)
-            if self._latch_ahead(place):
-                continue
-            command, before = self._fetch(place), place.address
-            place.advance(len(command.dwords))
-            self.counters.commands += 1
+        timed_out = self.hooks.timed_out
+        while (place := self.place) is not None and (place.end is None or place.address != place.end):
+            if timed_out():
+                raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
+            if self._read_ahead_is_stale:
+                self._read_again(place)
+            header = place.header()
+            if header is not None and self.saved.latched.may_latch(header):
+                if self._latch_ahead(place):
+                    continue
+                header = place.header()
+            before = place.address
             try:
-                self._step(place, command)
+                if header is None or not self._run_simple(place, header):
+                    command = self._fetch(place, header)
+                    place.advance(len(command.dwords))
+                    self.counters.commands += 1
+                    self._step(place, command)
             except Parked as parked:
                 place.address = before
                 self.counters.commands -= 1
-                self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, command), before
+                self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, self._current), before
                 return False
             self.parked = None
-            self.status.ring_head(self.ring_place() if place.level else place)
+            if place.wrap is not None or self.stack:
+                self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
         self._note_work()
+        return True
+
+    def _run_simple(self, place: FetchPointer, header: int) -> bool:
+        """Execute a command of a batch if it has a handler and nothing but rules to be checked: most commands that are not latched."""
+        simple = simple_command(header, self.generation.number, self.engine, self.rules)
+        if simple is None or place.wrap is not None or self.skipping or self.counted_names or self.device.trace is not None:
+            return False
+        layout, length, ruled = simple
+        handler, address = self.device.commands.get(layout.name), place.address
+        dwords = place.window.dwords(address, length)
+        if handler is None or len(dwords) < length:
+            return False
+        place.advance(length)
+        self.counters.commands += 1
+        self.device.tick(self.base)
+        self.status.at(address, header)
+        self._current = command = Command(place.start, address, place.level, layout, dwords)
+        self._note_work()
+        if ruled:
+            self._warn_of_rules(layout.name, command)
+        try:
+            handler(self, command.record)
+        except SoftgenError as error:
+            self._failed(error)
         return True
 
     def finish_pipelines(self) -> None:
@@ -137,22 +172,16 @@ class Streamer(CommandParser, EngineRegisters):
             case _:
                 self._execute(command)
 
-    def _poll(self, place: FetchPointer) -> None:
-        """Between commands: the time limit, and memory that changed under what was read ahead."""
-        if self.hooks.timed_out():
-            raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
-        if self._read_ahead_is_stale:
-            for pointer in (place, *self.stack):
-                pointer.window.forget()
-            self._read_ahead_is_stale = False
+    def _read_again(self, place: FetchPointer) -> None:
+        """Memory has changed under what was read ahead."""
+        for pointer in (place, *self.stack):
+            pointer.window.forget()
+        self._read_ahead_is_stale = False
 
     def _latch_ahead(self, place: FetchPointer) -> bool:
         """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
         window, latched = place.window, self.saved.latched
-        header = window.first(place.address) if place.wrap is None else None
-        if header is None or not latched.may_latch(header):
-            return False
-        if self.skipping or self.device.trace is not None or self.device.watched(self.base):
+        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
             return False
         host, count = window.host(place.address)
         done = latched.run(host, count, LATCH_AT_ONCE)
@@ -172,8 +201,8 @@ class Streamer(CommandParser, EngineRegisters):
         self._current = Command(place.start, at, place.level, layout, [header])
         return True
 
-    def _fetch(self, place: FetchPointer) -> Command:
-        command = self._command(place)
+    def _fetch(self, place: FetchPointer, header: int | None) -> Command:
+        command = self._command(place, header)
         if isinstance(command, Remark):
             raise GpuFault(place.address, "command fetch", place.window.space.name, why=command.text)
         if command.layout is None:
@@ -356,12 +385,6 @@ class Streamer(CommandParser, EngineRegisters):
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
-
-
-def only_sets_state(command: Command) -> bool:
-    """Whether a command does no more than set state, as its page says."""
-    effect = command.layout.effect if command.layout else None
-    return effect is not None and effect.sets_state and not any(getattr(command.record, name) for name in effect.acts_when)
 
 
 def flag(values: Record, name: str) -> bool:

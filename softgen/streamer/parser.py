@@ -151,7 +151,7 @@ class CommandParser:
                 yield Remark(place.start, place.address, "limit", f"stopped after {many}")
                 return
             self.walked.add(place.address)
-            command = self._command(place)
+            command = self._command(place, place.header())
             if isinstance(command, Remark):
                 yield command
                 return
@@ -176,9 +176,8 @@ class CommandParser:
                     if remark:
                         yield remark
 
-    def _command(self, place: FetchPointer) -> Command | Remark:
-        """The command at a place, or why there is none."""
-        header = place.header()
+    def _command(self, place: FetchPointer, header: int | None) -> Command | Remark:
+        """The command at a place, which starts with this dword, or why there is none."""
         if header is None:
             what = "the batch" if place.level else "the ring"
             return Remark(place.start, place.address, "unmapped", f"{what} leaves mapped memory at {place.address:#x} without an end")

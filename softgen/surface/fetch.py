@@ -40,11 +40,11 @@ def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value,
 def _used(format: Format, needed: frozenset[str]) -> frozenset[int]:
     """The words of a texel that some channels come from."""
     if format.coding:
-        return frozenset(range(format.bits // texel.WORD))
+        return frozenset(range(format.bits // texel.DWORD_BITS))
     found: set[int] = set()
     for channel, at in texel.places(format):
         if channel.type != "void" and needed & set(texel.COPIES.get(channel.name, channel.name)):
-            found |= {at // texel.WORD, (at + channel.bits - 1) // texel.WORD}
+            found |= {at // texel.DWORD_BITS, (at + channel.bits - 1) // texel.DWORD_BITS}
     return frozenset(found)
 
 

@@ -96,7 +96,7 @@ class SurfaceImage:
     @property
     def moved(self) -> bool:
         """Whether the image begins at an X or Y offset."""
-        return any(_at_run_time(one) or one != 0 for one in self.at)
+        return any(_at_run_time(offset) or offset != 0 for offset in self.at)
 
     @cached_property
     def table(self) -> LevelTable:

@@ -14,7 +14,7 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, f64, i32, u16, u32
 from softgen.lanes.value import Memory, Value
 
-WORD = 32
+DWORD_BITS = 32
 ORDER = "rgba"
 ONE = 0x3F800000
 # Luminance and intensity are replicated to several channels, a palette has all of them; of YUV, Cr is red, Y green and Cb blue.
@@ -66,8 +66,8 @@ def unpack(m: Machine, format: Format, words: list[Value], table: Memory | None 
     shared = _shared_scale(m, format, words)
     for channel, at in places(format):
         if channel.type not in ("void", "exponent"):
-            raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
-            raw = raw if channel.bits == WORD else raw & (1 << channel.bits) - 1
+            raw = words[at // DWORD_BITS] >> at % DWORD_BITS if at % DWORD_BITS else words[at // DWORD_BITS]
+            raw = raw if channel.bits == DWORD_BITS else raw & (1 << channel.bits) - 1
             curved = format.space == "srgb" and channel.name != "a"
             if curved and table is not None and channel.bits == TABLE_BITS:
                 value = m.load(u32, table, raw * u32.bytes)
@@ -83,7 +83,7 @@ def _shared_scale(m: Machine, format: Format, words: list[Value]) -> Value | Non
     """What the mantissas of a format with a shared exponent count, as f32; None for other formats."""
     for channel, at in places(format):
         if channel.type == "exponent":
-            exponent = words[at // WORD] >> at % WORD & (1 << channel.bits) - 1
+            exponent = words[at // DWORD_BITS] >> at % DWORD_BITS & (1 << channel.bits) - 1
             return m.bitcast(exponent + (FLOAT_BIAS - SHARED_BIAS) << MANTISSA, f32)
     return None
 
@@ -122,13 +122,13 @@ def is_paletted(format: Format) -> bool:
 
 def is_normalised(format: Format) -> bool:
     """Whether all channels are whole numbers of steps, linear from 0 or -1 to 1."""
-    plain = not format.coding and format.space in ("linear", "") and not is_paletted(format)
-    return plain and all(one.type in STEPS or one.type == "void" for one in format.channels)
+    linear = not format.coding and format.space in ("linear", "") and not is_paletted(format)
+    return linear and all(channel.type in STEPS or channel.type == "void" for channel in format.channels)
 
 
 def is_finite(format: Format) -> bool:
     """Whether no texel is infinite or no number."""
-    return all(one.type in STEPS or one.type == "void" for one in format.channels)
+    return all(channel.type in STEPS or channel.type == "void" for channel in format.channels)
 
 
 def steps(channel: FormatChannel) -> int:
@@ -151,9 +151,9 @@ def unpack_steps(m: Machine, format: Format, words: list[Value]) -> list[Value]:
     found = {name: m.constant(f32, 1.0 if bits else 0.0, words[0].lanes) for name, bits in missing(format).items()}
     for channel, at in places(format):
         if channel.type != "void":
-            raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
-            raw = raw if at % WORD + channel.bits == WORD else raw & (1 << channel.bits) - 1
-            signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32)
+            raw = words[at // DWORD_BITS] >> at % DWORD_BITS if at % DWORD_BITS else words[at // DWORD_BITS]
+            raw = raw if at % DWORD_BITS + channel.bits == DWORD_BITS else raw & (1 << channel.bits) - 1
+            signed = m.bitcast(m.bitcast(raw << DWORD_BITS - channel.bits, i32) >> DWORD_BITS - channel.bits, u32)
             found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), _steps(m, channel, raw, signed)))
     return [found[name] for name in ORDER]
 
@@ -177,9 +177,10 @@ def divided(m: Machine, value: Value, by: int) -> Value:
 
 def decode_channel(m: Machine, channel: FormatChannel, raw: Value) -> Value:
     """A channel's number as bits: of a float, or of an integer."""
-    if channel.type in ("uint", "raw") or channel.bits == WORD and channel.type in ("sint", "float"):
+    if channel.type in ("uint", "raw") or channel.bits == DWORD_BITS and channel.type in ("sint", "float"):
         return raw
-    signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32) if channel.bits < WORD else raw
+    above = DWORD_BITS - channel.bits
+    signed = m.bitcast(m.bitcast(raw << above, i32) >> above, u32) if above else raw
     if channel.type == "sint":
         return signed
     if channel.type in STEPS:
@@ -194,17 +195,17 @@ def decode_channel(m: Machine, channel: FormatChannel, raw: Value) -> Value:
 def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
     """Pack red, green, blue and alpha into the words of texels; integers are clamped, floats rounded."""
     check(format)
-    words = [m.like(values[0], 0)] * -(-format.bits // WORD)
+    words = [m.like(values[0], 0)] * -(-format.bits // DWORD_BITS)
     for channel, at in places(format):
         if channel.type != "void":
             value = values[ORDER.index(channel.name)]
             bits = _encoded(m, channel, _gamma(m, value) if format.space == "srgb" and channel.name != "a" else value)
-            words[at // WORD] = words[at // WORD] | (bits << at % WORD if at % WORD else bits)
+            words[at // DWORD_BITS] = words[at // DWORD_BITS] | (bits << at % DWORD_BITS if at % DWORD_BITS else bits)
     return words
 
 
 def _encoded(m: Machine, channel: FormatChannel, value: Value) -> Value:
-    if channel.bits == WORD and channel.type in ("uint", "sint", "float", "raw"):
+    if channel.bits == DWORD_BITS and channel.type in ("uint", "sint", "float", "raw"):
         return value
     most, all_ones = (1 << channel.bits - 1) - 1, (1 << channel.bits) - 1
     if channel.type == "uint":

@@ -11,26 +11,26 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.units import GRF_BYTES, WORD
 from softgen.eu.engine_protocol import AffineRange
 from softgen.threads.dispatch import ThreadDispatch
-from softgen.threads.payload import REGISTER, TemplatePayload
+from softgen.threads.payload import TemplatePayload
 
-WORD = 2  # bytes of an ID
 BOUNDS = (1023, 0xFFFF)  # few, so that groups of different sizes share their code
-COUNTS = (REGISTER // WORD, REGISTER // WORD // 2)  # IDs of a register: a whole one, or half
+COUNTS = (GRF_BYTES // WORD, GRF_BYTES // WORD // 2)  # IDs of a register: a whole one, or half
 
 
 def affine_rows(dispatch: ThreadDispatch) -> tuple[AffineRange, ...]:
     """Affine values in the own data of threads. Other payload sources have none that is known."""
     payload = dispatch.payload
-    if not isinstance(payload, TemplatePayload) or not payload.own or payload.own % REGISTER:
+    if not isinstance(payload, TemplatePayload) or not payload.own or payload.own % GRF_BYTES:
         return ()
     return _rows(payload.data[payload.common : payload.common + payload.own * dispatch.threads], payload.own, payload.own_offset)
 
 
 @lru_cache(1024)
 def _rows(data: bytes, own: int, first: int) -> tuple[AffineRange, ...]:
-    words = np.frombuffer(data, np.uint16).reshape(-1, own // REGISTER, REGISTER // WORD)
+    words = np.frombuffer(data, np.uint16).reshape(-1, own // GRF_BYTES, GRF_BYTES // WORD)
     return tuple(_found(words, first))
 
 
@@ -41,5 +41,5 @@ def _found(words: npt.NDArray[np.uint16], first: int) -> Iterator[AffineRange]:
         for count in COUNTS:
             if (strides[:, : count - 1] == strides[0, 0]).all():
                 highest = next(bound for bound in BOUNDS if ids[:, :count].max() <= bound)
-                yield AffineRange(first + number * REGISTER, WORD, count, int(strides[0, 0]), highest)
+                yield AffineRange(first + number * GRF_BYTES, WORD, count, int(strides[0, 0]), highest)
                 break

@@ -60,11 +60,21 @@ class EngineDispatcher:
         program = self.programs.load(context, dispatch)
         if self.name != REFERENCE:
             try:
-                yield from self._counted(program, self.name, self._compiled(context, dispatch, program, timed_out))
-                return
+                made = self._built(context)
+                if not (dispatch.groups and dispatch.threads):
+                    return self._counted(program, self.name, iter(()))
+                return self._run_groups(context, dispatch, program, made, timed_out)
             except EngineUnavailable as why:
                 self._note(f"{why}; the reference ran it instead")
-        yield from self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
+        return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
+
+    def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
+                    timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
+        workers = self._borrow()
+        try:
+            yield from self._counted(program, self.name, workers.groups.run(context, dispatch, program, engine, timed_out))
+        finally:
+            self._workers.append(workers)
 
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
@@ -95,7 +105,7 @@ class EngineDispatcher:
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
-        from softgen.threads.bindings import BindingCache  # imported late, as for _compiled
+        from softgen.threads.bindings import BindingCache  # imported late: the reference engine needs none of it
         from softgen.threads.kept_loop import KeptLoop
         from softgen.threads.worker import WorkerState
 
@@ -107,7 +117,7 @@ class EngineDispatcher:
 
     def run_kept(self, context: DispatchContext, kept: KeptLoop, loops: Sequence[NativeLoop],
                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        from softgen.threads import pool  # imported late, as for _compiled
+        from softgen.threads import pool  # imported late: the reference engine needs none of it
 
         kept.used_in(context)
         with self._borrowed() as workers:
@@ -119,13 +129,6 @@ class EngineDispatcher:
     @property
     def selection(self) -> TileSelection | None:
         return None
-
-    def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
-                  timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        made = self._built(context)
-        if dispatch.groups and dispatch.threads:
-            with self._borrowed() as workers:
-                yield from workers.groups.run(context, dispatch, program, made, timed_out)
 
     def _built(self, context: DispatchContext) -> CompilerEngine:
         try:

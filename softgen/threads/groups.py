@@ -34,6 +34,7 @@ MOST_KEPT = 8  # kinds of dispatches
 EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another way to see how long it takes
 EXPLORE = 128  # dispatches after which that is done again
 NOTHING = Finished(0, 0)
+NO_PARTS = (WorkerPart * 0)()
 
 
 class Staffing:
@@ -68,7 +69,8 @@ class GroupRun:
         self.share = GroupShare(end=dispatch.groups)
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch
-        self.parts = (WorkerPart * 0)()
+        self.parts = NO_PARTS  # of the same
+        self._kept_parts = self.parts  # of the dispatch before: workers have the same again
         self.failed: tuple[int, SoftgenError] | None = None  # the first group that failed, and why
         self.done = NOTHING
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
@@ -111,7 +113,7 @@ class GroupRun:
         constant = self._constant_value()
         for worker in self.employed:
             worker.renew(constant)
-        self.workers, self.parts, self.done = [], (WorkerPart * 0)(), NOTHING
+        self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
         self.share.next = self.share.halted = 0
         return True
 
@@ -142,8 +144,12 @@ class GroupRun:
             self.employed.append(Worker(self.shared, number, self.state(number), self._poll))
             self.employed[-1].renew(self._constant_value())
         new = self.employed[len(self.workers) : max(wanted, len(self.workers))]
-        self.parts = (WorkerPart * (len(self.workers) + len(new)))(*self.parts, *(worker.join(self.share) for worker in new))
+        for worker in new:
+            worker.join(self.share)
         self.workers += new
+        if len(self._kept_parts) != len(self.workers):
+            self._kept_parts = (WorkerPart * len(self.workers))(*(worker.part() for worker in self.workers))
+        self.parts = self._kept_parts
         for worker in self.workers:
             worker.context.alone = int(len(self.workers) == 1)
         self.share.workers = len(self.workers)

@@ -29,7 +29,7 @@ struct part {
 typedef int guard_call(int64_t (*function)(struct worker *, void *), void *argument, void *record);
 
 struct helper {
-    _Atomic(struct part *) part; /* to run next; taken away by whoever comes first, the helper or the thread that gave it */
+    _Atomic(struct part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */
     _Atomic uint32_t bell; /* counts calls */
     int busy; /* has been given a part, under the lock */
 };

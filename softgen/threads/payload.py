@@ -18,8 +18,7 @@ import struct
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-REGISTER = 32  # bytes of a general register
-DWORD = 4
+from softgen.bits.units import GRF_BYTES
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class TemplatePayload:
 
     @property
     def registers(self) -> int:
-        return -(-(len(self.header) + self.common + self.own) // REGISTER)
+        return -(-(len(self.header) + self.common + self.own) // GRF_BYTES)
 
     @property
     def own_offset(self) -> int:
@@ -113,7 +112,7 @@ class PayloadList:
 
     @cached_property
     def registers(self) -> int:
-        return -(-max(map(len, self.payloads)) // REGISTER)
+        return -(-max(map(len, self.payloads)) // GRF_BYTES)
 
     def of(self, number: int) -> bytes:
         return self.payloads[number]
@@ -134,7 +133,7 @@ class PayloadWriter:
 
     def written(self, number: int) -> tuple[bytes, int]:
         """The payload of one thread, and its dispatch mask if the function gives one."""
-        block, mask = ctypes.create_string_buffer(self.registers * REGISTER), ctypes.c_uint32()
+        block, mask = ctypes.create_string_buffer(self.registers * GRF_BYTES), ctypes.c_uint32()
         _WRITER(self.function)(self.state, self.first + number, 1, ctypes.addressof(block), len(block), ctypes.addressof(mask))
         return block.raw, mask.value
 

@@ -48,7 +48,8 @@ class SharedDispatch:
         if not (self.bound.current() if table == self.bound.dispatch.binding_table else self.bound.follow_table(table)):
             return False
         if dispatch is not self.dispatch:
-            self.dispatch, self.rows = dispatch, affine_rows(dispatch)
+            rows = affine_rows(dispatch)
+            self.dispatch, self.rows = dispatch, self.rows if rows == self.rows else rows  # workers compare identities
         self.bound.renew()
         self.report_to(context)
         return True

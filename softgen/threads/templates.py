@@ -74,8 +74,11 @@ class ThreadTemplates(AlignedMemory):
         if made is None:
             self._start(rows, shared)
             self.stride = block.BLOCK_SIZE if len(rows) == dispatch.threads else 0
-        if own:
-            self._fill(rows, own, dispatch.threads)
+        if isinstance(own, PayloadList):
+            self._list(rows, own)
+        elif own:
+            self._fill(rows, own, dispatch.threads, made is None)
+        if own and (made is None or isinstance(own, PayloadList)):
             self._fill_slots(rows, own, first_slot)
         self._data = data
         return True
@@ -91,15 +94,17 @@ class ThreadTemplates(AlignedMemory):
         rows[:, NUMBER : NUMBER + 4].view(np.uint32)[:, 0] = np.arange(len(rows), dtype=np.uint32)
         self.control = dispatch.control[0]
 
-    def _fill(self, rows: Bytes, payload: TemplatePayload | PayloadList, threads: int) -> None:
-        if isinstance(payload, PayloadList):
-            for row, registers in zip(rows, payload.payloads, strict=True):
-                row[: len(registers)] = np.frombuffer(registers, np.uint8)
-                row[len(registers) : GRF_END] = 0  # an earlier thread may have had more
-            return
+    def _list(self, rows: Bytes, payload: PayloadList) -> None:
+        for row, registers in zip(rows, payload.payloads, strict=True):
+            row[: len(registers)] = np.frombuffer(registers, np.uint8)
+            row[len(registers) : GRF_END] = 0  # an earlier thread may have had more
+
+    def _fill(self, rows: Bytes, payload: TemplatePayload, threads: int, first: bool) -> None:
+        """Writes the payloads; the header only the first time: all that have these templates have the same."""
         data = np.frombuffer(payload.data, np.uint8)
         own, common, own_offset, common_offset = payload.own, payload.common, payload.own_offset, payload.common_offset
-        rows[:, : len(payload.header)] = np.frombuffer(payload.header, np.uint8)
+        if first:
+            rows[:, : len(payload.header)] = np.frombuffer(payload.header, np.uint8)
         rows[:, common_offset : common_offset + common] = data[:common]
         rows[:, own_offset : own_offset + own] = data[common : common + own * threads].reshape(threads, own)
 

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import CompiledFunction
@@ -28,7 +29,7 @@ from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places, scheduler
 from softgen.threads.dispatch import Finished
-from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
+from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import (
     TURN,
     BlockRange,
@@ -101,7 +102,7 @@ def only_control(inst: Instruction) -> bool:
 
 @cache
 def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
-    payload = -(-registers * REGISTER // LINE) * LINE
+    payload = -(-registers * GRF_BYTES // LINE) * LINE
     at = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
     spans = [(at[first], at[last] - at[first], zero) for first, last, zero in RANGES + RARE]
     spans += [(0, payload, False), (payload, at[GRF_END] - payload, True)]
@@ -113,7 +114,7 @@ def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None
     elif flow == "channel":  # no message registers, and no stack in use
         spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
     if not copies_payload:  # what follows a written payload in its last line is zero
-        end = registers * REGISTER
+        end = registers * GRF_BYTES
         spans = [(end, payload - end, True) if not span[0] else span for span in spans]
     return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
 
@@ -179,9 +180,12 @@ class Worker:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def join(self, share: GroupShare) -> WorkerPart:
-        """Takes part in a dispatch: the worker's part of it, for run_parts."""
+    def join(self, share: GroupShare) -> None:
+        """Takes part in a dispatch."""
         self._prepare(ctypes.addressof(share))
+
+    def part(self) -> WorkerPart:
+        """The worker's part of a dispatch, for run_parts."""
         return WorkerPart(self.address, ctypes.addressof(self.call.record))
 
     @property

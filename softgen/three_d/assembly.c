@@ -27,6 +27,12 @@ static uint32_t read_index(const struct assembly *a, uint32_t position)
 
 /* -- the vertices of the chunk ------------------------------------------------------------------------------------------------------- */
 
+/* The PrimitiveID of a vertex, given how many come before it in its primitive (G45 2651-2660). */
+static uint32_t primitive_id(const struct assembly *a, uint32_t before)
+{
+    return a->id_base + (before < a->id_skip ? 0 : (before - a->id_skip + 1) / a->id_step);
+}
+
 static uint32_t entry_of(struct assembly *a, uint32_t vertex)
 {
     struct cached_vertex *line = &a->cache[vertex % CACHE_LINES];
@@ -34,6 +40,8 @@ static uint32_t entry_of(struct assembly *a, uint32_t vertex)
         *line = (struct cached_vertex){vertex, a->stamp, a->entries};
         a->ids.vertex[a->entries] = a->uncached && a->index_bytes ? read_index(a, vertex) : vertex;
         a->ids.instance[a->entries] = a->instance;
+        if (a->uncached)
+            a->ids.primitive[a->entries] = primitive_id(a, vertex - a->id_start);
         a->entries++;
     }
     return line->entry;
@@ -150,6 +158,8 @@ static void terminate(struct assembly *a)
         a->held.flags |= a->polygon ? EDGE_2 : OBJECT_LAST;
         release(a);
     }
+    if (a->count && a->uncached) /* a strip of triangles with adjacent vertices: once its S counter is satisfied (G45 2469-2474) */
+        a->id_base = primitive_id(a, a->count - 1) + (a->id_extra && a->count >= a->id_skip);
     a->count = a->made = 0;
     a->next = a->minimum;
 }
@@ -161,7 +171,7 @@ static void take(struct assembly *a, uint32_t vertex)
 {
     a->vertices_seen++;
     if (!a->count)
-        a->first = vertex;
+        a->first = vertex, a->id_start = a->position;
     a->recent[a->count % RECENT] = vertex;
     if (++a->count == a->next) {
         a->next += a->step;
@@ -202,9 +212,11 @@ static uint32_t take_plain_list(struct assembly *a, uint32_t most)
     for (uint32_t i = 0; i < vertices; i++) {
         a->ids.vertex[a->entries + i] = a->position + i;
         a->ids.instance[a->entries + i] = a->instance;
+        if (a->uncached)
+            a->ids.primitive[a->entries + i] = primitive_id(a, a->count + i);
     }
     if (triangles && !a->count)
-        a->first = a->position;
+        a->first = a->id_start = a->position;
     a->objects.count += triangles, a->objects_made += triangles, a->primitive += triangles, a->made += triangles;
     a->entries += vertices, a->vertices_seen += vertices, a->position += vertices, a->count += vertices, a->next += vertices;
     return vertices;
@@ -233,7 +245,7 @@ EXPORT int64_t assemble(struct assembly *a, void *record)
         if (!room(a))
             return 0;
         terminate(a);
-        a->position = a->primitive = 0;
+        a->position = a->primitive = a->id_base = 0;
         a->instance++;
         a->stamp++;
         if (a->one_instance && a->entries)

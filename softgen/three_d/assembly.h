@@ -27,6 +27,8 @@ struct assembly {
     uint32_t corners; /* vertices of an object, 4: quadrilateral */
     uint32_t whole; /* objects of more than three vertices are two, with the first three and the others: GS threads get them together */
     uint32_t adjacent_strip; /* the windows of a triangle strip with adjacent vertices */
+    uint32_t id_skip, id_step; /* vertices of a primitive before its PrimitiveID advances, and from one advance to the next */
+    uint32_t id_extra; /* the end of a primitive advances it once more */
     uint32_t uncached; /* a vertex is known by its place in the draw, so that equal indices are different vertices */
     uint8_t back[CORNERS + 2]; /* how many vertices ago each came; FIRST_VERTEX: the primitive's first */
     uint32_t flags; /* of all its objects */
@@ -45,6 +47,7 @@ struct assembly {
     uint32_t position, instance; /* the next vertex */
     uint32_t count, next; /* vertices of the primitive so far; the count at which it has its next object */
     uint32_t made; /* objects of the primitive so far */
+    uint32_t id_base, id_start; /* PrimitiveID at the primitive's first vertex, and that vertex's place */
     uint32_t recent[RECENT], first;
     uint32_t primitive, stamp;
     struct pending_object held; /* the last line of a strip, or triangle of a polygon, until it is known whether another follows */

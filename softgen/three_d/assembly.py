@@ -30,7 +30,7 @@ FIRST = 255  # in Topology.back
 RECTANGLE, BACK_FACING, LAST = 1 << 2, 1 << 9, 1 << 10  # enum object_flags of three_d.h
 PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
 ALL_EDGES = 7
-VERTEX_ID = 5  # component control (G45 2235)
+VERTEX_ID, PRIMITIVE_ID = 5, 7  # component controls (G45 2235-2237)
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
 CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
@@ -85,6 +85,12 @@ TOPOLOGIES = {
 }
 
 
+# PrimitiveIDs of vertices: how many of a primitive's first, and how many after each advance, do not advance them (G45 2673-2693, where the
+# row of rectangles is garbled; they are lists of three, too).
+PRIMITIVE_IDS = {1: (1, 0), 2: (1, 1), 3: (2, 0), 4: (1, 2), 5: (3, 0), 6: (3, 0), 7: (1, 3), 8: (3, 1), 9: (1, 3), 10: (3, 0), 11: (1, 5),
+                 12: (5, 1), 13: (3, 0), 14: (3, 0), 15: (1, 2), 16: (2, 0), 17: (1, 0), 18: (2, 0), 19: (2, 0), 20: (2, 0),
+                 22: (3, 0)}  # fmt: skip
+
 # Objects as GS threads of Gen4.5 get them, where that is not as later stages do (G45 3281-3341).
 TRISTRIP_ADJ = 12
 NEED_GS = (7, 8, 16)  # quadrilaterals and loops
@@ -107,7 +113,7 @@ def cache_disabled(state: DrawState) -> bool:
     elements = state.get("3DSTATE_VERTEX_ELEMENTS")
     stores = (getattr(element, f"component_{n}_control") for element in (elements.vertex_element if elements is not None else ())
               if element.valid for n in range(4))  # fmt: skip
-    return bool(unit_state(state, "VS").vertex_cache_disable) or any(control == VERTEX_ID for control in stores)
+    return bool(unit_state(state, "VS").vertex_cache_disable) or any(control in (VERTEX_ID, PRIMITIVE_ID) for control in stores)
 
 
 class CachedVertex(ctypes.Structure):
@@ -132,13 +138,13 @@ class AssemblyState(ctypes.Structure):
     _fields_ = [
         ("memory", ctypes.c_uint64), ("index_address", ctypes.c_uint64), ("index_size", ctypes.c_uint64),
         *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners", "whole",
-                  "adjacent_strip", "uncached"),
+                  "adjacent_strip", "id_skip", "id_step", "id_extra", "uncached"),
         ("back", ctypes.c_uint8 * 8),
         *_numbers("flags", "inverts", "closes", "polygon", "line_strip", "continued", "provoking", "one_instance"),
-        ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64),
+        ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64), ("primitive_ids", ctypes.c_uint64),
         *_numbers("entries", "most_entries"),
         ("objects", ObjectArray),
-        *_numbers("position", "instance", "count", "next", "made"),
+        *_numbers("position", "instance", "count", "next", "made", "id_base", "id_start"),
         ("recent", ctypes.c_uint32 * 16),
         *_numbers("first", "primitive", "stamp"),
         ("held", PendingObject),
@@ -155,10 +161,11 @@ class AssemblyMemory:
     """What assembly needs in memory, for one draw after another."""
 
     def __init__(self) -> None:
-        self.vertex_ids, self.instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
+        self.vertex_ids, self.instance_ids, self.primitive_ids = (aligned(4 * VERTICES) for _ in range(3))
         self.topology: tuple[int, Record | None] = UNKNOWN  # of the last draw, and the record that selected its provoking vertices
         self.call = native.GuardedCall(library().assemble)
-        self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data)
+        self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data,
+                                   primitive_ids=self.primitive_ids.ctypes.data)  # fmt: skip
 
 
 class VertexIds(Protocol):
@@ -174,6 +181,11 @@ class VertexIds(Protocol):
         """Address of the InstanceIDs of the chunk's entries."""
         ...
 
+    @property
+    def primitive_ids(self) -> int:
+        """Address of their PrimitiveIDs, which they have where equal indices are different vertices."""
+        ...
+
 
 class Assembly:
     """Objects of a draw, chunk by chunk. With `memory` of another, that one is over. `uncached`: equal indices are different vertices."""
@@ -186,6 +198,8 @@ class Assembly:
         plan.held.valid = plan.vertices_seen = plan.objects_made = 0
         plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
         plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
+        plan.id_skip, between = PRIMITIVE_IDS.get(call.topology, (0, 0))
+        plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
         self._set_topology(state, call)
         self._set_indices(state, call)
 
@@ -257,6 +271,11 @@ class Assembly:
     def instance_ids(self) -> int:
         """Address of the InstanceIDs of the chunk's entries."""
         return int(self.state.instance_ids)
+
+    @property
+    def primitive_ids(self) -> int:
+        """Address of their PrimitiveIDs, which they have where equal indices are different vertices."""
+        return int(self.state.primitive_ids)
 
     @property
     def objects_address(self) -> int:

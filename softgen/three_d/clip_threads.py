@@ -48,4 +48,5 @@ class ClipThreads:
         loop = ClipLoop(objects=ctypes.addressof(chunk.objects), results=results, output=ctypes.addressof(output.struct))
         stage.fill(loop, output.struct.vertices.entries, output.struct.vertices.stride)
         self.threads += stage.run(self.cs, "run_clip_threads", [loop], output.urb)
+        output.check("CLIP", stage.unit)
         return output.chunk("CLIP")

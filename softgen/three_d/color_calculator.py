@@ -215,7 +215,7 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
         return TargetState(), None
     page = catalogue.layout("BLEND_STATE", state.gen)
     address = state.address("dynamic", pointers.blend_state_pointer)
-    group = next(one for one in page.groups if one.name == "render_target")
+    group = next(group for group in page.groups if group.name == "render_target")
     common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
     entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
                            is_antialiased(state))  # fmt: skip
@@ -335,4 +335,4 @@ def _ranges(state: DrawState, calc: _Page) -> tuple[tuple[float, float], ...]:
     clip, size = state.get("3DSTATE_CLIP"), 4 * catalogue.layout("CC_VIEWPORT", state.gen).dwords
     count = int(clip.maximum_vp_index) + 1 if clip is not None else 1
     viewports = [state.structure("CC_VIEWPORT", address + size * number, name) for number in range(count)]
-    return tuple((to_float(one.minimum_depth), to_float(one.maximum_depth)) for one in viewports)
+    return tuple((to_float(viewport.minimum_depth), to_float(viewport.maximum_depth)) for viewport in viewports)

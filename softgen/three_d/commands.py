@@ -36,11 +36,19 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if _predicated(cmd) and not cs.predicate():
         return
     cs.counters.draws += 1
+    _refuse_media(cs)
     call = draw_call(cs, cmd)
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
         pipeline(cs).draw(cs, call)
+
+
+def _refuse_media(cs: CommandStreamer) -> None:
+    """Raise DecodeError for a draw while another pipeline is selected: one is active at a time (G45 8446)."""
+    selected = cs.latched.get("PIPELINE_SELECT")
+    if selected is not None and selected.pipeline_selection:
+        raise DecodeError(f"3DPRIMITIVE while PIPELINE_SELECT has pipeline_selection {selected.pipeline_selection}, not the 3D pipeline")
 
 
 def pipeline(cs: CommandStreamer) -> DrawingPipeline:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.bits.record import Record
-from softgen.errors import Unsupported
+from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.pixel_backend import SurfacePlacement
 from softgen.shared_functions.pixel_backend.depth import FORMATS
 from softgen.three_d.state import DrawState
@@ -64,7 +64,9 @@ def _tiling(buffer: Record) -> str:
     """Depth buffers are Y-tiled from Gen7 on; before, the command says."""
     if "tiled_surface" not in buffer._fields:
         return "y_major"
-    return ("y_major" if buffer.tile_walk else "x_major") if buffer.tiled_surface else "linear"
+    if buffer.tiled_surface and not buffer.tile_walk:
+        raise DecodeError(f"{DEPTH}: tile_walk 0 of a tiled depth buffer, which must be Y-major (G45 6923-6930)")
+    return "y_major" if buffer.tiled_surface else "linear"
 
 
 def _alignment(state: DrawState, format: str) -> tuple[int, int]:
@@ -78,8 +80,9 @@ def _placement(state: DrawState, buffer: Record, where: Record, across: int, dow
     """Where the level of a buffer is; sizes are the depth buffer's, address and pitch those of `where`."""
     lod, width, height = int(buffer.lod), int(buffer.width) + 1, int(buffer.height) + 1
     x = y = 0
-    for level in range(lod):  # below each other, from the third on to the right of the second
-        if level == 1:
+    beside = 0 if getattr(buffer, "mip_map_layout_mode", 0) else 1  # the level that the next one is to the right of (G45 7037)
+    for level in range(lod):  # the others are below each other
+        if level == beside:
             x += -(-max(width >> level, 1) // across) * across
         else:
             y += -(-max(height >> level, 1) // down) * down

@@ -31,7 +31,7 @@ static void begin_draw(struct draw *d)
     memset(d->counts, 0, sizeof d->counts);
     memset(&d->vertex_work, 0, sizeof d->vertex_work);
     memset(&d->pixel_work, 0, sizeof d->pixel_work);
-    g->invocations = g->primitives = 0;
+    g->invocations = g->primitives = g->oversized = 0;
     d->records->attribute_stride = p->attribute_stride;
     d->binning->bins->tiles_x = p->tiles_x;
     d->binning->bins->tiles_y = p->tiles_y;

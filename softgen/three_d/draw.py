@@ -11,6 +11,7 @@ from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
+from softgen.three_d.geometry import oversized
 from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.setup_threads import SetupThreads
@@ -40,6 +41,7 @@ class Pipeline3D(PipelinePlans):
         """The same without a prepared draw, stage by stage."""
         state = DrawState.of(cs)
         self.front.memory.topology = UNKNOWN
+        self.fenced.check(state)
         plans = self.plans.get(state)
         if plans.resolve:
             return
@@ -89,4 +91,6 @@ class Pipeline3D(PipelinePlans):
                 shaded += counts.invocations
                 depth += counts.depth
         self.thread_counts = objects.statistics if objects is not None else {}
+        if by_threads and plans.geometry.struct.oversized:
+            state.warn(oversized(plans.geometry.struct))
         return shaded, depth

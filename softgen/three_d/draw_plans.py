@@ -17,7 +17,9 @@ from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.prepared_threads import StageLoops
 from softgen.three_d.render_target import extent, render_target
+from softgen.three_d.software_rules import check_state
 from softgen.three_d.state import DrawState
+from softgen.three_d.urb_fences import FencedEntries
 
 MOST_PLANS = 16  # kept
 
@@ -33,6 +35,7 @@ class DrawPlans:
             return
         self.target = render_target(state)
         self.targets = [] if self.target is None else [self.target]
+        check_state(state, self.target)
         self.geometry = Geometry(state, memory, extent(self.target))
         self.clear = clears.rectangle_clear(state)
         self.prepares = True
@@ -64,4 +67,5 @@ class PipelinePlans:
         self.front, self.memory = Front(), GeometryMemory()
         self.primitives: dict[int, UrbMemory] = {}  # primitive URB entries of prepared draws, by their size
         self.stage_loops = StageLoops()
+        self.fenced = FencedEntries()
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)

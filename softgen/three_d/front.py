@@ -135,7 +135,8 @@ class FrontDraw:
             self.shader.run(cs, chunk, assembly)
             self.shaded += count
         else:
-            fetch.run(assembly.vertex_ids, assembly.instance_ids, count, chunk.vertices.entries, chunk.vertices.stride)
+            fetch.run(assembly.vertex_ids, assembly.instance_ids, count, chunk.vertices.entries, chunk.vertices.stride,
+                      assembly.primitive_ids)  # fmt: skip
         if fetch.structure.has_edge_flag:
             flags = aligned(count)
             fetch.mark_edges(assembly.vertex_ids, assembly.instance_ids, count, assembly.objects_address, flags.ctypes.data)

@@ -71,6 +71,7 @@ struct setup_plan {
     float line_cap; /* pixels that a smooth line goes on after its ends */
     int32_t origin_x, origin_y; /* drawing rectangle, pixels */
     int32_t grid; /* of positions, in 1/256 pixel: 1 or 16 */
+    int32_t diamond_grid; /* of the ends of one-pixel lines, for the tests of diamonds */
     int32_t sample_x, sample_y; /* of a pixel, in 1/256 */
     int32_t limit; /* positions are clamped to -limit to limit - 1, in 1/256 */
     uint32_t viewports, zero_layer;
@@ -128,6 +129,7 @@ struct geometry {
     uint64_t next; /* object to set up next */
     uint64_t invocations, primitives; /* CL_INVOCATION_COUNT, CL_PRIMITIVES_COUNT */
     uint32_t *stipple; /* the Line Stipple Counter, which outlives draws */
+    uint64_t oversized; /* objects whose bounding box is larger than positions may be from the origin */
 };
 
 /* A vertex on the screen. */

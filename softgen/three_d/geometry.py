@@ -38,7 +38,7 @@ class GeometryStruct(ctypes.Structure):
         ("clip", ctypes.c_uint64), ("setup", ctypes.c_uint64), ("attributes", ctypes.c_uint64), ("vertices", ctypes.c_uint64),
         ("objects", ctypes.c_uint64), ("outcodes", ctypes.c_uint64), ("results", ctypes.c_uint64), ("records", ctypes.c_uint64),
         ("sf_inputs", ctypes.c_uint64), ("next", ctypes.c_uint64), ("invocations", ctypes.c_uint64), ("primitives", ctypes.c_uint64),
-        ("stipple", ctypes.c_uint64),
+        ("stipple", ctypes.c_uint64), ("oversized", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def library() -> ctypes.CDLL:
     for function in (found.clip_test, found.setup_objects):
         function.restype, function.argtypes = ctypes.c_int64, (ctypes.c_void_p,)
     return found
+
+
+def oversized(struct: GeometryStruct) -> str:
+    """What to say of objects that are larger than SETUP allows (G45 5323)."""
+    return f"3DPRIMITIVE: {struct.oversized} objects whose bounding box is larger than 8192 pixels"
 
 
 class GeometryPlans(NamedTuple):
@@ -139,7 +144,7 @@ class Geometry:
     def begin(self) -> None:
         """Another draw with the same state."""
         memory, struct = self.memory, self.struct
-        struct.invocations = struct.primitives = 0
+        struct.invocations = struct.primitives = struct.oversized = 0
         if memory.user is not self:  # other draws have used the memory since
             memory.reserve(self.attributes.count, bool(self.setup.start_vertex))
             memory.bins.resize(self.extent)

@@ -84,4 +84,5 @@ class GeometryThreads:
         started = stage.run(self.cs, "run_geometry_threads", [loop], output.urb)
         self.statistics["GS_INVOCATION_COUNT"] += started if stage.unit.statistics_enable else 0
         self.statistics["CL_INVOCATION_COUNT"] += output.invocations if self._counts_clipping else 0
+        output.check("GS", stage.unit)
         return output.chunk("GS")

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from softgen.bits import catalogue
 from softgen.bits.field import BitField
 from softgen.bits.layout import Layout
+from softgen.bits.units import DWORD_MASK
 from softgen.command import MarkedLatched, SlotPlace
 from softgen.three_d.draw_structures import LatchedBits, LatchedCommand, LatchedDwords, LatchedPointer
-
-DWORD = 0xFFFFFFFF
 
 
 class NotPrepared(Exception):
@@ -51,20 +50,20 @@ class LatchedBytes:
         first = field.low // 32
         mask = (1 << field.high + 1) - (1 << field.low) >> 32 * first
         for n in range(field.high // 32 - first + 1):
-            self._copy(start + first + n, mask >> 32 * n & DWORD)
+            self._copy(start + first + n, mask >> 32 * n & DWORD_MASK)
         return LatchedPointer(start + first, field.high // 32 - first + 1, mask & self.wrap, base)
 
     def number(self, field: BitField, start: int) -> int:
         """The same of a field that is a whole dword: its offset."""
         if field.width != 32 or field.low % 32:
             raise NotPrepared(f"{field.name} is no whole dword")
-        self._copy(start + field.low // 32, DWORD)
+        self._copy(start + field.low // 32, DWORD_MASK)
         return start + field.low // 32
 
     def ignore(self, start: int, count: int) -> None:
         """Dwords that plans have nothing of."""
         for offset in range(start, start + count):
-            self._copy(offset, DWORD)
+            self._copy(offset, DWORD_MASK)
 
     def _copy(self, offset: int, mask: int) -> None:
         self._copied[offset] = self._copied.get(offset, 0) | mask
@@ -72,7 +71,7 @@ class LatchedBytes:
     # -- compared ----------------------------------------------------------------------------------------------------------------
 
     def compared(self, names: Iterable[str]) -> ComparedCommands:
-        """All of these commands but what is copied. One that was never met has no slot: whoever asks looks at `slots`, too."""
+        """All of these commands but what is copied. A command that was never met has no slot: callers look at `slots`, too."""
         found = ComparedCommands([], [], [], [])
         for name in names:
             place = self.latched.place(name)
@@ -92,5 +91,5 @@ class LatchedBytes:
                 into.data.append(data)
                 into.dwords.append(LatchedDwords(place.offset + start, n - start, ctypes.addressof(data)))
             start = n + 1
-            if n < place.size and (mask := ~self._copied[place.offset + n] & DWORD):
+            if n < place.size and (mask := ~self._copied[place.offset + n] & DWORD_MASK):
                 into.bits.append(LatchedBits(place.offset + n, mask, now[n] & mask))

@@ -181,7 +181,7 @@ static uint32_t is_whole(const struct setup_record *r, int64_t x, int64_t y)
     return 1;
 }
 
-/* Whether the shader is told that a pixel is covered: it is, its whole area is, or it has passed early depth and stencil tests. */
+/* Input coverage of a pixel: sample covered, whole area covered, or early depth and stencil tests passed. */
 static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, int i)
 {
     if (state == INPUT_COVERAGE_INNER)

@@ -9,8 +9,8 @@ import ctypes
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
-from softgen.threads.payload import REGISTER
 
 MODES = 6  # barycentrics: perspective at pixel, centroid and sample, then linear
 LANES = 8  # channels of a register
@@ -89,32 +89,32 @@ def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) 
     halves = 2 if parts.width > HALF else 1
     place = {HeaderFormat.BARYCENTRIC: _place_barycentrics, HeaderFormat.COEFFICIENTS: _place_coefficients}[parts.format]
     end = place(plan, parts, halves)
-    start, pushed = parts.start * REGISTER, end
-    plan.gap = end if parts.width == HALF else 2 * REGISTER  # threads of other widths may leave registers of their parts as they are
-    most = end + REGISTER * (parts.antialias and not parts.held_stencil)
+    start, pushed = parts.start * GRF_BYTES, end
+    plan.gap = end if parts.width == HALF else 2 * GRF_BYTES  # threads of other widths may leave registers of their parts as they are
+    most = end + GRF_BYTES * (parts.antialias and not parts.held_stencil)
     if constant_bytes + attribute_bytes:
         if most > start:
-            raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {most // REGISTER} registers come before them")
+            raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {most // GRF_BYTES} registers come before them")
         plan.constants, plan.constant_bytes = start, constant_bytes
         plan.attributes, plan.attribute_bytes = start + constant_bytes, attribute_bytes
         pushed, end = start, start + constant_bytes + attribute_bytes
     else:
         end = most
     plan.gap_bytes, plan.size = pushed - plan.gap, end
-    if end > REGISTERS * REGISTER:
-        raise DecodeError(f"pixel shader: a payload of {end // REGISTER} registers; threads have {REGISTERS}")
+    if end > REGISTERS * GRF_BYTES:
+        raise DecodeError(f"pixel shader: a payload of {end // GRF_BYTES} registers; threads have {REGISTERS}")
     return plan
 
 
 def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
     """Headers come first, then what channels have; the end of all."""
-    plan.upper = 2 * REGISTER
-    first = at = (1 + halves) * REGISTER
-    value = REGISTER * (1 if parts.width == LANES else 2)  # bytes of a value of each channel
+    plan.upper = 2 * GRF_BYTES
+    first = at = (1 + halves) * GRF_BYTES
+    value = GRF_BYTES * (1 if parts.width == LANES else 2)  # bytes of a value of each channel
     for mode, wanted in enumerate(parts.barycentrics):
         if wanted:
             plan.barycentric[mode], at = at, at + 2 * value
-    for name, size in (("depth", value), ("w", value), ("xy_offsets", REGISTER), ("coverage", value)):
+    for name, size in (("depth", value), ("w", value), ("xy_offsets", GRF_BYTES), ("coverage", value)):
         if getattr(parts, name):
             setattr(plan, name, at)
             at += size
@@ -124,16 +124,16 @@ def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> 
 
 def _place_coefficients(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
     """The header of the upper channels stands between the two halves; depths have two registers even for 8 channels (G45 7370)."""
-    at = 2 * REGISTER
+    at = 2 * GRF_BYTES
     if parts.antialias:
-        plan.antialias = at + 2 * REGISTER * parts.depth
+        plan.antialias = at + 2 * GRF_BYTES * parts.depth
     if parts.antialias and halves > 1:
         raise Unsupported("32-wide pixel shader threads of antialiased lines")
     for name, registers in (("depth", 2), ("held_stencil", 1), ("held_depth", 2)):
         if getattr(parts, name):
             setattr(plan, name, at)
-            at += registers * REGISTER
+            at += registers * GRF_BYTES
     if halves == 1:
         return at
-    plan.upper, plan.half = at, at - REGISTER
-    return 2 * at - REGISTER
+    plan.upper, plan.half = at, at - GRF_BYTES
+    return 2 * at - GRF_BYTES

@@ -15,6 +15,7 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.units import GRF_BYTES
 from softgen.command import CommandStreamer
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
@@ -24,7 +25,7 @@ from softgen.shared_functions.pixel_interpolator import NAME as INTERPOLATOR
 from softgen.shared_functions.unit import UnitStates
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
-from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
+from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d import rasterizer, structures
 from softgen.three_d.bins import SelectedBins
 from softgen.three_d.constants import push_constants
@@ -236,7 +237,7 @@ class PixelShader:
 
     def _dispatch(self, cs: CommandStreamer, pixels: PixelState, targets: PixelTargets, capacity: int) -> ThreadDispatch:
         """The record of the threads; that of the draw before if nothing has changed."""
-        registers = self.plan.payload.size // REGISTER
+        registers = self.plan.payload.size // GRF_BYTES
         wanted = pixels, targets.unit_states, capacity, registers, cs.system_routine
         if self._dispatched is None or wanted != self._dispatched[0]:
             names = (name for name, _ in targets.unit_states)

@@ -19,6 +19,7 @@ from softgen.errors import DecodeError
 from softgen.threads.dispatch import Scratch, control_register
 from softgen.three_d import rasterizer
 from softgen.three_d.pixel_payload import MODES, HeaderFormat, PayloadParts
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import binding_table, samplers, unit_state
 
@@ -34,14 +35,11 @@ ENTRY = 16  # bytes between the entries of a kernel that has several (G45 7158-7
 NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
 NULL_SURFACE = 7
-# Of r1.6 (G45 7332-7335).
-SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET = 1 << 30, 1 << 29
-DESTINATION_DEPTH_PRESENT, DESTINATION_STENCIL_PRESENT = 1 << 28, 1 << 27
-STENCIL_TO_TARGET, DEPTH_TO_TARGET, OMASK_TO_TARGET = 1 << 14, 1 << 13, 1 << 12  # of r0.0 (KBL 20640-20660, BDW 7659)
+HEADER_DWORDS, FLAGS_DWORD = 8, 14  # r0; r1.6, which depths a payload of Gen4.5 has
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
 # State that would change the picture and is not built.
-NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable", "transposed_urb_read_enable",
+NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable",
              "rt_independent_rasterization_enable", "pixel_shader_is_per_coarse_pixel", "force_computed_depth",
              "pixel_shader_requires_requested_coarse_pixel_shading_size",
              "pixel_shader_requires_source_depth_and_or_w_plane_coefficients",
@@ -140,12 +138,12 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
     dispatched = _dispatched(fields, inputs, kills or computes)
     if dispatched and not enabled_widths(fields):
         raise DecodeError("3DSTATE_PS: pixel shader threads are to be started, but no dispatch width is enabled")
-    to_target = (STENCIL_TO_TARGET * bool(fields.pixel_shader_computes_stencil) | OMASK_TO_TARGET * fields.omask_present_to_render_target
-                 | DEPTH_TO_TARGET * bool(fields.pixel_shader_computed_depth_mode))  # fmt: skip
     scratch = _scratch(state, fields)
     parts = PayloadParts(
         HeaderFormat.BARYCENTRIC, width, getattr(fields, f"dispatch_grf_start_register_for_constant_setup_data_{number}"),
-        _header(to_target, inputs, scratch, fields),
+        _header(state.gen, inputs, scratch, fields, stencil_to_render_target=bool(fields.pixel_shader_computes_stencil),
+                omask_to_render_target=fields.omask_present_to_render_target,
+                source_depth_to_render_target=bool(fields.pixel_shader_computed_depth_mode))[:HEADER_DWORDS],
         barycentrics=tuple(bool(fields.barycentric_interpolation_mode >> mode & 1) for mode in range(MODES)),
         depth=bool(fields.pixel_shader_uses_source_depth), w=bool(fields.pixel_shader_uses_source_w),
         xy_offsets=bool(fields.position_xy_offset_select), coverage=fields.input_coverage_mask_state,
@@ -198,11 +196,14 @@ def _dispatched(fields: Fields, inputs: PixelInputs, decides_depth: bool) -> boo
     return bool(fields.pixel_shader_valid and acts)
 
 
-def _header(first: int, inputs: PixelInputs, scratch: Scratch | None, fields: Fields) -> tuple[int, ...]:
-    """r0 without viewport, array index, facing and topology (GRAPHICS_THREADS 2.1, 2.7)."""
-    base, code = (scratch.base, fields.per_thread_scratch_space) if scratch is not None else (0, 0)
-    return (first, inputs.color_calc & 0xFFFFFFFF, 0, inputs.samplers & 0xFFFFFFE0 | code, inputs.binding_table & 0xFFFFFFE0,
-            base & 0xFFFFFC00, 0, 0)  # fmt: skip
+def _header(gen: float, inputs: PixelInputs, scratch: Scratch | None, fields: Fields, **flags: int) -> tuple[int, ...]:
+    """r0, on Gen4.5 also r1, without viewport, array index, facing and topology."""
+    page = catalogue.layout("PS_THREAD_PAYLOAD", gen)
+    pointers = {"color_calculator_state_pointer": inputs.color_calc, "sampler_state_pointer": inputs.samplers,
+                "binding_table_pointer": inputs.binding_table,
+                "scratch_space_offset": scratch.base if scratch is not None else 0}  # fmt: skip
+    held = {name: pointer & 0xFFFFFFFF & -1 << page.field(name).low % 32 for name, pointer in pointers.items()}
+    return tuple(page.pack(per_thread_scratch_space=fields.per_thread_scratch_space if scratch is not None else 0, **held, **flags))
 
 
 def _scratch(state: DrawState, fields: Fields) -> Scratch | None:
@@ -278,12 +279,6 @@ def _early_depth(inputs: PixelInputs, fields: Fields) -> DepthOrder:
     return found
 
 
-def _depth_flags(depth: DepthOrder, source: bool) -> int:
-    """Bits of r1.6: what of depth and stencil the payload has, and the message must."""
-    return (SOURCE_DEPTH_PRESENT * source | SOURCE_DEPTH_TO_TARGET * depth.source_to_target
-            | DESTINATION_DEPTH_PRESENT * depth.destination_depth | DESTINATION_STENCIL_PRESENT * depth.destination_stencil)  # fmt: skip
-
-
 def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     fields = Fields(inputs.shader)
     _refuse(inputs)
@@ -293,13 +288,19 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     depth = _early_depth(inputs, fields)
     scratch = _scratch(state, fields)
     source = bool(depth.source_present or fields.pixel_shader_uses_source_depth)  # G45-WM-24
+    header = _header(state.gen, inputs, scratch, fields, source_depth_present=source,
+                     source_depth_to_render_target=depth.source_to_target, destination_depth_present=depth.destination_depth,
+                     destination_stencil_present=depth.destination_stencil)  # fmt: skip
     parts = PayloadParts(
         HeaderFormat.COEFFICIENTS, width, fields.dispatch_grf_start_register_for_constant_setup_data_0 * (2 if width == 32 else 1),
-        _header(0, inputs, scratch, fields), _depth_flags(depth, source), depth=source,
+        header[:HEADER_DWORDS], header[FLAGS_DWORD], depth=source,
         held_stencil=depth.destination_stencil, held_depth=depth.destination_depth, antialias=rasterizer.is_antialiased(state),
         attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)
+    if dispatched:
+        check_registers(state, "WM", fields.grf_register_count_0,
+                        parts.start + fields.constant_urb_entry_read_length + fields.setup_urb_entry_read_length)  # fmt: skip
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
                       bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
                       32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip

@@ -213,7 +213,7 @@ INLINE void begin_thread(const struct record_threads *t, uint8_t *payload)
     copy_registers(payload + plan->attributes, attributes, plan->attribute_bytes);
 }
 
-/* Headers, what the pixel backend is told, and the dispatch mask: whole subspans, as derivatives need neighbours. */
+/* Headers, the parameters of the pixel backend, and the dispatch mask: whole subspans, as derivatives need neighbours. */
 INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_t number, const uint32_t *place, uint32_t lit)
 {
     struct pixel_loop *l = t->loop;

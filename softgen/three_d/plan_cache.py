@@ -155,7 +155,7 @@ class NotedState(DrawState):
             state.warn(text)
 
         super().__init__(state.generation, NotedSpace(state.space, notes), NotedLatched(state.latched, notes), state.bases, register, warn)
-        self._state, self._notes = state, notes
+        self._state, self._notes, self.remark = state, notes, state.remark
 
     def table_space(self, stage: str) -> Space:
         wrap = (1 << self.space.bits) - 1

@@ -14,6 +14,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from softgen.bits.units import DWORD_MASK
 from softgen.command import CommandStreamer
 from softgen.eu.thread.block import Context
 from softgen.shared_functions.bindings import USED
@@ -37,6 +38,7 @@ from softgen.three_d.geometry_threads import counts_objects
 from softgen.three_d.latched_state import NotPrepared
 from softgen.three_d.pixel_payload import PayloadPlan
 from softgen.three_d.pixel_shader import PixelPlan
+from softgen.three_d.pixel_state import HEADER_DWORDS
 from softgen.three_d.plan_cache import noted
 from softgen.three_d.prepared_front import PreparedFront, TablePlace
 from softgen.three_d.prepared_threads import PreparedClip, PreparedSetup
@@ -51,10 +53,6 @@ if TYPE_CHECKING:
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
     from softgen.three_d.setup_threads import SetupThreads
 
-HEADER_CC, HEADER_SAMPLERS, HEADER_TABLE = 1, 3, 4  # dwords of r0 with COLOR_CALC_STATE, samplers and the binding table
-HEADER_DWORDS = 8
-POINTER = 0xFFFFFFE0  # its bits beside others
-DWORD = 0xFFFFFFFF
 LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
 
 
@@ -99,7 +97,7 @@ class PreparedDraw(PreparedFront):
         now = geometry.struct
         now.vertices, now.objects = struct.vertices, struct.objects
         now.outcodes, now.results = memory.addresses
-        own = self._kept["geometry"] = type(now).from_buffer_copy(now)
+        own = self._kept["geometry"] = self.geometry = type(now).from_buffer_copy(now)
         struct.geometry, struct.attribute_stride, struct.clip_results = ctypes.addressof(own), memory.array.attribute_stride, own.results
         bins = memory.bins
         bins.fit(memory.array)
@@ -176,7 +174,7 @@ class PreparedDraw(PreparedFront):
         """Rectangles filled with a value; of the binding table, the render target is read."""
         plan = self._kept["clear"] = FillPlan.from_buffer_copy(clear)
         self.struct.clear, self._kept["clear plan"] = ctypes.addressof(plan), clear
-        self._kept["header"] = unused = (ctypes.c_uint32 * HEADER_DWORDS)()
+        self._kept["header"] = unused = (ctypes.c_uint32 * HEADER_DWORDS)()  # a clear has no threads
         self._headers["PS"], self._tables["PS"] = ctypes.addressof(unused), binding_table(seen, "PS")
 
     # -- what all this depends on ------------------------------------------------------------------------------------------------
@@ -218,8 +216,9 @@ class PreparedDraw(PreparedFront):
 
     def _known(self) -> tuple[int, ...]:
         found = [bound.dispatch.resolved for bound in self._bound.values()]
-        return tuple(n for one in found for n in (len(one.entries), len(one.surfaces), len(one.states), len(one.samplers), len(one.blend),
-                                                  len(one.hosts), one.volatile))  # fmt: skip
+        return tuple(count for table in found for count in (
+            len(table.entries), len(table.surfaces), len(table.states), len(table.samplers), len(table.blend), len(table.hosts),
+            table.volatile))  # fmt: skip
 
     def _bindings(self) -> dict[str, DispatchBindings]:
         return {stage: bound.dispatch for stage, bound in self._bound.items()}
@@ -230,16 +229,22 @@ class PreparedDraw(PreparedFront):
         found = []
         for stage, bound in self._bound.items():
             header, names = self._headers[stage], self.pointers.names
-            wanted = [(f"table {stage}", HEADER_TABLE), (f"samplers {stage}", HEADER_SAMPLERS)]
-            for name, dword in [*wanted, *([("CC", HEADER_CC)] if stage == "PS" else [])]:
+            wanted = {f"table {stage}": "binding_table_pointer", f"samplers {stage}": "sampler_state_pointer"}
+            for name, field in [*wanted.items(), *([("CC", "color_calculator_state_pointer")] if stage == "PS" else [])]:
                 if name in names:
-                    mask = POINTER if dword == HEADER_SAMPLERS else DWORD
-                    low = ctypes.c_uint32.from_address(header + 4 * dword).value & ~mask
-                    found.append(PointerCopy(names[name], mask, low, 0, header + 4 * dword))
+                    offset, mask = self._header_pointer(field)
+                    low = ctypes.c_uint32.from_address(header + offset).value & ~mask
+                    found.append(PointerCopy(names[name], mask, low, 0, header + offset))
             if f"samplers {stage}" in names:
                 keys = bound.sampler_keys()
-                found += [PointerCopy(names[f"samplers {stage}"], DWORD, key - keys[0][1] + USED & DWORD, 0, at) for at, key in keys]
+                found += [PointerCopy(names[f"samplers {stage}"], DWORD_MASK, key - keys[0][1] + USED & DWORD_MASK, 0, at)
+                          for at, key in keys]  # fmt: skip
         return found
+
+    def _header_pointer(self, field: str) -> tuple[int, int]:
+        """The byte offset of a pointer's dword in r0, and its bits there: the same for the threads of every stage."""
+        low = self.latches.layout("PS_THREAD_PAYLOAD").field(field).low
+        return low // 32 * 4, DWORD_MASK & -1 << low % 32
 
     # -- binding tables ----------------------------------------------------------------------------------------------------------
 
@@ -252,7 +257,8 @@ class PreparedDraw(PreparedFront):
         header, place, offset = self._headers[stage], self._places[stage], self._tables[stage]
         self._kept[stage], address = array, self.state.bases.get("surface", 0) + offset & self.latches.wrap
         pointer = self.latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
-        return StageTable(*place, address, offset & DWORD, len(array), ctypes.addressof(array), header + 4 * HEADER_TABLE,
+        header += self._header_pointer("binding_table_pointer")[0]
+        return StageTable(*place, address, offset & DWORD_MASK, len(array), ctypes.addressof(array), header,
                           self.state.bases.get("surface", 0), (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
 
     def _table_entries(self, stage: str) -> ctypes.Array[TableEntry]:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softgen.bits.units import DWORD_MASK
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import guard
@@ -23,6 +24,7 @@ from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.chunk import VERTICES
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.draw_structures import COUNTS, WORKS, Base, DrawReason, DrawStruct, Stage, function
+from softgen.three_d.geometry import oversized
 from softgen.three_d.latched_state import NotPrepared
 from softgen.three_d.pixel_shader import LOOP_PIXELS, TESTS, PixelLoop
 from softgen.three_d.prepared import PreparedDraw
@@ -44,7 +46,7 @@ STAGES = {Stage.VERTICES: "VS", Stage.CLIP_THREADS: "CLIP", Stage.SETUP_THREADS:
 AFTER = {Stage.VERTICES: Stage.CLIP, Stage.SETUP_THREADS: Stage.BIN, Stage.PIXELS: Stage.BIN}  # what follows such a stage
 PIXEL_COUNTS, NOTHING = ("PS_INVOCATION_COUNT", "PS_DEPTH_COUNT"), (0, 0)
 FIND, DONE = int(Stage.FIND), int(DrawReason.DONE)  # plain numbers: every draw needs them
-NANOSECOND, DWORD = 1e-9, 0xFFFFFFFF
+NANOSECOND = 1e-9
 
 
 class Ids(NamedTuple):
@@ -52,6 +54,7 @@ class Ids(NamedTuple):
 
     vertex_ids: int
     instance_ids: int
+    primitive_ids: int
 
 
 class PreparedDraws:
@@ -89,7 +92,7 @@ class PreparedDraws:
             curbe = cs.state(PipelineContext).curbe
             self._now.curbe, self._now.curbe_size = curbe, len(curbe or b"")
         self._now.compared = 0
-        CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD, FIND)
+        CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD_MASK, FIND)
         why = self._run()
         if why != DONE and not self._go_on(cs, call, why):
             return False
@@ -176,6 +179,7 @@ class PreparedDraws:
         """Prepares a draw for the state; None where that cannot be."""
         state = DrawState.of(cs)
         self.pipeline.front.memory.topology = UNKNOWN  # prepared draws have left another
+        self.pipeline.fenced.check(state)
         plans = self.pipeline.plans.get(state)
         if not plans.prepares:
             return None
@@ -298,7 +302,7 @@ class PreparedDraws:
         if now.stage == Stage.VERTICES:
             plan, held = pipeline.front.plan(state), pipeline.front.memory.state
             shader = VertexShader(state, call, plan.shader, pipeline.front.fetch(state, call, plan))
-            shader.run(cs, draw.chunk, Ids(held.vertex_ids, held.instance_ids))
+            shader.run(cs, draw.chunk, Ids(held.vertex_ids, held.instance_ids, held.primitive_ids))
         elif now.stage == Stage.SETUP_THREADS:
             draw.share_setup(cs, SetupThreads(state))
         else:
@@ -323,6 +327,8 @@ class PreparedDraws:
                 statistics.add(threads, instructions, spent * NANOSECOND)
         if self._shared != NOTHING:
             self._add_shared(cs)
+        if self._moves and draw.geometry.oversized:
+            cs.warn(oversized(draw.geometry))
         if self._helped or not draw.settled:
             self._renew(cs, draw, found[COUNTED + 1 :: 3])
         if draw.plans.targets:

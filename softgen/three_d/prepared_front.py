@@ -6,6 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.bits.record import Record
+from softgen.bits.units import DWORD_MASK
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.eu.interpreter import KernelProgram
 from softgen.threads.bindings import BoundUnits
@@ -32,7 +33,6 @@ from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import PipelinePlans
 
-DWORD = 0xFFFFFFFF
 NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
 
 
@@ -83,7 +83,7 @@ class PreparedFront:
             if len(key) > 4:
                 raise NotPrepared("parameters of the command among the vertices' data")
             _, base_vertex, struct.start_vertex, struct.start_instance = key
-            struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD
+            struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD_MASK
         fetched = self._own_fetch(seen, fetch)
         struct.fetch = ctypes.addressof(fetched)
         if call.indexed:
@@ -91,8 +91,8 @@ class PreparedFront:
         if plan.shader.enabled:
             self._prepare_shader(cs, context, call, plan, FetchPlan(seen, fetched), assembly)
             return
-        run = self._kept["run"] = FetchRun(struct.fetch, assembly.vertex_ids, assembly.instance_ids, chunk.vertices.entries,
-                                           chunk.vertices.stride)  # fmt: skip
+        run = self._kept["run"] = FetchRun(struct.fetch, assembly.vertex_ids, assembly.instance_ids, assembly.primitive_ids,
+                                           chunk.vertices.entries, chunk.vertices.stride)  # fmt: skip
         struct.vertex_function, struct.vertex_argument = function("fetch_vertices"), ctypes.addressof(run)
         struct.vertex_count = struct.vertex_argument + FetchRun.count.offset
 

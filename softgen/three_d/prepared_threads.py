@@ -18,7 +18,7 @@ from softgen.threads.kept_loop import KeptLoop
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.clip_threads import ClipLoop
 from softgen.three_d.latched_state import NotPrepared
-from softgen.three_d.setup_threads import MOST_READ, SetupLoop
+from softgen.three_d.setup_threads import MOST_READ, SetupLoop, transposes
 from softgen.three_d.stage_threads import Loop, StageThreads, ThreadOutputStruct, ThreadStage
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import ObjectArray, PrimitiveObject
@@ -72,6 +72,8 @@ class PreparedSetup:
     """SF threads. `primitives`: primitive URB entries for `records` records by the size of an entry, which draws of a context share."""
 
     def __init__(self, state: DrawState, records: int, primitives: dict[int, UrbMemory]) -> None:
+        if transposes(state):
+            raise NotPrepared("coefficients that are transposed when they are read")
         stage = ThreadStage(state, "SF", 3)
         self.entry_bytes = stage.entry_bytes
         if self.entry_bytes not in primitives:

@@ -106,7 +106,7 @@ def is_antialiased(state: DrawState) -> bool:
         records = [unit_state(state, "SF")]
     else:
         records = [record for name in ("3DSTATE_RASTER", "3DSTATE_SF") if (record := state.get(name)) is not None]
-    lines, width = (next((getattr(one, name) for one in records if name in one._fields), 0)
+    lines, width = (next((getattr(record, name) for record in records if name in record._fields), 0)
                     for name in ("antialiasing_enable", "line_width"))  # fmt: skip
     points = [record.smooth_point_enable for record in records if "smooth_point_enable" in record._fields]
     return bool(lines and width or points and all(points))

@@ -6,6 +6,7 @@
 #include "geometry.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t header(const struct geometry *g, const struct object *object, uint32_t dword)
@@ -76,6 +77,12 @@ static int solid(const struct setup_plan *plan, uint32_t back_facing)
     return (back_facing ? plan->fill_back : plan->fill_front) == FILL_SOLID;
 }
 
+/* Whether vertices are further from each other than SETUP allows (G45 5323). */
+static int far_apart(const struct setup_plan *plan, const struct screen_vertex *a, const struct screen_vertex *b)
+{
+    return llabs(a->x - b->x) > plan->limit || llabs(a->y - b->y) > plan->limit;
+}
+
 static void add_triangle(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint32_t back_facing,
                          uint64_t *attributes)
 {
@@ -90,6 +97,7 @@ static void add_triangle(struct geometry *g, const struct object *object, const 
         record->z.c += depth_offset(g->setup, v, &record->z);
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
+    g->oversized += far_apart(g->setup, &v[0], &v[1]) || far_apart(g->setup, &v[0], &v[2]) || far_apart(g->setup, &v[1], &v[2]);
     keep_record(g, object, attributes);
 }
 
@@ -117,6 +125,7 @@ static void add_line(struct geometry *g, const struct object *object, const stru
         return;
     if (record->coverage == COVERAGE_DIAMOND && g->setup->last_pixel && object->flags & OBJECT_LAST)
         record->coverage = COVERAGE_DIAMOND_LAST;
+    g->oversized += (uint64_t)far_apart(g->setup, &v[0], &v[1]);
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
     keep_record(g, object, attributes);

@@ -142,9 +142,10 @@ int set_line(const struct geometry *g, const struct screen_vertex *ends, struct 
     if (ends[0].x == ends[1].x && ends[0].y == ends[1].y)
         return 0;
     record->coverage = plan->line_coverage;
+    int32_t grid = record->coverage == COVERAGE_DIAMOND ? plan->diamond_grid : 1; /* sub-pixels go by their upper left corners (G45 5415) */
     for (int i = 0; i < 2; i++) {
-        record->line[2 * i] = (int32_t)(ends[i].x - plan->sample_x);
-        record->line[2 * i + 1] = (int32_t)(ends[i].y - plan->sample_y);
+        record->line[2 * i] = (int32_t)(ends[i].x - plan->sample_x) & -grid;
+        record->line[2 * i + 1] = (int32_t)(ends[i].y - plan->sample_y) & -grid;
     }
     if (plan->line_stipple)
         count_stipple(g, record);

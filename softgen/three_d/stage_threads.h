@@ -26,8 +26,8 @@ struct stage_threads {
 
 /* shared_functions/urb/memory.py: UrbEntry, UrbPool. */
 struct urb_entry { uint32_t flags, dw2, next, pool; };
-struct urb_pool { uint32_t next, end, step, reserved; };
-enum { URB_COMPLETE = 1, URB_USED = 2 };
+struct urb_pool { uint32_t next, end, step, retained; };
+enum { URB_COMPLETE = 1, URB_USED = 2, URB_REWRITTEN = 8 };
 
 /* How the vertices of a topology make objects (struct assembly has the same, for vertices of a draw). */
 struct output_topology {
@@ -46,6 +46,9 @@ struct thread_output {
     struct output_topology topology[TOPOLOGIES];
     uint32_t refused; /* 1 + a topology that is none, or OUTPUT_FULL */
     uint32_t invocations; /* messages that count CL_INVOCATIONS */
+    uint32_t put_out, incomplete; /* bits: topologies that threads put out, and those of which a primitive had a wrong number of vertices */
+    uint32_t rewritten; /* an entry was written after it was complete */
+    uint32_t reserved;
 };
 enum { OUTPUT_FULL = 0x10000 };
 

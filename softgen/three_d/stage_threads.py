@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from functools import cache
 
 from softgen.bits import catalogue
+from softgen.bits.units import GRF_BYTES
 from softgen.command import CommandStreamer
 from softgen.eu import native
 from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPool
 from softgen.threads.dispatch import NativeLoop, ThreadDispatch
-from softgen.threads.payload import REGISTER, LoopPayload
+from softgen.threads.payload import LoopPayload
 from softgen.three_d.constants import push_constants
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import ObjectArray, VertexArray
 from softgen.three_d.unit_state import binding_table, dispatch_context, unit_state
@@ -48,7 +50,9 @@ class ThreadOutputStruct(ctypes.Structure):
     """struct thread_output of stage_threads.h."""
 
     _fields_ = [("vertices", VertexArray), ("objects", ObjectArray), ("entries", ctypes.c_uint64), ("pool", ctypes.c_uint64),
-                ("topology", OutputTopology * TOPOLOGIES), ("refused", ctypes.c_uint32), ("invocations", ctypes.c_uint32)]  # fmt: skip
+                ("topology", OutputTopology * TOPOLOGIES),
+                *((name, ctypes.c_uint32) for name in ("refused", "invocations", "put_out", "incomplete", "rewritten",
+                                                       "reserved"))]  # fmt: skip
 
 
 def layout() -> list[int]:
@@ -80,14 +84,15 @@ class ThreadStage:
         self.state, self.name, self.unit = state, name, unit_state(state, name)
         self.entry_bytes = (int(self.unit.urb_entry_allocation_size) + 1) * ROW
         self.constants = push_constants(state, name)
-        start = self.unit.dispatch_grf_start_register_for_urb_data * REGISTER
+        start = self.unit.dispatch_grf_start_register_for_urb_data * GRF_BYTES
         self.constant_offset, self.vertex_offset = start, start + len(self.constants)
-        self.read_bytes = int(self.unit.vertex_urb_entry_read_length) * REGISTER
+        self.read_bytes = int(self.unit.vertex_urb_entry_read_length) * GRF_BYTES
         samplers = int(getattr(self.unit, "sampler_state_pointer", 0))
         self.fields = {**stage_fields(state.gen, self.unit), "binding_table": binding_table(state, name), "samplers": samplers}
         self.header, self.thread_mask = self._header(samplers)
         used = max(self.vertex_offset + vertices * self.read_bytes, 4 * len(self.header))
-        self.registers = -(-used // REGISTER)
+        self.registers = -(-used // GRF_BYTES)
+        check_registers(state, name, int(self.unit.grf_register_count), self.registers)
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
 
@@ -108,7 +113,7 @@ class ThreadStage:
         stage.header[: len(self.header)] = self.header
         stage.header_bytes, stage.constant_offset, stage.constant_bytes = 4 * len(self.header), self.constant_offset, len(self.constants)
         stage.vertex_offset, stage.read_bytes = self.vertex_offset, self.read_bytes
-        stage.read_offset = int(self.unit.vertex_urb_entry_read_offset) * REGISTER
+        stage.read_offset = int(self.unit.vertex_urb_entry_read_offset) * GRF_BYTES
         stage.first_slot, stage.scratch_step = first_slot, scratch.size if scratch is not None else 0
         stage.thread_mask = self.thread_mask
 

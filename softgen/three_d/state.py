@@ -44,14 +44,14 @@ class PipelineContext:
 
 
 class DrawState:
-    """The state that a draw sees. `register` gives an engine register's value by name; `warn` reports broken rules; `curbe` is the
-    constant URB entry, where CONSTANT_BUFFER loads one."""
+    """The state that a draw sees. `register` gives an engine register's value by name; `warn` reports broken rules, at every draw, `remark`
+    those that it suffices to report when plans are made; `curbe` is the constant URB entry, where CONSTANT_BUFFER loads one."""
 
     def __init__(self, generation: Generation, space: Space, latched: Latched, bases: Mapping[str, int],
                  register: Callable[[str], int] = lambda name: 0, warn: Callable[[str], None] = lambda text: None,
                  curbe: bytes | None = None) -> None:  # fmt: skip
         self.generation, self.gen, self.space, self.latched, self.bases = generation, generation.number, space, latched, bases
-        self.register, self.warn, self.curbe = register, warn, curbe
+        self.register, self.warn, self.remark, self.curbe = register, warn, warn, curbe
         self.marks = latched.marks() if isinstance(latched, MarkedLatched) else b""  # how often each command had been latched
 
     @classmethod

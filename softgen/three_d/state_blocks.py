@@ -12,6 +12,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from softgen.bits.units import DWORD
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.programs import MemoryRange
@@ -28,7 +29,6 @@ POINTERS = {
     SAMPLERS + "PS": "pointer_to_sampler_state",
 }  # fmt: skip
 HEADER_CC, HEADER_SAMPLERS = 1, 3  # dwords of r0 (GRAPHICS_THREADS 2.1, 2.7)
-DWORD = 4
 
 
 class BlockPointer(NamedTuple):

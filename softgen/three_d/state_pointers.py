@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from softgen.bits.units import DWORD_MASK
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.three_d.draw_structures import MOST_POINTERS, Base, PointedBits, PointedRange, StatePointer
 from softgen.three_d.latched_state import LatchedBytes, NotPrepared
@@ -31,7 +32,7 @@ VIEWPORTS = {"CLIP": ("clip_viewport_pointer", "CLIP_VIEWPORT"), "SF": ("sf_view
              "CC": ("cc_viewport_pointer", "CC_VIEWPORT")}  # fmt: skip
 SAMPLED, SAMPLERS, MOST_VIEWPORTS = ("VS", "PS"), 16, 16
 UNIT = ""  # reader of ranges: plans; others are stages, for their messages
-DWORD, ROOT = 0xFFFFFFFF, -1
+ROOT = -1
 
 Ranges = dict[tuple[int, int], bytes]
 
@@ -117,7 +118,7 @@ class StatePointers:
             if at - offset > start:
                 found.append(PointedRange(number, offset + start, at - offset - start, data[start : at - offset]))
             value, start = int.from_bytes(data[at - offset : at - offset + ENTRY], "little"), at - offset + ENTRY
-            if rest := ~inner[at] & DWORD:
+            if rest := ~inner[at] & DWORD_MASK:
                 bits.append(PointedBits(number, at, rest, value & rest))
         if start < len(data):
             found.append(PointedRange(number, offset + start, len(data) - start, data[start:]))
@@ -143,7 +144,7 @@ class StatePointers:
         found = self.latches.layout(command).field(name)
         place = self.latches.place(command)
         pointer = self.latches.pointer(found, place.offset)
-        made = FollowedPointer(ROOT, pointer.offset, pointer.mask & DWORD, base, 0, size)
+        made = FollowedPointer(ROOT, pointer.offset, pointer.mask & DWORD_MASK, base, 0, size)
         return self._led(made)
 
     def _in_block(self, parent: int, block: str, name: str, base: Base, size: int, readers: tuple[str, ...] = (UNIT,),
@@ -202,7 +203,7 @@ class StatePointers:
             if any((made.address, size) in self._read.get(reader, {}) for reader in made.readers):
                 self._add(f"surface {stage} {index}", made)
             else:
-                bits.append(PointedBits(table, ENTRY * index, DWORD, int.from_bytes(data, "little")))
+                bits.append(PointedBits(table, ENTRY * index, DWORD_MASK, int.from_bytes(data, "little")))
         return bits
 
     # -- moved -----------------------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ class StatePointers:
         if name not in self.names:
             return 0
         pointer = self.pointers[self.names[name]]
-        return pointer.address - base_of(self.state, pointer.base) & DWORD
+        return pointer.address - base_of(self.state, pointer.base) & DWORD_MASK
 
     def follow(self, state: DrawState, notes: Notes, bound: Mapping[str, DispatchBindings]) -> bool:
         """What was read stands where pointers lead now; False if none has moved."""

@@ -60,6 +60,7 @@ static void add_vertex(struct thread_output *o, struct primitive *p, uint32_t ve
         o->refused = 1 + (dw2 >> 2 & (TOPOLOGIES - 1));
         return;
     }
+    o->put_out |= 1u << (dw2 >> 2 & (TOPOLOGIES - 1));
     if (dw2 & PRIM_START || !p->next)
         *p = (struct primitive){.next = t->minimum, .first = vertex};
     p->recent[p->count % 3] = vertex;
@@ -70,6 +71,8 @@ static void add_vertex(struct thread_output *o, struct primitive *p, uint32_t ve
     if (dw2 & PRIM_END) {
         if (p->last)
             p->last->flags |= t->polygon ? EDGE_2 : t->line_strip ? OBJECT_LAST : 0;
+        if (p->count < t->minimum || (p->count - t->minimum) % t->step) /* G45 4883-4903 */
+            o->incomplete |= 1u << (dw2 >> 2 & (TOPOLOGIES - 1));
         *p = (struct primitive){0};
     }
 }
@@ -82,6 +85,7 @@ EXPORT void read_output(struct thread_output *o, uint32_t handle, uint32_t primi
     do {
         const struct urb_entry *entry = &o->entries[handle];
         o->invocations += entry->flags & URB_COMPLETE && entry->dw2 & COUNT_CLIP; /* G45 4809 */
+        o->rewritten |= entry->flags & URB_REWRITTEN;
         if ((entry->flags & (URB_COMPLETE | URB_USED)) == (URB_COMPLETE | URB_USED)) {
             uint32_t vertex = handle / rows;
             const uint8_t *header = o->vertices.entries + vertex * o->vertices.stride;

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 
 import numpy as np
 
+from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
 from softgen.three_d.assembly import ALL_EDGES, EDGES_SHIFT, PROVOKING_SHIFT, RECTANGLE, SELECTS, TOPOLOGIES, TOPOLOGY_SHIFT
@@ -19,6 +21,8 @@ from softgen.three_d.unit_state import unit_state
 PUT_OUT = (1, 2, 3, 4, 5, 6, 13, 14, 15, 17, 18, 19, 20, 22)
 PER_THREAD = 48  # entries of a thread, on average at most: a triangle clipped at 14 planes has 17 vertices, as outlines 34
 OUTPUT_FULL = 0x10000
+MOST_RETAINED = 16  # URB handles, of the only thread (G45 1634)
+LEAST_HANDLES = {3: 3, 18: 3, 19: 3, 20: 3, 6: 4, 14: 4, 22: 4, 5: 5, 13: 5}  # of GS, by the topology that CLIP gets (G45 1424-1428)
 
 
 def set_topologies(state: DrawState, output: ThreadOutputStruct) -> None:
@@ -41,6 +45,11 @@ def refuse_output(output: ThreadOutputStruct, stage: str) -> None:
         raise Unsupported(f"{stage} threads put out more vertices or objects than there is room for")
     if output.refused:
         raise DecodeError(f"a {stage} thread put out a vertex of topology {output.refused - 1}, which none may")
+
+
+def _codes(bits: int) -> list[int]:
+    """The topologies of a set of bits."""
+    return [code for code in range(bits.bit_length()) if bits >> code & 1]
 
 
 class ThreadOutput:
@@ -70,6 +79,28 @@ class ThreadOutput:
     def invocations(self) -> int:
         """Messages that count CL_INVOCATIONS."""
         return int(self.struct.invocations)
+
+    def check(self, stage: str, unit: Record) -> None:
+        """Warn of rules about vertices and entries that a stage's threads have broken; `unit` is the stage's state."""
+        for text in self._complaints(stage, unit):
+            self.state.warn(text)
+
+    def _complaints(self, stage: str, unit: Record) -> Iterator[str]:
+        assert self.urb.pools is not None
+        made = self.struct
+        entries, threads = int(unit.number_of_urb_entries), int(unit.maximum_number_of_threads) + 1
+        retained, most = int(self.urb.pools[0]["retained"]), min(MOST_RETAINED, entries) if threads == 1 else entries // 2
+        if retained > most:  # G45 1629-1638
+            yield f"a {stage} thread retains {retained} URB handles; {entries} entries and {threads} threads allow {most}"
+        if made.rewritten:  # G45 1613
+            yield f"a {stage} thread writes to a URB entry after the message that completed it"
+        for code in _codes(made.incomplete):  # G45 4883-4903
+            yield f"a {stage} thread puts out a primitive of topology {code} with a number of vertices that it cannot have"
+        if stage == "GS" and self.state.command("3DSTATE_PIPELINED_POINTERS").clip_enable:
+            for code in _codes(made.put_out):  # G45 1417-1432
+                if entries < LEAST_HANDLES.get(code, 0) * threads:
+                    yield (f"GS_STATE: number_of_urb_entries {entries}; {threads} threads that put out topology {code} to CLIP need "
+                           f"{LEAST_HANDLES[code] * threads}")  # fmt: skip
 
     def _copy(self, chunk: Chunk, count: int, stride: int) -> None:
         """The entries that are there, each at the beginning of a new one."""

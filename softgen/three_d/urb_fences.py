@@ -32,6 +32,31 @@ def check_entries(state: DrawState) -> None:
         start = end
 
 
+class FencedEntries:
+    """Numbers and sizes of the entries of a context's stages, as they were when URB_FENCE last came."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, int]] = {}
+        self._marks = b""
+
+    def check(self, state: DrawState) -> None:
+        """Warn of a stage whose entries changed without a URB_FENCE since (G45 1381, 2894, 2905)."""
+        if not state.generation.unit_state or state.get("URB_FENCE") is None:
+            return
+        if not self._marks or "URB_FENCE" in state.changed(self._marks):
+            self._held = {}
+        pointers = state.command("3DSTATE_PIPELINED_POINTERS")
+        for stage in STAGES:
+            if getattr(pointers, f"{stage.lower()}_enable", 1):
+                unit = unit_state(state, stage)
+                now = int(unit.number_of_urb_entries), int(unit.urb_entry_allocation_size) + 1
+                before = self._held.setdefault(stage, now)
+                if now != before:
+                    state.warn(f"{stage}_STATE: {now[0]} entries of {now[1]} rows, {before[0]} of {before[1]} at the last draw, and no "
+                               "URB_FENCE since")  # fmt: skip
+        self._marks = state.marks
+
+
 def _complaints(stage: str, unit: Record, rows: int) -> list[str]:
     """What is wrong with a stage's entries; `rows` of 512 bits are between its fence and the one before."""
     entries, size = int(unit.number_of_urb_entries), int(unit.urb_entry_allocation_size) + 1

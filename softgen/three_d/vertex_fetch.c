@@ -112,6 +112,9 @@ static void store_generated(const struct fetch_store *s, struct vertex_ids ids, 
     if (s->kind == FETCH_CONSTANT)
         for (unsigned i = 0; i < count; i++)
             store(into + i * stride, s->value);
+    else if (s->kind == FETCH_PRIMITIVE_ID)
+        for (unsigned i = 0; i < count; i++)
+            store(into + i * stride, ids.primitive[i]);
     else
         for (unsigned i = 0; i < count; i++)
             store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] + s->value : ids.instance[i]);
@@ -227,7 +230,7 @@ EXPORT int64_t fetch_vertices(struct fetch_run *run, void *record)
 {
     (void)record;
     for (uint64_t i = 0; i < run->count; i += FETCH_GROUP) {
-        struct vertex_ids ids = {run->ids.vertex + i, run->ids.instance + i};
+        struct vertex_ids ids = {run->ids.vertex + i, run->ids.instance + i, run->ids.primitive ? run->ids.primitive + i : NULL};
         uint64_t left = run->count - i;
         fetch_group(run->fetch, ids, left < FETCH_GROUP ? (unsigned)left : FETCH_GROUP, run->into + i * run->stride, run->stride);
     }

@@ -6,7 +6,7 @@
 
 /* How a destination dword is made. The first ones need no source data. */
 enum fetch_kind {
-    FETCH_CONSTANT, FETCH_VERTEX_ID, FETCH_INSTANCE_ID,
+    FETCH_CONSTANT, FETCH_VERTEX_ID, FETCH_INSTANCE_ID, FETCH_PRIMITIVE_ID,
     FETCH_RAW, FETCH_UINT, FETCH_SINT, FETCH_UNORM, FETCH_SNORM, FETCH_USCALED, FETCH_SSCALED, FETCH_FLOAT16, FETCH_FLOAT64,
     FETCH_UFLOAT, FETCH_SFIXED,
 };
@@ -44,6 +44,7 @@ struct vertex_fetch {
 struct vertex_ids {
     uint32_t *vertex; /* VertexID */
     uint32_t *instance; /* InstanceID */
+    uint32_t *primitive; /* PrimitiveID, where a vertex has one */
 };
 
 enum { FETCH_GROUP = 8 }; /* vertices fetched together */

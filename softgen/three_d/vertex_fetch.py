@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from softgen.bits.formats import Format, surface_formats
+from softgen.bits.generation import generation
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.three_d.state import DrawCall, DrawState
@@ -30,8 +31,8 @@ NOSTORE, SOURCE, ZERO, ONE_FLOAT, ONE_INTEGER, VERTEX_ID, INSTANCE_ID, PRIMITIVE
 PARAMETERS = ("xp0", "xp1", "xp2")  # of draws: for the first two, the state may choose where a draw starts
 CONSTANTS = {ZERO: 0, ONE_FLOAT: FLOAT_ONE, ONE_INTEGER: 1}
 # enum fetch_kind of vertex_fetch.h
-KINDS = ("constant", "vertex_id", "instance_id", "raw", "uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "float16", "float64",
-         "ufloat", "sfixed")  # fmt: skip
+KINDS = ("constant", "vertex_id", "instance_id", "primitive_id", "raw", "uint", "sint", "unorm", "snorm", "uscaled", "sscaled",
+         "float16", "float64", "ufloat", "sfixed")  # fmt: skip
 
 
 class FetchStore(ctypes.Structure):
@@ -60,7 +61,7 @@ class FetchRun(ctypes.Structure):
     """A call of fetch_vertices or fetch_edge_flags (struct fetch_run)."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in
-                ("fetch", "vertex_ids", "instance_ids", "into", "stride", "count", "objects", "edge_flags")]  # fmt: skip
+                ("fetch", "vertex_ids", "instance_ids", "primitive_ids", "into", "stride", "count", "objects", "edge_flags")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def channels(form: Format) -> dict[int, Source]:
     return found
 
 
-def _components(number: int, element: Record, form: Format | None, remarks: list[str]) -> list[Source | None]:
+def _components(gen: float, number: int, element: Record, form: Format | None, remarks: list[str]) -> list[Source | None]:
     """The destination dwords of an element; None: not stored. Components of PASSTHRU formats have two dwords (KBL 30277-30288)."""
     controls = [getattr(element, f"component_{n}_control") for n in range(SLOT)]
     has = channels(form) if form is not None else {}
@@ -136,12 +137,13 @@ def _components(number: int, element: Record, form: Format | None, remarks: list
     wide = form is not None and any(channel.type == "raw" for channel in form.channels)
     found: list[Source | None] = []
     for n, control in enumerate(controls):
-        if control == PRIMITIVE_ID:
+        if control == PRIMITIVE_ID and not generation(gen).unit_state:
             raise Unsupported(f"vertex element {number}: component_{n}_control 7, store_pid")
         if control == SOURCE and n not in has:
             remarks.append(f"vertex element {number}: component {n} of {form}, which has none; 0 is stored")
+        constant = Source("constant", value=CONSTANTS.get(control, 0))
         made = {NOSTORE: None, SOURCE: has.get(n, GAP)._replace(element=number if n in has else -1), VERTEX_ID: Source("vertex_id"),
-                INSTANCE_ID: Source("instance_id")}.get(control, Source("constant", value=CONSTANTS.get(control, 0)))  # fmt: skip
+                INSTANCE_ID: Source("instance_id"), PRIMITIVE_ID: Source("primitive_id")}.get(control, constant)  # fmt: skip
         if wide and made is not None and made.kind == "raw":
             found += [made._replace(start=made.start + half, load=4, width=32) for half in (0, 4)]
         else:
@@ -161,7 +163,7 @@ def destination_dwords(gen: float, elements: tuple[Record, ...], generated: Gene
         form = _format(gen, number, element)
         if "destination_element_offset" in element._fields:
             at = element.destination_element_offset
-        made = _components(number, element, form, remarks)
+        made = _components(gen, number, element, form, remarks)
         placed |= {at + n: source for n, source in enumerate(made) if source is not None}
         placed.setdefault(at + len(made) - 1, GAP)
         at += len(made)
@@ -263,14 +265,14 @@ class FetchPlan:
     def address(self) -> int:
         return ctypes.addressof(self.structure)
 
-    def run(self, vertex_ids: int, instance_ids: int, count: int, into: int, stride: int) -> None:
-        """Fetches vertices into an array, given the addresses of their IDs."""
-        guarded_call("fetch_vertices", FetchRun(self.address, vertex_ids, instance_ids, into, stride, count), self.space)
+    def run(self, vertex_ids: int, instance_ids: int, count: int, into: int, stride: int, primitive_ids: int = 0) -> None:
+        """Fetch vertices into an array, given the addresses of their IDs."""
+        guarded_call("fetch_vertices", FetchRun(self.address, vertex_ids, instance_ids, primitive_ids, into, stride, count), self.space)
 
     def mark_edges(self, vertex_ids: int, instance_ids: int, count: int, objects: int, flags: int) -> None:
         """Fetches edge flags and clears edges of objects that have none; `flags` has room for a byte for each vertex."""
         if self.structure.has_edge_flag:
-            run = FetchRun(self.address, vertex_ids, instance_ids, 0, 0, count, objects, flags)
+            run = FetchRun(self.address, vertex_ids, instance_ids, 0, 0, 0, count, objects, flags)
             guarded_call("fetch_edge_flags", run, self.space)
 
 

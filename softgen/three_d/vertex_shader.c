@@ -46,15 +46,16 @@ static uint32_t write_payload(const struct vertex_shader *v, uint8_t *payload, u
     uint64_t left = v->end - first;
     uint32_t count = left < v->vertices ? (uint32_t)left : v->vertices;
     write_header(v, payload, slot);
-    uint32_t vertex[FETCH_GROUP], instance[FETCH_GROUP];
+    uint32_t vertex[FETCH_GROUP], instance[FETCH_GROUP], primitive[FETCH_GROUP];
     for (uint32_t lane = 0; lane < v->lanes; lane++) {
         uint64_t entry = first + (lane < count ? lane : count - 1);
         uint32_t handle = (uint32_t)(entry * v->stride / ROW);
         memcpy(payload + v->handle_offset + 4 * lane, &handle, sizeof handle);
         vertex[lane] = v->ids.vertex[entry];
         instance[lane] = v->ids.instance[entry];
+        primitive[lane] = v->ids.primitive[entry];
     }
-    fetch_group(v->fetch, (struct vertex_ids){vertex, instance}, v->lanes, payload + v->attribute_offset, v->lane_stride);
+    fetch_group(v->fetch, (struct vertex_ids){vertex, instance, primitive}, v->lanes, payload + v->attribute_offset, v->lane_stride);
     for (uint32_t lane = 0; lane < count; lane++) /* kernels may leave the vertex header alone */
         memset(v->entries + (first + lane) * v->stride, 0, VERTEX_HEADER);
     uint32_t channels = 8 / v->lanes * count;

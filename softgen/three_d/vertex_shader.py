@@ -16,15 +16,17 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
+from softgen.bits.units import GRF_BYTES
 from softgen.command import CommandStreamer
 from softgen.eu.native import address
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
 from softgen.threads.dispatch import UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register
-from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
+from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d.assembly import VertexIds
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.constants import push_constants
+from softgen.three_d.software_rules import check_registers
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import library
 from softgen.three_d.unit_state import binding_table, dispatch_context, samplers, unit_state
@@ -47,8 +49,8 @@ class VertexShaderLoop(ctypes.Structure):
     """A loop over batches of threads (struct vertex_shader)."""
 
     _fields_ = [
-        *((name, ctypes.c_uint64) for name in ("worker", "fetch", "vertex_ids", "instance_ids", "entries", "stride", "end", "next",
-                                               "constants")),
+        *((name, ctypes.c_uint64) for name in ("worker", "fetch", "vertex_ids", "instance_ids", "primitive_ids", "entries", "stride", "end",
+                                               "next", "constants")),
         *((name, ctypes.c_uint32) for name in ("constant_offset", "constant_bytes", "attribute_offset", "lanes", "lane_stride",
                                                "vertices", "handle_offset", "header_bytes", "first_slot", "scratch_step", "thread_mask")),
         ("header", ctypes.c_uint32 * HEADER_DWORDS), ("batches", ctypes.c_uint64), ("masks", ctypes.c_uint32 * BATCH),
@@ -70,8 +72,8 @@ class ThreadShape:
     component_stride: int
 
 
-SIMD4X2 = ThreadShape("VS_THREAD_PAYLOAD", 2, REGISTER // 2, REGISTER, 4)  # two vertices, each in a half of every register
-SIMD8 = ThreadShape("VS_SIMD8_PAYLOAD", 8, 4, SLOT * REGISTER, REGISTER)  # a register for each component
+SIMD4X2 = ThreadShape("VS_THREAD_PAYLOAD", 2, GRF_BYTES // 2, GRF_BYTES, 4)  # two vertices, each in a half of every register
+SIMD8 = ThreadShape("VS_SIMD8_PAYLOAD", 8, 4, SLOT * GRF_BYTES, GRF_BYTES)  # a register for each component
 
 
 def thread_shape(unit: Record) -> ThreadShape:
@@ -114,7 +116,7 @@ class VertexShaderPlan:
         self.dwords = dwords = SLOTS * SLOT * unit.vertex_urb_entry_read_length
         self.destination = Destination(SLOTS * SLOT * unit.vertex_urb_entry_read_offset, dwords, shape.element_stride,
                                        shape.component_stride)  # fmt: skip
-        self.constant_offset = unit.dispatch_grf_start_register_for_urb_data * REGISTER
+        self.constant_offset = unit.dispatch_grf_start_register_for_urb_data * GRF_BYTES
         if self.enabled:
             self._plan_threads(state)
         self._dispatched: tuple[Chunk, int, ThreadDispatch] | None = None
@@ -128,12 +130,15 @@ class VertexShaderPlan:
                               unit.per_thread_scratch_space)  # fmt: skip
         self.header_array = (ctypes.c_uint32 * HEADER_DWORDS)(*self.header)
         self.thread_mask, self.handle_offset = _places(state.gen, self.shape.page)
+        if state.generation.unit_state:
+            registers = unit.dispatch_grf_start_register_for_urb_data + unit.constant_urb_entry_read_length
+            check_registers(state, "VS", int(unit.grf_register_count), int(registers + self.dwords // SLOT))
 
     def dispatch(self, chunk: Chunk, constant_bytes: int) -> ThreadDispatch:
         """The record of the threads; the same while chunk and length of constants are."""
         held = self._dispatched
         if held is None or held[0] is not chunk or held[1] != constant_bytes:
-            registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // REGISTER
+            registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
             made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(registers), masks=WrittenMasks(),
                                   units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb), *self.tables), **self.fields)  # fmt: skip
             held = self._dispatched = chunk, constant_bytes, made
@@ -162,7 +167,7 @@ class VertexShader:
     @property
     def registers(self) -> int:
         """Registers of a payload."""
-        return int(self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // REGISTER
+        return int(self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
 
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
         return self.plan.dispatch(chunk, len(self.constants))
@@ -188,10 +193,10 @@ class VertexShader:
         assert self.fetch is not None
         vertices, scratch, plan = chunk.vertices, self.fields["scratch"], self.plan
         return VertexShaderLoop(
-            0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, vertices.entries, vertices.stride, vertices.count,
-            ctypes.addressof(self.next), _bytes_address(self.constants), plan.constant_offset, len(self.constants), self.attribute_offset,
-            self.shape.vertices, self.shape.vertex_stride, self.vertices, plan.handle_offset, 4 * len(self.header), first_slot,
-            scratch.size if scratch is not None else 0, plan.thread_mask, plan.header_array)  # fmt: skip
+            0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, assembly.primitive_ids, vertices.entries,
+            vertices.stride, vertices.count, ctypes.addressof(self.next), _bytes_address(self.constants), plan.constant_offset,
+            len(self.constants), self.attribute_offset, self.shape.vertices, self.shape.vertex_stride, self.vertices, plan.handle_offset,
+            4 * len(self.header), first_slot, scratch.size if scratch is not None else 0, plan.thread_mask, plan.header_array)  # fmt: skip
 
 
 @cache

@@ -47,29 +47,30 @@ def test_numbers_everybody_knows() -> None:
 
 
 def test_channels_fill_plain_texels() -> None:
-    for one in surface_formats().values():
-        if one.channels and not one.coding:
-            assert sum(channel.bits for channel in one.channels) == one.bits, one.name
+    for surface_format in surface_formats().values():
+        if surface_format.channels and not surface_format.coding:
+            assert sum(channel.bits for channel in surface_format.channels) == surface_format.bits, surface_format.name
 
 
 def test_channels_stand_in_the_order_of_the_name() -> None:
-    for one in surface_formats().values():
-        letters = [c for c in one.name.split("_")[0].lower() if c.isalpha()]
-        if one.coding or one.space == "yuv" or one.name in ("RAW", "MONO8") or not one.name.startswith(tuple("RGBAXLI")):
+    for surface_format in surface_formats().values():
+        letters = [c for c in surface_format.name.split("_")[0].lower() if c.isalpha()]
+        if surface_format.coding or surface_format.space == "yuv" or surface_format.name in ("RAW",
+            "MONO8") or not surface_format.name.startswith(tuple("RGBAXLI")):
             continue
-        told = [channel.name for channel in one.channels]
-        assert told[: len(letters)] == letters, one.name
+        told = [channel.name for channel in surface_format.channels]
+        assert told[: len(letters)] == letters, surface_format.name
 
 
 def test_no_use_without_the_use_it_needs() -> None:
-    for one in surface_formats().values():
-        first = dict(one.first)
+    for surface_format in surface_formats().values():
+        first = dict(surface_format.first)
         for use, needs in (("filtering", "sampling"), ("blend", "render")):
             if use in first:
-                assert first.get(needs, 99) <= first[use], f"{one.name}: {use} before {needs}"
+                assert first.get(needs, 99) <= first[use], f"{surface_format.name}: {use} before {needs}"
 
 
 def test_values_fit_the_field() -> None:
     """Nine bits, ten where ASTC has one of its own."""
-    assert all(one.value < 512 or one.coding == "astc" for one in surface_formats().values())
+    assert all(surface_format.value < 512 or surface_format.coding == "astc" for surface_format in surface_formats().values())
     assert max(surface_formats()) < 1024

@@ -15,7 +15,7 @@ INSTRUCTIONS = [layout for layout in catalogue().layouts() if layout.kind == "in
 TINY = read("t", "source public test\ninstruction T\n  gen 9  1 dwords\n    0  31:24,3:0  offset  int\n       23:16  number\n")["T", 9.0]
 
 
-@pytest.mark.parametrize("layout", INSTRUCTIONS, ids=lambda one: f"{one.name}-{one.gen:g}")
+@pytest.mark.parametrize("layout", INSTRUCTIONS, ids=lambda layout: f"{layout.name}-{layout.gen:g}")
 def test_place_agrees_with_pack(layout: Layout) -> None:
     @given(st.data())
     def check(data: st.DataObject) -> None:

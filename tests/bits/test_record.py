@@ -54,7 +54,7 @@ def same(given_: dict[str, Any], got: Any, fields: tuple[BitField, ...], groups:
     return True
 
 
-LAYOUTS = sorted(catalogue().layouts(), key=lambda one: (one.name, one.gen))
+LAYOUTS = sorted(catalogue().layouts(), key=lambda layout: (layout.name, layout.gen))
 
 
 @pytest.mark.parametrize("name", sorted({layout.name for layout in LAYOUTS}))

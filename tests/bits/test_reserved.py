@@ -1,4 +1,4 @@
-"""Reserved bits that are set, and required ones that are not, are told run by run."""
+"""Reserved bits that are set, and required ones that are not, are reported run by run."""
 
 from __future__ import annotations
 

@@ -105,9 +105,10 @@ class Host:
         base, registers = self.table.base(engine), self.table.registers
         if "port" in registers:
             low += [[0, 0]] * (2 - len(low))
-            writes = [(registers["port"], value) for one in reversed(low) for value in reversed(one)]
+            writes = [(registers["port"], value) for item in reversed(low) for value in reversed(item)]
         else:
-            writes = [(registers["low"] + 8 * i + 4 * k, one[k]) for i, one in enumerate(low) for k in (0, 1)] + [(registers["control"], 1)]
+            writes = [(registers["low"] + 8 * i + 4 * k, item[k]) for i, item in enumerate(low)
+                      for k in (0, 1)] + [(registers["control"], 1)]
         for offset, value in writes:
             self.gpu.write_register(base + offset, value)
 

@@ -67,19 +67,19 @@ def test_four_directories_give_a_context_32_bits() -> None:
 def test_a_context_has_its_registers_back(gpu: str) -> None:
     """General registers, predicates and counters; the image holds them where the manual says, as registers to be loaded."""
     host = Host(gpu)
-    one, other = host.context(1), host.context(2)
-    host.say(one, load(host, GPR, 5), load(host, 0x2310, 77), load(host, 0x2418, 1))
-    host.submit(one)
-    assert image_dword(host, one, 0x51) == 0x11001057 and image_dword(host, one, 0x52) == 0x2028
-    assert host.dwords(one.address + PAGE + 4 * 0x68, 4) == [GPR, 5, GPR + 4, 0]  # ICL 1960
-    assert image_dword(host, one, 0xA8) == 0x2068  # IPEHR, ICL 1961
+    first, other = host.context(1), host.context(2)
+    host.say(first, load(host, GPR, 5), load(host, 0x2310, 77), load(host, 0x2418, 1))
+    host.submit(first)
+    assert image_dword(host, first, 0x51) == 0x11001057 and image_dword(host, first, 0x52) == 0x2028
+    assert host.dwords(first.address + PAGE + 4 * 0x68, 4) == [GPR, 5, GPR + 4, 0]  # ICL 1960
+    assert image_dword(host, first, 0xA8) == 0x2068  # IPEHR, ICL 1961
     host.say(other, load(host, GPR, 6), load(host, 0x2310, 1), load(host, 0x2418, 0))
     host.submit(other)
     read = [
         host.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * i) for i, at in enumerate((GPR, 0x2310, 0x2418))
     ]
-    host.say(one, *read)
-    host.submit(one)
+    host.say(first, *read)
+    host.submit(first)
     assert host.dwords(DATA, 3) == [5, 77, 1]
 
 
@@ -93,16 +93,17 @@ def test_statistics_are_a_contexts_own(gpu: str) -> None:
     """Both halves of each counter come back after another context had its own; and the image is where they were (ICL 1306-1314)."""
     host = Host(gpu)
     registers = [half for counter in COUNTERS for half in (counter, counter + 4)]
-    one, other = host.context(1), host.context(2)
-    host.say(one, *(load(host, at, 100 + n) for n, at in enumerate(registers)))
-    host.submit(one)
+    first, other = host.context(1), host.context(2)
+    host.say(first, *(load(host, at, 100 + n) for n, at in enumerate(registers)))
+    host.submit(first)
     host.say(other, *(load(host, at, 7) for at in registers))
     host.submit(other)
-    image = host.dwords(one.address + PAGE, 0x180)
+    image = host.dwords(first.address + PAGE, 0x180)
     assert {at: image[image.index(at, 0xB1) + 1] for at in registers} == {at: 100 + n for n, at in enumerate(registers)}
-    host.put(one.address + PAGE + 4 * (image.index(registers[0], 0xB1) + 1), [55])
-    host.say(one, *(host.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n) for n, at in enumerate(registers)))
-    host.submit(one)
+    host.put(first.address + PAGE + 4 * (image.index(registers[0], 0xB1) + 1), [55])
+    host.say(first,
+             *(host.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n) for n, at in enumerate(registers)))
+    host.submit(first)
     assert host.dwords(DATA, len(registers)) == [55, *range(101, 100 + len(registers))]
 
 
@@ -148,15 +149,15 @@ def test_head_and_tail_in_the_image(gpu: str) -> None:
 def test_an_image_may_inhibit_that_the_engine_part_is_restored(control: int, kept: int) -> None:
     """The ring part always is. What was inhibited once is restored the next time: the bit is not saved."""
     host = Host()
-    one = host.context(1)
-    host.say(one, load(host, GPR, 5))
-    host.submit(one)
-    assert image_dword(host, one, 3) & 1 == 0
+    context = host.context(1)
+    host.say(context, load(host, GPR, 5))
+    host.submit(context)
+    assert image_dword(host, context, 3) & 1 == 0
     host.say(other := host.context(2), load(host, GPR, 9))
     host.submit(other)
-    host.put(one.address + PAGE + 12, [control])
-    host.say(one, host.pack("MI_STORE_REGISTER_MEM", register_address=GPR, memory_address=DATA))
-    host.submit(one)
+    host.put(context.address + PAGE + 12, [control])
+    host.say(context, host.pack("MI_STORE_REGISTER_MEM", register_address=GPR, memory_address=DATA))
+    host.submit(context)
     assert host.dwords(DATA, 1) == [kept]
 
 
@@ -195,18 +196,18 @@ def test_the_contexts_own_status_page(gpu: str) -> None:
 @pytest.mark.behaviour("ICL-REG-06", shows="action")
 def test_the_run_time_of_a_context_counts_only_while_it_runs() -> None:
     host = Host("icl")
-    one, other = host.context(1), host.context(2)
+    primary, other = host.context(1), host.context(2)
     read = host.pack("MI_STORE_REGISTER_MEM", register_address=0x23A8, memory_address=DATA)
-    host.say(one, read)
-    host.submit(one)
-    first, saved = host.dwords(DATA, 1)[0], image_dword(host, one, 0x23)
+    host.say(primary, read)
+    host.submit(primary)
+    first, saved = host.dwords(DATA, 1)[0], image_dword(host, primary, 0x23)
     assert 0 < first <= saved
     host.say(other, *[host.pack("MI_NOOP")] * 50, load(host, 0x23A8, 100_000))
     host.submit(other)
     for _ in range(1000):
         host.gpu.clock()
-    host.say(one, read)
-    host.submit(one)
+    host.say(primary, read)
+    host.submit(primary)
     assert saved <= host.dwords(DATA, 1)[0] < saved + 50
 
 

@@ -16,5 +16,5 @@ def held() -> Held:
 
 @pytest.fixture
 def gpu(held: Held) -> Iterator[Gpu]:
-    with served("kbl", held) as one:
-        yield one
+    with served("kbl", held) as gpu:
+        yield gpu

@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def failed(self) -> set[tuple[str, str]]:
-        return {one for one, result in self.results.items() if result not in ("pass", "skip")}
+        return {item for item, result in self.results.items() if result not in ("pass", "skip")}
 
     @property
     def passed(self) -> int:
@@ -55,8 +55,8 @@ class Outcome:
 
 def files() -> list[str]:
     """Every file with tests; the templates for new tests hold none."""
-    found = [one for where in ("tests/cl", "generated_tests/cl") for one in (HOME / where).rglob("*") if one.suffix in SUFFIXES]
-    return sorted(str(one.relative_to(HOME)) for one in found if not one.name.startswith("template_program"))
+    found = [path for where in ("tests/cl", "generated_tests/cl") for path in (HOME / where).rglob("*") if path.suffix in SUFFIXES]
+    return sorted(str(item.relative_to(HOME)) for item in found if not item.name.startswith("template_program"))
 
 
 def sample() -> list[str]:
@@ -74,9 +74,9 @@ def read(text: str) -> Outcome:
     outcome = Outcome()
     for part in re.split(r"^FILE ", text, flags=re.MULTILINE)[1:]:
         name, _, said = part.partition("\n")
-        words = [json.loads(one) for one in WORDS.findall(said)]
-        tests = {test: result for one in words for test, result in one.get("subtest", {}).items()}
-        whole = [one["result"] for one in words if "result" in one]
+        words = [json.loads(digits) for digits in WORDS.findall(said)]
+        tests = {test: result for word in words for test, result in word.get("subtest", {}).items()}
+        whole = [word["result"] for word in words if "result" in word]
         if not whole:
             tests["*"] = "crash"
         elif not tests or whole[-1] == "fail" and "fail" not in tests.values():

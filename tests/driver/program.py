@@ -87,7 +87,7 @@ class Program:
 
     def owns(self, address: int, size: int) -> bool:
         """Is this memory the test made? Anything else is a bad pointer."""
-        ranges = [*self.lent, *((one.address, len(one.buffer)) for one in self.kept)]
+        ranges = [*self.lent, *((item.address, len(item.buffer)) for item in self.kept)]
         return any(start <= address and address + size <= start + length for start, length in ranges)
 
     # -- requests
@@ -190,7 +190,7 @@ class Program:
 
 
 class Held:
-    """A runner that runs nothing until it is told to."""
+    """A runner that holds submissions back until a test releases them."""
 
     def __init__(self) -> None:
         self.submissions: list[Submission] = []
@@ -198,7 +198,7 @@ class Held:
     def submit(self, submission: Submission) -> None:
         self.submissions.append(submission)
 
-    def at_once(self, submission: Submission) -> None:
+    def at_once(self, submission: Submission, awaited: bool = False) -> None:
         return None
 
     def finish(self, error: int = 0) -> None:

@@ -86,6 +86,6 @@ def softgen_run(*arguments: str, text: str | None = None, **environment: str) ->
 
 def needs_driver(gpu: str, api: str) -> None:
     """Skips where the distribution's driver is not installed."""
-    serving = [one for one in runtimes_of(gpu) if one.api == api]
-    if not any(one.found() for one in serving):
-        pytest.skip(f"no {api} driver for {gpu} is installed: {' or '.join(one.package for one in serving) or 'there is none'}")
+    serving = [runtime for runtime in runtimes_of(gpu) if runtime.api == api]
+    if not any(runtime.found() for runtime in serving):
+        pytest.skip(f"no {api} driver for {gpu} is installed: {' or '.join(runtime.package for runtime in serving) or 'there is none'}")

@@ -76,7 +76,7 @@ def test_eglinfo(gpu: str, driver: str) -> None:
 @pytest.mark.parametrize("gpu, driver, count", VIDEO)
 def test_vainfo(gpu: str, driver: str, count: int) -> None:
     needs_program("vainfo", "vainfo")
-    if not next(one for one in runtimes() if one.name == driver).found():
+    if not next(runtime for runtime in runtimes() if runtime.name == driver).found():
         pytest.skip(f"the VA-API driver {driver} is absent")
     run = softgen_run("--gpu", gpu, "--", "vainfo", "--display", "drm", "--device", "/dev/dri/renderD128", LIBVA_DRIVER_NAME=driver)
     assert run.out.count("VAEntrypoint") == count, run.err
@@ -86,7 +86,7 @@ def test_vainfo(gpu: str, driver: str, count: int) -> None:
 def test_pictures_go_to_the_gpu_and_come_back(gpu: str, driver: str) -> None:
     """i965 writes a tiled picture through the aperture and reads it with a kernel that copies media blocks; iHD maps it."""
     needs_program("ffmpeg", "ffmpeg")
-    if not next(one for one in runtimes() if one.name == driver).found():
+    if not next(runtime for runtime in runtimes() if runtime.name == driver).found():
         pytest.skip(f"the VA-API driver {driver} is absent")
     source = ["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=0.2"]
     sums = ["-f", "md5", "-"]

@@ -28,14 +28,14 @@ def refused(number: int, program: Program, name: str, /, **fields: int) -> None:
 
 def submit(program: Program, *handles: int, flags: int = 0) -> None:
     zeros = dict.fromkeys(EXEC_OBJECT.names, 0)
-    rows = b"".join(EXEC_OBJECT.pack(SimpleNamespace(**{**zeros, "handle": one, "flags": flags})) for one in handles)
+    rows = b"".join(EXEC_OBJECT.pack(SimpleNamespace(**{**zeros, "handle": handle, "flags": flags})) for handle in handles)
     program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=program.memory(rows).address, count=len(handles))
 
 
 def test_a_size_is_rounded_up_and_the_lowest_free_handle_is_given(gpu: Gpu) -> None:
     program = gpu.program()
     made = [program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=5000) for _ in range(3)]
-    assert [one.handle for one in made] == [1, 2, 3] and made[0].size == 8192
+    assert [item.handle for item in made] == [1, 2, 3] and made[0].size == 8192
     program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=2)
     assert program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=1).handle == 2
     refused(errno.EINVAL, program, "DRM_IOCTL_GEM_CLOSE", handle=9)
@@ -44,8 +44,8 @@ def test_a_size_is_rounded_up_and_the_lowest_free_handle_is_given(gpu: Gpu) -> N
 
 
 def test_handles_of_one_program_mean_nothing_to_another(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program()
-    handle = one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    first, other = gpu.program(), gpu.program()
+    handle = first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
     refused(errno.ENOENT, other, "DRM_IOCTL_I915_GEM_BUSY", handle=handle)
 
 
@@ -113,26 +113,26 @@ def test_a_tiled_buffer_through_the_aperture(gpu: Gpu, held: Held, mode: int) ->
 
 
 def test_a_buffer_is_seen_through_the_aperture_of_every_program(gpu: Gpu) -> None:
-    one, other = gpu.program("card0"), gpu.program("card0")
-    handle = one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle
-    one.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
-    theirs = other.ioctl("DRM_IOCTL_GEM_OPEN", name=one.ioctl("DRM_IOCTL_GEM_FLINK", handle=handle).name).handle
+    first, other = gpu.program("card0"), gpu.program("card0")
+    handle = first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle
+    first.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
+    theirs = other.ioctl("DRM_IOCTL_GEM_OPEN", name=first.ioctl("DRM_IOCTL_GEM_FLINK", handle=handle).name).handle
     views = [mmap.mmap(program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", shorter=16, handle=number).offset, 8192)[0], 8192)
-             for program, number in ((one, handle), (other, theirs))]  # fmt: skip
+             for program, number in ((first, handle), (other, theirs))]  # fmt: skip
     views[0][1024:1029] = b"hello"
     assert views[1][1024:1029] == b"hello"
 
 
 def test_a_shared_buffer_is_one_buffer(gpu: Gpu) -> None:
     """PRIME: importing gives the handle there is already; another program shares memory and tiling."""
-    one, other = gpu.program(), gpu.program()
-    handle = one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
-    one.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=128)
-    descriptor = one.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd
-    assert one.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor).handle == handle
+    first, other = gpu.program(), gpu.program()
+    handle = first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    first.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=128)
+    descriptor = first.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd
+    assert first.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor).handle == handle
     theirs = other.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor).handle
     assert other.ioctl("DRM_IOCTL_I915_GEM_GET_TILING", handle=theirs).mode == 2
-    one.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+    first.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
     other.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=theirs, offset=0, size=4, data=other.memory(b"kept").address)
     assert os.pread(descriptor, 4, 0) == b"kept"
     other.ioctl("DRM_IOCTL_GEM_CLOSE", handle=theirs)
@@ -219,8 +219,8 @@ def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
 
 
 def test_names_for_buffers(gpu: Gpu) -> None:
-    one, other = gpu.program("card0"), gpu.program("card0")
-    name = one.ioctl("DRM_IOCTL_GEM_FLINK", handle=one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle).name
+    first, other = gpu.program("card0"), gpu.program("card0")
+    name = first.ioctl("DRM_IOCTL_GEM_FLINK", handle=first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle).name
     assert other.ioctl("DRM_IOCTL_GEM_OPEN", name=name).size == 8192
     refused(errno.ENOENT, other, "DRM_IOCTL_GEM_OPEN", name=name + 1)
 
@@ -347,9 +347,9 @@ def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, 
 
 
 def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
-    one, other = gpu.program("card0"), gpu.program("card0")
-    name = one.ioctl("DRM_IOCTL_GEM_FLINK", handle=one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle).name
-    one.node.close()
+    first, other = gpu.program("card0"), gpu.program("card0")
+    name = first.ioctl("DRM_IOCTL_GEM_FLINK", handle=first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle).name
+    first.node.close()
     end = time.monotonic() + 5
     while gpu.shared.flinks and time.monotonic() < end:
         time.sleep(0.01)

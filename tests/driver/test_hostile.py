@@ -39,8 +39,8 @@ class Instant:
 
 @pytest.fixture(scope="module")
 def gpu() -> Iterator[Gpu]:
-    with served("kbl", Instant()) as one:
-        yield one
+    with served("kbl", Instant()) as gpu:
+        yield gpu
 
 
 def memory(program: Program, chance: random.Random) -> int:

@@ -1,4 +1,4 @@
-"""`softgen run` from outside: exit codes, signals, output; and that nothing is left, whoever dies first."""
+"""`softgen run` from outside: exit codes, signals, output; and that nothing is left, whichever process dies first."""
 
 import errno
 import json
@@ -184,7 +184,7 @@ def test_a_recording_is_replayed_with_the_same_results(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["capture"]
 
 
-# -- whoever dies first
+# -- processes that are killed
 
 
 def kill_one(who: str, after: float) -> None:
@@ -231,7 +231,7 @@ STUBBORN = "trap '' TERM; sh -c \"trap '' TERM; while :; do sleep 60; done\" & e
 
 @pytest.mark.parametrize("who", ["server", "launcher"])
 @pytest.mark.parametrize("script", [STUBBORN, "setsid sleep 60 & (sleep 60 &) ; echo ready; sleep 60"], ids=["stubborn", "scattered"])
-def test_whoever_is_killed_what_the_program_started_ends(who: str, script: str) -> None:
+def test_processes_of_the_program_end_when_any_process_is_killed(who: str, script: str) -> None:
     """Processes that ignore being told, that left their session or parent, or that never opened the GPU."""
     run = Softgen("--", "sh", "-c", script)
     assert run.process.stdout is not None and run.process.stdout.readline() == "ready\n"

@@ -20,7 +20,7 @@ def needs_piglit() -> None:
 def check(names: list[str]) -> piglit.Outcome:
     """As expected: nothing fails but what is listed, and all that is listed fails."""
     outcome, said = piglit.run(names)
-    expected = {one for one in piglit.known() if one[0] in names}
+    expected = {item for item in piglit.known() if item[0] in names}
     assert outcome.failed == expected, said
     assert {file for file, _ in outcome.results} == set(names)
     return outcome

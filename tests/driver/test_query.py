@@ -46,8 +46,8 @@ def test_structures_have_the_kernels_size(name: str, size: int) -> None:
 def test_every_gpu_has_its_facts_and_a_driver() -> None:
     for name in GPUS:
         assert kernel(name).engines[0] == "rcs0"
-        assert any(name in one.gpus for one in runtimes())
-    assert {gpu for one in runtimes() for gpu in one.gpus} == set(GPUS)
+        assert any(name in runtime.gpus for runtime in runtimes())
+    assert {gpu for runtime in runtimes() for gpu in runtime.gpus} == set(GPUS)
 
 
 @pytest.mark.parametrize("name", GPUS)

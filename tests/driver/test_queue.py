@@ -31,7 +31,7 @@ def submission(sequence: int, context: Any, engine: str = "rcs0", after: list[Fe
 
 
 def wait(*ones: Submission) -> None:
-    assert SIGNALS.wait(lambda: all(one.fence.done for one in ones), time.monotonic() + 20)
+    assert SIGNALS.wait(lambda: all(queued.fence.done for queued in ones), time.monotonic() + 20)
 
 
 def nobody(submission: Submission, error: BaseException) -> None:
@@ -40,22 +40,22 @@ def nobody(submission: Submission, error: BaseException) -> None:
 
 def test_a_context_keeps_its_order() -> None:
     done: list[int] = []
-    queues = Queues(lambda one, turn: done.append(one.sequence), nobody)
+    queues = Queues(lambda queued, turn: done.append(queued.sequence), nobody)
     context = Context("a")
     ones = [submission(number, context) for number in range(50)]
-    for one in ones:
-        queues.submit(one)
+    for queued in ones:
+        queues.submit(queued)
     wait(*ones)
     assert done == list(range(50)) and queues.drain(1)
 
 
 def test_who_waits_for_a_fence_holds_up_only_its_own_context() -> None:
     done: list[str] = []
-    queues = Queues(lambda one, turn: done.append(one.context.name), nobody)  # type: ignore[attr-defined]
+    queues = Queues(lambda queued, turn: done.append(queued.context.name), nobody)  # type: ignore[attr-defined]
     gate, parked, free = Fence(SIGNALS), Context("parked"), Context("free")
     first, second, third = submission(1, parked, after=[gate]), submission(2, parked), submission(3, free)
-    for one in (first, second, third):
-        queues.submit(one)
+    for queued in (first, second, third):
+        queues.submit(queued)
     wait(third)
     assert done == ["free"] and not queues.drain(0.01)
     gate.signal()
@@ -67,7 +67,7 @@ def test_who_waits_for_a_fence_holds_up_only_its_own_context() -> None:
 def test_all_fences_are_waited_for(order: tuple[int, ...]) -> None:
     """In whichever order they are done, and whichever is done before the submission comes."""
     done: list[int] = []
-    queues, context = Queues(lambda one, turn: done.append(one.sequence), nobody), Context("a")
+    queues, context = Queues(lambda queued, turn: done.append(queued.sequence), nobody), Context("a")
     fences = [Fence(SIGNALS) for _ in order]
     first, *rest = (fences[number] for number in order)
     first.signal()
@@ -85,7 +85,7 @@ def test_all_fences_are_waited_for(order: tuple[int, ...]) -> None:
 
 def test_short_work_with_a_fence_that_is_not_done_is_not_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.queue.SHORT", 60.0)  # whatever else the machine does
-    queues, context = Queues(lambda one, turn: None, nobody), Context("a")
+    queues, context = Queues(lambda queued, turn: None, nobody), Context("a")
     short = submission(1, context)
     queues.submit(short)
     wait(short)
@@ -102,18 +102,18 @@ def test_one_at_a_time_on_an_engine_and_engines_side_by_side() -> None:
     most: dict[str, int] = {}
     both = threading.Barrier(2)
 
-    def execute(one: Submission, turn: EngineSlot) -> None:
-        running[one.engine] = running.get(one.engine, 0) + 1
-        most[one.engine] = max(most.get(one.engine, 0), running[one.engine])
-        if one.sequence < 2:
+    def execute(submission: Submission, turn: EngineSlot) -> None:
+        running[submission.engine] = running.get(submission.engine, 0) + 1
+        most[submission.engine] = max(most.get(submission.engine, 0), running[submission.engine])
+        if submission.sequence < 2:
             both.wait(10)  # only passes if two engines run at once
         time.sleep(0.005)
-        running[one.engine] -= 1
+        running[submission.engine] -= 1
 
     queues = Queues(execute, nobody)
     ones = [submission(number, Context(str(number)), "rcs0" if number % 2 else "bcs0") for number in range(8)]
-    for one in ones:
-        queues.submit(one)
+    for queued in ones:
+        queues.submit(queued)
     wait(*ones)
     assert most == {"rcs0": 1, "bcs0": 1}
 
@@ -121,16 +121,16 @@ def test_one_at_a_time_on_an_engine_and_engines_side_by_side() -> None:
 def test_one_that_hangs_lets_others_have_their_turn() -> None:
     over = threading.Event()
 
-    def execute(one: Submission, turn: EngineSlot) -> None:
-        while one.sequence == 1 and not over.is_set():
+    def execute(submission: Submission, turn: EngineSlot) -> None:
+        while submission.sequence == 1 and not over.is_set():
             time.sleep(0.001)
             turn.pause()
 
     queues = Queues(execute, nobody)
     hanging, fine = submission(1, Context("hangs")), [submission(number, Context("fine")) for number in (2, 3, 4)]
     queues.submit(hanging)
-    for one in fine:
-        queues.submit(one)
+    for queued in fine:
+        queues.submit(queued)
     wait(*fine)
     assert not hanging.fence.done
     over.set()
@@ -141,17 +141,17 @@ def test_a_long_one_is_not_kept_waiting_by_those_that_keep_coming(monkeypatch: p
     monkeypatch.setattr("softgen.driver.queue.SLICE", 0.001)
     done: list[int] = []
 
-    def execute(one: Submission, turn: EngineSlot) -> None:
-        for _ in range(5 if one.sequence == 1 else 1):
+    def execute(submission: Submission, turn: EngineSlot) -> None:
+        for _ in range(5 if submission.sequence == 1 else 1):
             time.sleep(0.003)
             turn.pause()
-        done.append(one.sequence)
+        done.append(submission.sequence)
 
     queues = Queues(execute, nobody)
     streams = Context("even"), Context("odd")
     long, others = submission(1, Context("long")), [submission(number, streams[number % 2]) for number in range(2, 60)]
-    for one in (long, *others):
-        queues.submit(one)
+    for other in (long, *others):
+        queues.submit(other)
     wait(long, *others)
     assert done.index(1) < 30
 
@@ -159,15 +159,15 @@ def test_a_long_one_is_not_kept_waiting_by_those_that_keep_coming(monkeypatch: p
 def test_a_failure_is_told_and_what_follows_it_in_its_context_fails_too() -> None:
     told: list[tuple[int, str]] = []
 
-    def execute(one: Submission, turn: EngineSlot) -> None:
-        if one.sequence == 1:
+    def execute(submission: Submission, turn: EngineSlot) -> None:
+        if submission.sequence == 1:
             raise ValueError("broken")
 
-    queues = Queues(execute, lambda one, error: told.append((one.sequence, str(error))))
+    queues = Queues(execute, lambda queued, error: told.append((queued.sequence, str(error))))
     context: Any = Context("a")
     first, second, other = submission(1, context), submission(2, context), submission(3, Context("b"))
-    for one in (first, second, other):
-        queues.submit(one)
+    for queued in (first, second, other):
+        queues.submit(queued)
     wait(first, second, other)
     assert told == [(1, "broken")] and context.banned and context.guilty == 1
     assert first.fence.error and second.fence.error and not other.fence.error
@@ -176,11 +176,11 @@ def test_a_failure_is_told_and_what_follows_it_in_its_context_fails_too() -> Non
 def test_a_context_stays_in_use_after_what_is_not_simulated() -> None:
     """Its fence has the error; a banned context would make Mesa drop the next batch, and wait for ever for the queries in it."""
 
-    def execute(one: Submission, turn: EngineSlot) -> None:
-        if one.sequence == 1:
+    def execute(submission: Submission, turn: EngineSlot) -> None:
+        if submission.sequence == 1:
             raise Unsupported("a stage: not yet simulated")
 
-    queues = Queues(execute, lambda one, error: None)
+    queues = Queues(execute, lambda queued, error: None)
     context: Any = Context("a")
     first, second = submission(1, context), submission(2, context)
     queues.submit(first)
@@ -194,27 +194,27 @@ def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:
         raise ValueError("no room")
 
     told: list[str] = []
-    queues = Queues(lambda one, turn: None, lambda one, error: told.append(str(error)))
-    one = submission(1, Context("a"), vm=SimpleNamespace(enter=enter, leave=nobody))
-    queues.submit(one)
-    wait(one)
-    assert told == ["no room"] and one.fence.error
+    queues = Queues(lambda queued, turn: None, lambda queued, error: told.append(str(error)))
+    queued = submission(1, Context("a"), vm=SimpleNamespace(enter=enter, leave=nobody))
+    queues.submit(queued)
+    wait(queued)
+    assert told == ["no room"] and queued.fence.error
 
 
 # -- at once
 
 
 class AtOnce:
-    """Queues whose submissions take as long as they are told to; notes which thread ran which."""
+    """Queues whose submissions take a given time; records which thread ran which."""
 
     def __init__(self) -> None:
         self.ran: list[tuple[int, int]] = []
         self.long: dict[int, threading.Event] = {}
         self.queues = Queues(self.execute, nobody)
 
-    def execute(self, one: Submission, turn: EngineSlot) -> None:
-        self.ran.append((one.sequence, threading.get_ident()))
-        while one.sequence in self.long and not self.long[one.sequence].is_set():
+    def execute(self, submission: Submission, turn: EngineSlot) -> None:
+        self.ran.append((submission.sequence, threading.get_ident()))
+        while submission.sequence in self.long and not self.long[submission.sequence].is_set():
             time.sleep(0.0005)
             turn.pause()
 
@@ -245,12 +245,12 @@ def test_short_work_is_done_by_who_brings_it() -> None:
     assert here.queues.at_once(submission(1, context)) is None  # nobody knows how long it takes
     here.warm(context)
     for number in (2, 3):
-        one = submission(number, context)
-        later = here.queues.at_once(one)
+        queued = submission(number, context)
+        later = here.queues.at_once(queued)
         assert later is not None
         assert len(here.ran) == number - 1
         later(refuse)
-        assert one.fence.done and here.ran[-1] == (number, threading.get_ident())
+        assert queued.fence.done and here.ran[-1] == (number, threading.get_ident())
     assert here.queues.at_once(submission(4, Context("another"))) is None and here.queues.drain(1)
 
 
@@ -269,8 +269,8 @@ def test_who_comes_later_runs_later() -> None:
     """Between the moment work is taken and the one it runs."""
     here, context = AtOnce(), Context("a")
     here.warm(context)
-    one = submission(1, context)
-    later, behind = here.queues.at_once(one), submission(2, context, after=[one.fence])
+    queued = submission(1, context)
+    later, behind = here.queues.at_once(queued), submission(2, context, after=[queued.fence])
     here.queues.submit(behind)
     time.sleep(0.02)
     assert later is not None and not behind.fence.done
@@ -292,13 +292,13 @@ def test_an_engine_that_is_taken_is_not_waited_for() -> None:
     here, context = AtOnce(), Context("a")
     here.warm(context)
     here.long[1] = threading.Event()
-    hanging, one = submission(1, Context("hangs")), submission(2, context)
+    hanging, queued = submission(1, Context("hangs")), submission(2, context)
     here.queues.submit(hanging)
     while len(here.ran) < 2:
         time.sleep(0.001)
-    later = here.queues.at_once(one)
+    later = here.queues.at_once(queued)
     here.let_go(later)
-    wait(hanging, one)
+    wait(hanging, queued)
 
 
 def test_contexts_are_not_kept_by_their_lines() -> None:

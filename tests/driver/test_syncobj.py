@@ -131,8 +131,8 @@ def test_transfer_of_a_point(gpu: Gpu, held: Held) -> None:
 
 
 def test_a_sync_file_becomes_readable_and_goes_anywhere(gpu: Gpu, held: Held) -> None:
-    one, other = gpu.program(), gpu.program()
-    descriptor = submit(one, flags=OUT).fence >> 32
+    first, other = gpu.program(), gpu.program()
+    descriptor = submit(first, flags=OUT).fence >> 32
     assert not readable(descriptor)
     handle = other.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
     other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", handle=handle, flags=1, fd=descriptor)
@@ -165,12 +165,12 @@ def test_merging_and_asking_a_sync_file(gpu: Gpu, held: Held) -> None:
 
 
 def test_a_sync_object_travels_by_descriptor(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program()
-    handle = one.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
-    theirs = other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", fd=one.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle).fd).handle
+    first, other = gpu.program(), gpu.program()
+    handle = first.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    theirs = other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", fd=first.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle).fd).handle
     other.ioctl("DRM_IOCTL_SYNCOBJ_SIGNAL", handles=other.numbers("I", theirs), count=1)
-    assert wait(one, handle) == 0
-    exported = one.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=1).fd
+    assert wait(first, handle) == 0
+    exported = first.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=1).fd
     assert readable(exported)
     with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid"):
         other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", fd=file.fileno())
@@ -178,13 +178,13 @@ def test_a_sync_object_travels_by_descriptor(gpu: Gpu) -> None:
 
 def test_fences_together() -> None:
     signals = Signals()
-    one, two = Fence(signals), Fence(signals)
-    both = all_of(signals, [one, two])
-    one.signal(errno.EIO)
+    first, two = Fence(signals), Fence(signals)
+    both = all_of(signals, [first, two])
+    first.signal(errno.EIO)
     assert not both.done
     two.signal()
     assert both.done and both.error == errno.EIO
-    assert all_of(signals, []).done and all_of(signals, [one]).error == errno.EIO
+    assert all_of(signals, []).done and all_of(signals, [first]).error == errno.EIO
 
 
 def test_a_fence_is_done_once() -> None:

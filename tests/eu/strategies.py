@@ -40,7 +40,7 @@ def basic_operands(draw: Any, name: str, gen: float, align16: bool, macro: bool 
     if macro:
         values["special"] = draw(st.integers(0, 15))
     elif align16:
-        values |= {one: draw(st.integers(0, high)) for one, high in (("swizzle", 255), ("write_mask", 15)) if one in layout}
+        values |= {item: draw(st.integers(0, high)) for item, high in (("swizzle", 255), ("write_mask", 15)) if item in layout}
     if "vertical" not in layout:
         values["horizontal"] = draw(st.sampled_from((0, 1, 2, 4)))
     else:
@@ -94,7 +94,7 @@ def _basic(draw: Any, row: Opcode, align16: bool, function: int) -> dict[str, An
 def _branch(draw: Any, row: Opcode, align16: bool) -> dict[str, Any]:
     gen, layout = row.gen, instruction_page("EU_BRANCH", row.gen)
     found: dict[str, Any] = {"dst": draw(basic_operands("EU_DESTINATION", gen, align16))}
-    names = [one for one in ("jip", "uip", "pop", "offset") if one in row.shape]
+    names = [item for item in ("jip", "uip", "pop", "offset") if item in row.shape]
     head = Operand("imm", draw(st.sampled_from(("d", "w", "ud"))))
     overlap = bool(layout.mask("uip") & instruction_page("EU_SOURCE_0", gen).mask("number")) and "uip" in names
     if names and (overlap or draw(st.booleans())):
@@ -102,7 +102,7 @@ def _branch(draw: Any, row: Opcode, align16: bool) -> dict[str, Any]:
     elif names:
         found["sources"] = (draw(basic_operands("EU_SOURCE_0", gen, align16)), head)
     else:
-        found["sources"] = tuple(draw(basic_operands(one, gen, align16)) for one in ("EU_SOURCE_0", "EU_SOURCE_1"))
+        found["sources"] = tuple(draw(basic_operands(item, gen, align16)) for item in ("EU_SOURCE_0", "EU_SOURCE_1"))
     for name in names:
         width, signed = layout.fields[name].width, layout.fields[name].type.name == "int"
         low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)

@@ -157,13 +157,14 @@ def test_every_program_at_hand() -> None:
         said = json.loads(path.with_suffix(".json").read_text("utf-8"))
         assert all(kernel.gen == GENERATION[path.parent.name] for kernel in found)
         if said["format"] == "zebin":
-            known = {one["name"]: one["execution_env"]["simd_size"] for one in said["ze_info"]["kernels"]}
+            known = {value["name"]: value["execution_env"]["simd_size"] for value in said["ze_info"]["kernels"]}
             assert {kernel.name: kernel.simd for kernel in found if kernel.name in known} == known
             raw = path.with_suffix(".dat").read_bytes()
             assert any(raw.startswith(kernel.code) and not raw[len(kernel.code) :].strip(b"\0") for kernel in found), path
         else:
-            assert [(kernel.name, len(kernel.code)) for kernel in found] == [(one["name"], one["unpadded_size"]) for one in said["kernels"]]
-            environments = [token for one in said["kernels"] for token in one["tokens"] if token["token"] == "EXECUTION_ENVIRONMENT"]
+            assert [(kernel.name, len(kernel.code)) for kernel in found] == [(value["name"], value["unpadded_size"])
+                                                                             for value in said["kernels"]]
+            environments = [token for value in said["kernels"] for token in value["tokens"] if token["token"] == "EXECUTION_ENVIRONMENT"]
             assert [kernel.simd for kernel in found] == [token["LargestCompiledSIMDSize"] for token in environments]
             assert path.with_suffix(".dat").read_bytes() in [kernel.code for kernel in found], path
 

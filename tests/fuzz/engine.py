@@ -126,7 +126,7 @@ def guide(target: str, seconds: float, finds: Path) -> int:
     with atheris.instrument_imports(include=["softgen"]):
         from tests.fuzz.targets import LIMIT, MOST_BYTES, TARGETS
 
-    def one(data: bytes) -> None:
+    def fuzz_one_input(data: bytes) -> None:
         TARGETS[target](data)
 
     made = finds / "corpus"
@@ -134,7 +134,7 @@ def guide(target: str, seconds: float, finds: Path) -> int:
     kept = [str(folder / target) for folder in (CORPUS, FOUND) if (folder / target).is_dir()]
     options = [f"-max_total_time={int(seconds)}", f"-timeout={int(LIMIT)}", f"-max_len={MOST_BYTES}", f"-artifact_prefix={finds}/",
                "-rss_limit_mb=6000", "-print_final_stats=1", "-verbosity=0"]  # fmt: skip
-    atheris.Setup([sys.argv[0], *options, str(made), *kept], one)
+    atheris.Setup([sys.argv[0], *options, str(made), *kept], fuzz_one_input)
     atheris.Fuzz()
     return 0
 

@@ -36,7 +36,8 @@ def decode() -> Iterator[tuple[str, bytes]]:
     for name, engine_command in (("g45", "3DPRIMITIVE"), ("hsw", "GPGPU_WALKER"), ("kbl", "3DSTATE_VERTEX_BUFFERS"), ("icl", "MI_MATH")):
         gen = device(name).generation.number
         commands = [layout("STATE_BASE_ADDRESS", gen).pack(), layout(engine_command, gen).pack(), layout("MI_BATCH_BUFFER_END", gen).pack()]
-        yield f"batch-{name}", gpu_byte(name) + b"\0" + struct.pack(f"<{sum(map(len, commands))}I", *(d for one in commands for d in one))
+        yield f"batch-{name}", gpu_byte(name) + b"\0" + struct.pack(f"<{sum(map(len, commands))}I",
+                                                                    *(d for command in commands for d in command))
     yield "aub-memory-trace", b"\0\0" + aub_bytes.machine() + aub_bytes.submit_ports()
     yield "aub-classic", b"\0\0" + aub_bytes.header() + aub_bytes.block(1, 0x1000, aub_bytes.dwords(0x05000000, 0), 1)
     yield "error-state", b"\0\0" + _error_state().encode()

@@ -213,7 +213,7 @@ class Instant:
         submission.vm.leave([bound.bo for bound in submission.bound])
         submission.fence.signal()
 
-    def at_once(self, submission: Submission) -> None:
+    def at_once(self, submission: Submission, awaited: bool = False) -> None:
         return None
 
 

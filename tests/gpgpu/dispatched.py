@@ -27,7 +27,7 @@ BASES = {"general": SCRATCH, "surface": SURFACES, "dynamic": DYNAMIC, "instructi
 class Dispatched(Case):
     """The same case, through streamer, walker and data port."""
 
-    groups: Dispatcher | None = None  # who runs it; the reference unless told
+    groups: Dispatcher | None = None  # default: the reference
 
     def run(self) -> None:
         total, size, offset = (tuple([*self.spec[name], *([fill] * 3)][:3]) for name, fill in (("global", 1), ("local", 1), ("offset", 0)))
@@ -54,7 +54,7 @@ class Dispatched(Case):
 
     def local_ids(self, size: tuple[int, ...]) -> list[bytes]:
         """A block for each thread: x, y and z of its items, a row each."""
-        items = list(itertools.product(*(range(one) for one in reversed(size))))
+        items = list(itertools.product(*(range(extent) for extent in reversed(size))))
         row = 64 if self.simd == 32 else 32
         blocks = []
         for first in range(0, len(items), self.simd):

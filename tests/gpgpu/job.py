@@ -112,7 +112,7 @@ class Job:
             *self.before, *([self.pack("GPGPU_WALKER", **walker)] if self.starts_threads is None else self.starts_threads), *self.after,
             self.pack("MI_BATCH_BUFFER_END"),
         ]  # fmt: skip
-        return b"".join(dwords(*one) for one in commands)
+        return b"".join(dwords(*command) for command in commands)
 
     def dynamic(self) -> bytes:
         width, height, depth = self.shape

@@ -74,7 +74,7 @@ def agree(job: Job) -> Outcome:
 
 
 def dwords_of(held: bytes) -> list[int]:
-    return [int(one) for one in np.frombuffer(held.ljust(-(-len(held) // 4) * 4, b"\0"), np.uint32)]
+    return [int(item) for item in np.frombuffer(held.ljust(-(-len(held) // 4) * 4, b"\0"), np.uint32)]
 
 
 HEAD = "(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n"

@@ -41,7 +41,7 @@ MARKS = f"""
 """
 
 
-@pytest.fixture(params=engines(), ids=lambda one: one.name)
+@pytest.fixture(params=engines(), ids=lambda item: item.name)
 def groups(request: pytest.FixtureRequest) -> Dispatcher:
     made: Dispatcher = request.param.groups()
     return made
@@ -131,7 +131,7 @@ def test_all_sizes_of_local_memory(gpu: str) -> None:
 
 
 def said(ran: Ran) -> list[str]:
-    return [one.partition("): ")[2] for one in ran.gpu.remarks]
+    return [remark.partition("): ")[2] for remark in ran.gpu.remarks]
 
 
 @pytest.mark.behaviour("BDW-GPGPU-06", shows="action")

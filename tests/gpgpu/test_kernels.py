@@ -37,7 +37,7 @@ def check(name: str, gpu: str, engine: str = "reference") -> None:
     case.run()
     wrong = case.wrong()
     assert wrong and not any(wrong.values()), wrong
-    assert not groups.notes and {one.engine for one in groups.ran.values()} == {engine}
+    assert not groups.notes and {item.engine for item in groups.ran.values()} == {engine}
 
 
 @needs_shared("kernels")

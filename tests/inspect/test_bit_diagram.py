@@ -55,13 +55,13 @@ def test_bits_of_a_second_reading_alone_are_shown() -> None:
 
 @pytest.mark.parametrize("kind", page.KINDS)
 def test_every_bit_once_and_every_box_closed(kind: str) -> None:
-    for one in (found for name in catalogue().names(kind) for found in catalogue().history(name).values()):
-        for row in bit_diagram.rows(one):
+    for item in (found for name in catalogue().names(kind) for found in catalogue().history(name).values()):
+        for row in bit_diagram.rows(item):
             covered = [bit for cell in row.cells for bit in range(cell.high, cell.low - 1, -1)]
-            assert covered == list(range(31, -1, -1)), (row, one.name, one.gen)
-        lines = list(bit_diagram.draw(one, {}))
+            assert covered == list(range(31, -1, -1)), (row, item.name, item.gen)
+        lines = list(bit_diagram.draw(item, {}))
         for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
             for column, char in enumerate(line):
                 up, down = BOX.get(char, (None, None))
-                assert up is None or (above[column : column + 1] == "│") == up, (one.name, one.gen, line)
-                assert down is None or (below[column : column + 1] == "│") == down, (one.name, one.gen, line)
+                assert up is None or (above[column : column + 1] == "│") == up, (item.name, item.gen, line)
+                assert down is None or (below[column : column + 1] == "│") == down, (item.name, item.gen, line)

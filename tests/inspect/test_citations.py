@@ -87,4 +87,4 @@ def test_tests_of_the_manuals_text_need_it() -> None:
 
 
 def test_every_citation_says_what_it_shows() -> None:
-    assert [one for cited in citations.read(ROOT / "tests").values() for one in cited if citations.wrong(one.shows)] == []
+    assert [citation for cited in citations.read(ROOT / "tests").values() for citation in cited if citations.wrong(citation.shows)] == []

@@ -95,11 +95,11 @@ def batches(draw: st.DrawFn) -> tuple[str, str, list[int]]:
     gen = device(gpu).generation.number
     engine = draw(st.sampled_from([name for name in bases(gen) if name != "position_only"]))
     words: list[int] = []
-    for one in draw(st.lists(st.sampled_from(commands(gen, engine)), min_size=1, max_size=12)):
-        assert one.header is not None
-        length = draw(st.sampled_from((one.dwords, one.dwords, one.dwords + 2, 0xFF, 0xFFFF)))
-        stated = pack_length(one, length)
-        words += [one.header.value | stated | draw(DWORD) & ~one.header.claimed, *draw(st.lists(NASTY, max_size=min(length, 40)))]
+    for item in draw(st.lists(st.sampled_from(commands(gen, engine)), min_size=1, max_size=12)):
+        assert item.header is not None
+        length = draw(st.sampled_from((item.dwords, item.dwords, item.dwords + 2, 0xFF, 0xFFFF)))
+        stated = pack_length(item, length)
+        words += [item.header.value | stated | draw(DWORD) & ~item.header.claimed, *draw(st.lists(NASTY, max_size=min(length, 40)))]
     return gpu, engine, words + draw(st.lists(NASTY, max_size=4))
 
 
@@ -136,8 +136,8 @@ def test_a_batch_that_jumps_to_itself(gpu: str) -> None:
 
 
 def test_batches_that_call_each_other() -> None:
-    one, other = start(9, ADDRESS + 12, second_level_batch_buffer=1), start(9, ADDRESS, second_level_batch_buffer=1)
-    code, lines = raw(one + other, "kbl")
+    first, other = start(9, ADDRESS + 12, second_level_batch_buffer=1), start(9, ADDRESS, second_level_batch_buffer=1)
+    code, lines = raw(first + other, "kbl")
     assert code == 1 and len(lines) < 20 and lines[-1]["remark"] == "unmapped"
 
 

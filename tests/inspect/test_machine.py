@@ -1,4 +1,4 @@
-"""`softgen doctor`: every finding says ok, or what to do; a poor machine is told so and never breaks it."""
+"""`softgen doctor`: every finding says ok, or what to do; a poor machine is reported and never breaks it."""
 
 import errno
 import json

@@ -68,8 +68,8 @@ def disagreements(theirs: MesaCommand, command: Command, addresses: bool) -> Ite
         found = values.get(name, [])
         if found and len(found) != len(wanted):
             yield f"{theirs.name}.{name}: Mesa has {len(wanted)} values, softgen {len(found)}"
-        for (one, value), want in zip(found, wanted, strict=False):
-            if not same(one, value, want) and one.low // 32 not in moved:
+        for (item, value), want in zip(found, wanted, strict=False):
+            if not same(item, value, want) and item.low // 32 not in moved:
                 yield f"{theirs.name}.{name} at {theirs.address:#x}: Mesa says {want}, softgen {value}"
 
 

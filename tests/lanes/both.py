@@ -35,8 +35,8 @@ def compile_(program: Callable[..., Any], signature: Signature, target: Target |
 
 def on_numpy(program: Callable[..., Any], signature: Signature, inputs: list[Any]) -> list[Array]:
     m = NumpyMachine()
-    given = [m.memory(one, shape.name) if isinstance(shape, Bytes) else m.value(shape.type, one)
-             for shape, one in zip(signature.inputs, inputs, strict=True)]
+    given = [m.memory(array, shape.name) if isinstance(shape, Bytes) else m.value(shape.type, array)
+             for shape, array in zip(signature.inputs, inputs, strict=True)]
     found = program(m, *given)
     outputs = found if isinstance(found, tuple) else () if found is None else (found,)
     assert tuple(Lanes(output.type, output.lanes) for output in outputs) == signature.outputs
@@ -53,7 +53,7 @@ def agree(program: Callable[..., Any], signature: Signature, inputs: list[Any], 
           any_nan: bool = True) -> list[Array]:
     """Runs both and compares everything; gives the NumPy machine's results. Memories are not changed for the caller."""
     routine = routine or compile_(program, signature)
-    first, second = ([one.copy() for one in inputs] for _ in range(2))
+    first, second = ([array.copy() for array in inputs] for _ in range(2))
     want, want_fault = attempt(lambda: on_numpy(program, signature, first))
     found, found_fault = attempt(lambda: routine(*second))
     assert (found_fault and key(found_fault)) == (want_fault and key(want_fault))

@@ -25,7 +25,7 @@ def integer_specials(type: LaneType) -> list[int]:
     middle = 1 << type.bits // 2
     close = [low, low + 1, low + 2, high, high - 1, high // 2, high // 3, 0, 1, 2, 3, 5, 7, 8, 10, 16, 31, middle - 1, middle, middle + 1,
              -1, -2, -3, -8, -middle, 0x55 % (high + 1)]
-    return sorted({one for one in close if low <= one <= high})
+    return sorted({number for number in close if low <= number <= high})
 
 
 def specials(type: LaneType) -> list[int]:

@@ -218,7 +218,7 @@ def random_program(rng: random.Random, length: int, used: Counter[Kind]) -> list
 def runner(steps: list[Step]) -> Callable[..., tuple[Value, ...]]:
     """The steps as a lane program of SIGNATURE: out come the last four values of every type."""
     def program(m: Machine, *given: Any) -> tuple[Value, ...]:
-        values = {one.type: [one] for one in given[:-1]}
+        values = {value.type: [value] for value in given[:-1]}
         for step in steps:
             found = KINDS[step.kind](Slots(m, random.Random(step.seed), values, given[-1]), step.kind)
             if found is not None:

@@ -85,12 +85,12 @@ class Told:
             raise AssertionError(f"a mask of other lanes\n{words}")
         outputs.append(value)
         place = len(outputs) - 1
-        for type, one, what in [(value.type, held, ""), *([(held.low.type, held.low.affine, " low")] if held.low else [])]:
-            outputs.append(_scalar(m, type, one.base()))
+        for type, item, what in [(value.type, held, ""), *([(held.low.type, held.low.affine, " low")] if held.low else [])]:
+            outputs.append(_scalar(m, type, item.base()))
             first = len(outputs) - 1
-            outputs += [_scalar(m, bool_, text()) for text in one.conditions]
+            outputs += [_scalar(m, bool_, text()) for text in item.conditions]
             conditions = [*range(first + 1, len(outputs))]
-            self.said.append(Said(type, one.stride, one.highest, one.number, place, first, conditions, mask, words + what))
+            self.said.append(Said(type, item.stride, item.highest, item.number, place, first, conditions, mask, words + what))
 
 
 def _scalar(m: LlvmMachine, type: LaneType, operand: str) -> Value:
@@ -100,7 +100,7 @@ def _scalar(m: LlvmMachine, type: LaneType, operand: str) -> Value:
 
 def _operation(m: LlvmMachine, pool: list[Value], masks: Sequence[Value], name: str, a: int, b: int) -> Value | None:
     value = pool[a % len(pool)]
-    fitting = [one for one in pool if one.lanes == value.lanes]
+    fitting = [candidate for candidate in pool if candidate.lanes == value.lanes]
     match name:
         case "add" | "sub" | "mul" | "bit_and" | "bit_or" | "bit_xor":
             other = m.convert(fitting[b % len(fitting)], value.type)
@@ -172,7 +172,7 @@ def check(chain: Sequence[tuple[str, int, int]], sets: int = 6) -> list[Said]:
 def _signature(told: Told) -> Signature:
     """The outputs of a chain are known when it has been written once."""
     m = LlvmMachine()
-    told(m, *(Value(m, one.type, one.lanes, m.fresh()) for one in SIGNATURE))
+    told(m, *(Value(m, parameter.type, parameter.lanes, m.fresh()) for parameter in SIGNATURE))
     return Signature(SIGNATURE, told.shapes)
 
 
@@ -206,7 +206,7 @@ def test_lanes_lie_as_the_machine_says(chain: list[tuple[str, int, int]]) -> Non
 def last(*chain: tuple[str, int, int]) -> list[Said]:
     """What is said of the last value of a chain; the first one that it makes is number 16."""
     said = check(chain, sets=20)
-    return [one for one in said if one.value == said[-1].value]
+    return [value for value in said if value.value == said[-1].value]
 
 
 @pytest.mark.parametrize("chain, step, highest", [
@@ -225,11 +225,11 @@ def last(*chain: tuple[str, int, int]) -> list[Said]:
     ([("number &", 7, 11)], 4, None),
 ])  # fmt: skip
 def test_chains_that_are_common_or_were_wrong(chain: list[tuple[str, int, int]], step: int, highest: int | None) -> None:
-    assert [(one.stride, one.highest) for one in last(*chain) if not one.words.endswith("low")] == [(step, highest)]
+    assert [(item.stride, item.highest) for item in last(*chain) if not item.words.endswith("low")] == [(step, highest)]
 
 
 def test_low_bits_need_none_of_the_conditions_of_wide_ones() -> None:
-    """An id that may wrap at 16 bits is made wider, added to and cut again: it lies evenly whatever it is."""
+    """An id that may wrap at 16 bits is widened, added to and truncated again: affine for any value."""
     (wide, low), (cut,) = last(("convert", 5, 2), ("number +", 16, 3)), last(("convert", 5, 2), ("number +", 16, 3), ("convert", 17, 0))
     assert wide.conditions and not low.conditions and not cut.conditions
     assert (wide.stride, low.stride, cut.stride) == (1, 1, 1)
@@ -249,7 +249,7 @@ def test_text_does_not_grow_without_bounds() -> None:
     """Doubled forty times, with all that was ever said of low bits."""
     doubled = [("convert", 5, 2), *(("add", number, number) for number in range(16, 56)), ("convert", 56, 0), ("convert", 57, 2)]
     told = Told(doubled)
-    told(m := LlvmMachine(), *(Value(m, one.type, one.lanes, m.fresh()) for one in SIGNATURE))
+    told(m := LlvmMachine(), *(Value(m, parameter.type, parameter.lanes, m.fresh()) for parameter in SIGNATURE))
     assert len(m.lines) < 40 * 2 * 2**DEEPEST
     check(doubled, sets=1)
 

@@ -53,8 +53,8 @@ class Interpreted:
         self.program = m.program(0, 0)
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        outputs = [np.zeros(one.lanes, DTYPES[one.type]) for one in self.signature.outputs]
-        pointers = np.array([one.ctypes.data for one in (*inputs, *outputs)], np.uint64)
+        outputs = [np.zeros(output.lanes, DTYPES[output.type]) for output in self.signature.outputs]
+        pointers = np.array([array.ctypes.data for array in (*inputs, *outputs)], np.uint64)
         call(self.program.address, np.zeros(64, np.uint64).ctypes.data, pointers.ctypes.data)
         return outputs
 
@@ -117,7 +117,7 @@ def test_as_many_lanes_as_one_likes() -> None:
         def program(m: Machine, a: Value, b: Value) -> tuple[Value, ...]:
             return a * b + a, m.concat(a, b) if a.lanes < 256 else a, m.shuffle(b, list(range(b.lanes))[::-1])
 
-        signature = Signature((*(one for one in (lanes_signature(lanes), lanes_signature(lanes))),),
+        signature = Signature((*(item for item in (lanes_signature(lanes), lanes_signature(lanes))),),
                               (lanes_signature(lanes), lanes_signature(2 * lanes if lanes < 256 else lanes), lanes_signature(lanes)))
         routine: Any = Interpreted(program, signature)
         agree(program, signature, [rng.integers(0, 1 << 32, lanes, np.uint32) for _ in range(2)], routine)

@@ -33,7 +33,7 @@ def target(way: str) -> jit.Target:
     names = list(WAYS.values())
     better = names[:names.index(wanted)]
     return jit.Target(jit.host().triple, "x86-64-v3", "") if not wanted else jit.host()._replace(features=features + "".join(
-        f",-{one}" for one in better))
+        f",-{item}" for item in better))
 
 
 @cache
@@ -42,7 +42,7 @@ def routine(way: str) -> Routine:
     def program(m: Machine, a: Memory, b: Memory, c: Memory, to: Memory) -> None:
         at = m.variable(m.constant(u64, 0))
         for _ in m.While(lambda: at.value < 2 * MANY):
-            m.store_block(m.fma(*(m.load_block(f16, ROW, one, at.value) for one in (a, b, c))), to, at.value)
+            m.store_block(m.fma(*(m.load_block(f16, ROW, item, at.value) for item in (a, b, c))), to, at.value)
             at.value = at.value + 2 * ROW
     return compile_(program, Signature(tuple(Bytes(name) for name in ("a", "b", "c", "to"))), target(way))
 
@@ -59,7 +59,7 @@ def few_bits(rng: np.random.Generator) -> Array:
 
 def exactly(a: Array, b: Array, c: Array) -> Array:
     """f64 holds every sum of a product and an f16 but those where one is too small to matter, and NumPy rounds it to f16 at once."""
-    a, b, c = (one.view(np.float16).astype(np.float64) for one in (a, b, c))
+    a, b, c = (item.view(np.float16).astype(np.float64) for item in (a, b, c))
     return (a * b + c).astype(np.float16)
 
 
@@ -84,7 +84,7 @@ def test_a_fused_multiply_add_is_rounded_once(kind: str, way: str) -> None:
     found = np.zeros(MANY, np.float16)
     routine(way)(a, b, c, found)
     differs = (found.view(np.uint16) != want.view(np.uint16)) & ~(np.isnan(found) & np.isnan(want))
-    assert not differs.any(), [hex(one[differs][0]) for one in (a, b, c, found.view(np.uint16), want.view(np.uint16))]
+    assert not differs.any(), [hex(item[differs][0]) for item in (a, b, c, found.view(np.uint16), want.view(np.uint16))]
     if kind != "anything":
         assert (twice != want)[~np.isnan(want)].any()  # or nothing was tried
 
@@ -111,7 +111,7 @@ def test_doubles_become_halves_at_once(way: str) -> None:
     strange = np.array([1, 0x7FF0000000000001, 0x7FF0000000000000, 0x7FEFFFFFFFFFFFFF, 0x36A0000000000001, 0x47EFFFFFFFFFFFFF],
                        np.uint64).view(np.float64)
     given = np.concatenate([*near, strange, np.zeros(-(5 * len(ties) + len(strange)) % ROW)])
-    for lanes in (one for sign in (given, -given) for one in sign.reshape(-1, ROW)):
+    for lanes in (item for sign in (given, -given) for item in sign.reshape(-1, ROW)):
         with np.errstate(all="ignore"):
             want = lanes.astype(np.float16)
         (found,) = compiled(lanes)

@@ -67,7 +67,7 @@ def check_folding(program: Callable[..., Any], type: LaneType, outputs: tuple[La
 
     def folded(m: Machine) -> Any:
         """The same with operands LLVM sees through."""
-        return program(m, *(m.bitcast(m.constant(type if type.is_bool else type.unsigned, one), type) for one in given))
+        return program(m, *(m.bitcast(m.constant(type if type.is_bool else type.unsigned, value), type) for value in given))
     agree(folded, Signature((), outputs), [])
 
 
@@ -140,7 +140,7 @@ def test_llvm_does_not_fuse_or_reorder() -> None:
         return a * b + c, (a + b) - a, a - 0.0, a + 0.0, m.div(a, m.like(a, 3.0))
 
     signature = Signature((Lanes(BY_NAME["f32"], 4),) * 3, (Lanes(BY_NAME["f32"], 4),) * 5)
-    a, b, c = (np.array(one, np.float32) for one in ([1 + 2**-12, 1, -0.0, 7], [1 + 2**-12, 2**-30, 1, 5], [-1 - 2**-11, 1, 0, 1e9]))
+    a, b, c = (np.array(item, np.float32) for item in ([1 + 2**-12, 1, -0.0, 7], [1 + 2**-12, 2**-30, 1, 5], [-1 - 2**-11, 1, 0, 1e9]))
     want = agree(program, signature, [a, b, c])
     assert want[0][0] == 0.0 and want[1][1] == 0.0 and np.signbit(want[2][2]) and not np.signbit(want[3][2])
 

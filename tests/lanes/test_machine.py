@@ -26,7 +26,7 @@ A = M.constant(u32, [1, 2, 3, 4])
 
 
 def ints(value: Value) -> list[int]:
-    return [int(one) for one in value.payload.tolist()]
+    return [int(number) for number in value.payload.tolist()]
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
@@ -139,8 +139,8 @@ def test_python_numbers_on_either_side() -> None:
 
 def test_signatures_are_keys() -> None:
     """Plans are found by what they were made for."""
-    one, other = (Signature((Lanes(u32, 4), Bytes("a")), (Lanes(u32, 4),)) for _ in range(2))
-    assert len({one, other}) == 1
+    first, other = (Signature((Lanes(u32, 4), Bytes("a")), (Lanes(u32, 4),)) for _ in range(2))
+    assert len({first, other}) == 1
 
 
 def collatz(m: Machine, start: Value) -> tuple[Value, Value]:
@@ -170,7 +170,7 @@ def test_loops_and_decisions() -> None:
     for given in ([1, 1, 1, 1], [1, 2, 3, 4], [27, 97, 6, 1]):
         agree(collatz, signature, [np.array(given, np.uint32)])
     alone = Signature((Lanes(u32, 1),), (Lanes(u32, 1), Lanes(u32, 1)))
-    assert [int(one[0]) for one in agree(collatz, alone, [np.array([6], np.uint32)])] == [8, 8]     # 6 3 10 5 16 8 4 2 1
+    assert [int(item[0]) for item in agree(collatz, alone, [np.array([6], np.uint32)])] == [8, 8]     # 6 3 10 5 16 8 4 2 1
 
 
 def test_only_the_chosen_body_runs() -> None:
@@ -185,7 +185,8 @@ def test_only_the_chosen_body_runs() -> None:
         return x.value, y.value
 
     signature = Signature((Lanes(i8, 1),), (Lanes(i8, 1), Lanes(i8, 1)))
-    assert [[int(one[0]) for one in agree(program, signature, [np.array([n], np.int8)])] for n in (1, 2, 3)] == [[11, 1], [22, 32], [23, 3]]
+    assert [[int(item[0]) for item in agree(program, signature, [np.array([n], np.int8)])]
+            for n in (1, 2, 3)] == [[11, 1], [22, 32], [23, 3]]
 
 
 def broken_off(m: Machine, a: Value) -> Value:

@@ -108,7 +108,7 @@ def everything(m: Machine, memory: Memory, other: Memory, a: Value, b: Value, c:
 ])
 def test_the_first_fault_in_program_order_is_told(at: tuple[int, ...], fault: Any) -> None:
     signature = Signature((Bytes("first"), Bytes("second"), *[Lanes(u32, 1)] * 4))
-    inputs = [np.zeros(64, np.uint8), np.zeros(32, np.uint8), *(np.array([one], np.uint32) for one in at)]
+    inputs = [np.zeros(64, np.uint8), np.zeros(32, np.uint8), *(np.array([item], np.uint32) for item in at)]
     agree(everything, signature, inputs)
     if fault is None:
         return

@@ -31,7 +31,7 @@ def value(type: LaneType, lanes: list[int]) -> Value:
 def contents(value: Value) -> list[Any]:
     """Lanes as the reference gives them."""
     if not value.type.is_float:
-        return [int(one) for one in value.payload.tolist()]
+        return [int(number) for number in value.payload.tolist()]
     return [reference.NAN if reference.is_nan(value.type, bits) else bits for bits in bits_of(value.type, value.payload)]
 
 
@@ -147,7 +147,7 @@ def test_rounding_twice_would_show() -> None:
     """Sums whose nearest f32 lies half way between two f16, or nearest f64 between two f32: rounding twice gives the other neighbour."""
     twice = M.convert(M.constant(f64, 1.0 + 2.0**-11 + 2.0**-30), f16)
     assert bits_of(f16, twice.payload) == [0x3C01]
-    a, b, c = (M.constant(f32, one) for one in (1.0 + 2.0**-12, 1.0 + 2.0**-12, 2.0**-80))
+    a, b, c = (M.constant(f32, item) for item in (1.0 + 2.0**-12, 1.0 + 2.0**-12, 2.0**-80))
     assert bits_of(f32, M.fma(a, b, c).payload) == [0x3F801001]            # the product alone is a tie that goes to even, 0x3f801000
     assert bits_of(f32, (a * b).payload) == [0x3F801000]
 

@@ -145,12 +145,12 @@ def test_a_record_for_each_lane(offset_type: LaneType) -> None:
     layout = RecordLayout.of(Setup)
 
     def program(m: Machine, memory: Memory, at: Value, mask: Value) -> tuple[Value, Value]:
-        one = m.record(layout, memory, at)
-        one.store("area", one.load("area") * 2.0, mask)
-        one.store("plane", one.load("plane", element=1) + 1.0, mask, element=3)
-        one.store("facing", one.load("facing"))
+        record = m.record(layout, memory, at)
+        record.store("area", record.load("area") * 2.0, mask)
+        record.store("plane", record.load("plane", element=1) + 1.0, mask, element=3)
+        record.store("facing", record.load("facing"))
         which = m.constant(offset_type, [0, 1, 2, 3, 3, 2, 1, 0])
-        return one.load("entry", mask), one.load("plane", element=which)
+        return record.load("entry", mask), record.load("plane", element=which)
 
     records = np.zeros(10, np.dtype(Setup))
     records["entry"], records["area"], records["plane"] = np.arange(10) + 500, np.arange(10), np.arange(40).reshape(10, 4)
@@ -171,11 +171,11 @@ def test_a_uniform_record() -> None:
     layout = RecordLayout.of(Setup)
 
     def program(m: Machine, memory: Memory, at: Value) -> tuple[Value, ...]:
-        one = m.record(layout, memory, at)
-        plane = one.load("plane")
-        one.store("plane", m.shuffle(plane, [3, 2, 1, 0]))
-        one.store("code", one.load("code") + 1)
-        return plane, one.load("entry"), m.record(layout, memory, 40).load("plane", element=2)
+        record = m.record(layout, memory, at)
+        plane = record.load("plane")
+        record.store("plane", m.shuffle(plane, [3, 2, 1, 0]))
+        record.store("code", record.load("code") + 1)
+        return plane, record.load("entry"), m.record(layout, memory, 40).load("plane", element=2)
 
     records = np.zeros(2, np.dtype(Setup))
     records["plane"], records["entry"], records["code"] = [[1, 2, 3, 4], [5, 6, 7, 8]], [7, 8], 5
@@ -221,7 +221,7 @@ def caller(m: Machine, table: Memory, which: Value, *given: Value) -> tuple[Valu
 
 
 def test_calls_by_address() -> None:
-    functions = [LaneFunction(one, MIX, one.__name__, NOTHING_KEPT) for one in (mix, halve)]
+    functions = [LaneFunction(item, MIX, item.__name__, NOTHING_KEPT) for item in (mix, halve)]
     table = np.array([function.address for function in functions], np.uint64)
     rng = np.random.default_rng(5)
     given: list[Any] = [rng.standard_normal(16).astype(np.float32), rng.integers(0, 1 << 32, 16, np.uint32),

@@ -238,7 +238,7 @@ def test_threads_of_no_group_have_no_local_memory() -> None:
 
 
 def walk(width: int, height: int, **more: Any) -> dict[str, Any]:
-    """Row by row over one block, unless told."""
+    """Row by row over one block by default."""
     return {
         "block_resolution_x": width, "block_resolution_y": height, "global_resolution_x": width, "global_resolution_y": height,
         "local_loop_exec_count": 0x3FF, "global_loop_exec_count": 0x3FF, "global_outer_loop_stride_x": width,
@@ -307,7 +307,7 @@ def test_a_loop_makes_groups(level: int, sizes: list[int]) -> None:
     blocks = {"block_resolution_y": 2, "global_outer_loop_stride_x": 0, "global_outer_loop_stride_y": 2, "global_inner_loop_unit_x": 3,
               "global_inner_loop_unit_y": 0}  # fmt: skip
     values = walk(3, 4, **blocks, color_count_minus_one=1)
-    assert [len(one) for one in walks.groups(page.raw(page.pack(**values)), level, lambda: None)] == sizes
+    assert [len(group) for group in walks.groups(page.raw(page.pack(**values)), level, lambda: None)] == sizes
 
 
 @pytest.mark.behaviour("BDW-MEDIA-16", shows="action")
@@ -355,7 +355,7 @@ def test_a_thread_waits_for_those_the_scoreboard_names(mask: int, found: int, en
 @pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
 def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_for() -> None:
     def cut(*places: tuple[int, int, int]) -> list[int]:
-        return [len(one) for one in objects.independent((BlockPosition(*one) for one in places), [(-1, 0), (0, 1)])]
+        return [len(item) for item in objects.independent((BlockPosition(*place) for place in places), [(-1, 0), (0, 1)])]
 
     assert cut((0, 0, 0), (2, 0, 0), (1, 0, 1)) == [3]
     assert cut((0, 0, 0), (2, 0, 0), (1, 0, 0)) == [2, 1]

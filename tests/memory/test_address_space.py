@@ -24,16 +24,16 @@ def host_bytes(space: AddressSpace, address: int, size: int) -> bytes:
 
 
 def test_one_buffer_at_two_addresses_and_in_two_spaces() -> None:
-    one, two, buffer = AddressSpace("one"), AddressSpace("two"), MemfdBuffer(2 * PAGE, "b")
-    one.map(0x10000, buffer)
-    one.map(0xFFFF_0000_0000, buffer, offset=PAGE)
+    first, two, buffer = AddressSpace("one"), AddressSpace("two"), MemfdBuffer(2 * PAGE, "b")
+    first.map(0x10000, buffer)
+    first.map(0xFFFF_0000_0000, buffer, offset=PAGE)
     two.map(0x5000, buffer, size=PAGE)
-    one.write(0x11FFC, b"abcd")
+    first.write(0x11FFC, b"abcd")
     two.write32(0x5000, 0x11223344)
-    assert one.read(0xFFFF_0000_0FFC, 4) == b"abcd" == bytes(buffer.view[-4:])
-    assert one.read32(0x10000) == 0x11223344 and two.extent(0x5000, 1 << 40) == PAGE
-    assert host_bytes(one, 0xFFFF_0000_0FFC, 4) == b"abcd"
-    one.write64(0x10008, 0x1122334455667788)
+    assert first.read(0xFFFF_0000_0FFC, 4) == b"abcd" == bytes(buffer.view[-4:])
+    assert first.read32(0x10000) == 0x11223344 and two.extent(0x5000, 1 << 40) == PAGE
+    assert host_bytes(first, 0xFFFF_0000_0FFC, 4) == b"abcd"
+    first.write64(0x10008, 0x1122334455667788)
     assert two.read64(0x5008) == 0x1122334455667788
 
 

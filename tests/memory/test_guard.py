@@ -162,7 +162,7 @@ def test_memory_that_was_truncated_away_is_a_fault_too(space: AddressSpace) -> N
     os.close(loose.fd)
 
 
-# A native function that reads and writes wherever it is told, as a kernel would: ip first, then one look at the table.
+# A native function that reads and writes at given addresses, as a kernel would: ip first, then one look at the table.
 WANDER = """
 #include <stdint.h>
 struct record { uint64_t ip; };

@@ -28,9 +28,9 @@ class Entry:
 def elements(folder: Path, file: str) -> dict[tuple[str, str], ElementTree.Element]:
     found: dict[tuple[str, str], ElementTree.Element] = {}
     root = ElementTree.parse(folder / file).getroot()
-    for one in root.iter("import"):
-        excluded = {e.attrib["name"] for e in one}
-        found.update({k: v for k, v in elements(folder, one.attrib["name"]).items() if k[1] not in excluded})
+    for item in root.iter("import"):
+        excluded = {e.attrib["name"] for e in item}
+        found.update({k: v for k, v in elements(folder, item.attrib["name"]).items() if k[1] not in excluded})
     for element in root:
         if element.tag in ("instruction", "struct", "register"):
             found[element.tag, element.attrib["name"]] = element

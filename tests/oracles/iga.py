@@ -54,7 +54,7 @@ def disassemble(data: bytes, gen: float) -> tuple[list[str], set[int]]:
         code, text = Path(folder, "code.bin"), Path(folder, "code.txt")
         code.write_bytes(data)
         found = _run(gen, "-d", "-Xprint-hex-floats", "--output-on-fail", code, "-o", text)
-        lines = [one for line in text.read_text().splitlines() if (one := plain(line)) and not _LABEL_LINE.match(one)]
+        lines = [stripped for line in text.read_text().splitlines() if (stripped := plain(line)) and not _LABEL_LINE.match(stripped)]
     return lines, {int(digits, 16) for digits in _ERROR_BYTE.findall(found.stderr)}
 
 
@@ -184,7 +184,8 @@ class Builder:
         dice = self.dice
         whole = out[0] in ("d", "ud")
         codes = [
-            n for n in range(16) if (one := opcodes.math_function(n, self.gen)) and (one.name.startswith("int") == whole) and not one.macro
+            n for n in range(16) if (math_function := opcodes.math_function(n,
+                self.gen)) and (math_function.name.startswith("int") == whole) and not math_function.macro
         ]
         code = dice.choice(codes)
         function = opcodes.math_function(code, self.gen)
@@ -255,10 +256,11 @@ class Builder:
         from softgen.eu.text.iga.names import iga_words
 
         implied, dice = iga_words(self.gen).implied, self.dice
-        how = dice.choice([one for one in ("label", "register") if (one, self.row.name) in implied])
+        how = dice.choice([item for item in ("label", "register") if (item, self.row.name) in implied])
         operands = []
-        for one in implied[how, self.row.name]:
-            operands.append(replace(one, file="grf", number=dice.randrange(128), sub=4 * dice.randrange(8)) if one.file == "said" else one)
+        for item in implied[how, self.row.name]:
+            operands.append(replace(item, file="grf", number=dice.randrange(128), sub=4 * dice.randrange(8))
+                            if item.file == "said" else item)
         found: dict[str, Any] = {"dst": operands[0], "sources": tuple(operands[1:])}
         if how == "label":
             found |= {"jip": 0, "uip": 0 if "uip" in self.row.shape else None}

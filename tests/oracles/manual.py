@@ -56,23 +56,23 @@ def entries(manual: str) -> tuple[Entry, ...]:
     return tuple((_kaby_lake if manual == "KBL" else _broadwell)(load) for load in json.loads(text))
 
 
-def _kaby_lake(one: dict[str, object]) -> Entry:
+def _kaby_lake(entry: dict[str, object]) -> Entry:
     rows = []
-    for row in one["fields"]:  # type: ignore[attr-defined]
+    for row in entry["fields"]:  # type: ignore[attr-defined]
         places = tuple((high, low) for low, high in row["abs"])
         rows.append(Row(row["line"], row["name"] or "", places, (row["format"] or [""])[0], _values(row["enum"])))
-    names = tuple(spelled(str(title)) for title in (one["mn"], one["name"]) if title)
-    return Entry("KBL", one["start"], names, one["size"], tuple(rows))  # type: ignore[arg-type]
+    names = tuple(spelled(str(title)) for title in (entry["mn"], entry["name"]) if title)
+    return Entry("KBL", entry["start"], names, entry["size"], tuple(rows))  # type: ignore[arg-type]
 
 
-def _broadwell(one: dict[str, object]) -> Entry:
+def _broadwell(entry: dict[str, object]) -> Entry:
     """The repaired rows; the first dword of a command holds its key too."""
     rows = []
-    for row in one["fixed"]:  # type: ignore[attr-defined]
+    for row in entry["fixed"]:  # type: ignore[attr-defined]
         base = 32 * (row["dwn"] or 0)
         place, default = (base + row["hi"], base + row["lo"]), number((row["default"] or " ").split(" ")[0])
         rows.append(Row(row["line"], row["name"] or "", (place,), row["format"] or "", _values(row["enum"]), default))
-    return Entry("BDW", one["start"], tuple(spelled(t).replace("_", "") for t in one["titles"]), None, tuple(rows))  # type: ignore
+    return Entry("BDW", entry["start"], tuple(spelled(t).replace("_", "") for t in entry["titles"]), None, tuple(rows))  # type: ignore
 
 
 def parts(row: Row, known: dict[str, Entry]) -> Iterator[tuple[int, int]]:

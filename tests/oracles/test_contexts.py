@@ -60,7 +60,7 @@ def label(name: str, engine: str, offset: int) -> str:
     return f"{there.layout.name}{row}{'_upper' if there.dword else ''}".lower()
 
 
-@pytest.mark.parametrize("image", tuple(images()), ids=lambda one: one.name)
+@pytest.mark.parametrize("image", tuple(images()), ids=lambda item: item.name)
 def test_saved_registers_are_those_of_the_cited_lines(image: Layout) -> None:
     engine = "position_only" if image.name.startswith("POSH") or image.name.endswith("POSITION_ONLY") else "render"
     for name, line, _ in saved(image):
@@ -77,7 +77,7 @@ def spellings(name: str) -> set[str]:
     return {name, name.removesuffix("_0"), f"{name}_original"}
 
 
-@pytest.mark.parametrize("image", tuple(images()), ids=lambda one: one.name)
+@pytest.mark.parametrize("image", tuple(images()), ids=lambda item: item.name)
 def test_saved_commands_have_their_length(image: Layout) -> None:
     for field, _ in image.walk():
         command = catalogue().get(field.type.target, GEN) if field.type.name == "struct" else None
@@ -90,18 +90,19 @@ def loads(image: Layout) -> list[BitField]:
 
 
 @pytest.mark.behaviour("ICL-CTX-12", shows="layout")
-@pytest.mark.parametrize("image", tuple(images()), ids=lambda one: one.name)
+@pytest.mark.parametrize("image", tuple(images()), ids=lambda item: item.name)
 def test_a_load_s_header_counts_the_registers_behind_it(image: Layout) -> None:
     """0x1100_10nn: as many registers follow as (nn + 1) / 2; rows the list leaves out make it more than the page has, never fewer."""
     load = catalogue().layout("MI_LOAD_REGISTER_IMM", GEN)
-    for one in loads(image):
-        header = LOAD.search(text()[line_of(one.source)])
+    for load_command in loads(image):
+        header = LOAD.search(text()[line_of(load_command.source)])
         if header is None:
             continue  # the scan lost the header
         count = (int(header[2], 16) + 1) // 2
-        start, end = one.high + 1, one.high + 1 + 64 * count
+        start, end = load_command.high + 1, load_command.high + 1 + 64 * count
         inside = [other for other in image.fields if start <= other.low < end]
-        assert all(other.type.target.startswith("CONTEXT_REGISTER") and other.high < end for other in inside), f"{image.name}.{one.name}"
+        assert all(other.type.target.startswith("CONTEXT_REGISTER") and other.high < end
+                   for other in inside), f"{image.name}.{load_command.name}"
         packed = load.pack(force_posted=header[1] == "10", entry=[{"register_offset": 0x2000, "data_dword": 0}] * count)
         assert packed[0] == int("1100" + header[1] + header[2], 16)
 
@@ -161,5 +162,5 @@ def test_every_register_the_volume_names_has_a_page() -> None:
     places = {offset: (registers.place(offset, GEN, "render"), registers.place(offset + 0x16000, GEN, "position_only")) for offset in named}
     lost = {offset for offset, found in places.items() if not any(found)}
     assert len(named) > 100
-    assert {hex(item) for item in lost} <= {hex(one) for one in NO_PAGE}
+    assert {hex(item) for item in lost} <= {hex(item) for item in NO_PAGE}
     assert not any(registers.place(offset, GEN, "render") for offset in NO_PAGE), "a page makes a reason idle"

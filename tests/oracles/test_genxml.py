@@ -135,7 +135,7 @@ def test_every_difference_has_its_reason(gen: float) -> None:
 
 def test_no_reason_stands_in_vain() -> None:
     real = {difference for gen in GENERATIONS for difference in differences(gen)}
-    idle = [f"{place}: {' '.join(line)}" for line, place in listed().items() if not any(covers(line, one) for one in real)]
+    idle = [f"{place}: {' '.join(line)}" for line, place in listed().items() if not any(covers(line, item) for item in real)]
     assert not idle, "\n".join(idle)
 
 

@@ -102,9 +102,9 @@ def test_iga64_reads_our_text_of_kernels() -> None:
         theirs = list(program.instructions(found, gen))
         assert [item[:2] for item in theirs] == [item[:2] for item in items], f"{name}: other places or sizes"
         same += found == data[: len(found)]
-        for (offset, _, one), (_, _, other) in zip(items, theirs, strict=True):
-            if one != other:
-                findings.add("encodes", one, f"{name}+{offset:#x} {iga_format.text(one)}", encode(one) ^ encode(other))
+        for (offset, _, item), (_, _, other) in zip(items, theirs, strict=True):
+            if item != other:
+                findings.add("encodes", item, f"{name}+{offset:#x} {iga_format.text(item)}", encode(item) ^ encode(other))
     findings.check()
     assert same >= 88  # all others have sends of gen 8, loops or calls
 
@@ -125,11 +125,11 @@ def test_random_instructions(gen: float) -> None:
 
 def _compare_prints(findings: Findings, items: list[tuple[int, Instruction]], texts: list[str], gen: float) -> None:
     theirs, refused = iga.disassemble(b"".join(encode(inst).to_bytes(SIZE, "little") for _, inst in items), gen)
-    for (offset, one), ours, their in zip(items, texts, theirs, strict=True):
+    for (offset, item), ours, their in zip(items, texts, theirs, strict=True):
         if offset in refused:
-            findings.add("refuses_bits", one, iga.plain(ours))
+            findings.add("refuses_bits", item, iga.plain(ours))
         elif iga.plain(ours) != their:
-            findings.add("prints", one, f"{their}, we {iga.plain(ours)}")
+            findings.add("prints", item, f"{their}, we {iga.plain(ours)}")
 
 
 def _compare_bits(findings: Findings, items: list[tuple[int, Instruction]], texts: list[str], gen: float) -> None:
@@ -147,9 +147,9 @@ def _compare_bits(findings: Findings, items: list[tuple[int, Instruction]], text
         for number in more:
             findings.add("refuses_text", items[number][1], iga.plain(texts[number]))
         out |= more
-    for number, (offset, one) in enumerate(items):
-        if number not in out and (bits := int.from_bytes(found[offset : offset + SIZE], "little") ^ encode(one)):
-            findings.add("encodes", one, iga.plain(texts[number]), bits)
+    for number, (offset, item) in enumerate(items):
+        if number not in out and (bits := int.from_bytes(found[offset : offset + SIZE], "little") ^ encode(item)):
+            findings.add("encodes", item, iga.plain(texts[number]), bits)
 
 
 def test_list_is_readable() -> None:

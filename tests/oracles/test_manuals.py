@@ -83,7 +83,7 @@ def answers() -> dict[tuple[str, int], Answer]:
 def pages() -> dict[str, Answer]:
     """Pages and enumerations by name; also without what a scan loses."""
     names = {name: Answer("page", name) for name in catalogue().sections} | {name: Answer("enum", name) for name in catalogue().enums}
-    return {name.replace("_", ""): one for name, one in names.items()} | names
+    return {name.replace("_", ""): value for name, value in names.items()} | names
 
 
 def by_name(entry: Entry) -> Answer | None:
@@ -285,11 +285,12 @@ def test_headers_have_the_fields_of_their_control_dwords() -> None:
         header = catalogue().get(entry.names[0], 9.0) if entry.names[0].startswith("MH") else None
         for row in entry.rows if header else ():
             control = catalogue().get(spelled(row.format), 9.0) if row.format.startswith("MHC_") else None
-            for one in control.fields if control else ():
-                places = {(low + one.high, low + one.low) for _, low in row.places}
+            for bit_field in control.fields if control else ():
+                places = {(low + bit_field.high, low + bit_field.low) for _, low in row.places}
                 ours = [field for field in header.fields if (field.high, field.low) in places]  # type: ignore[union-attr]
-                assert len(ours) == len(places), (entry.names[0], row.format, one.name)
-                assert all(field.type == one.type and one.name in field.name for field in ours), (entry.names[0], one.name)
+                assert len(ours) == len(places), (entry.names[0], row.format, bit_field.name)
+                assert all(field.type == bit_field.type and bit_field.name in field.name
+                           for field in ours), (entry.names[0], bit_field.name)
                 compared += 1
     assert compared > 50
 

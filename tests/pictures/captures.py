@@ -33,7 +33,7 @@ def lacks(name: str, *options: str) -> str:
     if not ran.stdout:
         return f"ends with code {ran.returncode}: {ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else 'nothing said'}"
     found = json.loads(ran.stdout)
-    problems = [one["what"] for kind in ("unsupported", "faults") for one in found[kind]]
+    problems = [item["what"] for kind in ("unsupported", "faults") for item in found[kind]]
     return " ".join(ADDRESS.sub("", problems[0]).split()) if problems else REPLAYS
 
 

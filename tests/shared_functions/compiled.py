@@ -58,10 +58,10 @@ class BlockState:
         operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{value.lanes} x i1>", mask.payload)]
         self.m.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
 
-    def enabled(self, one: Instruction) -> Value:
+    def enabled(self, inst: Instruction) -> Value:
         m = self.m
         bits = m.emit(f"load <1 x i32>, ptr {m.emit(f'getelementptr i8, ptr %block, i64 {ACTIVE}')}")
-        return m.mask_from_bits(Value(m, u32, 1, bits), one.exec_size)
+        return m.mask_from_bits(Value(m, u32, 1, bits), inst.exec_size)
 
     def flags(self, first: int, count: int) -> Value:
         return self.m.constant(bool_, 1, count)
@@ -85,7 +85,7 @@ def _barrier(context: int) -> None:
     Context.from_address(context).arrived += 1
 
 
-def text(one: Instruction) -> str:
+def text(inst: Instruction) -> str:
     """The IR of a function around a send, called by a frame that the guard can call."""
     m = LlvmMachine()
 
@@ -96,7 +96,7 @@ def text(one: Instruction) -> str:
         m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
         m.start(stay)
 
-    execute_message(BlockState(m, one.gen), one, MessageCode(m, one.gen, m.number(u64, IP), escape, RecordLayout.of(Context),
+    execute_message(BlockState(m, inst.gen), inst, MessageCode(m, inst.gen, m.number(u64, IP), escape, RecordLayout.of(Context),
                                                             pixel_at=PIXEL))  # fmt: skip
     m.line("ret i64 0")
     m.define("i64 @message(ptr %block, ptr %context)")
@@ -138,8 +138,8 @@ class Compiled:
             extended: int = 0) -> int:  # fmt: skip
         held = self.block
         first = BLOCK_OFFSETS["mrf"] + GRF_BYTES if rules(self.gen).message_registers else PAYLOAD * GRF_BYTES
-        for start, one in ((first, payload), (SECOND * GRF_BYTES, second), (RESPONSE * GRF_BYTES, response)):
-            held[start : start + len(one)] = one
+        for start, item in ((first, payload), (SECOND * GRF_BYTES, second), (RESPONSE * GRF_BYTES, response)):
+            held[start : start + len(item)] = item
         held[ACTIVE : ACTIVE + 4] = np.array([mask], np.uint32).view(np.uint8)
         found = code(self.gen, sfid, descriptor, width, len(response) // GRF_BYTES, len(second) // GRF_BYTES, extended)
         pair = (ctypes.c_uint64 * 2)(held.ctypes.data, ctypes.addressof(self.context))

@@ -46,11 +46,11 @@ class Mipmap(Bench):
         self.space.map(DATA, self.data)
         self.space.map(BASE, self.state)
         page = layout("RENDER_SURFACE_STATE", self.gen)
-        known = {one.name for one in page.fields}
+        known = {field.name for field in page.fields}
         self.put(self.state, 0, page.pack(**{name: value for name, value in self._fields().items() if name in known} | self.surface))
         self.put(self.state, TABLE, [0])
         state = layout("SAMPLER_STATE", self.gen)
-        named = {one.name for one in state.fields}
+        named = {field.name for field in state.fields}
         chosen = {name: value for name, value in self.sampler.items() if name in named}
         self.put(self.state, STATES, state.pack(border_color_pointer=BORDER, **chosen))
         border = np.asarray(self.border, np.float32 if isinstance(self.border, tuple) else np.uint32)
@@ -104,10 +104,10 @@ def floats(*values: Any) -> list[Any]:
 class Twin:
     """Samples of one lane."""
 
-    def __init__(self, one: Mipmap) -> None:
-        self.one, self.image = one, one.image
-        self.axes = {"1d": 1, "2d": 2, "cube": 2, "3d": 3}[one.kind]
-        state = one.sampler
+    def __init__(self, mipmap: Mipmap) -> None:
+        self.mipmap, self.image = mipmap, mipmap.image
+        self.axes = {"1d": 1, "2d": 2, "cube": 2, "3d": 3}[mipmap.kind]
+        state = mipmap.sampler
         names = {number: name for name, number in MODES.items()}
         self.modes = [names[int(state.get(f"tc{axis}_address_control_mode", 0))] for axis in "xyz"]
         self.ways = {way: bool(state.get(f"{way}_mode_filter")) for way in ("mag", "min")}
@@ -168,7 +168,7 @@ class Twin:
                     at = [self.texel(self.modes[axis], i, self.size(axis, level)) if axis < self.axes else i
                           for axis, i in enumerate((x, y, z))]  # fmt: skip
                     inside = None not in at
-                    value = list(self.one.texel(at[0], at[1], at[2] if self.axes == 3 else r, level) if inside else self.one.border)  # type: ignore[arg-type]
+                    value = list(self.mipmap.texel(at[0], at[1], at[2] if self.axes == 3 else r, level) if inside else self.mipmap.border)  # type: ignore[arg-type]
                     if compare is not None:
                         value[0] = compare(np.float32(value[0]))
                     total += a * b * c * np.array(value)

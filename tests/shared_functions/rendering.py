@@ -25,7 +25,7 @@ from tests.shared_functions.compiled import PIXEL, Compiled
 from tests.shared_functions.sending import BASE, DATA, PAGE, TABLE, Bench, Sent
 
 Array = np.ndarray[Any, Any]
-NUMBER = {one.name: value for value, one in surface_formats().items()}
+NUMBER = {surface_format.name: value for value, surface_format in surface_formats().items()}
 TILES = {"linear": 0, "w_major": 1, "x_major": 2, "y_major": 3}
 WIDTH, HEIGHT = 40, 36
 DEPTH = 0x400000  # addresses of depth and stencil buffers
@@ -143,7 +143,7 @@ class Target(Bench):
             assert found == bytes(self.pixel), "what the thread's block says of its pixels differs"
 
     def _memories(self) -> list[Any]:
-        return [self.data.array, self.state.array, *(one.array for one in self.extra)]
+        return [self.data.array, self.state.array, *(buffer.array for buffer in self.extra)]
 
     # -- what is there -----------------------------------------------------------------------------------------------
 

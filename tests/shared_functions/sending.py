@@ -139,7 +139,7 @@ class Bench:
         return [self.data.array, self.state.array, self.slm.held]
 
     def snapshot(self) -> list[Any]:
-        return [one.copy() for one in self._memories()]
+        return [memory.copy() for memory in self._memories()]
 
     @staticmethod
     def _attempt(run: Callable[[], object]) -> SoftgenError | None:

@@ -60,31 +60,31 @@ class Sampled(Resolving, Texture):
 
 @pytest.mark.parametrize("table", [STATES, STATES + SECOND])
 def test_a_header_names_a_table_of_samplers(table: int) -> None:
-    one, other = Sampled(), Texture(sampler={"mag_mode_filter": 1, "min_mode_filter": 1} if table != STATES else {})
-    places = coordinates(one)
-    found = one.send("sample_lz", header(d3=table), *places, answer=8, simd_mode=2, header_present=1)
+    first, other = Sampled(), Texture(sampler={"mag_mode_filter": 1, "min_mode_filter": 1} if table != STATES else {})
+    places = coordinates(first)
+    found = first.send("sample_lz", header(d3=table), *places, answer=8, simd_mode=2, header_present=1)
     wanted = other.ask("sample_lz", *places)
-    assert (found.view(np.uint32).reshape(-1, 16).T == wanted).all() and one.compiled == 1
+    assert (found.view(np.uint32).reshape(-1, 16).T == wanted).all() and first.compiled == 1
 
 
 def test_more_samplers_than_there_are_entries() -> None:
     """Those without an entry are left to the interpreter."""
-    one = Sampled()
-    places = coordinates(one)
+    sampled = Sampled()
+    places = coordinates(sampled)
     for number in range(KEYED + 3):
         at = 0xA00 + 32 * number
-        one.put(one.state, at, layout("SAMPLER_STATE", one.gen).pack(mag_mode_filter=1, min_mode_filter=1))
-        one.send("sample_lz", header(d3=at), *places, answer=8, simd_mode=2, header_present=1)
-    assert one.compiled == KEYED
+        sampled.put(sampled.state, at, layout("SAMPLER_STATE", sampled.gen).pack(mag_mode_filter=1, min_mode_filter=1))
+        sampled.send("sample_lz", header(d3=at), *places, answer=8, simd_mode=2, header_present=1)
+    assert sampled.compiled == KEYED
 
 
 def test_a_bindless_texture() -> None:
-    one = Sampled()
-    places = coordinates(one)
+    sampled = Sampled()
+    places = coordinates(sampled)
     wanted = floats(Texture().ask("sample_lz", *places))
-    one.put(one.state, 0x100, layout("RENDER_SURFACE_STATE", one.gen).pack())  # a null surface is at another offset
-    found = one.ask("sample_lz", *places, binding_table_index=BINDLESS, extended=0)
-    assert (floats(found) == wanted).all() and one.compiled == 1
+    sampled.put(sampled.state, 0x100, layout("RENDER_SURFACE_STATE", sampled.gen).pack())  # a null surface is at another offset
+    found = sampled.ask("sample_lz", *places, binding_table_index=BINDLESS, extended=0)
+    assert (floats(found) == wanted).all() and sampled.compiled == 1
 
 
 def test_a_bindless_buffer_is_compiled() -> None:
@@ -97,9 +97,9 @@ def test_a_bindless_buffer_is_compiled() -> None:
 
 
 def test_state_of_bindless_surfaces_and_keyed_samplers_is_compared() -> None:
-    one = Sampled()
-    one.send("sample_lz", header(d3=STATES + SECOND), *coordinates(one), answer=8, simd_mode=2, header_present=1)
-    bound = one.resolved()
+    sampled = Sampled()
+    sampled.send("sample_lz", header(d3=STATES + SECOND), *coordinates(sampled), answer=8, simd_mode=2, header_present=1)
+    bound = sampled.resolved()
     assert bound.dispatch.current()
-    one.put(one.state, STATES + SECOND, layout("SAMPLER_STATE", one.gen).pack(mag_mode_filter=0))
+    sampled.put(sampled.state, STATES + SECOND, layout("SAMPLER_STATE", sampled.gen).pack(mag_mode_filter=0))
     assert not bound.dispatch.current()

@@ -52,7 +52,7 @@ def _is_target(format: Format) -> bool:
     return format.supports("render", 9)
 
 
-TARGETS = sorted({one.name for one in surface_formats().values() if _is_target(one)})
+TARGETS = sorted({surface_format.name for surface_format in surface_formats().values() if _is_target(surface_format)})
 TEXTURES = ["R8G8B8A8_UNORM", "R8G8B8A8_UNORM_SRGB", "B5G6R5_UNORM", "R16G16B16A16_FLOAT", "R32G32B32A32_FLOAT", "R8G8_SNORM",
             "R9G9B9E5_SHAREDEXP", "R11G11B10_FLOAT", "R10G10B10A2_UNORM", "R32_FLOAT", "L8_UNORM", "I16_UNORM", "R16_UNORM"]  # fmt: skip
 FINITE = 0x55  # bits of bytes: a small float made of them is a number (NumPy and hosts differ in what becomes of signalling NaNs)
@@ -128,10 +128,10 @@ def test_samples(format: str, kind: str, wrap: str, filter: str, seed: int) -> N
     rng = np.random.default_rng(seed)
     shape = {"1d": (13,), "2d": (13, 7), "3d": (9, 5, 4)}[kind]
     with as_bytecode() as found:
-        one = Texture(format=format, kind=kind, shape=shape, sampler=modes(wrap) | filters(filter), seed=seed)
-        one.data.array[:] &= FINITE if "R11" in format else 0xFF
-        one.ask("sample_lz", *(rng.uniform(-2, 3, 16).astype(np.float32) for _ in shape))
-    assert one.compiled == 1 and found
+        texture = Texture(format=format, kind=kind, shape=shape, sampler=modes(wrap) | filters(filter), seed=seed)
+        texture.data.array[:] &= FINITE if "R11" in format else 0xFF
+        texture.ask("sample_lz", *(rng.uniform(-2, 3, 16).astype(np.float32) for _ in shape))
+    assert texture.compiled == 1 and found
 
 
 @pytest.mark.parametrize("lanes", [8, 16])
@@ -141,7 +141,7 @@ def test_levels_are_chosen_alike(lanes: int) -> None:
     for mip in (1, 3):
         for more in (filters("linear"), filters("nearest"), {"mag_mode_filter": 1, "min_mode_filter": 2, "maximum_anisotropy": 3}):
             with as_bytecode() as found:
-                one = Texture(shape=(16, 16), format="R8G8B8A8_UNORM", surface={"mip_count_lod": 3},
+                texture = Texture(shape=(16, 16), format="R8G8B8A8_UNORM", surface={"mip_count_lod": 3},
                               sampler={"mip_mode_filter": mip, "max_lod": 3.0, **modes("wrap"), **more})  # fmt: skip
-                one.ask("sample", *(rng.uniform(0, 3, lanes).astype(np.float32) for _ in range(2)), lanes=lanes)
-            assert one.compiled == 1 and found
+                texture.ask("sample", *(rng.uniform(0, 3, lanes).astype(np.float32) for _ in range(2)), lanes=lanes)
+            assert texture.compiled == 1 and found

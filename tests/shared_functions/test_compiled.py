@@ -35,11 +35,11 @@ def compilable() -> Iterator[tuple[float, str]]:
 def fields(row: descriptors.MessageRow, gen: float, rng: np.random.Generator) -> dict[str, int]:
     """Values that the message's page gives a name to; any for what is a plain number."""
     found: dict[str, int] = {}
-    for one in catalogue.layout(row.page, gen).fields:
-        if one.name in COMMON or one.type.name in ("mbz", "mbo"):
+    for field in catalogue.layout(row.page, gen).fields:
+        if field.name in COMMON or field.type.name in ("mbz", "mbo"):
             continue
-        names = describe.values_of(one.type, gen)
-        found[one.name] = int(rng.choice(sorted(names))) if names else int(rng.integers(0, 1 << min(one.width, 6)))
+        names = describe.values_of(field.type, gen)
+        found[field.name] = int(rng.choice(sorted(names))) if names else int(rng.integers(0, 1 << min(field.width, 6)))
     if "binding_table_index" in found:
         special = set(catalogue.enumeration(descriptors.SURFACES, gen)) & {SLM, STATELESS}
         found["binding_table_index"] = int(rng.choice([0, 0, *special])) if "a64_" not in row.name else STATELESS
@@ -92,7 +92,7 @@ def payload(row: descriptors.MessageRow, rng: np.random.Generator, with_header: 
 @pytest.mark.parametrize(("gen", "name"), list(compilable()))
 def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
     rng = np.random.default_rng([int(gen * 10), *name.encode()])
-    row = next(one for one in descriptors.rows(gen) if one.name == name)
+    row = next(row for row in descriptors.rows(gen) if row.name == name)
     compared = useful = 0
     for _ in range(10 * DESCRIPTORS):  # some descriptors ask for more registers than a message can have
         if useful == DESCRIPTORS:

@@ -355,7 +355,7 @@ ATOMICS = [
 def test_atomics(operation: str, old: int, operands: list[int], new: int, returned: int) -> None:
     bench = Bench()
     bench.put(bench.data, 0, [old])
-    parts = [np.full(8, one, u32) for one in operands]
+    parts = [np.full(8, operand, u32) for operand in operands]
     found = bench.send("untyped_atomic", lanes(8, 4), *parts, mask=1, answer=1, operation=operation, simd_mode="simd8", return_data=1,
                        **BOUND).view(u32)  # fmt: skip
     assert (bench.data.array.view(u32)[0], found[0], found[1]) == (new, returned, 0xEEEEEEEE)
@@ -391,7 +391,8 @@ def test_a64_atomics_of_one_two_and_three_operands(width: str, operation: str, o
     held = bench.data.array.view(type)
     held[:16] = 7
     at = (DATA + 2 * np.dtype(type).itemsize * np.arange(8)).astype(u64)
-    found = bench.send("a64_untyped_atomic", at, *(np.full(8, one, type) for one in operands), mask=0b11101111, answer=returns * registers,
+    found = bench.send("a64_untyped_atomic", at, *(np.full(8, operand, type) for operand in operands), mask=0b11101111,
+                       answer=returns * registers,
                        operation=operation, data_width=width, return_data=returns, **FAR).view(type)  # fmt: skip
     assert held[:16].tolist() == [7 if place % 2 or place == 8 else new for place in range(16)]
     assert not returns or [int(found[lane]) for lane in range(8) if lane != 4] == [7] * 7

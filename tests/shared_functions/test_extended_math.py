@@ -23,7 +23,7 @@ TWO = ("pow", *DIVISIONS)
 
 def send(name: str, *operands: Any, mask: int = 0xFF, width: int = 8, answer: int = 1, **fields: Any) -> Any:
     """The response of the interpreter, which compiled code must equal."""
-    payload = np.concatenate([np.ascontiguousarray(one).view(np.uint8) for one in operands])
+    payload = np.concatenate([np.ascontiguousarray(operand).view(np.uint8) for operand in operands])
     descriptor = descriptors.encode("math", GEN, function=name, message_length=len(operands), response_length=answer, **fields)
     sent = Sent(SFID, descriptor, payload, np.zeros(0, np.uint8), np.full(32 * answer, 0xEE, np.uint8), mask, Sender(width))
     again = sent.response.copy()
@@ -48,7 +48,7 @@ def test_functions_of_floats(name: str, saturate: int) -> None:
         operands = [floats(rng) for _ in range(1 + (name in TWO))]
         found = send(name, *operands, answer=1 + (name == "sincos"), mask=0x7F, saturate=saturate).view(np.float32)
         with np.errstate(all="ignore"):
-            wanted = reference(*(one.astype(np.float64) for one in operands))
+            wanted = reference(*(operand.astype(np.float64) for operand in operands))
             cosines = np.cos(operands[0].astype(np.float64))
         good = np.isfinite(wanted) & (np.abs(wanted) < 1e30) & (np.abs(wanted) > 1e-30) & all(np.abs(o).min() > 1e-38 for o in operands)
         good[7] = False

@@ -61,7 +61,7 @@ def test_a_descriptor_is_described(sfid: int, descriptor: int, gen: float, text:
 def names(sfid: int, gen: float, bits: range, shift: int) -> dict[int, str]:
     """The messages of a function by the value of its type bits, all else zero."""
     found = {number: identify(sfid, number << shift, gen) for number in bits}
-    return {number: one.name for number, one in found.items() if one}
+    return {number: item.name for number, item in found.items() if item}
 
 
 @pytest.mark.behaviour("KBL-DP-01", shows="layout")
@@ -277,7 +277,7 @@ def test_any_descriptor_can_be_read(gen: float, sfid: int, descriptor: int) -> N
     assert (found is None) == bool(descriptors.why(sfid, descriptor, gen)) and descriptors.describe(sfid, descriptor, gen)
     if found:
         descriptors.problems(found)
-        fields = {one.name: getattr(found.values, one.name) for one in found.layout.fields}
+        fields = {field.name: getattr(found.values, field.name) for field in found.layout.fields}
         assert encode(found.name, gen, **fields) == descriptor & ~found.layout.reserved()
 
 
@@ -285,9 +285,9 @@ def test_any_descriptor_can_be_read(gen: float, sfid: int, descriptor: int) -> N
 def test_what_is_encoded_is_identified(case: tuple[descriptors.MessageRow, float], bits: int) -> None:
     row, gen = case
     page = catalogue.layout(row.page, gen)
-    decided = {one.field for one in row.conditions}
+    decided = {condition.field for condition in row.conditions}
     values = page.raw([bits])
-    given = {one.name: getattr(values, one.name) for one in page.fields if one.name not in decided and not one.alternate}
+    given = {field.name: getattr(values, field.name) for field in page.fields if field.name not in decided and not field.alternate}
     number = next(n for n, name in descriptors.shared_functions(gen).items() if name == row.function)
     found = must(number, encode(row.name, gen, **given), gen)
     assert found.name == row.name and all(getattr(found.values, name) == value for name, value in given.items())

@@ -311,11 +311,11 @@ def sections() -> Iterator[Section]:
             assert "MSD" not in text, text
             continue
         descriptor, fields = 0, []
-        for one in section["fixed"]:
-            default = DEFAULT.match(one["default"] or "")
-            fields.append((one["hi"], one["lo"], one["name"]))
-            if default and one["name"] != "Reserved" and one["format"] == "Opcode":
-                descriptor |= int(default[1].replace("O", "0").replace("T", "1"), 16) << one["lo"]
+        for field in section["fixed"]:
+            default = DEFAULT.match(field["default"] or "")
+            fields.append((field["hi"], field["lo"], field["name"]))
+            if default and field["name"] != "Reserved" and field["format"] == "Opcode":
+                descriptor |= int(default[1].replace("O", "0").replace("T", "1"), 16) << field["lo"]
         name = re.sub("[ _]", "", mnemonic[1])
         yield Section(name, mnemonic[2], descriptor | LOST.get(name, 0), fields)
 
@@ -343,7 +343,7 @@ def test_the_broadwell_manual_agrees() -> None:
         sfid = next(number for prefix, number in PORTS.items() if section.mnemonic.startswith(prefix))
         found = must(sfid, section.descriptor, 8)
         assert found.name == expected(section), section
-        ours = {bits for one in found.layout.fields for bits in one.pieces} | SPLIT
+        ours = {bits for field in found.layout.fields for bits in field.pieces} | SPLIT
         for high, low, name in section.fields:
             assert name == "Reserved" or (high, low) in ours, (section.title, high, low, name)
         count += 1

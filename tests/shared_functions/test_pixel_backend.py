@@ -181,7 +181,7 @@ def test_a_level_is_where_the_surface_has_it(gen: float) -> None:
 def test_disabled_channels_stay_as_they_are(gen: float, disabled: str) -> None:
     names = {"r": "red", "g": "green", "b": "blue", "a": "alpha"}
     if gen == 4.5:
-        bench = Target(gen=gen, surface={f"write_disable_{names[one]}": 1 for one in disabled})
+        bench = Target(gen=gen, surface={f"write_disable_{names[item]}": 1 for item in disabled})
     else:
         bench = Target(gen=gen, state_of_backend=BackendState((TargetState(write_disable=disabled),)))
     before = bench.data.array.copy()
@@ -360,8 +360,8 @@ def test_half_precision(gen: float) -> None:
         check(bench, {place: bgra(color) for place, color in zip(pixels(BLOCK, 8, first), rounded[:8], strict=True)}, before)
         assert bench.compiled == 1
     bench = Target(gen=gen)
-    one = np.zeros(16, np.float16)
-    one[:4] = halves[3]
-    bench.send("render_target_write", one, message_subtype="simd16_replicated", **said)
+    zero = np.zeros(16, np.float16)
+    zero[:4] = halves[3]
+    bench.send("render_target_write", zero, message_subtype="simd16_replicated", **said)
     check(bench, {place: bgra(rounded[3]) for place in pixels(BLOCK)}, before)
     assert bench.compiled == 1

@@ -190,8 +190,8 @@ def test_logic_operations_of_floats_and_blending_of_integers_do_nothing(format: 
     """As APIs have it (OpenGL 4.6, 17.3.6 and 17.3.9); drivers leave both enabled."""
     first = np.concatenate([*sources()])
     bench, plain = Target(format=format, state_of_backend=BackendState((state,))), Target(format=format)
-    for one in (bench, plain):
-        one.write(first.view(np.uint32) if "UINT" in format else first)
+    for item in (bench, plain):
+        item.write(first.view(np.uint32) if "UINT" in format else first)
     assert (bench.picture() == plain.picture()).all() and bench.compiled == 1
 
 
@@ -368,8 +368,8 @@ def test_dithering_adds_a_matrix_of_sixteenths(offsets: tuple[int, int]) -> None
 
 def test_eight_bits_are_not_dithered() -> None:
     bench, plain = (Target(gen=9, state_of_backend=BackendState((TargetState(dither=dither),))) for dither in ((0, 0), None))
-    for one in (bench, plain):
-        one.write(np.concatenate([*sources()]))
+    for item in (bench, plain):
+        item.write(np.concatenate([*sources()]))
     assert (bench.picture() == plain.picture()).all()
 
 
@@ -379,8 +379,8 @@ def test_channels_of_any_width_can_be_disabled(format: str, disabled: str) -> No
     bench, plain = (Target(gen=9, format=format, state_of_backend=BackendState((TargetState(write_disable=which),)))
                     for which in (disabled, ""))  # fmt: skip
     before = {place: int.from_bytes(bench.texel(*place), "little") for place in pixels(BLOCK)}
-    for one in (bench, plain):
-        one.write((np.concatenate([*sources()]) * 1000).astype(np.uint32) if "UINT" in format else np.concatenate([*sources()]))
+    for item in (bench, plain):
+        item.write((np.concatenate([*sources()]) * 1000).astype(np.uint32) if "UINT" in format else np.concatenate([*sources()]))
     mask, at = 0, 0
     for channel in bench.look.channels:
         mask |= (0 if channel.name in disabled else (1 << channel.bits) - 1) << at

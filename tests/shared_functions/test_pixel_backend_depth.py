@@ -134,7 +134,7 @@ def target_of(state: DepthState, **more: Any) -> DepthTarget:
 def run(bench: Target, target: DepthTarget, z: Array, places: Any = BLOCK, back: bool = False, from_message: bool = False,
         lanes: int = 0xFFFF) -> None:  # fmt: skip
     """Send a write and compare everything with the twin."""
-    before = [one.array.copy() for one in bench.extra]
+    before = [buffer.array.copy() for buffer in bench.extra]
     colors_before = bench.picture()
     bench.at(places)
     bench.pixel.back_facing = int(back)
@@ -295,7 +295,7 @@ def test_layers_of_depth_and_stencil(layer: int) -> None:
     face = StencilFace("always", depth_pass="replace")
     state = DepthState("d32_float", test="always", write=True, faces=(face, face), stencil_write=True)
     target = target_of(state, faces=(StencilNumbers(0x55),) * 2)
-    depth, stencil = (replace(one, slices=2, first=1, rows=64) for one in (target.depth, target.stencil))
+    depth, stencil = (replace(item, slices=2, first=1, rows=64) for item in (target.depth, target.stencil))
     target = replace(target, depth=depth, stencil=stencil)
     bench = bench_of(target)
     bench.pixel.layer, bench.pixel.depth[:16] = layer, [0.125] * 16
@@ -325,15 +325,15 @@ def test_not_a_number() -> None:
 
 def early(bench: Target, target: DepthTarget, block: DepthBlock) -> int:
     """The compiled function, run under the guard; and the same program on the interpreter, over the same memory."""
-    before = [one.array.copy() for one in bench.extra]
+    before = [buffer.array.copy() for buffer in bench.extra]
     m, made = NumpyMachine(), early_depth(target, bench.space.bits)
     given = Memory(m, record_bytes(block), "block")
     numbers = RecordView(m, DEPTH_RECORD, Memory(m, record_bytes(made.record), "target"), 0)
     mask = m.mask_from_bits(block.mask, 16)
-    one = [m.constant(u32, value, 1) for value in (block.x, block.y, block.layer, block.back_facing, block.viewport)]
+    position = [m.constant(u32, value, 1) for value in (block.x, block.y, block.layer, block.back_facing, block.viewport)]
     z = m.load_block(f32_lanes, 16, given, DepthBlock.z.offset)
     passed = DepthTest(m, target.state, numbers, lambda base: absolute(m, bench.space, int(base.payload[0]))).run(
-        pixel_surface.one_block(m, one[0], one[1]), one[2], z, one[3], one[4], mask, mask)
+        pixel_surface.one_block(m, position[0], position[1]), position[2], z, position[3], position[4], mask, mask)
     wanted, after = int(m.bits_from_mask(passed).payload[0]), [held.array.copy() for held in bench.extra]
     for held, was in zip(bench.extra, before, strict=True):
         held.array[:] = was
@@ -356,7 +356,7 @@ def test_early_tests_of_a_block(format: str, place: tuple[int, int]) -> None:
     target = target_of(state, faces=(StencilNumbers(7, 0xFF, 0xFF), StencilNumbers(0, 0xFF, 0xF0)))
     for back, mask in ((0, 0xFFFF), (1, 0x7BDE)):
         bench = bench_of(target)
-        before = [one.array.copy() for one in bench.extra]
+        before = [buffer.array.copy() for buffer in bench.extra]
         block = DepthBlock(place[0], place[1], mask, back, 0, 0, (ctypes.c_float * 16)(*Z.tolist()))
         found, wanted = early(bench, target, block), 0
         for lane, (x, y) in enumerate(pixels([(x + place[0], y + place[1]) for x, y in BLOCK])):

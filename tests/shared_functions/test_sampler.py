@@ -17,10 +17,10 @@ Kind = tuple[str, bool]
 SHAPES: dict[Kind, tuple[int, ...]] = {("1d", False): (13,), ("1d", True): (13, 4), ("2d", False): (13, 7), ("2d", True): (13, 7, 4),
                                        ("3d", False): (13, 7, 5)}  # fmt: skip
 CHANNELS = ("R8", "R8G8", "R8G8B8A8", "R16", "R16G16", "R16G16B16A16")
-FILTERED = [f"{one}_{type}" for one in CHANNELS for type in ("UNORM", "SNORM")]
+FILTERED = [f"{channel}_{type}" for channel in CHANNELS for type in ("UNORM", "SNORM")]
 FILTERED += ["R16_FLOAT", "R16G16_FLOAT", "R16G16B16A16_FLOAT", "R32_FLOAT", "R32G32_FLOAT", "R32G32B32A32_FLOAT", "B8G8R8A8_UNORM",
              "B8G8R8X8_UNORM", "A8_UNORM", "L8_UNORM", "I8_UNORM", "L16_UNORM", "R10G10B10A2_UNORM", "B5G6R5_UNORM"]  # fmt: skip
-WHOLE = [f"{one}_{type}" for one in (*CHANNELS, "R32", "R32G32", "R32G32B32A32") for type in ("UINT", "SINT")]
+WHOLE = [f"{channel}_{type}" for channel in (*CHANNELS, "R32", "R32G32", "R32G32B32A32") for type in ("UINT", "SINT")]
 
 
 def modes(name: str) -> dict[str, int]:
@@ -32,12 +32,12 @@ def filters(name: str) -> dict[str, int]:
     return {"mag_mode_filter": linear, "min_mode_filter": linear} | (ROUNDING if linear else {})
 
 
-def coordinates(one: Texture, lanes: int = 16, seed: int = 2) -> list[Any]:
+def coordinates(texture: Texture, lanes: int = 16, seed: int = 2) -> list[Any]:
     """Some inside and many outside, slices too."""
-    random, normal = np.random.default_rng(seed), not one.sampler.get("non_normalized_coordinate_enable")
-    found = [random.uniform(-2.5, 3.5, lanes) * (1 if normal else size) for size in one.shape]
-    if one.array:
-        found[-1] = random.uniform(-1, one.shape[-1] + 1, lanes)
+    random, normal = np.random.default_rng(seed), not texture.sampler.get("non_normalized_coordinate_enable")
+    found = [random.uniform(-2.5, 3.5, lanes) * (1 if normal else size) for size in texture.shape]
+    if texture.array:
+        found[-1] = random.uniform(-1, texture.shape[-1] + 1, lanes)
     return [place.astype(np.float32) for place in found]
 
 
@@ -45,12 +45,12 @@ def floats(bits: Any) -> Any:
     return np.ascontiguousarray(bits).view(np.float32).astype(np.float64)
 
 
-def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
+def agrees(texture: Texture, lanes: int = 16, **more: Any) -> None:
     for seed in range(3):
-        places = coordinates(one, lanes, seed)
-        got, wanted = floats(one.ask("sample_lz", *places, lanes=lanes, **more)), one.expected(places)
+        places = coordinates(texture, lanes, seed)
+        got, wanted = floats(texture.ask("sample_lz", *places, lanes=lanes, **more)), texture.expected(places)
         assert np.allclose(got, wanted, rtol=1e-6, atol=2e-6), f"lane {np.argmax(np.abs(got - wanted).max(1))}"
-    assert one.compiled == 3, "compiled code was not asked"
+    assert texture.compiled == 3, "compiled code was not asked"
 
 
 # -- addresses and filters ------------------------------------------------------------------------------------------------
@@ -71,12 +71,12 @@ def test_a_slice_half_way_between_two_is_the_even_one(kind: Kind, plain: int) ->
     """The slice is rint(r): ties go to even (OpenCL 3.0, 8.3.1), and what is outside is the first or the last."""
     shape = (*SHAPES[kind][:-1], 7)
     sampler = modes("clamp") | filters("nearest") | {"non_normalized_coordinate_enable": plain}
-    one = Texture(kind=kind[0], array=True, shape=shape, sampler=sampler)
+    texture = Texture(kind=kind[0], array=True, shape=shape, sampler=sampler)
     slices = {-0.5: 0, 0.5: 0, 1.5: 2, 2.5: 2, 3.5: 4, 4.5: 4, 5.5: 6, 6.5: 6, 7.5: 6, 0.49: 0, 0.51: 1, 1.49: 1, 2.51: 3, 5.49: 5, 5.0: 5,
               -9.0: 0}  # fmt: skip
     places = [np.zeros(16, np.float32)] * (len(shape) - 1) + [np.array(list(slices), np.float32)]
-    found = floats(one.ask("sample_lz", *places))
-    held = one.texels if kind[0] != "1d" else one.texels[:, :1]
+    found = floats(texture.ask("sample_lz", *places))
+    held = texture.texels if kind[0] != "1d" else texture.texels[:, :1]
     assert found.tolist() == [held[number, 0, 0].tolist() for number in slices.values()]
 
 
@@ -98,9 +98,9 @@ def test_gen_11_mirrors_without_the_edge_twice(width: int, filter: str) -> None:
 def test_axes_have_modes_of_their_own(gen: float) -> None:
     chosen = {"tcx_address_control_mode": MODES["wrap"], "tcy_address_control_mode": MODES["clamp_border"],
               "tcz_address_control_mode": MODES["mirror"]}  # fmt: skip
-    one = Texture(gen=gen, kind="3d", shape=(13, 7, 5), sampler=chosen | filters("linear"))
-    places = coordinates(one)
-    assert np.allclose(floats(one.ask("sample_l", np.zeros(16, np.float32), *places)), one.expected(places), rtol=1e-6, atol=2e-6)
+    texture = Texture(gen=gen, kind="3d", shape=(13, 7, 5), sampler=chosen | filters("linear"))
+    places = coordinates(texture)
+    assert np.allclose(floats(texture.ask("sample_l", np.zeros(16, np.float32), *places)), texture.expected(places), rtol=1e-6, atol=2e-6)
 
 
 @pytest.mark.behaviour("KBL-SAMP-20", shows="action")
@@ -109,14 +109,14 @@ def test_addresses_are_rounded_or_cut_to_a_256th_of_a_texel(axis: int, way: str)
     """Each coordinate by itself, for larger and for smaller pictures."""
     name = "uvr"[axis]
     at, ways = np.float32(0.5 + 3.0 / 512), {"mag_mode_filter": 1, "min_mode_filter": 1}  # one and a half 256ths behind a texel
-    one = Texture(
+    texture = Texture(
         kind="3d", shape=(4, 4, 4), format="R32_FLOAT", sampler=modes("clamp") | ways | {f"{name}_address_{way}_filter_rounding_enable": 1}
     )
     lods = np.array([0, 5] * 8, np.float32)  # magnified and not
     for along in range(3):
         places = [np.full(16, at if along == other else 0.5, np.float32) / np.float32(4) for other in range(3)]
-        found = floats(one.ask("sample_l", lods, *places))[:2, 0]
-        first, second = one.texels[0, 0, 0, 0], one.texels[tuple(int(2 - along == place) for place in range(3))][0]
+        found = floats(texture.ask("sample_l", lods, *places))[:2, 0]
+        first, second = texture.texels[0, 0, 0, 0], texture.texels[tuple(int(2 - along == place) for place in range(3))][0]
         for lane, now in enumerate(("mag", "min")):
             part = (2 if along == axis and now == way else 1) / 256
             assert found[lane] == pytest.approx(first * (1 - part) + second * part, rel=1e-6)
@@ -134,17 +134,17 @@ def test_nearest_and_linear_differ() -> None:
 
 
 def test_what_weighs_nothing_does_not_count() -> None:
-    one = Texture(kind="1d", shape=(4,), format="R32_FLOAT", sampler=modes("clamp") | filters("linear"))
-    one.data.array[:16].view(np.float32)[:] = [1, np.nan, np.inf, 2]
+    texture = Texture(kind="1d", shape=(4,), format="R32_FLOAT", sampler=modes("clamp") | filters("linear"))
+    texture.data.array[:16].view(np.float32)[:] = [1, np.nan, np.inf, 2]
     places = np.array([0.5, 3.5, 0.0, 9.0], np.float32) / 4
-    assert floats(one.ask("sample_lz", np.resize(places, 16)))[:4, 0].tolist() == [1, 2, 1, 2]
+    assert floats(texture.ask("sample_lz", np.resize(places, 16)))[:4, 0].tolist() == [1, 2, 1, 2]
 
 
 def test_coordinates_that_are_no_numbers_are_zero_and_large_ones_are_outside() -> None:
     odd = np.resize(np.array([np.nan, np.inf, -np.inf, 1e30, -1e30], np.float32), 16)
     for mode, wanted in (("clamp", [0, 12, 0, 12, 0]), ("wrap", [0, 0, 0, 0, 0])):
-        one = Texture(kind="1d", shape=(13,), format="R32_FLOAT", sampler=modes(mode))
-        assert floats(one.ask("sample_lz", odd))[:5, 0].tolist() == one.texels[0, 0, wanted, 0].tolist()
+        texture = Texture(kind="1d", shape=(13,), format="R32_FLOAT", sampler=modes(mode))
+        assert floats(texture.ask("sample_lz", odd))[:5, 0].tolist() == texture.texels[0, 0, wanted, 0].tolist()
 
 
 # -- formats --------------------------------------------------------------------------------------------------------------
@@ -158,20 +158,20 @@ def test_formats_are_filtered(format: str) -> None:
 @pytest.mark.parametrize("format", WHOLE)
 def test_integers_arrive_as_they_are(format: str) -> None:
     border = np.array([5, 6, 7, 8], np.int64)
-    one = Texture(format=format, sampler=modes("clamp_border"), border=border)
-    places = coordinates(one)
-    got = one.ask("sample_lz", *places)
+    texture = Texture(format=format, sampler=modes("clamp_border"), border=border)
+    places = coordinates(texture)
+    got = texture.ask("sample_lz", *places)
     signed = format.endswith("SINT")
-    assert (got.view(np.int32) if signed else got).astype(np.int64).tolist() == one.expected(places).astype(np.int64).tolist()
+    assert (got.view(np.int32) if signed else got).astype(np.int64).tolist() == texture.expected(places).astype(np.int64).tolist()
 
 
 def test_srgb_is_made_linear_and_alpha_is_not() -> None:
-    one = Texture(kind="1d", shape=(256,), format="R8G8B8A8_UNORM_SRGB", sampler=modes("clamp"))
-    one.data.array[:1024].reshape(256, 4)[:] = np.arange(256)[:, None]
+    texture = Texture(kind="1d", shape=(256,), format="R8G8B8A8_UNORM_SRGB", sampler=modes("clamp"))
+    texture.data.array[:1024].reshape(256, 4)[:] = np.arange(256)[:, None]
     c = np.arange(256) / 255
     linear = np.where(c > 0.04045, ((c + 0.055) / 1.055) ** 2.4, c / 12.92)
     for first in range(0, 256, 16):
-        found = floats(one.ask("ld_lz", np.arange(first, first + 16)))
+        found = floats(texture.ask("ld_lz", np.arange(first, first + 16)))
         assert found[:, :3] == pytest.approx(np.repeat(linear[first : first + 16, None], 3, 1), rel=2e-7, abs=1e-9)
         assert found[:, 3] == pytest.approx(c[first : first + 16], rel=1e-7)
 
@@ -194,11 +194,11 @@ def test_a_border_has_only_the_channels_of_its_format() -> None:
 @pytest.mark.behaviour("KBL-SAMP-10", shows="action")
 def test_channel_selects_choose_but_not_for_resinfo() -> None:
     chosen = dict(zip((f"shader_channel_select_{name}" for name in ("red", "green", "blue", "alpha")), (6, 1, 0, 4), strict=True))
-    one, plain = Texture(surface=chosen), Texture()
-    places = coordinates(one)
-    found, before = (floats(each.ask("sample_lz", *places)) for each in (one, plain))
+    texture, plain = Texture(surface=chosen), Texture()
+    places = coordinates(texture)
+    found, before = (floats(each.ask("sample_lz", *places)) for each in (texture, plain))
     assert (found[:, [0, 3]] == before[:, [2, 0]]).all() and (found[:, 1] == 1).all() and (found[:, 2] == 0).all()
-    assert (one.ask("resinfo", np.zeros(16, np.int64)) == plain.ask("resinfo", np.zeros(16, np.int64))).all()
+    assert (texture.ask("resinfo", np.zeros(16, np.int64)) == plain.ask("resinfo", np.zeros(16, np.int64))).all()
     whole = Texture(format="R32_UINT", surface={"shader_channel_select_green": 1})
     assert (whole.ask("sample_lz", *places)[:, 1] == 1).all()
 
@@ -209,66 +209,66 @@ def test_channel_selects_choose_but_not_for_resinfo() -> None:
 @pytest.mark.behaviour("KBL-SAMP-01", shows="action")
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_simd_modes_and_masked_lanes(lanes: int) -> None:
-    one = Texture()
-    places, mask = coordinates(one, lanes), 0b1010_0110
-    found = one.ask("sample_lz", *places, lanes=lanes, mask=mask)
+    texture = Texture()
+    places, mask = coordinates(texture, lanes), 0b1010_0110
+    found = texture.ask("sample_lz", *places, lanes=lanes, mask=mask)
     on = np.array([mask >> lane & 1 for lane in range(lanes)], bool)
-    assert (floats(found)[on] == one.expected(places)[on]).all() and (found[~on] == 0xEEEEEEEE).all()
+    assert (floats(found)[on] == texture.expected(places)[on]).all() and (found[~on] == 0xEEEEEEEE).all()
 
 
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_a_short_answer_has_the_first_channels(lanes: int) -> None:
-    one = Texture()
-    places = coordinates(one, lanes)
-    whole = one.ask("sample_lz", *places, lanes=lanes)
-    assert (one.ask("sample_lz", *places, lanes=lanes, answer=2 * lanes // 8) == whole[:, :2]).all()
+    texture = Texture()
+    places = coordinates(texture, lanes)
+    whole = texture.ask("sample_lz", *places, lanes=lanes)
+    assert (texture.ask("sample_lz", *places, lanes=lanes, answer=2 * lanes // 8) == whole[:, :2]).all()
 
 
 @pytest.mark.parametrize("masked", range(16))
 def test_masked_channels_are_left_out_in_compiled_code_too(masked: int) -> None:
-    one = Texture()
-    places, whole = coordinates(one), Texture().ask("sample_lz", *coordinates(one))
+    texture = Texture()
+    places, whole = coordinates(texture), Texture().ask("sample_lz", *coordinates(texture))
     left = [channel for channel in range(4) if not masked >> channel & 1]
-    found = one.send("sample_lz", header(d2=masked << 12, d3=STATES), *places, answer=2 * len(left), simd_mode=2, header_present=1)
-    assert (found.view(np.uint32).reshape(-1, 16).T == whole[:, left]).all() and one.compiled == 1
+    found = texture.send("sample_lz", header(d2=masked << 12, d3=STATES), *places, answer=2 * len(left), simd_mode=2, header_present=1)
+    assert (found.view(np.uint32).reshape(-1, 16).T == whole[:, left]).all() and texture.compiled == 1
 
 
 def test_a_header_brings_offsets_and_a_table_of_samplers() -> None:
-    one, other = Texture(kind="3d", shape=(13, 7, 5), sampler=modes("wrap")), STATES + 0x40
-    one.put(one.state, other, layout("SAMPLER_STATE", 9).pack(**modes("clamp")))
+    first, other = Texture(kind="3d", shape=(13, 7, 5), sampler=modes("wrap")), STATES + 0x40
+    first.put(first.state, other, layout("SAMPLER_STATE", 9).pack(**modes("clamp")))
     places = [np.full(16, 0.5, np.float32)] * 3
     for table, wanted in ((STATES, (0, 6, 2)), (other, (0, 6, 4))):
         top = header(d2=(2 << 8 | 0b1101 << 4 | 5), d3=table | 7)  # u + 2, v - 3, r + 5; the lowest bits are scratch space
-        found = one.send("sample_lz", top, *places, answer=8, simd_mode=2, header_present=1, split=None).view(np.float32)
+        found = first.send("sample_lz", top, *places, answer=8, simd_mode=2, header_present=1, split=None).view(np.float32)
         z, y, x = (2 + 5) % 5 if table == STATES else 4, 3 - 3, 6 + 2
-        assert found[0] == one.texels[z, y, x, 0], wanted
-    assert one.compiled == 1, "compiled code leaves a table of its own to the interpreter"
+        assert found[0] == first.texels[z, y, x, 0], wanted
+    assert first.compiled == 1, "compiled code leaves a table of its own to the interpreter"
 
 
 @pytest.mark.parametrize(("gen", "order"), [(8, (0, 3, 1, 2)), (9, (0, 1, 3, 2)), (11, (0, 1, 3, 2))])
 def test_ld_takes_texels_by_number(gen: float, order: tuple[int, ...]) -> None:
-    one = Texture(gen=gen, kind="2d", array=True, shape=(13, 7, 4))
+    texture = Texture(gen=gen, kind="2d", array=True, shape=(13, 7, 4))
     random = np.random.default_rng(4)
-    places = [*(random.integers(0, size, 16) for size in one.shape), np.zeros(16, np.int64)]
+    places = [*(random.integers(0, size, 16) for size in texture.shape), np.zeros(16, np.int64)]
     places[0][1], places[1][2], places[2][3], places[3][4] = 13, 7, 4, 1
-    found = floats(one.ask("ld", *(places[place] for place in order)))
+    found = floats(texture.ask("ld", *(places[place] for place in order)))
     for lane in range(16):
         x, y, z, _ = (int(place[lane]) for place in places)
-        assert found[lane].tolist() == ([0] * 4 if 1 <= lane <= 4 else one.texels[z, y, x].tolist())
+        assert found[lane].tolist() == ([0] * 4 if 1 <= lane <= 4 else texture.texels[z, y, x].tolist())
 
 
 def test_outside_channels_that_a_format_lacks_stay_what_they_are() -> None:
-    one = Texture(format="R8G8_UINT")
-    assert one.ask("ld_lz", np.full(16, 99), np.zeros(16, np.int64))[0].tolist() == [0, 0, 0, 1]
+    texture = Texture(format="R8G8_UINT")
+    assert texture.ask("ld_lz", np.full(16, 99), np.zeros(16, np.int64))[0].tolist() == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("gen", [8, 9])
 def test_ld_of_a_buffer(gen: float) -> None:
-    one = Texture(
+    texture = Texture(
         gen=gen, kind="buffer", format="R32_UINT", shape=(100,), surface={"width": 99, "height": 0, "depth": 0, "surface_pitch": 3}
     )
-    found = one.ask("ld", np.array([0, 5, 99, 100, *range(12)]))
-    held = one.data.array.view(np.uint32)
+    found = texture.ask("ld", np.array([0, 5, 99, 100, *range(12)]))
+    held = texture.data.array.view(np.uint32)
     assert found[:4, 0].tolist() == [held[0], held[5], held[99], 0]
 
 
@@ -276,8 +276,8 @@ def test_channel_selects_hold_for_buffers_too() -> None:
     """Mesa has GL_ALPHA8 of buffer textures as red, selected into alpha."""
     chosen = dict(zip((f"shader_channel_select_{name}" for name in ("red", "green", "blue", "alpha")), (0, 0, 1, 4), strict=True))
     sizes = {"width": 99, "height": 0, "depth": 0, "surface_pitch": 3}
-    one = Texture(kind="buffer", format="R32_UINT", shape=(100,), surface=sizes | chosen)
-    assert one.ask("ld", np.arange(16))[3].tolist() == [0, 0, 1, one.data.array.view(np.uint32)[3]] and one.compiled == 1
+    texture = Texture(kind="buffer", format="R32_UINT", shape=(100,), surface=sizes | chosen)
+    assert texture.ask("ld", np.arange(16))[3].tolist() == [0, 0, 1, texture.data.array.view(np.uint32)[3]] and texture.compiled == 1
 
 
 @pytest.mark.behaviour("KBL-SAMP-08", shows="action")
@@ -285,13 +285,13 @@ def test_channel_selects_hold_for_buffers_too() -> None:
 def test_a_field_of_a_frame_is_a_surface_of_its_own(first: int) -> None:
     """Every other line from the first or second on; the height counts those of the field (KBL 19102-19120)."""
     field = {"vertical_line_stride": 1, "vertical_line_stride_offset": first, "height": 5}
-    one = Texture(shape=(13, 12), surface=field, sampler=modes("clamp") | filters("nearest"))
-    rows = one.texels[0, first::2]
+    texture = Texture(shape=(13, 12), surface=field, sampler=modes("clamp") | filters("nearest"))
+    rows = texture.texels[0, first::2]
     at = np.arange(16) % 6
-    assert floats(one.ask("ld_lz", np.full(16, 3), at)).tolist() == [rows[y, 3].tolist() for y in at]
+    assert floats(texture.ask("ld_lz", np.full(16, 3), at)).tolist() == [rows[y, 3].tolist() for y in at]
     high = (at.astype(np.float32) + np.float32(0.5)) / np.float32(6)
-    found = floats(one.ask("sample_lz", np.full(16, 3.5 / 13, np.float32), high))
-    assert found.tolist() == [rows[y, 3].tolist() for y in at] and one.compiled == 2
+    found = floats(texture.ask("sample_lz", np.full(16, 3.5 / 13, np.float32), high))
+    assert found.tolist() == [rows[y, 3].tolist() for y in at] and texture.compiled == 2
     plain = Texture(shape=(13, 12), surface={"vertical_line_stride_offset": first}, sampler=modes("clamp") | filters("nearest"))
     assert floats(plain.ask("ld_lz", np.full(16, 3), at)).tolist() == [plain.texels[0, y, 3].tolist() for y in at]
 
@@ -303,21 +303,21 @@ def test_the_size_of_a_buffer_is_spread_over_three_fields(entries: int, gen: flo
     """Entries less one: 7 bits in the width, 14 in the height, the rest in the depth; beyond them texels are zero."""
     last = entries - 1
     sizes = {"width": last & 0x7F, "height": last >> 7 & 0x3FFF, "depth": last >> 21, "surface_pitch": 0}
-    one = Texture(gen=gen, kind="buffer", format="R8_UINT", shape=(64,), surface=sizes)
-    one.space.map(DATA + 0x100000, MemfdBuffer(0x300000, "more"))
-    one.space.write(DATA + 0x100000, b"\x07" * 0x300000)
-    one.data.array[:] = 7
+    texture = Texture(gen=gen, kind="buffer", format="R8_UINT", shape=(64,), surface=sizes)
+    texture.space.map(DATA + 0x100000, MemfdBuffer(0x300000, "more"))
+    texture.space.write(DATA + 0x100000, b"\x07" * 0x300000)
+    texture.data.array[:] = 7
     held = [0, 63] + ([0x100000, last] if entries > 0x100000 else [])
     lanes = np.resize(np.array([*held, entries, entries + 1]), 16)
-    assert one.ask("resinfo", np.zeros(16, np.int64))[0, 0] == entries
-    assert one.ask("ld", lanes)[: len(held) + 2, 0].tolist() == [7] * len(held) + [0, 0]
+    assert texture.ask("resinfo", np.zeros(16, np.int64))[0, 0] == entries
+    assert texture.ask("ld", lanes)[: len(held) + 2, 0].tolist() == [7] * len(held) + [0, 0]
 
 
 @pytest.mark.behaviour("KBL-SAMP-25", shows="action")
 def test_a_disabled_sampler_and_a_null_surface_give_zeros() -> None:
     """Bits that say how finely the level of detail is computed change nothing: it is always computed finely (KBL 22271-22284, 22382)."""
-    for one in (Texture(sampler={"sampler_disable": 1}), Texture(surface={"surface_type": 7})):
-        assert (one.ask("sample_lz", *coordinates(one)) == 0).all()
+    for item in (Texture(sampler={"sampler_disable": 1}), Texture(surface={"surface_type": 7})):
+        assert (item.ask("sample_lz", *coordinates(item)) == 0).all()
     common = modes("wrap") | filters("linear")
     coarse = Texture(gen=9, sampler=common | {"lod_algorithm": 1, "coarse_lod_quality_mode": 31})
     places = coordinates(coarse)
@@ -329,8 +329,8 @@ def test_resinfo_tells_sizes_of_levels() -> None:
     levels = np.resize([0, 1, 2, 3], 16)
     wanted = {("1d", True): [13, 4, 0], ("2d", False): [13, 7, 0], ("2d", True): [13, 7, 4], ("3d", False): [13, 7, 5]}
     for (kind, array), sizes in wanted.items():
-        one = Texture(kind=kind, array=array, shape=SHAPES[kind, array], surface={"mip_count_lod": 2})
-        found = one.ask("resinfo", levels)
+        texture = Texture(kind=kind, array=array, shape=SHAPES[kind, array], surface={"mip_count_lod": 2})
+        found = texture.ask("resinfo", levels)
         for lane in range(4):
             less = (
                 [max(size >> lane, 1) if size and axis < AXES[kind] else size for axis, size in enumerate(sizes)] if lane < 3 else [0, 0, 0]
@@ -346,19 +346,19 @@ def test_sampleinfo_tells_of_one_sample() -> None:
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_answers_of_16_bits_fill_a_register_for_a_channel(lanes: int) -> None:
     for format, kind in (("R8G8B8A8_UNORM", np.float16), ("R16G16B16A16_UINT", np.uint16)):
-        one = Texture(format=format)
-        places = coordinates(one, lanes)
+        texture = Texture(format=format)
+        places = coordinates(texture, lanes)
         mode = {8: 1, 16: 2}[lanes]
-        found = one.send("sample_lz", *places, answer=4, width=lanes, simd_mode=mode, return_format=1).view(np.uint16).reshape(4, 16)
-        assert (found[:, :lanes].T == one.expected(places).astype(np.float32).astype(kind).view(np.uint16)).all()
+        found = texture.send("sample_lz", *places, answer=4, width=lanes, simd_mode=mode, return_format=1).view(np.uint16).reshape(4, 16)
+        assert (found[:, :lanes].T == texture.expected(places).astype(np.float32).astype(kind).view(np.uint16)).all()
         assert (found[:, lanes:] == 0xEEEE).all()
 
 
 def test_two_slots_of_a_register() -> None:
-    one = Texture(gen=8, sampler=modes("wrap"))
+    texture = Texture(gen=8, sampler=modes("wrap"))
     at = np.array([0.1, 0.2, 0, 0, 0.7, 0.9, 0, 0], np.float32)
-    found = one.send("sample_l", at, answer=1, width=8, simd_mode=0).view(np.float32).reshape(2, 4)
-    assert (found == one.expected([at[::4], at[1::4]])).all()
+    found = texture.send("sample_l", at, answer=1, width=8, simd_mode=0).view(np.float32).reshape(2, 4)
+    assert (found == texture.expected([at[::4], at[1::4]])).all()
     nine = Texture(gen=9, sampler=modes("wrap"))
     top = header(d2=1 << 22, d3=STATES)
     assert (nine.send("sample_l", top, at, answer=1, width=8, simd_mode=0, header_present=1).view(np.float32).reshape(2, 4) == found).all()
@@ -374,10 +374,10 @@ def test_levels_are_clamped_and_chosen_or_mixed() -> None:
     middle = [np.full(16, 0.99, np.float32)] * 2
 
     def picture(**state: float) -> Any:
-        one = Texture(shape=(8, 20), format="R32_FLOAT", surface=shape, sampler=modes("clamp") | limits | state)
-        held = one.data.array[: one.pitch * 20].view(np.float32).reshape(20, -1)
+        texture = Texture(shape=(8, 20), format="R32_FLOAT", surface=shape, sampler=modes("clamp") | limits | state)
+        held = texture.data.array[: texture.pitch * 20].view(np.float32).reshape(20, -1)
         held[:8, :8], held[8:12, :4], held[8:10, 4:6] = 0, 1, 2  # levels 0 and 1 below each other, 2 beside
-        return floats(one.ask("sample_l", lods, *middle))[:8, 0].tolist()
+        return floats(texture.ask("sample_l", lods, *middle))[:8, 0].tolist()
 
     assert picture(mip_mode_filter=1) == [0, 0, 0, 1, 1, 2, 2, 2]
     assert picture(mip_mode_filter=3) == [0, 0, 0.25, 0.5, 1, 1.75, 2, 2]
@@ -403,10 +403,10 @@ def test_trilinear_quality_leaves_out_levels_that_contribute_little(quality: int
 
 
 def test_larger_and_smaller_have_filters_of_their_own() -> None:
-    one = Texture(sampler=modes("clamp") | {"mag_mode_filter": 1, "min_mode_filter": 0})
+    texture = Texture(sampler=modes("clamp") | {"mag_mode_filter": 1, "min_mode_filter": 0})
     ways = {way: Texture(sampler=modes("clamp") | {"mag_mode_filter": way, "min_mode_filter": way}) for way in (0, 1)}
-    places, lods = coordinates(one), np.resize(np.array([-1, 0, 0.1, 3], np.float32), 16)
-    found = one.ask("sample_l", lods, *places)
+    places, lods = coordinates(texture), np.resize(np.array([-1, 0, 0.1, 3], np.float32), 16)
+    found = texture.ask("sample_l", lods, *places)
     for lane in range(16):
         assert found[lane].tolist() == ways[int(lods[lane] <= 0)].ask("sample_lz", *places)[lane].tolist()
 
@@ -416,33 +416,33 @@ def test_larger_and_smaller_have_filters_of_their_own() -> None:
 
 def test_what_is_not_simulated_is_named() -> None:
     at = [np.zeros(16, np.float32)] * 2
-    for one, words in ((Texture(sampler={"mag_mode_filter": 6}), "mag_mode_filter mono"),
+    for item, words in ((Texture(sampler={"mag_mode_filter": 6}), "mag_mode_filter mono"),
                        (Texture(surface={"quilt_width": 3}), "a quilted texture, 4 by 1 slices"),
                        (Texture(sampler=modes("cube")), "address mode cube")):  # fmt: skip
         with pytest.raises(Unsupported, match=words):
-            one.ask("sample_lz", *at)
+            item.ask("sample_lz", *at)
     with pytest.raises(Unsupported, match="simd8d"):
         Texture().send("sample_lz", *at, answer=4, simd_mode=0)
 
 
 def test_states_that_are_not_there_are_faults() -> None:
-    one, top = Texture(), header(d3=0x100000)
+    texture, top = Texture(), header(d3=0x100000)
     with pytest.raises(GpuFault, match="state of sampler 3 should be there") as caught:
-        one.send("sample_lz", top, np.zeros(32, np.float32), answer=8, simd_mode=2, header_present=1, sampler_index=3)
+        texture.send("sample_lz", top, np.zeros(32, np.float32), answer=8, simd_mode=2, header_present=1, sampler_index=3)
     assert caught.value.address == BASE + 0x100000 + 3 * 16
 
 
 def test_a_texel_that_is_not_mapped_is_a_fault_of_its_lane() -> None:
-    one = Texture(format="R8_UNORM", shape=(16, 4), surface={"height": 4000})
+    texture = Texture(format="R8_UNORM", shape=(16, 4), surface={"height": 4000})
     rows = np.zeros(16, np.float32)
     rows[5] = 0.9
     with pytest.raises(GpuFault, match="lane 5"):
-        one.ask("sample_lz", np.zeros(16, np.float32), rows)
+        texture.ask("sample_lz", np.zeros(16, np.float32), rows)
 
 
 def test_missing_parameters_are_zero_and_a_header_must_be_there() -> None:
-    one = Texture(sampler=modes("wrap"))
-    u = coordinates(one)[0]
-    assert (one.ask("sample_lz", u) == one.ask("sample_lz", u, np.zeros(16, np.float32))).all()
+    texture = Texture(sampler=modes("wrap"))
+    u = coordinates(texture)[0]
+    assert (texture.ask("sample_lz", u) == texture.ask("sample_lz", u, np.zeros(16, np.float32))).all()
     with pytest.raises(DecodeError, match="header"):
-        one.send("sample_lz", answer=8, simd_mode=2, header_present=1)
+        texture.send("sample_lz", answer=8, simd_mode=2, header_present=1)

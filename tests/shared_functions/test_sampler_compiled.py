@@ -26,15 +26,15 @@ def pictures() -> Pictures:
     return Pictures(Bindings(), 48)
 
 
-def fill(to: Pictures, one: Texture, what: str = "sample_l", hurry: bool = False) -> bool:
-    return to.fill(0, what, 16, 0, one.port.picture(0, False), one.port.sampling(0), hurry)
+def fill(to: Pictures, texture: Texture, what: str = "sample_l", hurry: bool = False) -> bool:
+    return to.fill(0, what, 16, 0, texture.port.picture(0, False), texture.port.sampling(0), hurry)
 
 
 def test_a_function_is_there_once() -> None:
     """Code that leaves although its function is there has another reason, which is for the reference: it must not be sent back."""
-    to, one = pictures(), Texture(sampler=modes("wrap"))
-    assert fill(to, one, hurry=True) and to.address(0, "sample_l", 16, 0) and to.bindings.pictures[0].samplers[0]
-    assert not fill(to, one, hurry=True)
+    to, texture = pictures(), Texture(sampler=modes("wrap"))
+    assert fill(to, texture, hurry=True) and to.address(0, "sample_l", 16, 0) and to.bindings.pictures[0].samplers[0]
+    assert not fill(to, texture, hurry=True)
 
 
 def test_code_is_made_for_what_is_asked_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,25 +42,25 @@ def test_code_is_made_for_what_is_asked_often(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(textured, "_asked", type(textured._asked)())
     monkeypatch.setattr(Cache, "load", lambda self, key: None)
     monkeypatch.setattr(Cache, "save", lambda self, key, data: None)
-    to, one = pictures(), Texture(sampler=modes("mirror") | filters("linear"), format="R16G16_SNORM")
-    answers = [fill(to, one) for _ in range(COMPILE_AFTER)]
+    to, texture = pictures(), Texture(sampler=modes("mirror") | filters("linear"), format="R16G16_SNORM")
+    answers = [fill(to, texture) for _ in range(COMPILE_AFTER)]
     assert answers == [False] * (COMPILE_AFTER - 1) + [True]
-    assert fill(pictures(), one), "another dispatch need not wait"
+    assert fill(pictures(), texture), "another dispatch need not wait"
 
 
 def test_what_is_in_the_cache_is_used_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    one = Texture(sampler=modes("mirror"), format="R16G16_UNORM")
+    texture = Texture(sampler=modes("mirror"), format="R16G16_UNORM")
     for _ in range(2):  # the second time it is on disk
         monkeypatch.setattr(textured, "_made", {})
         monkeypatch.setattr(textured, "_asked", type(textured._asked)())
-        assert fill(pictures(), one, hurry=not any(tmp_path.rglob("objects/*")))
+        assert fill(pictures(), texture, hurry=not any(tmp_path.rglob("objects/*")))
 
 
 def test_what_is_unknown_is_for_the_reference() -> None:
-    for one in (Texture(kind="buffer", shape=(16,)), Texture(sampler=modes("cube"))):
+    for item in (Texture(kind="buffer", shape=(16,)), Texture(sampler=modes("cube"))):
         to = pictures()
-        assert not fill(to, one, hurry=True) and not fill(to, one, hurry=True)
+        assert not fill(to, item, hurry=True) and not fill(to, item, hurry=True)
         assert not any(to.bindings.pictures[0].samplers)
 
 
@@ -68,10 +68,10 @@ def test_images_of_a_kind_share_their_code() -> None:
     """Sizes, levels and offsets are read at run time."""
     levels = [{"mip_count_lod": 1}, {"mip_count_lod": 3, "surface_min_lod": 1}]
     for more in ([{}, {}], levels, [{"x_offset": 1}, {"y_offset": 1}]):
-        one, other = (Texture(shape=shape, sampler=modes("clamp"), surface=state)
+        texture, other = (Texture(shape=shape, sampler=modes("clamp"), surface=state)
                       for shape, state in zip(((13, 7), (40, 9)), more, strict=True))  # fmt: skip
         to, again = pictures(), pictures()
-        assert fill(to, one, hurry=True)
+        assert fill(to, texture, hurry=True)
         assert fill(again, other) and again.address(0, "sample_l", 16, 0) == to.address(0, "sample_l", 16, 0)
         assert again.bindings.pictures[0].width == 40 and to.bindings.pictures[0].width == 13
 
@@ -79,11 +79,11 @@ def test_images_of_a_kind_share_their_code() -> None:
 def test_samplers_of_a_kind_share_their_code() -> None:
     """Levels of detail, bias and border colour are read at run time, and each sampler has its own."""
     few = {"mip_mode_filter": 1, **modes("clamp_border")}
-    one, other = (Texture(surface={"mip_count_lod": 3}, sampler={**few, **more}, border=border) for more, border in (
+    texture, other = (Texture(surface={"mip_count_lod": 3}, sampler={**few, **more}, border=border) for more, border in (
         ({"min_lod": 1.0, "max_lod": 2.0, "texture_lod_bias": 0.5}, (0.25, 0.5, 0.75, 2.0)),
         ({"min_lod": 0.0, "max_lod": 3.0, "texture_lod_bias": -1.5}, (1.0, 0.0, 0.5, 0.25))))  # fmt: skip
     to, again = pictures(), pictures()
-    assert fill(to, one, hurry=True) and fill(again, other)
+    assert fill(to, texture, hurry=True) and fill(again, other)
     assert again.address(0, "sample_l", 16, 0) == to.address(0, "sample_l", 16, 0)
     held, differs = (SampleFunctions.from_address(each.bindings.pictures[0].samplers[0]) for each in (to, again))
     assert (list(held.lods), held.bias) == ([1, 2], 0.5) and (list(differs.lods), differs.bias) == ([0, 3], -1.5)
@@ -91,22 +91,22 @@ def test_samplers_of_a_kind_share_their_code() -> None:
 
 
 def test_each_sampler_has_its_functions() -> None:
-    to, one = pictures(), Texture(sampler=modes("wrap"))
+    to, texture = pictures(), Texture(sampler=modes("wrap"))
     for sampler in (0, 3):
-        assert to.fill(7, "sample_l", 8, sampler, one.port.picture(0, False), one.port.sampling(0), True)
+        assert to.fill(7, "sample_l", 8, sampler, texture.port.picture(0, False), texture.port.sampling(0), True)
         assert to.address(7, "sample_l", 8, sampler) and not to.address(7, "sample_l", 16, sampler)
     assert not to.address(7, "sample_l", 8, 1)
 
 
 def test_operations_that_code_names_are_prepared() -> None:
     """Compiled code of a whole kernel has no entry behind a side exit: what it will ask for is there before it runs."""
-    one = Texture(sampler=modes("wrap"))
-    fill(pictures(), one, hurry=True)
+    texture = Texture(sampler=modes("wrap"))
+    fill(pictures(), texture, hurry=True)
     bases = {"surface": BASE, "dynamic": BASE}
-    bound = BoundSurfaces(DispatchBindings(generation(one.gen), one.space, bases, TABLE, STATES))
+    bound = BoundSurfaces(DispatchBindings(generation(texture.gen), texture.space, bases, TABLE, STATES))
     bound.prepare(frozenset({named_texels(0, "sample_l", 16, 0)}))
-    assert bound.pictures.address(0, "sample_l", 16, 0) and bound.bindings.pictures[0].width == one.shape[0]
-    one.space.write(BASE + STATES, bytes(4 * 4))
+    assert bound.pictures.address(0, "sample_l", 16, 0) and bound.bindings.pictures[0].width == texture.shape[0]
+    texture.space.write(BASE + STATES, bytes(4 * 4))
     assert not bound.dispatch.current(), "it depends on the sampler state"
 
 

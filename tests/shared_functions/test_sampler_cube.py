@@ -27,46 +27,46 @@ def cube(gen: float, seamless: bool = True, levels: int = 1, array: bool = False
 
 def direction(face: int, s: float, t: float) -> Any:
     """The direction of a place on a face, from -1 to 1."""
-    middle, u, v = (np.array(one, float) for one in FACES[face])
+    middle, u, v = (np.array(axis, float) for axis in FACES[face])
     return middle + s * u + t * v
 
 
 def onto(where: Any) -> tuple[int, float, float]:
     """The face that a direction meets, and the place on it."""
     for face in (4, 5, 2, 3, 0, 1):
-        middle, u, v = (np.array(one, float) for one in FACES[face])
+        middle, u, v = (np.array(axis, float) for axis in FACES[face])
         if middle @ where == np.abs(where).max():
             return face, u @ where / (middle @ where), v @ where / (middle @ where)
     raise AssertionError
 
 
-def texel(one: Mipmap, face: int, i: int, j: int, n: int, level: int) -> Any:
+def texel(mipmap: Mipmap, face: int, i: int, j: int, n: int, level: int) -> Any:
     """A texel by its number on a face; over an edge, the one beside it on the next face: half a texel further on, seen from the middle."""
     if 0 <= i < n and 0 <= j < n:
-        return np.array(one.texel(i, j, face, level))
+        return np.array(mipmap.texel(i, j, face, level))
     s, t = ((2 * c + 1) / n - 1 for c in (i, j))
     inner = [min(max(c, -1.0), 1.0) for c in (s, t)]
     middle, u, v = (np.array(part, float) for part in FACES[face])
     where = middle * (1 - 1 / n) + inner[0] * u + inner[1] * v  # on the neighbour, down by half a texel
     other, a, b = onto(where)
-    return np.array(one.texel(int((a + 1) * n / 2), int((b + 1) * n / 2), other, level))
+    return np.array(mipmap.texel(int((a + 1) * n / 2), int((b + 1) * n / 2), other, level))
 
 
-def filtered(one: Mipmap, where: Any, level: int, linear: bool) -> Any:
+def filtered(mipmap: Mipmap, where: Any, level: int, linear: bool) -> Any:
     n = SIZE >> level
     face, s, t = onto(where.astype(np.float64))
-    twin = Twin(one)
+    twin = Twin(mipmap)
     twin.modes = ["clamp"] * 3
     u, v = (np.float32((c + 1) / 2) for c in (s, t))
     if not linear:
         (i, _), (j, _) = (twin.taps(axis, c, level, False, 0)[0] for axis, c in ((0, u), (1, v)))
-        return np.array(one.texel(min(i, n - 1), min(j, n - 1), face, level))
+        return np.array(mipmap.texel(min(i, n - 1), min(j, n - 1), face, level))
     found, lost = np.zeros(4), None
     four = {(i, j): a * b for i, a in twin.taps(0, u, level, True, 0) for j, b in twin.taps(1, v, level, True, 0)}
     held = {}
     for i, j in four:
         if (0 <= i < n) or (0 <= j < n):
-            held[i, j] = texel(one, face, i, j, n, level)
+            held[i, j] = texel(mipmap, face, i, j, n, level)
         else:
             lost = i, j
     if lost is not None:
@@ -88,63 +88,64 @@ def directions(count: int = 96) -> Any:
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_places_on_faces_and_across_edges(gen: float, filter: str) -> None:
-    one = cube(gen, **filters(filter))
+    cube_map = cube(gen, **filters(filter))
     if gen == 4.5:
-        one = Mipmap(gen=gen, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=one.sampler, surface={"cube_map_corner_mode": 1})
+        cube_map = Mipmap(gen=gen, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=cube_map.sampler,
+                          surface={"cube_map_corner_mode": 1})
     every = directions()
     for start in range(0, len(every), 16):
         part = every[start : start + 16]
-        found = values(sample_l(one, list(part.T), np.zeros(16, np.float32)))
+        found = values(sample_l(cube_map, list(part.T), np.zeros(16, np.float32)))
         for lane in range(16):
-            wanted = filtered(one, part[lane], 0, filter == "linear")
+            wanted = filtered(cube_map, part[lane], 0, filter == "linear")
             assert np.allclose(found[lane], wanted, atol=2e-2 if filter == "linear" else 1e-6), part[lane]
             close = np.abs(found[lane] - wanted).max()
             assert close < 3e-6 or filter == "linear" and close < 1.5 / 256, (close, part[lane])
-    assert one.compiled == len(every) // 16
+    assert cube_map.compiled == len(every) // 16
 
 
 def test_nothing_is_read_beside_a_corner() -> None:
     """The texel that a corner lacks has no address, and offsets of an image that crosses 4 GiB are not taken modulo 2^32."""
-    one = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=modes("cube") | filters("linear"),
+    mipmap = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=modes("cube") | filters("linear"),
                  surface={"surface_base_address": ACROSS})  # fmt: skip
-    one.space.map(ACROSS, one.data)
+    mipmap.space.map(ACROSS, mipmap.data)
     where = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)] * 2, np.float32)
-    found = values(sample_l(one, list(where.T), np.zeros(16, np.float32)))
+    found = values(sample_l(mipmap, list(where.T), np.zeros(16, np.float32)))
     for lane in range(16):
-        assert np.allclose(found[lane], filtered(one, where[lane], 0, True), atol=1.5 / 256)
-    assert one.compiled == 1
+        assert np.allclose(found[lane], filtered(mipmap, where[lane], 0, True), atol=1.5 / 256)
+    assert mipmap.compiled == 1
 
 
 def test_a_corner_of_floats_is_the_average_of_three() -> None:
     """Infinity elsewhere does not count."""
-    one = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format="R32_FLOAT", sampler=modes("cube") | filters("linear"))
-    held, last = one.data.array.view(np.float32), SIZE - 1
+    mipmap = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format="R32_FLOAT", sampler=modes("cube") | filters("linear"))
+    held, last = mipmap.data.array.view(np.float32), SIZE - 1
     held[:] = np.inf
     for face, i, j in ((1, 0, last), (3, 0, last), (5, last, last)):  # around -x -y -z
-        at = mipmaps.place(one.image, i, j, face, 0)
+        at = mipmaps.place(mipmap.image, i, j, face, 0)
         assert at is not None
         held[at // 4] = 3.0 * face
     where = np.full((16, 3), -1, np.float32)
-    found = values(sample_l(one, list(where.T), np.zeros(16, np.float32)))
+    found = values(sample_l(mipmap, list(where.T), np.zeros(16, np.float32)))
     assert found[:, 0] == pytest.approx(9.0)
 
 
 def test_every_face_has_its_texels() -> None:
     """The middle of each texel of each face, by its direction."""
-    one = cube(9)
+    cube_map = cube(9)
     for face in range(6):
         for j in range(SIZE):
             where = np.array([direction(face, (2 * i + 1) / SIZE - 1, (2 * j + 1) / SIZE - 1) for i in range(SIZE)], np.float32)
-            found = values(send(one, "sample_lz", *where.T, lanes=8))
-            assert [row.tolist() for row in found] == [pytest.approx(one.texel(i, j, face, 0)) for i in range(SIZE)]
+            found = values(send(cube_map, "sample_lz", *where.T, lanes=8))
+            assert [row.tolist() for row in found] == [pytest.approx(cube_map.texel(i, j, face, 0)) for i in range(SIZE)]
 
 
 @pytest.mark.behaviour("KBL-SAMP-19", shows="action")
 def test_faces_alone_are_clamped() -> None:
-    one = cube(9, seamless=False, **filters("linear"))
+    cube_map = cube(9, seamless=False, **filters("linear"))
     where = np.array([[1, 1, 0.3]] * 8, np.float32)  # y comes before x
-    found = values(send(one, "sample_lz", *where.T, lanes=8))[0]
-    twin = Twin(one)
+    found = values(send(cube_map, "sample_lz", *where.T, lanes=8))[0]
+    twin = Twin(cube_map)
     twin.modes = ["clamp"] * 3
     assert np.allclose(found, twin.filtered([np.float32(1.0), np.float32(0.65)], 2, 0, True), atol=3e-6)
     state = modes("clamp") | filters("linear") | {"cube_surface_control_mode": 1}
@@ -204,44 +205,44 @@ def test_gather4_takes_texels_across_edges(gen: float) -> None:
 
 
 def test_cubes_of_an_array() -> None:
-    one = cube(9, array=True)
+    cube_map = cube(9, array=True)
     where = np.array([direction(face % 6, 0.1, 0.1) for face in range(16)], np.float32)
     number = np.arange(16) % 2
-    found = values(send(one, "sample_lz", *where.T, number))
+    found = values(send(cube_map, "sample_lz", *where.T, number))
     for lane in range(16):
-        assert found[lane].tolist() == pytest.approx(one.texel(4, 4, number[lane] * 6 + lane % 6, 0))
+        assert found[lane].tolist() == pytest.approx(cube_map.texel(4, 4, number[lane] * 6 + lane % 6, 0))
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_level_on_a_face(gen: float) -> None:
     """Gradients are those on the face of each pixel."""
-    one = cube(gen, levels=4, **filters("nearest"), **limits(1))
+    cube_map = cube(gen, levels=4, **filters("nearest"), **limits(1))
     for level, step in ((0, 2 / 8), (1, 4 / 8), (2, 8 / 8)):
         corners = [(face, x, y) for face in (0, 3) for y in (0, 1) for x in (0, 1)]
         places = np.array([direction(face, -0.6 + (x + 0.25) * step, -0.6 + (y + 0.25) * step) for face, x, y in corners])
         places = np.concatenate([places, places]).astype(np.float32)
-        found = values(send(one, "sample", *places.T))
+        found = values(send(cube_map, "sample", *places.T))
         for lane in (0, 4):
-            wanted = filtered(one, places[lane] / np.abs(places[lane]).max(), level, False)
+            wanted = filtered(cube_map, places[lane] / np.abs(places[lane]).max(), level, False)
             assert np.allclose(found[lane], wanted, atol=1e-6), (level, lane)
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_helper_lanes_that_look_past_an_edge_do_not_change_the_level(gen: float) -> None:
     """A subspan at the left edge of a face, a texel wide and high: its left pixels look at another face."""
-    one = cube(gen, levels=4, **filters("nearest"), **limits(1))
+    cube_map = cube(gen, levels=4, **filters("nearest"), **limits(1))
     step, corners = 2 / 8, [(x, y) for y in (0, 1) for x in (0, 1)]
     places = np.array([direction(0, -1 + (x - 0.5) * step, -0.6 + y * step) for x, y in corners] * 4).astype(np.float32)
-    found = values(send(one, "sample", *places.T))
+    found = values(send(cube_map, "sample", *places.T))
     for lane in (1, 3):
-        wanted = filtered(one, places[lane] / np.abs(places[lane]).max(), 0, False)
+        wanted = filtered(cube_map, places[lane] / np.abs(places[lane]).max(), 0, False)
         assert np.allclose(found[lane], wanted, atol=1e-6), lane
 
 
 def test_gradients_of_a_direction() -> None:
-    one = cube(9, levels=4, **filters("linear"), **limits(LINEAR))
+    cube_map = cube(9, levels=4, **filters("linear"), **limits(LINEAR))
     where = direction(4, 0.2, 0.1)
     parts = [np.float32(c) for axis in range(3) for c in (where[axis], (0.5, 0, 0)[axis], (0, -0.25, 0)[axis])]
-    found = values(send(one, "sample_d", *parts, lanes=8))[0]
-    wanted = filtered(one, where.astype(np.float32), 1, True)  # half a face of 8 texels is 4 texels in 2 units: 2 for a pixel
+    found = values(send(cube_map, "sample_d", *parts, lanes=8))[0]
+    wanted = filtered(cube_map, where.astype(np.float32), 1, True)  # half a face of 8 texels is 4 texels in 2 units: 2 for a pixel
     assert np.allclose(found, wanted, atol=1.5 / 256)

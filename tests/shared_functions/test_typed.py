@@ -12,7 +12,7 @@ from softgen.errors import DecodeError, Unsupported
 from tests.shared_functions.sending import DATA, Bench, header
 
 u32 = np.uint32
-NUMBER = {one.name: value for value, one in surface_formats().items()}
+NUMBER = {surface_format.name: value for value, surface_format in surface_formats().items()}
 BOUND = {"binding_table_index": 0}
 TILES = {"linear": 0, "w_major": 1, "x_major": 2, "y_major": 3}
 WIDTH, HEIGHT, PITCH = 10, 6, 64
@@ -195,7 +195,7 @@ def test_a_media_block_repeats_the_edges(gen: float) -> None:
     found = bench.send("media_block_read", block, answer=1, **BOUND).reshape(4, 8)[:, :6]
     rows = bench.data.array[: 5 * PITCH].reshape(5, PITCH)
     wanted = [[rows[min(3 + y, 4)][min(16 + x, 19)] for x in range(6)] for y in range(4)]
-    assert found.tolist() == [[int(one) for one in row] for row in wanted]
+    assert found.tolist() == [[int(item) for item in row] for row in wanted]
     left = bench.send("media_block_read", header(d0=0xFFFFFFFE, d1=0xFFFFFFFF, d2=control(4, 2)), answer=1, **BOUND)[:8]
     assert left.tolist() == [rows[0][0], rows[0][0], rows[0][0], rows[0][1]] * 2
 

@@ -64,7 +64,7 @@ def test_bindings_fill_the_fields_of_their_scope() -> None:
         if unit.bind is not None:
             dispatch = DispatchBindings(generation(GEN), space, {"general": 0x5000})
             found = dispatch.state(unit.bind).fields()
-            assert {one.name for one in unit.fields if one.scope is Scope.DISPATCH} - {"local_size"} <= set(found)
+            assert {field.name for field in unit.fields if field.scope is Scope.DISPATCH} - {"local_size"} <= set(found)
             assert found.get("general", 0x5000) == 0x5000
 
 

@@ -50,7 +50,7 @@ class Bench:
         return self.dwords[number * ROW // 4 :]
 
     def _held(self) -> list[Any]:
-        return [one for one in (self.bytes, self.entries, self.pools) if one is not None]
+        return [item for item in (self.bytes, self.entries, self.pools) if item is not None]
 
     def send(self, name: str, *parts: Any, mask: int = 0xFF, answer: int = 0, split: Any = None, width: int = 8, **fields: Any) -> Dwords:
         payload = np.concatenate([np.ascontiguousarray(part, np.uint32).reshape(-1).view(np.uint8) for part in parts])
@@ -58,9 +58,9 @@ class Bench:
         descriptor = descriptors.encode(name, self.gen, message_length=len(payload) // 32, response_length=answer, **fields)
         sfid = next(number for number, known in descriptors.shared_functions(self.gen).items() if known == "urb")
         sent = Sent(sfid, descriptor, payload, second, np.full(32 * answer, 0xEE, np.uint8), mask, Sender(width))
-        before, again = [one.copy() for one in self._held()], sent.response.copy()
+        before, again = [item.copy() for item in self._held()], sent.response.copy()
         self.handlers[sfid](None, sent)
-        after = [one.copy() for one in self._held()]
+        after = [item.copy() for item in self._held()]
         for held, was in zip(self._held(), before, strict=True):
             held[:] = was
         twin = Compiled(self.gen, self.space, np.zeros(64, np.uint8), 0)

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 STATES, BORDER = 0x400, 0x600  # of the state page: sampler states, a border colour
 KINDS = {"1d": 0, "2d": 1, "3d": 2, "cube": 3, "buffer": 4, "null": 7}
 MODES = {"wrap": 0, "mirror": 1, "clamp": 2, "cube": 3, "clamp_border": 4, "mirror_once": 5, "half_border": 6, "mirror_101": 7}
-NUMBER = {one.name: value for value, one in surface_formats().items()}
+NUMBER = {surface_format.name: value for value, surface_format in surface_formats().items()}
 AXES = {"1d": 1, "2d": 2, "3d": 3}
 ROUNDING = {f"{axis}_address_{way}_filter_rounding_enable": 1 for axis in "uvr" for way in ("mag", "min")}
 BORDER_FLOATS = (0.25, 0.5, 0.75, 2.0)
@@ -76,7 +76,7 @@ class Texture(Bench):
         """Random texels; what they mean as red, green, blue and alpha, in 64-bit floats."""
         size, random = self.look.bits // 8, np.random.default_rng(self.seed)
         raw = random.integers(0, 256, (depth, height, width, size), np.uint8)
-        if any(one.type == "float" for one in self.look.channels):
+        if any(channel.type == "float" for channel in self.look.channels):
             kind = f"f{self.look.channels[0].bits // 8}"
             raw = random.uniform(-4, 4, (depth, height, width, len(self.look.channels))).astype(kind).view(np.uint8)
         rows = self.data.array[: self.pitch * self.rows * depth].reshape(depth, self.rows, self.pitch)
@@ -93,7 +93,7 @@ class Texture(Bench):
     def ask(self, name: str, *places: Any, lanes: int = 16, answer: int = 0, mask: int = 0xFFFF, **more: Any) -> Array:
         """The four channels of a message without a header, as bits: lanes down, channels across."""
         mode = {8: 1, 16: 2}[lanes]
-        parts = [np.broadcast_to(np.asarray(one), lanes).astype(np.asarray(one).dtype.kind.replace("i", "u") + "4") for one in places]
+        parts = [np.broadcast_to(np.asarray(place), lanes).astype(np.asarray(place).dtype.kind.replace("i", "u") + "4") for place in places]
         found = self.send(name, *parts, mask=mask, answer=answer or 4 * lanes // 8, width=lanes, simd_mode=mode, **more)
         return found.view(np.uint32).reshape(-1, lanes).T
 
@@ -104,14 +104,14 @@ def meaning(look: Format, raw: Array) -> Array:
     found = np.zeros((*raw.shape[:-1], 4))
     found[..., 3] = 1
     at = 0
-    for one in look.channels:
-        value = (bits[..., at : at + one.bits] * (1 << np.arange(one.bits, dtype=np.uint64))).sum(-1)
-        at += one.bits
-        if one.type == "exponent":  # of the channels before it, whose mantissas have 9 bits
+    for channel in look.channels:
+        value = (bits[..., at : at + channel.bits] * (1 << np.arange(channel.bits, dtype=np.uint64))).sum(-1)
+        at += channel.bits
+        if channel.type == "exponent":  # of the channels before it, whose mantissas have 9 bits
             found[..., :3] *= 2.0 ** (value.astype(np.int64) - 15 - 9)[..., None]
             continue
-        number = _number(one.type, one.bits, value)
-        for name in {"l": "rgb", "i": "rgba", "x": "", "p": "", "v": "r", "y": "g", "u": "b"}.get(one.name, one.name):
+        number = _number(channel.type, channel.bits, value)
+        for name in {"l": "rgb", "i": "rgba", "x": "", "p": "", "v": "r", "y": "g", "u": "b"}.get(channel.name, channel.name):
             found[..., "rgba".index(name)] = number
     return found
 
@@ -127,14 +127,14 @@ def _number(type: str, bits: int, value: Array) -> Array:
 class Model:
     """Sampling as the words of the OpenCL and OpenGL specifications have it, with weights of 8 bits."""
 
-    def __init__(self, one: Texture) -> None:
-        self.one, self.axes = one, AXES[one.kind]
-        state = one.sampler
+    def __init__(self, texture: Texture) -> None:
+        self.texture, self.axes = texture, AXES[texture.kind]
+        state = texture.sampler
         self.linear = bool(state.get("mag_mode_filter"))
         self.normal = not state.get("non_normalized_coordinate_enable")
         names = {number: name for name, number in MODES.items()}
         self.modes = [names[int(state.get(f"tc{axis}_address_control_mode", 0))] for axis in "xyz"]
-        self.sizes = one.shape
+        self.sizes = texture.shape
 
     def near(self, mode: str, s: Array, size: int) -> Array:
         if not self.normal:
@@ -157,7 +157,7 @@ class Model:
     def along(self, axis: int, s: Array) -> list[tuple[Array, Array, Array]]:
         mode, size = self.modes[axis], self.sizes[axis]
         u = self.near(mode, s.astype(np.float32), size).astype(np.float64)
-        u = np.floor(u * 256 + (0.5 if self.one.sampler.get("u_address_mag_filter_rounding_enable") else 0)) / 256
+        u = np.floor(u * 256 + (0.5 if self.texture.sampler.get("u_address_mag_filter_rounding_enable") else 0)) / 256
         if not self.linear:
             return [(*self.texel(mode, np.floor(u).astype(np.int64), size), np.ones(len(s)))]
         first = np.floor(u - 0.5).astype(np.int64)
@@ -166,10 +166,10 @@ class Model:
 
     def sample(self, places: list[Array]) -> Array:
         total = np.zeros((len(places[0]), 4))
-        layer = np.clip(np.rint(places[self.axes]), 0, self.sizes[-1] - 1).astype(np.int64) if self.one.array else 0
+        layer = np.clip(np.rint(places[self.axes]), 0, self.sizes[-1] - 1).astype(np.int64) if self.texture.array else 0
         for taps in product(*(self.along(axis, places[axis]) for axis in range(self.axes))):
             x, y, z = [at for at, _, _ in taps] + [np.zeros(len(total), np.int64)] * (3 - self.axes)
-            values = self.one.texels[layer if self.one.array else z, y, x]
+            values = self.texture.texels[layer if self.texture.array else z, y, x]
             outside = np.logical_or.reduce([border for _, border, _ in taps])
             values = np.where(outside[:, None], self.border(), values)
             total += values * np.prod([weight for _, _, weight in taps], axis=0)[:, None]
@@ -177,7 +177,7 @@ class Model:
 
     def border(self) -> Array:
         found = np.array([0.0, 0, 0, 1])
-        for one in self.one.look.channels:
-            for name in {"l": "rgb", "i": "rgba", "x": "", "p": "", "v": "r", "y": "g", "u": "b"}.get(one.name, one.name):
-                found["rgba".index(name)] = self.one.border[0 if one.name in "li" else "rgba".index(name)]
+        for channel in self.texture.look.channels:
+            for name in {"l": "rgb", "i": "rgba", "x": "", "p": "", "v": "r", "y": "g", "u": "b"}.get(channel.name, channel.name):
+                found["rgba".index(name)] = self.texture.border[0 if channel.name in "li" else "rgba".index(name)]
         return found

@@ -86,7 +86,7 @@ def test_a_performance_report(gpu: str) -> None:
     assert found[0] == 0x1234 and found[1] == found[3] == 0 and found[64] == 0xFFFFFFFF and not any(found[4:64])
     page = layout("PERFORMANCE_COUNTER_REPORT", bench.device.generation.number)
     record = page.unpack([*range(64)])
-    assert [one.low for one in record.a_counter] == [*range(4, 40)] and [one.count for one in record.c_counter] == [*range(56, 64)]
+    assert [item.low for item in record.a_counter] == [*range(4, 40)] and [item.count for item in record.c_counter] == [*range(56, 64)]
     assert record.a_counter_high[4].high == 41 and len(record.a_counter_high) == 32
 
 

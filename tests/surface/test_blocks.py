@@ -23,7 +23,7 @@ from softgen.surface.image import image_from_state
 from softgen.surface.levels import level_table
 from tests.lanes.both import agree
 
-BY_NAME = {one.name: one for one in surface_formats().values()}
+BY_NAME = {surface_format.name: surface_format for surface_format in surface_formats().values()}
 NAMES = ["BC1_UNORM", "DXT1_RGB", "BC2_UNORM", "BC3_UNORM", "BC4_UNORM", "BC4_SNORM", "BC5_UNORM", "BC5_SNORM"]
 LANES = 16  # one for each texel
 

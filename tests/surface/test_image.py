@@ -32,9 +32,9 @@ def made(gen: float, kind: str = "2d", **values: Any) -> SurfaceImage:
                                                  ("cube", False, "packed")])  # fmt: skip
 def test_surfaces_of_gen45_have_alignments_and_arrays_by_rule(kind: str, array: bool, layout: str) -> None:
     """No field says it: 4 texels and 2 rows, h0 + h1 + 11j, and an array where there is depth (public Mesa isl.c, isl_gfx4.c)."""
-    one = made(4.5, kind, depth=2 if array or kind == "3d" else 0, tiled_surface=1, tile_walk=1, mip_count_lod=1)
-    assert (one.align, one.is_array, one.layout, one.tiling, one.levels) == ((4, 2), array, layout, "y_major", 2)
-    assert one.rows == (10 if layout == "packed" else 10 + 6 + 22)
+    image = made(4.5, kind, depth=2 if array or kind == "3d" else 0, tiled_surface=1, tile_walk=1, mip_count_lod=1)
+    assert (image.align, image.is_array, image.layout, image.tiling, image.levels) == ((4, 2), array, layout, "y_major", 2)
+    assert image.rows == (10 if layout == "packed" else 10 + 6 + 22)
     with pytest.raises(Unsupported, match="mip_map_layout_mode right"):
         made(4.5, mip_map_layout_mode=1, mip_count_lod=1)
 
@@ -79,9 +79,9 @@ def test_later_generations_say_it_in_a_field(gen: float) -> None:
 
 
 def test_a_texel_of_the_last_slice() -> None:
-    one, m = made(7, surface_array=1, surface_vertical_alignment=0, surface_array_spacing=0), NumpyMachine()
+    image, m = made(7, surface_array=1, surface_vertical_alignment=0, surface_array_spacing=0), NumpyMachine()
     at = [m.constant(u32, number, 1) for number in (3, 1, 2)]
-    where, inside = locate(m, one, at, None)
+    where, inside = locate(m, image, at, None)
     assert np.asarray(where.payload).tolist() == [(2 * 40 + 1) * 64 + 3 * 4] and np.asarray(inside.payload).all()
 
 
@@ -99,35 +99,36 @@ def up(number: int, step: int) -> int:
     return (number + step - 1) // step * step
 
 
-def corner(one: SurfaceImage, level: int) -> tuple[int, int]:
+def corner(image: SurfaceImage, level: int) -> tuple[int, int]:
     """Level 1 is below level 0, level 2 right of level 1, the others below level 2 (public: Mesa isl, gfx4_2d)."""
-    sizes = [(up(max(one.width >> n, 1), one.align[0]), up(max(one.height >> n, 1), one.align[1])) for n in range(level + 1)]
+    sizes = [(up(max(image.width >> n, 1), image.align[0]), up(max(image.height >> n, 1), image.align[1])) for n in range(level + 1)]
     if level == 0:
         return 0, 0
     return sizes[1][0] if level > 1 else 0, sizes[0][1] + sum(height for _, height in sizes[2:level])
 
 
-def place(one: SurfaceImage, u: int, v: int, r: int, lod: int) -> int | None:
+def place(image: SurfaceImage, u: int, v: int, r: int, lod: int) -> int | None:
     """The byte offset of a texel; None where there is none."""
-    level = one.level + lod
-    slices = {"3d": max(one.depth >> level, 1), "cube": 6}.get(one.kind, 1) * (one.depth if one.is_array else 1)
-    width, height = max(one.width >> level, 1), max(one.height >> level, 1) if one.kind != "1d" else 1
-    if not (u < width and v < height and r < slices and lod < one.levels):
+    level = image.level + lod
+    slices = {"3d": max(image.depth >> level, 1), "cube": 6}.get(image.kind, 1) * (image.depth if image.is_array else 1)
+    width, height = max(image.width >> level, 1), max(image.height >> level, 1) if image.kind != "1d" else 1
+    if not (u < width and v < height and r < slices and lod < image.levels):
         return None
-    if one.layout == "packed":
-        planes = [6 if one.kind == "cube" else max(one.depth >> k, 1) for k in range(level + 1)]
+    if image.layout == "packed":
+        planes = [6 if image.kind == "cube" else max(image.depth >> k, 1) for k in range(level + 1)]
         if r >= planes[level]:
             return None
-        x = r % (1 << level) * up(width, one.align[0]) + u
-        rows = [up(max(one.height >> k, 1), one.align[1]) for k in range(level + 1)]
+        x = r % (1 << level) * up(width, image.align[0]) + u
+        rows = [up(max(image.height >> k, 1), image.align[1]) for k in range(level + 1)]
         y = sum(rows[k] * -(-planes[k] // (1 << k)) for k in range(level)) + r // (1 << level) * rows[level] + v
-        return x * 4 + y * one.pitch
-    x, y = corner(one, level)
-    if one.layout == "row":
-        x, y = sum(up(max(one.width >> k, 1), 64) for k in range(level)), 0
-    if one.kind == "1d":
-        return (x + u + (r + one.first) * one.across + one.at[0]) * 4 + (y + (r + one.first) * one.rows + one.at[1]) * one.pitch
-    return (x + u + one.at[0]) * 4 + (y + v + (r + one.first) * one.rows + one.at[1]) * one.pitch
+        return x * 4 + y * image.pitch
+    x, y = corner(image, level)
+    if image.layout == "row":
+        x, y = sum(up(max(image.width >> k, 1), 64) for k in range(level)), 0
+    if image.kind == "1d":
+        slice = r + image.first
+        return (x + u + slice * image.across + image.at[0]) * 4 + (y + slice * image.rows + image.at[1]) * image.pitch
+    return (x + u + image.at[0]) * 4 + (y + v + (r + image.first) * image.rows + image.at[1]) * image.pitch
 
 
 IMAGES = {
@@ -158,14 +159,14 @@ IMAGES = {
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_every_texel_and_those_around(name: str) -> None:
-    one, m = IMAGES[name], NumpyMachine()
-    axes = [range(one.width + 2), range(1 if one.kind == "1d" else one.height + 2), range(14), range(one.levels + 2)]
+    image, m = IMAGES[name], NumpyMachine()
+    axes = [range(image.width + 2), range(1 if image.kind == "1d" else image.height + 2), range(14), range(image.levels + 2)]
     points, there = list(itertools.product(*axes)), 0
     for start in range(0, len(points), 256):
         part = points[start : start + 256]
         u, v, r, lod = (m.value(u32, np.array(column, np.uint32)) for column in zip(*part, strict=True))
-        where, inside = locate(m, one, [u, r] if one.kind == "1d" else [u, v, r], lod)
-        wanted = [place(one, *point) for point in part]
+        where, inside = locate(m, image, [u, r] if image.kind == "1d" else [u, v, r], lod)
+        wanted = [place(image, *point) for point in part]
         for point, found, is_inside, at in zip(part, where.payload.tolist(), inside.payload.tolist(), wanted, strict=True):
             assert is_inside == (at is not None) and (at is None or found == at), point
         there += sum(at is not None for at in wanted)
@@ -174,9 +175,9 @@ def test_every_texel_and_those_around(name: str) -> None:
 
 def test_without_a_level_it_is_the_first() -> None:
     m = NumpyMachine()
-    for one in (IMAGES["2d"], IMAGES["2d levels"], IMAGES["levels from the second on"]):
-        where, inside = locate(m, one, [m.constant(u32, number, 1) for number in (3, 2, 0)], None)
-        assert where.payload[0] == place(one, 3, 2, 0, 0) and inside.payload[0]
+    for item in (IMAGES["2d"], IMAGES["2d levels"], IMAGES["levels from the second on"]):
+        where, inside = locate(m, item, [m.constant(u32, number, 1) for number in (3, 2, 0)], None)
+        assert where.payload[0] == place(item, 3, 2, 0, 0) and inside.payload[0]
 
 
 def test_buffers_and_null_surfaces() -> None:
@@ -189,25 +190,25 @@ def test_buffers_and_null_surfaces() -> None:
 @pytest.mark.parametrize("kind", ["3d", "cube"])
 def test_packed_slices_lie_as_the_words_of_isl_have_it(kind: str) -> None:
     """Level 2 of five planes: one plane; of six faces, which are not reduced: four beside each other, then two."""
-    one, m = plain(kind, (16, 16, 5), levels=4, layout="packed", align=(4, 2)), NumpyMachine()
+    image, m = plain(kind, (16, 16, 5), levels=4, layout="packed", align=(4, 2)), NumpyMachine()
     planes = [5, 2, 1, 1] if kind == "3d" else [6] * 4
     below = [sum(up(16 >> k, 2) * -(-planes[k] // (1 << k)) for k in range(level)) for level in range(4)]
     for level in range(4):
         for q in range(planes[level]):
             x, y = q % (1 << level) * up(16 >> level, 4) + 1, below[level] + q // (1 << level) * up(16 >> level, 2)
-            where, inside = locate(m, one, [m.constant(u32, number, 1) for number in (1, 0, q)], m.constant(u32, level, 1))
+            where, inside = locate(m, image, [m.constant(u32, number, 1) for number in (1, 0, q)], m.constant(u32, level, 1))
             assert where.payload[0] == 4 * x + 256 * y and inside.payload[0], (level, q)
-        outside = locate(m, one, [m.constant(u32, number, 1) for number in (1, 0, planes[level])], m.constant(u32, level, 1))[1]
+        outside = locate(m, image, [m.constant(u32, number, 1) for number in (1, 0, planes[level])], m.constant(u32, level, 1))[1]
         assert not outside.payload[0]
 
 
 def test_near_images_have_the_same_offsets_in_32_bits() -> None:
     m = NumpyMachine()
     for gen in (4.5, 7, 8, 9, 11):
-        one = made(gen, mip_count_lod=2, width=99, height=99, depth=0, surface_pitch=511)
-        assert one.near
+        image = made(gen, mip_count_lod=2, width=99, height=99, depth=0, surface_pitch=511)
+        assert image.near
         at = [m.value(u32, np.arange(24, dtype=np.uint32)) for _ in range(3)]
-        far, close = (locate(m, one, [*at[:2], m.constant(u32, 0, 24)], m.constant(u32, 2, 24), type)[0] for type in (u64, u32))
+        far, close = (locate(m, image, [*at[:2], m.constant(u32, 0, 24)], m.constant(u32, 2, 24), type)[0] for type in (u64, u32))
         assert far.payload.tolist() == close.payload.tolist()
     assert not made(9, surface_array=1, depth=2047, surface_qpitch=4096, surface_pitch=(1 << 18) - 1).near
 
@@ -223,11 +224,11 @@ def test_coordinates_that_a_message_gives() -> None:
 
 @pytest.mark.parametrize("gen", [7, 8, 9, 11])
 def test_a_state_is_read(gen: float) -> None:
-    one = made(gen, surface_array=1, minimum_array_element=3, mip_count_lod=2, surface_min_lod=1, x_offset=2, y_offset=3,
+    image = made(gen, surface_array=1, minimum_array_element=3, mip_count_lod=2, surface_min_lod=1, x_offset=2, y_offset=3,
                surface_base_address=0x1000, surface_vertical_alignment=1, surface_horizontal_alignment=1)  # fmt: skip
-    assert (one.kind, one.width, one.height, one.depth, one.pitch, one.base, one.size) == ("2d", 16, 10, 3, 64, 0x1000, 4)
-    assert (one.is_array, one.first, one.levels, one.level, one.tiling) == (True, 3, 3, 1, "linear")
-    assert one.at == ((8, 6) if gen < 8 else (8, 12)) and one.align == ((8, 4) if gen < 8 else (4, 4))
+    assert (image.kind, image.width, image.height, image.depth, image.pitch, image.base, image.size) == ("2d", 16, 10, 3, 64, 0x1000, 4)
+    assert (image.is_array, image.first, image.levels, image.level, image.tiling) == (True, 3, 3, 1, "linear")
+    assert image.at == ((8, 6) if gen < 8 else (8, 12)) and image.align == ((8, 4) if gen < 8 else (4, 4))
 
 
 @pytest.mark.parametrize("gen", [8, 9, 11])
@@ -263,8 +264,8 @@ def test_samples_and_structured_buffers_are_refused() -> None:
 
 
 def test_1d_arrays_of_gen9_count_texels() -> None:
-    one = made(9, "1d", surface_array=1, surface_qpitch=5)
-    assert one.across == 20 and one.rows == 0 and one.height == 1
+    image = made(9, "1d", surface_array=1, surface_qpitch=5)
+    assert image.across == 20 and image.rows == 0 and image.height == 1
 
 
 # -- tiled resources ----------------------------------------------------------------------------------------------

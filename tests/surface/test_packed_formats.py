@@ -18,7 +18,7 @@ from softgen.surface import blocks, texel
 from softgen.three_d.vertex_fetch import KINDS, channels
 from tests.lanes.both import agree
 
-BY_NAME = {one.name: one for one in surface_formats().values()}
+BY_NAME = {surface_format.name: surface_format for surface_format in surface_formats().values()}
 GENERATIONS = (4.5, 7, 7.5, 8, 9, 11)
 # Formats that generations can use, and softgen cannot: no driver does.
 REFUSED = {
@@ -34,10 +34,10 @@ def unpacked(name: str, data: bytes, texels: list[tuple[int, int]]) -> np.ndarra
     def program(m: Machine, x: Value, y: Value, *held: Value) -> tuple[Value, ...]:
         return tuple(blocks.unpack(m, format, list(held), x, y))
 
-    one = Lanes(u32, len(texels))
+    lanes = Lanes(u32, len(texels))
     places = [np.array([place[axis] for place in texels], np.uint32) for axis in (0, 1)]
     given = [*places, *(np.full(len(texels), word, np.uint32) for word in np.frombuffer(data, np.uint32))]
-    found = agree(program, Signature((one,) * len(given), (one,) * 4), given)
+    found = agree(program, Signature((lanes,) * len(given), (lanes,) * 4), given)
     return np.stack([np.asarray(channel).view(np.float32) for channel in found], axis=1)
 
 
@@ -121,8 +121,8 @@ def test_fxt1_high_has_seven_colours_and_transparent() -> None:
 
 def test_fxt1_chroma_has_four_colours() -> None:
     colors = [(31, 1, 2), (3, 31, 4), (5, 6, 31), (7, 8, 9)]
-    data = block((0, 0b11100100), (32, 0b00011011), *(color(64 + 15 * n, *one) for n, one in enumerate(colors)), (125, 2))
-    wanted = [[*(expanded(part) for part in one), 255] for one in colors]
+    data = block((0, 0b11100100), (32, 0b00011011), *(color(64 + 15 * n, *color_bits) for n, color_bits in enumerate(colors)), (125, 2))
+    wanted = [[*(expanded(part) for part in color), 255] for color in colors]
     assert fxt1(data, *((n, 0) for n in range(8))) == wanted + wanted[::-1]
 
 
@@ -149,9 +149,9 @@ def test_fxt1_alpha_interpolates_or_has_three_colours(right: int) -> None:
     ends = [expanded(part) for part in (10, 20, 30, 25)], [expanded(part) for part in (1, 2, 3, 6)]
     assert fxt1(data, *((x + n, 0) for n in range(4))) == [[between(p, q, n, 3) for p, q in zip(*ends, strict=True)] for n in range(4)]
     colors = [(31, 1, 2), (3, 31, 4), (5, 6, 31)]
-    plain = block((32 * right, 0b11100100), *(color(64 + 15 * n, *one) for n, one in enumerate(colors)),
+    plain = block((32 * right, 0b11100100), *(color(64 + 15 * n, *color_bits) for n, color_bits in enumerate(colors)),
                   *((109 + 5 * n, 10 * n + 1) for n in range(3)), (125, 3))  # fmt: skip
-    wanted = [[*(expanded(part) for part in one), expanded(10 * n + 1)] for n, one in enumerate(colors)]
+    wanted = [[*(expanded(part) for part in color), expanded(10 * n + 1)] for n, color in enumerate(colors)]
     assert fxt1(plain, *((x + n, 0) for n in range(4))) == [*wanted, [0, 0, 0, 0]]
 
 

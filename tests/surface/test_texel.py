@@ -19,7 +19,7 @@ from tests.lanes.both import agree
 
 LANES = 16
 FRACTION = {32: 23, 16: 10, 11: 6, 10: 5}  # bits of floats
-BY_NAME = {one.name: one for one in surface_formats().values()}
+BY_NAME = {surface_format.name: surface_format for surface_format in surface_formats().values()}
 
 
 @pytest.mark.parametrize("bits", range(1, 17))
@@ -49,12 +49,12 @@ def test_the_table_has_what_the_formula_gives() -> None:
 
 def plain() -> list[Format]:
     found = []
-    for one in surface_formats().values():
+    for surface_format in surface_formats().values():
         try:
-            texel.check(one)
+            texel.check(surface_format)
         except Unsupported:
             continue
-        found.append(one)
+        found.append(surface_format)
     return found
 
 
@@ -64,12 +64,12 @@ def bits(number: float) -> int:
 
 def unpacked(name: str, *words: int) -> list[int]:
     m = NumpyMachine()
-    return [int(one.payload[0]) for one in texel.unpack(m, BY_NAME[name], [m.constant(u32, word, 1) for word in words])]
+    return [int(record.payload[0]) for record in texel.unpack(m, BY_NAME[name], [m.constant(u32, word, 1) for word in words])]
 
 
 def packed(name: str, *values: int) -> list[int]:
     m = NumpyMachine()
-    return [int(one.payload[0]) for one in texel.pack(m, BY_NAME[name], [m.constant(u32, value, 1) for value in values])]
+    return [int(item.payload[0]) for item in texel.pack(m, BY_NAME[name], [m.constant(u32, value, 1) for value in values])]
 
 
 def test_known_values_out_of_memory() -> None:
@@ -121,16 +121,16 @@ def test_there_and_back(format: Format) -> None:
 
     rng = np.random.default_rng(format.value)
     words = [rng.integers(0, 1 << min(32, format.bits), LANES, np.uint32) for _ in range(count)]
-    for one, at in texel.places(format):
-        if one.type in ("float", "ufloat"):
-            words[at // 32] &= np.uint32(~(1 << at % 32 + FRACTION[one.bits]) & 0xFFFFFFFF)
+    for item, at in texel.places(format):
+        if item.type in ("float", "ufloat"):
+            words[at // 32] &= np.uint32(~(1 << at % 32 + FRACTION[item.bits]) & 0xFFFFFFFF)
     found = agree(program, Signature((Lanes(u32, LANES),) * count, (Lanes(u32, LANES),) * count), list(words))
-    for one, at in texel.places(format):
-        mask = (1 << one.bits) - 1
+    for item, at in texel.places(format):
+        mask = (1 << item.bits) - 1
         before, after = (words_[at // 32] >> np.uint32(at % 32) & np.uint32(mask) for words_ in (words, found))
-        if one.type == "snorm":
-            before = np.where(before == 1 << one.bits - 1, before + 1, before)
-        assert (after == (0 if one.type == "void" else before)).all(), f"{one.name} of {format}"
+        if item.type == "snorm":
+            before = np.where(before == 1 << item.bits - 1, before + 1, before)
+        assert (after == (0 if item.type == "void" else before)).all(), f"{item.name} of {format}"
 
 
 def test_what_is_no_plain_texel_is_refused_by_name() -> None:
@@ -141,7 +141,7 @@ def test_what_is_no_plain_texel_is_refused_by_name() -> None:
 
 def test_what_can_only_be_read_is_not_written() -> None:
     for name in ("L8_UNORM", "I16_UNORM"):
-        format = next(one for one in surface_formats().values() if one.name == name)
+        format = next(surface_format for surface_format in surface_formats().values() if surface_format.name == name)
         texel.check(format, reading=True)
         with pytest.raises(Unsupported, match=name):
             texel.check(format)

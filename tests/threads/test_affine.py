@@ -1,4 +1,4 @@
-"""Payloads that lie evenly, and what kernels do with addresses: every engine leaves what the reference leaves, and says what it says."""
+"""Affine payloads, and addresses that kernels make of them: every engine leaves the memory and the errors of the reference."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_words_that_overflow_on_the_way(signed: str, start: int) -> None:
 
 
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("shape", [Shape((24, 3), groups=3), Shape((7, 5)), Shape((16, 4))], ids=lambda one: "x".join(map(str, one.size)))
+@pytest.mark.parametrize("shape", [Shape((24, 3), groups=3), Shape((7, 5)), Shape((16, 4))], ids=lambda item: "x".join(map(str, item.size)))
 def test_messages_and_groups_of_odd_sizes(read: str, shape: Shape) -> None:
     address = "linear" if shape.size[0] == 16 else "two axes"
     items = shape.size[0] * shape.size[1]
@@ -118,7 +118,7 @@ WRITES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("write, address", [("surface", one) for one in ADDRESSES] + [
+@pytest.mark.parametrize("write, address", [("surface", address) for address in ADDRESSES] + [
     *itertools.product(("byte", "word", "stateless"), ("linear", "two axes", "uniform")),
 ])  # fmt: skip
 def test_writes(write: str, address: str) -> None:
@@ -157,7 +157,7 @@ NOWHERE = 0x7000000
 @pytest.mark.parametrize("wide", [False, True, None], ids=["stateless", "a64", "bytes"])
 @pytest.mark.parametrize("from_", [0, 20, 1000])
 def test_what_nobody_reaches_is_no_fault(width: str, wide: bool | None, from_: int) -> None:
-    """Addresses where nothing is mapped, in threads all of whose lanes are off; where one is on, the fault is told alike."""
+    """Addresses where nothing is mapped, in threads all of whose lanes are off; where one is on, the fault is the same."""
     address = "     mov (16|M0) r10.0<1>:d r4.0<0;1,0>:d\n" if width == "uniform" else ADDRESSES["moved"]
     if wide:
         read = "".join(f"     mov (8|M{8 * half}) r{60 + 2 * half}.0<1>:uq r{10 + half}.0<8;8,1>:ud\n" for half in range(2))
@@ -234,5 +234,5 @@ def test_ids_in_another_order(order: list[int]) -> None:
     """A driver may number items as it likes."""
     kernel = HEAD + "     shl (16|M0) r10.0<1>:d r1.0<16;16,1>:uw 2:w\n" + READS["surface"]
     kernel += "     mov (16|M0) r12.0<1>:d r20.0<8;8,1>:d\n     send (16|M0) null:w r10 0xC 0x08025E01\n" + END
-    own = [words(*order), words(*(one + 5 for one in order))]
+    own = [words(*order), words(*(item + 5 for item in order))]
     assert not agree(Job(kernel, [HELD[:128], bytes(128)], shape=(2, 1, 1), own=own))[0]

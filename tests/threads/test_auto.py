@@ -26,8 +26,8 @@ class Watched(PromotingEngine):
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         found = super().function(program, control, simd, full, entry, payload)
-        for one in self.workers:
-            one.join()
+        for thread in self.workers:
+            thread.join()
         self.translated += not found.program
         return found
 

@@ -273,7 +273,7 @@ def test_written_payloads_leave_what_a_list_leaves(choice: Choice, size: int, ma
     done = list(choice.groups().run(memory.context, written(library, memory, size, masked)))
     expected, listed = reference(ADD, CONSTANT, masked)
     assert (memory.result() == expected).all()
-    assert (sum(one.threads for one in done), sum(one.instructions for one in done)) == (THREADS, listed.instructions)
+    assert (sum(item.threads for item in done), sum(item.instructions for item in done)) == (THREADS, listed.instructions)
 
 
 def five(thread: int) -> list[int]:

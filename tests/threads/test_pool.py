@@ -289,7 +289,7 @@ def test_space_without_host_addresses_is_for_the_reference(monkeypatch: pytest.M
     monkeypatch.setattr(AddressSpace, "table", property(refuse))
     assert vector_add("skl").run(groups=groups).buffer(1) == tuple(range(1000, 1064))
     assert groups.notes == ["job has no host addresses; the reference ran it instead"]
-    assert [one.engine for one in groups.ran.values()] == ["reference"]
+    assert [item.engine for item in groups.ran.values()] == ["reference"]
 
 
 def test_kernels_that_were_seen_are_known_again() -> None:

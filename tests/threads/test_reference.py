@@ -43,7 +43,7 @@ again:
 """
 
 
-@pytest.fixture(params=engines(), ids=lambda one: one.name)
+@pytest.fixture(params=engines(), ids=lambda item: item.name)
 def groups(request: pytest.FixtureRequest) -> Dispatcher:
     made: Dispatcher = request.param.groups()
     return made

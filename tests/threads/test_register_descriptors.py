@@ -42,7 +42,7 @@ def job(kernel: str, buffers: list[bytes], *constants: int) -> Job:
 
 
 def fallbacks(dispatcher: EngineDispatcher) -> int:
-    return sum(sum(one.program.fallbacks.values()) for one in dispatcher.ran.values())
+    return sum(sum(item.program.fallbacks.values()) for item in dispatcher.ran.values())
 
 
 @pytest.mark.parametrize("choice", engines(), ids=str)

@@ -124,7 +124,7 @@ def fresh(job: Job, changes: dict[int, bytes] | None = None) -> list[bytes]:
     return Kept(EngineDispatcher("reference")).run(job, changes)
 
 
-COMPILED = [one for one in engines() if one.name != "reference"]
+COMPILED = [engine for engine in engines() if engine.name != "reference"]
 
 
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
@@ -133,8 +133,8 @@ def test_what_changed_counts(change: str, engine: Choice) -> None:
     before, after = CHANGES[change]
     assert fresh(before) != fresh(after)
     kept = Kept(engine.groups())
-    for one in (before, after, after, before):
-        assert kept.run(one) == fresh(one)
+    for item in (before, after, after, before):
+        assert kept.run(item) == fresh(item)
     assert not kept.groups.notes
 
 
@@ -156,8 +156,8 @@ def test_surfaces_are_looked_at_again(changes: dict[int, bytes], engine: Choice)
     job = replace(PLAIN, buffers=[*PLAIN.buffers, dwords(*range(500, 564))])
     assert fresh(job) != fresh(job, changes)
     kept = Kept(engine.groups())
-    for one in ({}, changes, changes, {}):
-        assert kept.run(job, one) == fresh(job, one)
+    for item in ({}, changes, changes, {}):
+        assert kept.run(job, item) == fresh(job, item)
 
 
 def moved(first: int, second: int) -> tuple[Job, dict[int, bytes]]:
@@ -181,11 +181,11 @@ def test_a_binding_table_elsewhere_with_the_same_surfaces(engine: Choice, monkey
     monkeypatch.setattr(groups, "GroupRun", Counted)
     here, kept = replace(moved(0, 1)[0], descriptor={}), Kept(engine.groups())
     assert fresh(here) != fresh(*moved(0, 1)) != fresh(*moved(2, 1))
-    for one in ((here, {}), moved(0, 1), moved(0, 1), (here, {})):
-        assert kept.run(*one) == fresh(*one)
+    for item in ((here, {}), moved(0, 1), moved(0, 1), (here, {})):
+        assert kept.run(*item) == fresh(*item)
     assert len(made) == 1
-    for one in (moved(2, 1), moved(0, 1), moved(0, 2), (here, {})):
-        assert kept.run(*one) == fresh(*one)
+    for item in (moved(2, 1), moved(0, 1), moved(0, 2), (here, {})):
+        assert kept.run(*item) == fresh(*item)
 
 
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
@@ -238,7 +238,7 @@ def test_an_access_outside_is_told_again_in_the_next_dispatch(engine: Choice) ->
     for number in range(2):
         kept.gpu.remarks.clear()
         assert kept.run(short) == fresh(short)
-        assert sum("out of bounds" in one for one in kept.gpu.remarks) == 1, number
+        assert sum("out of bounds" in remark for remark in kept.gpu.remarks) == 1, number
 
 
 def test_a_stored_translation_is_linked_once_while_its_code_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ class G45Draw:
 
     @property
     def _format(self) -> int:
-        return next(number for number, one in surface_formats().items() if one.name == self.format)
+        return next(number for number, surface_format in surface_formats().items() if surface_format.name == self.format)
 
     def _pointers(self) -> Fields:
         return {"gs_enable": int(bool(self.gs)), "clip_enable": int(bool(self.clip)), **self.fields("3DSTATE_PIPELINED_POINTERS")}
@@ -224,7 +224,7 @@ class G45Draw:
                 commands += self.between
             commands.append(self.pack("3DPRIMITIVE", **{**whole, **primitive}))
         commands += [*self.after, self.pack("MI_BATCH_BUFFER_END")]
-        return b"".join(struct.pack(f"<{len(one)}I", *one) for one in commands)
+        return b"".join(struct.pack(f"<{len(command)}I", *command) for command in commands)
 
     def _general(self) -> bytes:
         held = bytearray(SIZE)

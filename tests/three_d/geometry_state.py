@@ -66,7 +66,7 @@ class Commands(dict[str, Record]):
 def packed(name: str, gen: float, values: dict[str, Any]) -> list[int]:
     """A command or structure from those of the values that it has."""
     layout = catalogue.layout(name, gen)
-    known = {one.name for one in layout.fields} | {one.name for one in layout.groups}
+    known = {field.name for field in layout.fields} | {group.name for group in layout.groups}
     return layout.pack(**{field: value for field, value in values.items() if field in known})
 
 
@@ -81,12 +81,12 @@ def geometry_state(gen: float, viewport: dict[str, Any] | None = None, viewports
         if known.get(name, gen) is not None:
             layout = catalogue.layout(name, gen)
             records[name] = layout.raw(packed(name, gen, values))
-            unused -= {one.name for one in layout.fields} | {one.name for one in layout.groups}
+            unused -= {field.name for field in layout.fields} | {group.name for group in layout.groups}
     for name, offset in BLOCKS.items():
         if known.get(name, gen) is None:
             continue
         layout = catalogue.layout(name, gen)
-        unused -= {one.name for one in layout.fields}
+        unused -= {field.name for field in layout.fields}
         array_of = 16 if "VIEWPORT" in name or name == "SCISSOR_RECT" else 1
         for i in range(array_of):
             own = VIEWPORT | (viewport or {}) | (viewports[i] if i < len(viewports) else {}) if array_of > 1 else values
@@ -130,8 +130,8 @@ def chunk_of(vertices: Sequence[bytes], objects: Sequence[PrimitiveObject], entr
     chunk = Chunk(entry, len(vertices) + 4, max(1, len(objects)))
     for i, data in enumerate(vertices):
         ctypes.memmove(chunk.vertices.entries + i * entry, data, len(data))
-    for i, one in enumerate(objects):
-        ctypes.memmove(chunk.objects.objects + i * ctypes.sizeof(one), ctypes.addressof(one), ctypes.sizeof(one))
+    for i, item in enumerate(objects):
+        ctypes.memmove(chunk.objects.objects + i * ctypes.sizeof(item), ctypes.addressof(item), ctypes.sizeof(item))
     chunk.vertices.count, chunk.objects.count = len(vertices), len(objects)
     return chunk
 
@@ -160,7 +160,7 @@ def attributes_of(state: DrawState, chunk: Chunk) -> list[bytes]:
     geometry, found = Geometry(state, GeometryMemory(), EXTENT), []
     for piece in geometry.pieces(chunk):
         stride = piece.records.attribute_stride
-        found += [ctypes.string_at(piece.records.attributes + one.attributes, stride) for one in copied(piece.records)]
+        found += [ctypes.string_at(piece.records.attributes + item.attributes, stride) for item in copied(piece.records)]
     return found
 
 

@@ -66,17 +66,17 @@ def objects(topology: int, v: list[int], selects: tuple[int, int, int]) -> Itera
     back = ["back"] if topology in (POINTLIST_BF, LINESTRIP_BF, LINESTRIP_CONT_BF) else []
     match topology:
         case 1 | 17:
-            yield from ([Shape((one,), one, marks=frozenset(back))] for one in v)
+            yield from ([Shape((item,), item, marks=frozenset(back))] for item in v)
         case 2:
             yield from ([Shape((v[i], v[i + 1]), v[i + line], marks=frozenset(["last"]))] for i in range(0, n - 1, 2))
         case 9:
             yield from ([Shape((v[i + 1], v[i + 2]), v[i + 1 + line], marks=frozenset(["last"]))] for i in range(0, n - 3, 4))
         case 3 | 18 | 19 | 20:
-            yield from ([one] for one in lines([(v[i], v[i + 1]) for i in range(n - 1)], line, topology in (18, 20), *back))
+            yield from ([object_line] for object_line in lines([(v[i], v[i + 1]) for i in range(n - 1)], line, topology in (18, 20), *back))
         case 10:
-            yield from ([one] for one in lines([(v[i + 1], v[i + 2]) for i in range(n - 3)], line, False))
+            yield from ([object_line] for object_line in lines([(v[i + 1], v[i + 2]) for i in range(n - 3)], line, False))
         case 16:
-            yield from ([one] for one in lines([(v[i], v[(i + 1) % n]) for i in range(n if n > 1 else 0)], line, False))
+            yield from ([object_line] for object_line in lines([(v[i], v[(i + 1) % n]) for i in range(n if n > 1 else 0)], line, False))
         case 4:
             yield from ([Shape(tuple(v[i : i + 3]), v[i + triangle], edges)] for i in range(0, n - 2, 3))
         case 15:
@@ -202,13 +202,13 @@ def test_sequential_vertices_make_the_same_objects(topology: int) -> None:
 
 
 @given(vertices=st.integers(1, 100), instances=st.integers(1, 3), room=st.sampled_from([(12, 4), (13, 5), (16, 64), (64, 7), (200, 100)]),
-       selects=st.sampled_from([LAST_CONVENTION, FIRST_CONVENTION]), one=st.booleans())  # fmt: skip
+       selects=st.sampled_from([LAST_CONVENTION, FIRST_CONVENTION]), one_instance=st.booleans())  # fmt: skip
 def test_lists_of_consecutive_triangles(vertices: int, instances: int, room: tuple[int, int], selects: tuple[int, int, int],
-                                        one: bool) -> None:  # fmt: skip
+                                        one_instance: bool) -> None:  # fmt: skip
     """They are taken many at a time: the objects, chunks and counts are those of the same vertices by an index buffer."""
     listed = state_for(9, selects, indices_of(list(range(vertices))))
-    chunks, assembly = assembled(state_for(9, selects), call(vertices, TRILIST, instances=instances), *room, one)
-    right, generic = assembled(listed, call(vertices, TRILIST, True, instances=instances), *room, one)
+    chunks, assembly = assembled(state_for(9, selects), call(vertices, TRILIST, instances=instances), *room, one_instance)
+    right, generic = assembled(listed, call(vertices, TRILIST, True, instances=instances), *room, one_instance)
     assert chunks == right
     for name in ("vertices_seen", "objects_made", "position", "instance", "count", "next", "made", "primitive"):
         assert getattr(assembly.state, name) == getattr(generic.state, name)
@@ -216,14 +216,14 @@ def test_lists_of_consecutive_triangles(vertices: int, instances: int, room: tup
 
 def test_the_twin_by_hand() -> None:
     """A strip, a polygon, and a quadrilateral with either convention."""
-    strip = [one[0] for one in objects(TRISTRIP, [5, 6, 7, 8], LAST_CONVENTION)]
+    strip = [item[0] for item in objects(TRISTRIP, [5, 6, 7, 8], LAST_CONVENTION)]
     assert [(s.vertices, s.provoking, set(s.marks)) for s in strip] == [((5, 6, 7), 7, set()), ((6, 7, 8), 8, {"inverted"})]
-    polygon = [one[0] for one in objects(POLYGON, [1, 2, 3, 4, 5], LAST_CONVENTION)]
+    polygon = [item[0] for item in objects(POLYGON, [1, 2, 3, 4, 5], LAST_CONVENTION)]
     assert [(s.vertices, s.edges) for s in polygon] == [((1, 2, 3), (0, 1)), ((1, 3, 4), (1,)), ((1, 4, 5), (1, 2))]
     (last,), (first,) = (list(objects(QUADLIST, [0, 1, 2, 3], selects)) for selects in (LAST_CONVENTION, FIRST_CONVENTION))
     assert [(s.vertices, s.provoking) for s in last] == [((3, 0, 1), 3), ((3, 1, 2), 3)]
     assert [(s.vertices, s.provoking) for s in first] == [((0, 1, 2), 0), ((0, 2, 3), 0)]
-    assert [one[0].vertices for one in objects(LINELOOP, [4, 5, 6], LAST_CONVENTION)] == [(4, 5), (5, 6), (6, 4)]
+    assert [item[0].vertices for item in objects(LINELOOP, [4, 5, 6], LAST_CONVENTION)] == [(4, 5), (5, 6), (6, 4)]
 
 
 # -- vertices of a chunk ---------------------------------------------------------------------------------------------

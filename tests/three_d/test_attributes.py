@@ -50,7 +50,7 @@ def made(gen: float, objects: Any, detail: Details | None = None, count: int = 2
     details = [(detail or {}).get(i, {"source_attribute": i}) for i in range(16)]
     swizzles = {"attribute": details, "attribute_swizzle_enable": int(detail is not None)}
     state = geometry_state(gen, number_of_sf_output_attributes=count, **swizzles, **fields)
-    return [shader_inputs(one) for one in attributes_of(state, chunk_of(VERTICES, objects))]
+    return [shader_inputs(item) for item in attributes_of(state, chunk_of(VERTICES, objects))]
 
 
 def plain(n: int) -> Components:
@@ -58,7 +58,7 @@ def plain(n: int) -> Components:
 
 
 def flat(values: Any) -> Components:
-    return [(0.0, 0.0, one) for one in values]
+    return [(0.0, 0.0, value) for value in values]
 
 
 @pytest.mark.behaviour("BDW-SBE-01", "BDW-SBE-02", shows="action")
@@ -89,7 +89,7 @@ def test_swizzles(gen: float) -> None:
               3: {"source_attribute": 1, "constant_source": 2, **override}}  # fmt: skip
     front, back = made(gen, [triangle(0, 1, 2), triangle(0, 2, 1)], detail, count=4)
     assert front[0] == plain(1)
-    assert [one[2] for one in back[0]] == [one[2] for one in plain(2)]
+    assert [inst[2] for inst in back[0]] == [line[2] for line in plain(2)]
     assert front[1] == [plain(0)[3], *plain(0)[1:]]
     assert front[2] == [(0, 0, 0), *plain(1)[1:3], (0, 0, 1)]
     assert front[3] == [(0, 0, 1), *plain(1)[1:3], (0, 0, 1)]
@@ -103,7 +103,7 @@ def test_swizzles_can_describe_attributes_from_16_on(gen: float) -> None:
         detail[0]["swizzle_control_mode"] = 1
     mode = {"attribute_swizzle_control_mode": 1} if gen < 8 else {}
     state = geometry_state(gen, number_of_sf_output_attributes=18, attribute=list(detail.values()), attribute_swizzle_enable=1, **mode)
-    assert [one.source for one in attributes.plan(state).attributes[:18]] == [32 + 16 * n for n in range(16)] + [48, 48]
+    assert [attribute.source for attribute in attributes.plan(state).attributes[:18]] == [32 + 16 * n for n in range(16)] + [48, 48]
 
 
 @pytest.mark.behaviour("BDW-SBE-08", shows="action")
@@ -116,7 +116,7 @@ def test_flat_attributes_are_the_provoking_vertexs(gen: float, provoking: int) -
     far = [vertex(-0.5, -0.5, 0, 1, *[slot(0, n) for n in range(2)]), vertex(40, -0.5, 0, 1, *[slot(1, n) for n in range(2)]), VERTICES[2]]
     state = geometry_state(gen, number_of_sf_output_attributes=2, constant_interpolation_enable=2)
     parts = attributes_of(state, chunk_of(far, [triangle(0, 1, 2, provoking=provoking)]))
-    assert len(parts) > 1 and [shader_inputs(one) for one in parts] == whole * len(parts)
+    assert len(parts) > 1 and [shader_inputs(part) for part in parts] == whole * len(parts)
 
 
 @pytest.mark.behaviour("BDW-SBE-06", shows="action")
@@ -163,7 +163,7 @@ def test_vertices_of_triangles_are_points_like_others(gen: float, provoking: int
 @pytest.mark.parametrize("gen", FIXED)
 def test_lines_have_one_difference(gen: float) -> None:
     (found,) = made(gen, [line(0, 1)], count=1)
-    assert found == [[(one[0], 0.0, one[2]) for one in plain(0)]]
+    assert found == [[(line[0], 0.0, line[2]) for line in plain(0)]]
 
 
 @given(values=st.lists(st.floats(width=32, allow_nan=False), min_size=12, max_size=12))

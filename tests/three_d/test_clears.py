@@ -39,7 +39,7 @@ def detiled(data: bytes, name: str, pitch: int, width: int, height: int, size: i
         x = m.value(u64, np.arange(width, dtype=np.uint64) * np.uint64(size))
         at = tiling.offset(m, name, pitch, x, m.constant(u64, y, width)).payload
         rows.append([data[int(start) : int(start) + size] for start in at])
-    return np.array([[int.from_bytes(one, "little") for one in row] for row in rows])
+    return np.array([[int.from_bytes(item, "little") for item in row] for row in rows])
 
 
 @pytest.mark.parametrize(("name", "pitch"), [("y_major", 256), ("x_major", 512), ("linear", 256), ("tileyf_32", 256)])

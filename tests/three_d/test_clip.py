@@ -51,7 +51,7 @@ class ClipOutcome:
         codes = (ctypes.c_uint32 * len(vertices)).from_buffer_copy(memory.outcodes)
         self.outcodes = list(codes)
         results = (ClipResult * len(objects)).from_buffer_copy(memory.results)
-        self.actions, self.object_codes = [one.action for one in results], [one.outcodes for one in results]
+        self.actions, self.object_codes = [result.action for result in results], [result.outcodes for result in results]
         positions = (Position * len(vertices)).from_address(chunk.vertices.positions)
         self.positions = [(p.x, p.y, p.z, p.rhw) for p in positions]
 
@@ -67,7 +67,7 @@ def axis(number: float, low: float, high: float, flipped: bool) -> tuple[bool, b
 def twin(plan: ClipPlan, position: Sequence[float], flags: int) -> int:
     """VertexClipTest (G45 4181-4364), in the order of the manual; flags: user planes that the vertex is outside of."""
     with np.errstate(invalid="ignore", over="ignore"):
-        x, y, z, w = (np.float32(one) for one in position)
+        x, y, z, w = (np.float32(item) for item in position)
         if np.isnan(w):
             return BAD
         negative = not w > 0 if plan.clip_space else bool(np.signbit(w))
@@ -77,7 +77,7 @@ def twin(plan: ClipPlan, position: Sequence[float], flags: int) -> int:
         for limits, tested in ((plan.viewport, plan.test_xy), (plan.guardband[0], plan.test_guardband)):
             pairs = (axis(x, np.float32(limits.x_min) * scale, np.float32(limits.x_max) * scale, flipped),
                      axis(y, np.float32(limits.y_min) * scale, np.float32(limits.y_max) * scale, flipped))  # fmt: skip
-            bits = [nan_code if np.isnan(one) else (pair[0] * 2 + pair[1]) * tested for one, pair in zip((x, y), pairs, strict=True)]
+            bits = [nan_code if np.isnan(item) else (pair[0] * 2 + pair[1]) * tested for item, pair in zip((x, y), pairs, strict=True)]
             sets.append(bits[0] << 2 | bits[1])
         viewport_code, guard_code = sets[0] if plan.test_xy else sets[1], sets[1] if plan.test_guardband else sets[0]
         pair = (True, True) if np.isnan(z) else axis(z, np.float32(plan.z_min) * scale, scale, flipped)
@@ -89,10 +89,10 @@ def twin(plan: ClipPlan, position: Sequence[float], flags: int) -> int:
 
 def decided(plan: ClipPlan, codes: Sequence[int]) -> int:
     """ClipDetermination and the clip mode (G45 4383-4512)."""
-    codes = [one & ~(15 << 22) & ~(0 if plan.test_xy else 15 << 28) for one in codes] if len(codes) == 1 else codes
+    codes = [code & ~(15 << 22) & ~(0 if plan.test_xy else 15 << 28) for code in codes] if len(codes) == 1 else codes
     every = any_of = codes[0]
-    for one in codes:
-        every, any_of = every & one, any_of | one
+    for code in codes:
+        every, any_of = every & code, any_of | code
     rejected = bool(every & ~BAD)
     accepted = not rejected and not any_of & (15 << 22 | Z_MIN | Z_MAX | NEGATIVE_W | (0xFF << 14 if plan.user_must_clip else 0))
     bad, must = bool(any_of & BAD), not rejected and not accepted
@@ -133,7 +133,7 @@ def test_sixteen_vertices_at_a_time_are_what_single_ones_are(xy: int, guard: int
     values = rng.uniform(-10, 10, (53, 4)).astype(np.float32)
     special = rng.random(values.shape) < 0.3
     values[special] = rng.choice(np.array(SPECIAL, np.float32), special.sum())
-    positions = [tuple(float(one) for one in row) for row in values]
+    positions = [tuple(float(item) for item in row) for row in values]
     state = geometry_state(9, viewport_xy_clip_test_enable=xy, guardband_clip_test_enable=guard, viewport_z_near_clip_test_enable=z,
                            viewport_z_far_clip_test_enable=1 - z, api_mode=api)  # fmt: skip
     vertices, plan = [vertex(*p) for p in positions], clip.plan(state)
@@ -142,8 +142,8 @@ def test_sixteen_vertices_at_a_time_are_what_single_ones_are(xy: int, guard: int
     assert found.outcodes == codes and len(set(codes)) > (10 if xy or guard else 2)
     assert found.actions == [decided(plan, codes[n : n + 3]) for n in range(51)]
     single = [ClipOutcome(state, vertices[n : n + 3], [triangle(0, 1, 2)]) for n in range(0, 51, 3)]
-    np.testing.assert_array_equal(found.positions[:51], [p for one in single for p in one.positions])
-    assert found.object_codes[::3] == [one.object_codes[0] for one in single]
+    np.testing.assert_array_equal(found.positions[:51], [p for item in single for p in item.positions])
+    assert found.object_codes[::3] == [item.object_codes[0] for item in single]
 
 
 @pytest.mark.behaviour("G45-CLIP-02", "G45-CLIP-03", "G45-CLIP-05", "G45-CLIP-06", "G45-CLIP-07", "G45-CLIP-08", "G45-CLIP-09",
@@ -315,8 +315,8 @@ def check_pixel(corners: Any, x: int, y: int, found: list[SetupRecord]) -> None:
     total = float(weights.sum())
     near = [solve(corners, *ndc(x + dx, y + dy)) for dx in (-0.1, 0.1) for dy in (-0.1, 0.1)]  # type: ignore[arg-type]
     z = sum(float(w) * c[2] for w, c in zip(weights, corners, strict=True))
-    zs = [sum(float(w) * c[2] for w, c in zip(one, corners, strict=True)) for one in near]
-    states = {bool((one > 0).all() and -1 < k < 1) for one, k in zip([weights, *near], [z, *zs], strict=True)}
+    zs = [sum(float(w) * c[2] for w, c in zip(item, corners, strict=True)) for item in near]
+    states = {bool((item > 0).all() and -1 < k < 1) for item, k in zip([weights, *near], [z, *zs], strict=True)}
     if len(states) > 1:
         return  # on an edge, or on a Z plane
     assert len(found) == states.pop()
@@ -338,7 +338,7 @@ def test_barycentrics_of_a_clipped_triangle_are_exact() -> None:
             weights = solve(corners, *ndc(x, y))
             assert value(record.perspective[0], x, y) / value(record.rhw, x, y) == pytest.approx(weights[1] / weights.sum(), abs=1e-4)
             linear = solve(screen, *ndc(x, y))
-            assert [value(one, x, y) for one in record.linear] == pytest.approx(list(linear[1:]), abs=1e-4)
+            assert [value(item, x, y) for item in record.linear] == pytest.approx(list(linear[1:]), abs=1e-4)
             assert record.attributes == first.attributes
 
 

@@ -38,9 +38,9 @@ def drawn(gen: float, objects: Sequence[PrimitiveObject], vertices: Sequence[byt
 
 
 def with_edges(edges: int) -> PrimitiveObject:
-    one = triangle(0, 1, 2)
-    one.flags = one.flags & ~(7 << 6) | edges << 6
-    return one
+    object_ = triangle(0, 1, 2)
+    object_.flags = object_.flags & ~(7 << 6) | edges << 6
+    return object_
 
 
 @pytest.mark.behaviour("BDW-SF-08", shows="action")

@@ -246,7 +246,7 @@ def test_entries_between_fences(stage: str, fields: Fields, fences: Fields, text
     state: dict[str, Fields] = {"URB_FENCE": {**FENCES, **fences}, f"{stage}_STATE": {"maximum_number_of_threads": 1, **fields}}
     kernels = {"gs": put_out((0, 1, 2), TRIANGLES), "clip": put_out((0, 1, 2), TRIANGLES)}
     remarks = list(G45Draw(LEFT, state=state, **kernels).run().gpu.remarks)  # type: ignore[arg-type]
-    assert [f"{stage}_STATE: " in one and text in one for one in remarks if stage in one] == [True] if text else not remarks
+    assert [f"{stage}_STATE: " in remark and text in remark for remark in remarks if stage in remark] == [True] if text else not remarks
     assert G45Draw(LEFT, state=state).run().lit, "entries of stages that are off do not matter"
 
 

@@ -39,12 +39,16 @@ def compare(word: str) -> int:
     return code("3D_Compare_Function", word)
 
 
+def blend_factor(word: str) -> int:
+    return code("3D_Color_Buffer_Blend_Factor", word)
+
+
 def operation(word: str) -> int:
     return code("3D_Stencil_Operation", word)
 
 
 # -- SF: objects and their provoking vertices --------------------------------------------------------------------------
-# Attributes are numbers of vertices; the provoking one is told by r1.1 of the SF thread, an index into its vertices.
+# Attributes are numbers of vertices; the provoking vertex is in r1.1 of the SF thread, an index into its vertices.
 
 PROVOKING = pixel_shader("g8.1<0,1,0>", "g10.0<0,1,0>", "g11.0<0,1,0>", "g12.0<0,1,0>")
 
@@ -59,9 +63,9 @@ def seen(topology: int, places: Sequence[tuple[float, float]], **fields: int) ->
     found: list[tuple[set[int], int]] = []
     for y, x in np.argwhere((drawn.bits != 0xFFFFFFFF).any(-1)):
         index, corners = int(drawn.bits[y, x, 0]), [int(number) for number in drawn.pixels[y, x, 1:]]
-        one = set(corners), corners[index]
-        if one not in found:
-            found.append(one)
+        provoked = set(corners), corners[index]
+        if provoked not in found:
+            found.append(provoked)
     return found
 
 
@@ -340,3 +344,41 @@ def test_operations_that_need_not_read_give_what_reading_would() -> None:
         state: dict[str, Fields] = {"COLOR_CALC_STATE": {"logic_op_enable": 1, "logic_op_function": code}}
         found = G45Draw(corners, RECTANGLES, state, format="R8G8B8A8_UNORM", fill=0x12345678).run()
         assert (found.pixels == wanted).all(), code
+
+
+@pytest.mark.behaviour("G45-CC-43", shows="action")
+@pytest.mark.parametrize(("alpha", "factor"), [(2.0, 2.0), (100000.0, 65504.0)])
+def test_alpha_of_a_format_without_it_is_clamped_as_a_half_float(alpha: float, factor: float) -> None:
+    """It multiplies the source's colour, after the clamp before blending to the range of the target's format."""
+    calc = {"color_buffer_blend_enable": 1, "source_blend_factor": blend_factor("src_alpha"),
+            "destination_blend_factor": blend_factor("zero"), "pre_blend_color_clamp_enable": 1, "post_blend_color_clamp_enable": 1,
+            "color_clamp_range": 2}  # fmt: skip
+    state: dict[str, Fields] = {"COLOR_CALC_STATE": calc, "RENDER_SURFACE_STATE": {"color_blend_enable": 1}}
+    corners = [vertex(x, y, attribute=(2.0**-16, 0, 0, alpha)) for x, y in ((16, 16), (0, 16), (0, 0))]
+    drawn = G45Draw(corners, RECTANGLES, state, format="R11G11B10_FLOAT").run()
+    red = np.array([int(drawn.pixels[3, 3]) << 4 & 0x7FF0], np.uint16).view(np.float16)[0]
+    assert float(red) == pytest.approx(2.0**-16 * factor, rel=1 / 64)
+
+
+@pytest.mark.behaviour("G45-WM-50", shows="action")
+@pytest.mark.parametrize(("fields", "place"), [
+    ({}, (0, 0)), ({"lod": 1}, (0, 8)), ({"lod": 2}, (4, 8)), ({"lod": 3}, (4, 10)),
+    ({"lod": 1, "mip_map_layout_mode": 1}, (8, 0)), ({"lod": 2, "mip_map_layout_mode": 1}, (8, 4)),
+    ({"lod": 3, "mip_map_layout_mode": 1}, (8, 6)), ({"minimum_array_element": 1}, (0, 8 + 4 + 11 * 2)),
+])  # fmt: skip
+def test_levels_and_slices_of_a_depth_buffer(fields: Fields, place: tuple[int, int]) -> None:
+    """Where the first pixel of a level of an 8x8 buffer is: below the level before, or with the other layout to the right of the first."""
+    calc = {**TESTED, "depth_test_function": compare("always")}
+    state: dict[str, Fields] = {"COLOR_CALC_STATE": calc, "WM_STATE": {"early_depth_test_enable": 1},
+                                "3DSTATE_DEPTH_BUFFER": {"width": 7, "height": 7, **fields}}  # fmt: skip
+    drawn = G45Draw([vertex(0.5, 0.5, 0.5)], POINTS, state, depth=np.zeros((64, 16), np.float32)).run()
+    assert [(int(x), int(y)) for y, x in zip(*drawn.depth.nonzero(), strict=True)] == [place]
+
+
+@pytest.mark.behaviour("G45-SF-37", shows="action")
+@pytest.mark.parametrize(("fine", "row"), [(0, 4), (4, 4), (15, 4), (16, 5)])
+def test_diamonds_are_tested_on_a_grid_of_16ths(fine: int, row: int) -> None:
+    """A level line at 5 and `fine` 256ths, with 8 sub-pixel bits: up to the next 16th it goes through the bottom corners of row 4."""
+    line = [vertex(2.5, 5 + fine / 256), vertex(6.5, 5 + fine / 256)]
+    lit = G45Draw(line, LINES, {"SF_STATE": {"line_width": 0.0}}).run().lit
+    assert {y for _, y in lit} == {row} and len(lit) >= 3

@@ -186,12 +186,12 @@ def expected(draw: Draw, slot: int = 0, capacity: int = 64) -> list[tuple[bytes,
                 groups.append([block])
             for first in range(0, 16, min(width, 16)):
                 channels = range(first, first + min(width, 16))
-                lit = [arranged(one[3], order(one[3])) >> first & (1 << len(channels)) - 1 for one in groups[-1]]
+                lit = [arranged(group[3], order(group[3])) >> first & (1 << len(channels)) - 1 for group in groups[-1]]
                 if any(lit):
                     mask = sum(0xF << 4 * s for s in range(4 * step) if (lit[0] | sum(m << 16 for m in lit[1:])) >> 4 * s & 0xF)
                     batch += len(groups[-1]) == 1
                     found.append((make(number, draw.records, groups[-1], channels, parts, slot + batch - 1), mask))
-    return [one for one in found if one[0]]
+    return [item for item in found if item[0]]
 
 
 def scene(seed: int, count: int = 6) -> list[SetupRecord]:

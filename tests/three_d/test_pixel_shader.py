@@ -196,8 +196,8 @@ def test_workers_share_tiles(threads: int) -> None:
     """The same memory and counts as with one."""
     records = scene(count=120, size=24)  # 68,000 pixels and more
     alone, shared = Scene(records), Scene(records)
-    one = alone.draw(EngineDispatcher("t1", 1))
-    assert shared.draw(EngineDispatcher("t1", threads)) == one and len(shared.shader._loops) == threads
+    alone_picture = alone.draw(EngineDispatcher("t1", 1))
+    assert shared.draw(EngineDispatcher("t1", threads)) == alone_picture and len(shared.shader._loops) == threads
     assert (shared.stored() == alone.stored()).all() and alone.stored().any()
 
 
@@ -313,7 +313,7 @@ def test_the_time_limit_without_a_shader() -> None:
 
 @pytest.mark.behaviour("BDW-WM-12", shows="action")
 def test_statistics_can_be_off() -> None:
-    """BDW-WM-12."""
+    """Without statistics_enable pixels are shaded, and neither counter grows."""
     made = Scene()
     made.stream.latch("3DSTATE_WM", barycentric_interpolation_mode=1)
     counts = made.draw(Choice("t1"))
@@ -333,7 +333,7 @@ def test_invocations_count_fourfold_on_some(gpu: str, factor: int) -> None:
 
 @pytest.mark.behaviour("G45-WM-46", shows="action")
 def test_the_oldest_counts_pixels_that_early_tests_reject(depth_function: int) -> None:
-    """G45-WM-46."""
+    """PS_INVOCATION_COUNT grows by all pixels that objects cover, those that early tests reject, too."""
     made = Scene()
     made.draw(Choice("t0"), with_depth(depth_function))
     made.stream.gpu = "g45"
@@ -343,7 +343,7 @@ def test_the_oldest_counts_pixels_that_early_tests_reject(depth_function: int) -
 
 @pytest.mark.behaviour("BDW-WM-02", shows="action")
 def test_the_sample_mask_leaves_nothing() -> None:
-    """BDW-WM-02."""
+    """A sample mask without the only sample's bit leaves no pixel, and no thread."""
     made = Scene()
     made.stream.latch("3DSTATE_SAMPLE_MASK", sample_mask=2)
     assert made.draw(Choice("t1")) == PixelCounts() and not made.stored().any()

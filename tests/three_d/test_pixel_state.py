@@ -54,7 +54,7 @@ def found(made: Stream) -> PixelState:
                                                          ((16, 32), 16, 2), ((8, 16, 32), 16, 2)])  # fmt: skip
 def test_kernel_and_register_start_belong_together(gpu: str, widths: tuple[int, ...], width: int, number: int) -> None:
     """BDW-PS-01: three kernels with register starts of their own, picked by the enabled widths."""
-    enables = {f"{one}_pixel_dispatch_enable": int(one in widths) for one in (8, 16, 32)}
+    enables = {f"{value}_pixel_dispatch_enable": int(value in widths) for value in (8, 16, 32)}
     starts = {f"dispatch_grf_start_register_for_constant_setup_data_{n}": 10 + n for n in range(3)}
     pointers = {f"kernel_start_pointer_{n}": 0x1000 * (n + 1) for n in range(3)}
     pixels = found(stream(gpu, **enables, **starts, **pointers))
@@ -106,7 +106,7 @@ def test_tests_come_late_where_the_shader_decides(gpu: str, values: dict[str, in
     ({"has_writeable_rt": 0, "force_thread_dispatch_enable": 2}, True),
 ])  # fmt: skip
 def test_threads_are_started_if_they_can_change_something(gpu: str, values: dict[str, int], dispatched: bool) -> None:
-    """BDW-PS-02, BDW-PS-13, BDW-PS-14, BDW-WM-13."""
+    """Threads start for what they could change: targets, depth, surfaces; a shader must be valid, and overrides decide alone."""
     pixels = found(stream(gpu, **values))
     assert pixels.dispatched is dispatched and (dispatched or not pixels.late)
 
@@ -130,7 +130,7 @@ def test_tests_of_alpha_come_after_the_shader(field: str) -> None:
 
 @pytest.mark.behaviour("BDW-PS-15", shows="action")
 def test_a_chroma_key_kills() -> None:
-    """BDW-PS-15."""
+    """With chromakey_kill_enable, depth is tested and written after the shader, as with a shader that kills pixels."""
     made = stream("bdw")
     made.latch("3DSTATE_WM_CHROMAKEY", chromakey_kill_enable=1)
     assert found(made).late
@@ -138,7 +138,7 @@ def test_a_chroma_key_kills() -> None:
 
 @pytest.mark.behaviour("BDW-WM-13", shows="action")
 def test_killing_can_be_forced() -> None:
-    """BDW-WM-13."""
+    """force_kill_pixel_enable decides over what the shader's state says, on and off."""
     assert found(stream("bdw", force_kill_pixel_enable=2)).late
     assert not found(stream("bdw", force_kill_pixel_enable=1, pixel_shader_kills_pixel=1)).late
 
@@ -264,7 +264,7 @@ def unit(calc: dict[str, int] | None = None, depth: bool = True, **values: Any) 
 ])  # fmt: skip
 def test_a_kernel_with_several_entries(widths: tuple[int, ...], width: int, entry: int, start: int) -> None:
     """G45-WM-29, G45-WM-31: entries are 16 bytes apart; 32 channels double the register start."""
-    enables = {f"{one}_pixel_dispatch_enable": int(one in widths) for one in (8, 16, 32)}
+    enables = {f"{value}_pixel_dispatch_enable": int(value in widths) for value in (8, 16, 32)}
     pixels = found(unit(**enables, kernel_start_pointer_0=0x2000, dispatch_grf_start_register_for_constant_setup_data_0=3))
     assert (pixels.parts.width, pixels.kernel, pixels.parts.start) == (width, 0x2000 + entry, start)
     assert pixels.parts.format is HeaderFormat.COEFFICIENTS
@@ -297,7 +297,7 @@ def test_depth_that_threads_carry() -> None:
 
 @pytest.mark.behaviour("G45-WM-18", shows="action")
 def test_without_a_depth_buffer_nothing_is_tested() -> None:
-    """G45-WM-18."""
+    """A null depth surface masks the enables of depth test and write."""
     assert not found(unit({"depth_test_enable": 1, "depth_buffer_write_enable": 1}, False, pixel_shader_kills_pixel=1)).late
 
 
@@ -321,7 +321,7 @@ def test_payloads_with_destination_values() -> None:
 
 @pytest.mark.behaviour("G45-WM-26", shows="action")
 def test_dispatch_can_be_off() -> None:
-    """G45-WM-26."""
+    """With thread_dispatch_enable 0 no pixel shader threads start."""
     assert not found(unit(thread_dispatch_enable=0)).dispatched
 
 

@@ -63,12 +63,12 @@ def test_planes_of_a_triangle_are_those_of_exact_barycentrics(corners: Any) -> N
     depth = [float(np.float32(0.5) * (np.float32(z * w) / np.float32(w)) + np.float32(0.5)) for *_, z, w in corners]
     for record in records:
         for x, y in covered(record)[::37]:
-            b = [float(one) for one in weights(exact, x, y)]
-            assert [value(one, x, y) for one in record.linear] == pytest.approx(b[1:], abs=1e-9)
+            b = [float(weight) for weight in weights(exact, x, y)]
+            assert [value(item, x, y) for item in record.linear] == pytest.approx(b[1:], abs=1e-9)
             assert value(record.z, x, y) == pytest.approx(sum(i * j for i, j in zip(b, depth, strict=True)), abs=1e-9)
             assert value(record.rhw, x, y) == pytest.approx(sum(i * float(j) for i, j in zip(b, rhw, strict=True)), abs=1e-9)
             expected = [b[1] * float(rhw[1]), b[2] * float(rhw[2])]
-            assert [value(one, x, y) for one in record.perspective] == pytest.approx(expected, abs=1e-9)
+            assert [value(item, x, y) for item in record.perspective] == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_small_triangle_far_from_the_origin_keeps_its_precision() -> None:
@@ -76,7 +76,7 @@ def test_a_small_triangle_far_from_the_origin_keeps_its_precision() -> None:
     corners = [(8000.0, 8000.0), (8002.0, 8000.0), (8000.0, 8002.0)]
     (record,) = records_of(geometry_state(9, viewport_transform_enable=0, clip_enable=0),
                            chunk_of([vertex(*c) for c in corners], [triangle(0, 1, 2)]), (8192, 8192))  # fmt: skip
-    assert [value(one, 8000, 8000) for one in record.linear] == pytest.approx([0.25, 0.25], abs=1e-12)
+    assert [value(item, 8000, 8000) for item in record.linear] == pytest.approx([0.25, 0.25], abs=1e-12)
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
@@ -98,8 +98,8 @@ def test_planes_of_a_point(gen: float) -> None:
     state = geometry_state(gen, point_width=8.0)
     (record,) = records_of(state, chunk_of([vertex(x, y, 0.25 if gen == 4.5 else 0.5, w)], [point(0)]))
     assert (value(record.z, 38, 43), value(record.rhw, 38, 43)) == (0.625, 0.5)
-    assert [value(one, 36, 43) for one in record.linear] == pytest.approx([0.5 / 8, 7.5 / 8])
-    assert [value(one, 36, 43) for one in record.perspective] == pytest.approx([0.25 / 8, 3.75 / 8])
+    assert [value(item, 36, 43) for item in record.linear] == pytest.approx([0.5 / 8, 7.5 / 8])
+    assert [value(item, 36, 43) for item in record.perspective] == pytest.approx([0.25 / 8, 3.75 / 8])
 
 
 # -- depth offset ----------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def sf_inputs(objects: Sequence[PrimitiveObject], vertices: Sequence[bytes], **f
     geometry = Geometry(geometry_state(4.5, **fields), GeometryMemory(), EXTENT)
     (piece,) = geometry.pieces(chunk_of(vertices, objects))
     held = (SfInput * piece.records.count).from_address(piece.sf_inputs)
-    return [(SfInput.from_buffer_copy(one), record) for one, record in zip(held, copied(piece.records), strict=True)]
+    return [(SfInput.from_buffer_copy(item), record) for item, record in zip(held, copied(piece.records), strict=True)]
 
 
 def floats(words: Any) -> tuple[float, ...]:
@@ -217,4 +217,4 @@ def test_floats_that_are_no_numbers_do_not_reach_integers() -> None:
     """Infinite coordinates are clamped."""
     vertices = [vertex(math.inf, 0), vertex(0, -math.inf), vertex(0, 0)]
     records = records_of(geometry_state(9, clip_mode=4), chunk_of(vertices, [triangle(0, 1, 2)]))
-    assert all(abs(one.edge[i]) < 2**62 for one in records for i in range(3))
+    assert all(abs(record.edge[i]) < 2**62 for record in records for i in range(3))

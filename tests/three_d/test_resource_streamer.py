@@ -17,7 +17,7 @@ from tests.streamer.bench import Bench
 from tests.three_d.made import made_state
 
 SURFACES, BUFFERS, POOL, TABLES, DX9 = 0x100000, 0x200000, 0x300000, 0x400000, 0x500000
-RAW = next(value for value, one in surface_formats().items() if one.name == "RAW")
+RAW = next(value for value, surface_format in surface_formats().items() if surface_format.name == "RAW")
 BUFFER, NULL = 4, 7
 
 

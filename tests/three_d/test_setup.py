@@ -149,9 +149,9 @@ def test_triangles_that_share_an_edge_meet_without_gap_or_overlap(a: Any, b: Any
         return (exact[1][0] - exact[0][0]) * (p[1] - exact[0][1]) - (exact[1][1] - exact[0][1]) * (p[0] - exact[0][0])
 
     assume(side(exact[2]) * side(exact[3]) < 0)
-    vertices = [vertex(*one) for one in (a, b, c, d)]
+    vertices = [vertex(*item) for item in (a, b, c, d)]
     both = triangle(0, 1, 2), triangle(1, 0, 3)
-    first, second = ({pixel for record in drawn([one], vertices) for pixel in covered(record)} for one in both)
+    first, second = ({pixel for record in drawn([item], vertices) for pixel in covered(record)} for item in both)
     assert not first & second
     for y in range(0, 64, 2):
         for x in range(0, 64, 2):
@@ -178,14 +178,14 @@ def test_positions_are_clamped(gen: float, limit: int) -> None:
     far = {"viewport_matrix_element_m00": 1.0, "viewport_matrix_element_m30": 0.0}
     state = geometry_state(gen, far, clip_mode=4)
     (record,) = records_of(state, chunk_of([vertex(0, -1), vertex(1e9, -1), vertex(0, 1)], [triangle(0, 1, 2)]))
-    assert max(abs(one) for one in record.edge_dy) == (limit * 256 - 1) * 256
+    assert max(abs(item) for item in record.edge_dy) == (limit * 256 - 1) * 256
 
 
 @pytest.mark.behaviour("G45-SF-12", "G45-SF-14", "G45-SF-24", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_invalid_and_degenerate_objects_vanish(gen: float) -> None:
     rows = [(0, 0), (0.5, 0), (0.25, 0), (1e-5, 1e-5), (math.nan, 0)]
-    vertices = [vertex(*one) for one in rows] + [vertex(0, 1, math.inf)]
+    vertices = [vertex(*row) for row in rows] + [vertex(0, 1, math.inf)]
     objects = [triangle(0, 1, 2), triangle(0, 3, 1), line(0, 3), rectangle(0, 1, 2), triangle(4, 1, 3)]
     fields = {"viewport": {"viewport_matrix_element_m22": 0.0}}
     assert drawn(objects, vertices, gen, clip_mode=4) == []
@@ -240,8 +240,8 @@ FULL = [vertex(3, -1), vertex(-1, -1), vertex(-1, 3)]
 def test_scissor(gen: float) -> None:
     scissor = {"scissor_rectangle_x_min": 5, "scissor_rectangle_y_min": 6, "scissor_rectangle_x_max": 20, "scissor_rectangle_y_max": 7}
     objects, enabled = chunk_of(FULL, [triangle(0, 1, 2)]), {"scissor_rectangle_enable": 1}
-    assert [box(one) for one in records_of(geometry_state(gen, scissor), objects)] == [(0, 0, 64, 64)]
-    assert [box(one) for one in records_of(geometry_state(gen, scissor, **enabled), objects)] == [(5, 6, 21, 8)]
+    assert [box(item) for item in records_of(geometry_state(gen, scissor), objects)] == [(0, 0, 64, 64)]
+    assert [box(item) for item in records_of(geometry_state(gen, scissor, **enabled), objects)] == [(5, 6, 21, 8)]
     assert records_of(geometry_state(gen, scissor | {"scissor_rectangle_x_max": 4}, **enabled), objects) == []
 
 
@@ -249,7 +249,7 @@ def test_scissor(gen: float) -> None:
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_viewport_extents_limit_what_is_drawn(gen: float) -> None:
     state = geometry_state(gen, {"x_min_viewport": 2.0, "x_max_viewport": 9.0, "y_min_viewport": 3.25, "y_max_viewport": 10.75})
-    assert [box(one) for one in records_of(state, chunk_of(FULL, [triangle(0, 1, 2)]))] == [(2, 3, 10, 12)]
+    assert [box(item) for item in records_of(state, chunk_of(FULL, [triangle(0, 1, 2)]))] == [(2, 3, 10, 12)]
 
 
 @pytest.mark.behaviour("G45-SF-16", "BDW-SF-02", shows="action")
@@ -261,24 +261,24 @@ def test_drawing_rectangle(gen: float) -> None:
     scissor = {"scissor_rectangle_x_max": 19, "scissor_rectangle_y_max": 63}
     objects = chunk_of([vertex(-0.5, -0.5), vertex(0.5, -0.5), vertex(-0.5, 0.5)], [triangle(0, 1, 2)])
     wide = {"x_max_viewport": 100.0}
-    assert [box(one) for one in records_of(geometry_state(gen, wide, **origin), objects)] == [(26, 12, 58, 44)]
-    assert [box(one) for one in records_of(geometry_state(gen, wide, **limits), objects)] == [(16, 16, 41, 31)]
+    assert [box(item) for item in records_of(geometry_state(gen, wide, **origin), objects)] == [(26, 12, 58, 44)]
+    assert [box(item) for item in records_of(geometry_state(gen, wide, **limits), objects)] == [(16, 16, 41, 31)]
     moved = geometry_state(gen, wide | scissor, **origin, scissor_rectangle_enable=1)
-    assert [box(one) for one in records_of(moved, objects)] == [(26, 12, 30, 44)]
+    assert [box(item) for item in records_of(moved, objects)] == [(26, 12, 30, 44)]
     assert records_of(geometry_state(gen, clipped_drawing_rectangle_x_min=9, clipped_drawing_rectangle_x_max=8), objects) == []
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_surface_limits_what_is_drawn(gen: float) -> None:
     state = geometry_state(gen)
-    assert [box(one) for one in records_of(state, chunk_of(FULL, [triangle(0, 1, 2)]), (33, 17))] == [(0, 0, 33, 17)]
+    assert [box(item) for item in records_of(state, chunk_of(FULL, [triangle(0, 1, 2)]), (33, 17))] == [(0, 0, 33, 17)]
 
 
 @pytest.mark.behaviour("BDW-CLIP-14", shows="action")
 def test_the_layer_is_the_leading_vertexs() -> None:
     vertices = [vertex(0, 0, layer=7), vertex(1, 0, layer=1), vertex(0, 1, layer=2)]
-    assert [one.layer for one in drawn([triangle(0, 1, 2), point(2)], vertices)] == [7, 2]
-    assert [one.layer for one in drawn([triangle(0, 1, 2)], vertices, force_zero_rta_index_enable=1)] == [0]
+    assert [item.layer for item in drawn([triangle(0, 1, 2), point(2)], vertices)] == [7, 2]
+    assert [item.layer for item in drawn([triangle(0, 1, 2)], vertices, force_zero_rta_index_enable=1)] == [0]
 
 
 # -- facing and culling ----------------------------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def test_facing_and_culling(gen: float, counter_clockwise: int, inverted: int) -
     facing = [counter_clockwise ^ inverted, 1 - (counter_clockwise ^ inverted)]
     for cull, kept in ((0, []), (1, [1, 2]), (2, [1 + facing.index(1)]), (3, [1 + facing.index(0)])):
         found = drawn(objects, vertices, gen, front_winding=counter_clockwise, cull_mode=cull)
-        assert [one.primitive for one in found] == kept
-        assert [one.back_facing for one in found] == [facing[one.primitive - 1] for one in found]
+        assert [item.primitive for item in found] == kept
+        assert [item.back_facing for item in found] == [facing[item.primitive - 1] for item in found]
 
 
 @pytest.mark.behaviour("G45-SF-28", shows="action")
@@ -306,7 +306,7 @@ def test_only_triangles_are_culled(gen: float) -> None:
     vertices = [vertex(0.5, 0.5), vertex(-0.5, 0.5), vertex(-0.5, -0.5)]
     objects = [rectangle(0, 1, 2), line(0, 2), point(1), line(0, 2, flags=1 << 9, topology=19), point(1, flags=1 << 9, topology=17)]
     found = drawn(objects, vertices, gen, cull_mode=0)
-    assert [(one.topology, one.back_facing) for one in found] == [(15, 0), (2, 0), (1, 0), (19, 1), (17, 1)]
+    assert [(item.topology, item.back_facing) for item in found] == [(15, 0), (2, 0), (1, 0), (19, 1), (17, 1)]
 
 
 # -- rectangles, lines, points ---------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_rectangle(gen: float) -> None:
                       viewport_transform_enable=0)  # fmt: skip
     assert set(covered(record)) == {(x, y) for x in range(4, 12) for y in range(10, 20)}
     assert value(record.z, 4, 19) == pytest.approx(0.5 - 0.25 / 16 + 0.25 / 20)
-    assert [value(one, 11, 10) for one in record.linear] == pytest.approx([0.5 / 8 - 9.5 / 10, 9.5 / 10])
+    assert [value(item, 11, 10) for item in record.linear] == pytest.approx([0.5 / 8 - 9.5 / 10, 9.5 / 10])
 
 
 @pytest.mark.behaviour("G45-SF-38", shows="action")

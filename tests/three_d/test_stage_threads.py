@@ -139,7 +139,7 @@ def test_clip_threads_clip_what_must_be(engine: str) -> None:
             for vertex in after[3:]:
                 assert vertex[7] == 1 and vertex[6] <= 1
                 places = [4, 5, 6, *range(8, 16)]
-                found = [np.allclose(vertex[places], one[places], atol=1e-6) for one in wanted]
+                found = [np.allclose(vertex[places], item[places], atol=1e-6) for item in wanted]
                 assert sum(found) == 1, vertex
             assert all(record.topology == FAN for record in (SetupRecord * 2).from_address(piece.records.records))
 
@@ -169,7 +169,7 @@ def test_objects_keep_their_order_around_clipped_ones() -> None:
             for number in (1, 3):
                 held[number].vertex[:] = [3, 4, 5]
             list(geometry.pieces(chunk))
-            assert [one.primitive for one in objects_of(made[0])] == [0, 0, 1, 2, 2, 3] and clipper.threads == 2
+            assert [item.primitive for item in objects_of(made[0])] == [0, 0, 1, 2, 2, 3] and clipper.threads == 2
 
     with_draw("t0", then)
 
@@ -264,8 +264,8 @@ def test_geometry_threads_get_quadrilaterals_whole(engine: str) -> None:
             first, second = found[2 * quad : 2 * quad + 2]
             corners = [first.vertex[0], first.vertex[1], first.vertex[2], second.vertex[2]]
             assert (after[corners][:, :16] == before[4 * quad : 4 * quad + 4]).all() and second.vertex[0] == first.vertex[0]
-            assert [one.flags >> TOPOLOGY_SHIFT for one in (first, second)] == [POLYGON] * 2 and first.primitive == quad
-            assert [one.flags >> EDGES_SHIFT & 7 for one in (first, second)] == [3, 6], "the diagonal is inside"
+            assert [item.flags >> TOPOLOGY_SHIFT for item in (first, second)] == [POLYGON] * 2 and first.primitive == quad
+            assert [item.flags >> EDGES_SHIFT & 7 for item in (first, second)] == [3, 6], "the diagonal is inside"
 
     left = with_draw(engine, then)
     assert engine == "reference" or left == 0
@@ -337,9 +337,9 @@ def test_objects_of_what_threads_put_out() -> None:
             library().read_output(ctypes.byref(output.struct), 0, 17)
             made = output.chunk("GS")
             found, wanted = objects_of(made), model(stream)
-            assert [list(one.vertex[: one.flags & 3]) for one in found] == [corners for corners, _, _ in wanted]
-            assert [(bool(one.flags & INVERTED), bool(one.flags & CONTINUES)) for one in found] == [(a, b) for _, a, b in wanted]
-            assert all(one.primitive == 17 for one in found)
+            assert [list(item.vertex[: item.flags & 3]) for item in found] == [corners for corners, _, _ in wanted]
+            assert [(bool(item.flags & INVERTED), bool(item.flags & CONTINUES)) for item in found] == [(a, b) for _, a, b in wanted]
+            assert all(item.primitive == 17 for item in found)
             positions = np.frombuffer((ctypes.c_float * (4 * len(stream))).from_address(made.vertices.positions), np.float32)
             assert (positions.reshape(-1, 4).view(np.uint32) == output.urb.bytes.view(np.uint32).reshape(-1, 32)[: len(stream), 4:8]).all()
 

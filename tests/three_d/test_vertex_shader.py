@@ -28,7 +28,7 @@ from tests.three_d.captured import draw_call, walk
 from tests.three_d.made import call, controls, made_state
 
 GENS = tuple(generations())
-REGISTER = 8  # dwords
+REGISTER_DWORDS = 8
 AT, CONSTANTS, BLOCK = 0x10000, 0x20000, 0x30000
 SRC, ONE_INT = 1, 4
 CONSTANT_DWORDS = list(range(1000, 1016))
@@ -52,7 +52,7 @@ class FakeWorker(ctypes.Structure):
     def __init__(self, capacity: int, registers: int, stop: int = -1) -> None:
         super().__init__()
         self.batches: list[tuple[Words, list[int] | None]] = []
-        self.blocks = np.full((capacity, registers * REGISTER), 0xDEADBEEF, np.uint32)
+        self.blocks = np.full((capacity, registers * REGISTER_DWORDS), 0xDEADBEEF, np.uint32)
         self.stop, self.left = stop, False
         u64, pointer = ctypes.c_uint64, ctypes.c_void_p
         kinds = {"capacity": (u64, pointer), "payload": (pointer, pointer, u64), "pending": (ctypes.c_int64, pointer),

@@ -25,7 +25,7 @@ class Kernel:
     page_sizes: bool = False
     esr: bool = False
     user: bool = True  # buffers of the user are saved
-    context: str = ""  # what is told of who submitted, after the process
+    context: str = ""  # the submitting context, after the process
     default: bool = False  # the context that new ones start from is saved: it has no address
 
 

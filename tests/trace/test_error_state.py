@@ -1,4 +1,4 @@
-"""Error states of every kernel's habits, written by error_bytes.py: what is read, and how damage is told."""
+"""Error states as every kernel version writes them (error_bytes.py): what is read, and how damage is reported."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_every_kernel_gives_the_same_commands(tmp_path: Path, name: str) -> None
     assert trace.device.name == "kbl"
     works = list(trace.work())
     batch = [command for work in works for command in walked(work) if command.level == 1]
-    assert [(one.address, one.dwords) for one in batch] == [(command.address, command.dwords) for command in walked(captured)]
+    assert [(item.address, item.dwords) for item in batch] == [(command.address, command.dwords) for command in walked(captured)]
     if kernel.requests:  # the ring leads to the batch; without its part of the ring, the head is already past it
         assert [(work.kind, work.head, work.tail) for work in works] == [("ring", 0x100, 0x120)]
     else:

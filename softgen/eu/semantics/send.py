@@ -221,8 +221,8 @@ def _indices(state: LaneState, inst: Instruction, descriptor: Operand, plan: mes
     binding table; with another index, too, where the unit is not `indexed` by run-time values."""
     name, start = register_location(descriptor, inst.gen)
     held = state.read(name, u32, (start,))
-    masks = {one.name: one.mask for one in descriptors.named(inst.sfid, descriptor.immediate, inst.gen).layout.fields}
-    surface, sampler = (masks.get(one, 0) for one in ("binding_table_index", "sampler_index"))
+    masks = {field.name: field.mask for field in descriptors.named(inst.sfid, descriptor.immediate, inst.gen).layout.fields}
+    surface, sampler = (masks.get(name, 0) for name in ("binding_table_index", "sampler_index"))
     special = catalogue.enumeration(descriptors.SURFACES, inst.gen)
     if not indexed or not surface or plan.indices[0] in special:
         code.escape(held == descriptor.immediate)

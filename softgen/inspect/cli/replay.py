@@ -100,7 +100,7 @@ def collected(folder: str | None) -> TargetPictures | None:
 def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPictures | None, timed_out: Callable[[], bool],
              groups: EngineDispatcher | ComparingDispatcher,
              log: Callable[[str, str], None] | None) -> tuple[Report, list[str]]:  # fmt: skip
-    """Execute a trace; its report, and the pictures it drew. Pictures of several traces are told apart by the names of their files."""
+    """Execute a trace; its report, and the pictures it drew. Pictures of several traces are distinguished by their file names."""
     clock = itertools.count(1).__next__ if args.deterministic else None
     if pictures is None:
         return replay(trace, clock, timed_out, groups, log), []

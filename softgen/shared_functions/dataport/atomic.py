@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, f32, u32, u64
@@ -16,7 +17,7 @@ from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.dataport.environment import DataPortMessage
 from softgen.shared_functions.dataport.reach import pixel_lanes, region
 from softgen.shared_functions.dataport.scattered import offsets
-from softgen.shared_functions.message import REGISTER, answers
+from softgen.shared_functions.message import answers
 
 LANES = {"simd8": 8, "simd16": 16}
 
@@ -59,9 +60,9 @@ INTEGERS = {
 def _pick(m: Machine, old: Value, a: Value, better: Value) -> Value:
     """A quiet NaN loses against anything, a signalling one wins and stays signalling (KBL 1241-1266)."""
     found = m.select(better, a, old)
-    for one, other in ((old, a), (a, old)):
-        nan, quiet = m.is_nan(m.bitcast(one, f32)), one & f32.quiet_nan ^ f32.exponent_mask != 0
-        found = m.select(nan, m.select(quiet, other, one), found)
+    for candidate, other in ((old, a), (a, old)):
+        nan, quiet = m.is_nan(m.bitcast(candidate, f32)), candidate & f32.quiet_nan ^ f32.exponent_mask != 0
+        found = m.select(nan, m.select(quiet, other, candidate), found)
     return found
 
 
@@ -105,12 +106,12 @@ def untyped_atomic(x: DataPortMessage) -> None:
     if words["operation"] == "cmpwr_2w" and type is u32:
         compare_write_pairs(x, lanes)
         return
-    name, one = operation(x)
+    name, atomic_operation = operation(x)
     mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
     memory, at = region(x, at)
-    operands = [x.take(type, start + number * type.bytes * lanes, lanes) for number in range(one.operands)]
+    operands = [x.take(type, start + number * type.bytes * lanes, lanes) for number in range(atomic_operation.operands)]
     x.expect(type.bytes * lanes if x.plan.fields.return_data else 0)
-    old = perform(x.m, one, type, memory, at, operands, mask)
+    old = perform(x.m, atomic_operation, type, memory, at, operands, mask)
     if x.plan.fields.return_data:
         x.give(returned(name, old), 0, mask)
 
@@ -119,13 +120,13 @@ def untyped_atomic(x: DataPortMessage) -> None:
 def slot_atomic(x: DataPortMessage) -> None:
     """Two slots; the second operand of dwords is next to the first, of qwords one register after it (KBL 5985-6060, 18265-18330)."""
     type = u64 if x.plan.words.get("data_width") == "qword" else u32
-    name, one = operation(x)
+    name, atomic_operation = operation(x)
     mask = simd4x2.slots(x)
     memory, at = region(x, simd4x2.offsets(x))
-    places = [(REGISTER, 0), (REGISTER, 1) if type is u32 else (2 * REGISTER, 0)]
-    operands = [simd4x2.firsts(x, type, *place) for place in places[: one.operands]]
-    x.expect(REGISTER if x.plan.fields.return_data else 0)
-    old = perform(x.m, one, type, memory, at, operands, mask)
+    places = [(GRF_BYTES, 0), (GRF_BYTES, 1) if type is u32 else (2 * GRF_BYTES, 0)]
+    operands = [simd4x2.firsts(x, type, *place) for place in places[: atomic_operation.operands]]
+    x.expect(GRF_BYTES if x.plan.fields.return_data else 0)
+    old = perform(x.m, atomic_operation, type, memory, at, operands, mask)
     if x.plan.fields.return_data:
         simd4x2.give_firsts(x, returned(name, old), mask)
 

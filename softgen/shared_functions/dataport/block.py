@@ -10,15 +10,14 @@ Reads   MH_A32_GO MH_A64_OWB MH_A64_OWDB MH_A64_HWB MH_A32_HWB
 
 from __future__ import annotations
 
+from softgen.bits.units import DWORD, GRF_BYTES, OWORD
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.dataport.environment import DataPortMessage
 from softgen.shared_functions.dataport.reach import has_addresses, region
-from softgen.shared_functions.message import REGISTER, answers
+from softgen.shared_functions.message import answers
 
-OWORD = 16
-DWORD = 4
 HALF = {"1_oword_low": 0, "1_oword_high": OWORD}  # where in its register a single OWord stands
 BYTE_PORTS = ("data_port_read", "data_port_write")  # the data port of Gen4.5
 SCRATCH = 1024  # bytes; the smallest scratch space
@@ -58,13 +57,13 @@ def oword_write(x: DataPortMessage) -> None:
 
 def dual(x: DataPortMessage) -> tuple[Region, Value, int, int]:
     """Memory, an offset for each dword, dwords, and where data begins after the header."""
-    m, count = x.m, x.plan.count("data_blocks") * REGISTER // DWORD
+    m, count = x.m, x.plan.count("data_blocks") * GRF_BYTES // DWORD
     if has_addresses(x):
         starts = m.concat(x.header("MH_A64_OWDB", "block_offset_0"), x.header("MH_A64_OWDB", "block_offset_1"))
         after = 0
     else:
         starts = m.convert(simd4x2.firsts(x, u32, 0), u64) + m.broadcast(m.convert(x.header("MH_A32_GO", "global_offset"), u64), 2)
-        starts, after = in_bytes(x, starts), REGISTER
+        starts, after = in_bytes(x, starts), GRF_BYTES
     memory, starts = region(x, starts)
     halves = m.shuffle(starts, [lane // 4 % 2 for lane in range(count)])
     steps = m.constant(u64, [lane // 8 * OWORD + lane % 4 * DWORD for lane in range(count)])
@@ -89,7 +88,7 @@ def dual_write(x: DataPortMessage) -> None:
 
 
 def dwords(x: DataPortMessage) -> int:
-    return x.plan.count("data_blocks") * REGISTER // DWORD
+    return x.plan.count("data_blocks") * GRF_BYTES // DWORD
 
 
 @answers("a64_hword_block_read")
@@ -128,7 +127,7 @@ def any_of_four(x: DataPortMessage, count: int) -> Value:
 def scratch(x: DataPortMessage, count: int) -> tuple[Region, int, Value]:
     """A thread's scratch space: its base is in the header, the descriptor counts registers from there (KBL 22805-22835). Which dwords
     are inside what the header says the thread has: 1 KiB or a power of two more of it (KBL 16391-16401)."""
-    m, offset = x.m, int(x.plan.fields.hword_offset) * REGISTER
+    m, offset = x.m, int(x.plan.fields.hword_offset) * GRF_BYTES
     base = m.convert(x.header("MH_A32_HWB", "buffer_base_address"), u64)
     size = m.constant(u32, SCRATCH, 1) << x.header("MH_A32_HWB", "per_thread_scratch_space")
     ends = m.constant(u32, [offset + (lane * DWORD // OWORD + 1) * OWORD for lane in range(count)])
@@ -155,5 +154,5 @@ def memory_fence(x: DataPortMessage) -> None:
     """Memory fence: accesses are in order here already; with a commit, one register is returned (BDW 24292-24383)."""
     if not getattr(x.plan.fields, "commit", 1):
         return
-    for start in range(0, x.answered, REGISTER):
-        x.give(x.m.constant(u32, 0, REGISTER // DWORD), start, x.m.mask_from_bits(0xFF, REGISTER // DWORD))
+    for start in range(0, x.answered, GRF_BYTES):
+        x.give(x.m.constant(u32, 0, GRF_BYTES // DWORD), start, x.m.mask_from_bits(0xFF, GRF_BYTES // DWORD))

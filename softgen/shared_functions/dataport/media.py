@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import bool_, i64, u8, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport.environment import StateMessage
-from softgen.shared_functions.message import REGISTER, answers
+from softgen.shared_functions.message import answers
 from softgen.shared_functions.texture.operations import picture
 from softgen.surface import tiling
 from softgen.surface.image import SurfaceImage
@@ -57,15 +58,15 @@ def lines(x: StateMessage, state: tuple[int, int]) -> tuple[int, int]:
 
 
 def block(x: StateMessage) -> tuple[MediaBlock, SurfaceImage]:
-    one = replace(picture(x), lines=(1, 0))
-    if one.kind not in ("2d", "null") or one.is_array and one.depth > 1:
-        raise Unsupported(f"{x.plan.name} of a {one.kind} surface: not yet simulated")
+    image = replace(picture(x), lines=(1, 0))
+    if image.kind not in ("2d", "null") or image.is_array and image.depth > 1:
+        raise Unsupported(f"{x.plan.name} of a {image.kind} surface: not yet simulated")
     step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))
     left, top = (signed(number(x, "MH_MBM", name)) for name in ("x_offset", "y_offset"))
     width, height = (number(x, "MH_MBM", name) + 1 for name in ("block_width", "block_height"))
     if pitch(width) * height > LARGEST:
         raise DecodeError(f"{x.plan.name}: {width} bytes by {height} rows is more than {LARGEST} bytes")
-    return MediaBlock(left, top, width, height, step, first), one
+    return MediaBlock(left, top, width, height, step, first), image
 
 
 def pitch(width: int) -> int:
@@ -101,18 +102,18 @@ def nearest(what: MediaBlock, line: int, rows: int, height: int, mode: str) -> i
 
 @answers("media_block_read", "sampler_cache_media_block_read", compiled=False)
 def media_read(x: StateMessage) -> None:
-    what, one = block(x)
+    what, image = block(x)
     m, pieces = x.m, number(x, "MH_MBM", "register_pitch_control") + 1
     step, start = pitch(what.width) * pieces, number(x, "MH_MBM", "sub_register_offset")
     x.expect(start + step * (what.height - 1) + what.width)
-    memory: Region = x.environment.absolute(one.base)
+    memory: Region = x.environment.absolute(image.base)
     mode = MODES.get(x.environment.boundary(int(x.plan.fields.binding_table_index)), "normal")
     found = []
     for line in range(what.height):
-        if one.kind == "null":
+        if image.kind == "null":
             found.append(m.constant(u8, 0, what.width))
             continue
-        at, _ = row(x, one, what, line, mode)
+        at, _ = row(x, image, what, line, mode)
         found.append(m.load(u8, memory, at, x.any(what.width)))
     for line, value in enumerate(found):
         x.give(value, start + line * step, x.any(what.width))
@@ -120,14 +121,14 @@ def media_read(x: StateMessage) -> None:
 
 @answers("media_block_write", compiled=False)
 def media_write(x: StateMessage) -> None:
-    what, one = block(x)
+    what, image = block(x)
     mode = number(x, "MH_MBM", "message_mode")
-    if mode and what.width > REGISTER:
+    if mode and what.width > GRF_BYTES:
         raise DecodeError(f"{x.plan.name}: blocks with masks have 32 bytes a row at most, not {what.width}")
-    memory: Region = x.environment.absolute(one.base)
+    memory: Region = x.environment.absolute(image.base)
     data = [x.take(u8, line * pitch(what.width), what.width) for line in range(what.height)]
-    for line, value in enumerate(data if one.kind != "null" else []):
-        at, inside = row(x, one, what, line)
+    for line, value in enumerate(data if image.kind != "null" else []):
+        at, inside = row(x, image, what, line)
         x.m.store(value, memory, at, inside & x.any(what.width) & masked(x, mode, line, what.width))
 
 
@@ -146,14 +147,14 @@ def masked(x: StateMessage, mode: int, line: int, width: int) -> Value:
 @answers("transpose_read", compiled=False)
 def transpose_read(x: StateMessage) -> None:
     """Dwords of a block, columns first (BDW 24256-24291)."""
-    one, m = picture(x), x.m
+    image, m = picture(x), x.m
     width, height = (1 << number(x, "MH_T", name) for name in ("block_width", "block_height"))
     left, top = (signed(number(x, "MH_T", name)) for name in ("x_offset", "y_offset"))
     step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))
     what = MediaBlock(left, top, 4 * width, height, step, first)
-    memory: Region = x.environment.absolute(one.base)
+    memory: Region = x.environment.absolute(image.base)
     x.expect(4 * width * height)
-    rows = [m.regroup(m.load(u8, memory, row(x, one, what, line)[0], x.any(4 * width)), u32) for line in range(height)]
+    rows = [m.regroup(m.load(u8, memory, row(x, image, what, line)[0], x.any(4 * width)), u32) for line in range(height)]
     whole = m.concat(*rows)
     turned = m.shuffle(whole, [line * width + column for column in range(width) for line in range(height)])
     x.give(turned, 0, x.any(width * height))
@@ -162,12 +163,12 @@ def transpose_read(x: StateMessage) -> None:
 @answers("read_surface_info", compiled=False)
 def read_surface_info(x: StateMessage) -> None:
     """Two registers: the instruction base, and what the surface is (KBL 18771-18884)."""
-    one, base = picture(x), x.environment.instructions()
+    image, base = picture(x), x.environment.instructions()
     level = int(x.take(u32, 0, 4).payload[3]) & 0xF
-    flat, nothing = one.kind in ("1d", "buffer"), one.kind == "null"
-    height = 0 if nothing or flat and not one.is_array else one.depth if flat else one.height >> level
-    depth = one.depth >> level if one.kind == "3d" else one.depth if one.is_array and not flat else 0
-    told = [0 if nothing else one.width >> level, height, depth, one.levels - 1, KINDS.index(one.kind), one.format.value, 0, 0]
+    flat, nothing = image.kind in ("1d", "buffer"), image.kind == "null"
+    height = 0 if nothing or flat and not image.is_array else image.depth if flat else image.height >> level
+    depth = image.depth >> level if image.kind == "3d" else image.depth if image.is_array and not flat else 0
+    told = [0 if nothing else image.width >> level, height, depth, image.levels - 1, KINDS.index(image.kind), image.format.value, 0, 0]
     x.give(x.m.constant(u32, [*[0] * 6, base & 0xFFFFFFFF, base >> 32, *told]), 0, x.m.mask_from_bits(0xFFFF, 16))
 
 

@@ -40,7 +40,7 @@ def offsets(x: DataPortMessage, lanes: int) -> tuple[Value, int]:
 
 def channels(x: DataPortMessage) -> list[int]:
     """The dwords of a lane that are meant: a set bit leaves one out (KBL 3513-3541)."""
-    return [one for one in range(CHANNELS) if not x.plan.fields.channel_mask >> one & 1]
+    return [channel for channel in range(CHANNELS) if not x.plan.fields.channel_mask >> channel & 1]
 
 
 @answers("untyped_surface_read", "a64_untyped_surface_read", "scaled_untyped_surface_read", "scaled_a64_untyped_surface_read")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from softgen.bits.units import GRF_BYTES
 from softgen.lanes.types import LaneType, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport.environment import DataPortMessage
 from softgen.shared_functions.dataport.reach import has_addresses, region
-from softgen.shared_functions.message import REGISTER, Message
+from softgen.shared_functions.message import Message
 
 SLOTS = 2
 FOUR = 4  # channels of a slot
@@ -20,7 +21,7 @@ EIGHT = SLOTS * FOUR
 
 def firsts(x: Message[Any], type: LaneType, start: int, skip: int = 0) -> Value:
     """The first value of each slot in a register, or the one `skip` further on."""
-    held = x.take(type, start, REGISTER // type.bytes)
+    held = x.take(type, start, GRF_BYTES // type.bytes)
     return x.m.shuffle(held, [slot * held.lanes // SLOTS + skip for slot in range(SLOTS)])
 
 
@@ -49,7 +50,7 @@ def untyped_read(x: DataPortMessage) -> None:
 
 
 def untyped_write(x: DataPortMessage) -> None:
-    data = x.take(u32, REGISTER, EIGHT)
+    data = x.take(u32, GRF_BYTES, EIGHT)
     memory, at, mask = _places(x)
     x.m.store(data, memory, at, mask)
 
@@ -65,4 +66,4 @@ def _places(x: DataPortMessage) -> tuple[Region, Value, Value]:
 def give_firsts(x: DataPortMessage, values: Value, mask: Value) -> None:
     """The value of each slot goes to the beginning of its half of a register."""
     for slot in range(SLOTS):
-        x.give(x.m.slice(values, slot, 1), slot * REGISTER // SLOTS, x.m.slice(mask, slot, 1))
+        x.give(x.m.slice(values, slot, 1), slot * GRF_BYTES // SLOTS, x.m.slice(mask, slot, 1))

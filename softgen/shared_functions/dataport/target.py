@@ -91,7 +91,7 @@ class GraphicsMemory(AccessTarget):
             held = np.frombuffer(self.space.read(low, high - low), np.uint8)
             rows: Bytes = held[(at - np.uint64(low)).astype(np.intp)[:, None] + np.arange(width)]
             return rows
-        return np.array([np.frombuffer(self._lane(int(one), width, lane), np.uint8) for one, lane in zip(at, lanes, strict=True)])
+        return np.array([np.frombuffer(self._lane(int(start), width, lane), np.uint8) for start, lane in zip(at, lanes, strict=True)])
 
     def _lane(self, address: int, width: int, lane: int) -> bytes:
         try:

@@ -8,6 +8,7 @@ compiled.
 
 from __future__ import annotations
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import u32, u64
@@ -18,7 +19,7 @@ from softgen.shared_functions.dataport.atomic import INTEGERS, operation, perfor
 from softgen.shared_functions.dataport.environment import DataPortMessage, StateMessage
 from softgen.shared_functions.dataport.reach import pixel_lanes
 from softgen.shared_functions.dataport.scattered import channels
-from softgen.shared_functions.message import REGISTER, MessagePlan, answers
+from softgen.shared_functions.message import MessagePlan, answers
 from softgen.shared_functions.texture.operations import ASKERS, TexelOperation, TexelRequest
 from softgen.shared_functions.texture.operations import operation as operation_on_texels
 from softgen.surface import fetch, texel
@@ -45,17 +46,17 @@ def _asked(x: DataPortMessage, data: int) -> tuple[bool, list[Value], Value, int
     """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `data`: registers of data."""
     group = x.plan.words.get("slot_group", "low_8")
     if _lanes(x.plan) == simd4x2.SLOTS:
-        return True, [simd4x2.firsts(x, u32, 0, place) for place in range(FOUR)], simd4x2.slots(x), REGISTER
-    held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
-    places = [x.take(u32, place * REGISTER, EIGHT) for place in range(max(held, 1))]
+        return True, [simd4x2.firsts(x, u32, 0, place) for place in range(FOUR)], simd4x2.slots(x), GRF_BYTES
+    held = (x.sent - (GRF_BYTES if x.plan.header else 0)) // GRF_BYTES - data
+    places = [x.take(u32, place * GRF_BYTES, EIGHT) for place in range(max(held, 1))]
     missing = [x.m.constant(u32, 0, EIGHT)] * FOUR
-    return False, [*places, *missing][:FOUR], pixel_lanes(x, EIGHT, FIRST[group]), held * REGISTER
+    return False, [*places, *missing][:FOUR], pixel_lanes(x, EIGHT, FIRST[group]), held * GRF_BYTES
 
 
 @answers("typed_surface_read")
 def typed_read(x: DataPortMessage) -> None:
     m, (slots, places, mask, _) = x.m, _asked(x, 0)
-    x.expect(REGISTER if slots else len(channels(x)) * REGISTER)
+    x.expect(GRF_BYTES if slots else len(channels(x)) * GRF_BYTES)
     found = x.environment.textured(x, "read", 0, places, mask, FOUR)
     if slots:
         for slot in range(simd4x2.SLOTS):
@@ -63,7 +64,7 @@ def typed_read(x: DataPortMessage) -> None:
                 x.give(m.slice(found[channel], slot, 1), slot * 16 + channel * 4, m.slice(mask, slot, 1))
         return
     for number, channel in enumerate(channels(x)):
-        x.give(found[channel], number * REGISTER, mask)
+        x.give(found[channel], number * GRF_BYTES, mask)
 
 
 @operation_on_texels("read", FOUR)
@@ -81,7 +82,7 @@ def typed_write(x: DataPortMessage) -> None:
     slots, places, mask, start = _asked(x, len(meant))
     values = [x.m.constant(u32, 0, mask.lanes)] * FOUR
     for number, channel in enumerate(meant):
-        values[channel] = simd4x2.firsts(x, u32, start, channel) if slots else x.take(u32, start + number * REGISTER, EIGHT)
+        values[channel] = simd4x2.firsts(x, u32, start, channel) if slots else x.take(u32, start + number * GRF_BYTES, EIGHT)
     x.environment.textured(x, "write", 0, places + values, mask, 0)
 
 
@@ -104,8 +105,8 @@ def typed_atomic(x: DataPortMessage) -> None:
     data = min(what.operands, 1) if "simd4x2" in x.plan.attributes else what.operands
     slots, places, mask, start = _asked(x, data)
     count = range(what.operands)
-    operands = [simd4x2.firsts(x, u32, start, number) if slots else x.take(u32, start + number * REGISTER, EIGHT) for number in count]
-    x.expect(REGISTER if x.plan.fields.return_data else 0)
+    operands = [simd4x2.firsts(x, u32, start, number) if slots else x.take(u32, start + number * GRF_BYTES, EIGHT) for number in count]
+    x.expect(GRF_BYTES if x.plan.fields.return_data else 0)
     (old,) = x.environment.textured(x, f"{ATOMIC}{name}", 0, places + operands, mask, 1)
     if x.plan.fields.return_data and slots:
         simd4x2.give_firsts(x, old, mask)
@@ -137,7 +138,7 @@ def atomic_counter(x: StateMessage) -> None:
     slots, m = "simd4x2" in x.plan.attributes, x.m
     mask = simd4x2.slots(x) if slots else x.lanes(EIGHT)
     at = m.constant(u32, 0, mask.lanes)
-    operands = [simd4x2.firsts(x, u32, 0, number) if slots else x.take(u32, number * REGISTER, EIGHT) for number in range(what.operands)]
+    operands = [simd4x2.firsts(x, u32, 0, number) if slots else x.take(u32, number * GRF_BYTES, EIGHT) for number in range(what.operands)]
     memory = x.environment.counter(int(x.plan.fields.binding_table_index))
     old = returned(name, perform(m, what, u32, memory, at, operands, mask))
     if x.plan.fields.return_data and slots:

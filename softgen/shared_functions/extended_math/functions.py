@@ -2,7 +2,7 @@
 
 Floats are computed in doubles (correctly rounded + − × ÷ √ and fma, and polynomials of them) and rounded once, to nearest even, whatever
 cr0 says (BDW 20823). Accuracy, tested over the whole range of floats:
-    inv fdiv sqrt   correctly rounded          rsq   within 0.501 ULP        exp log   within 0.51 ULP (log near 1 too)
+    inv fdiv sqrt rsq   correctly rounded      exp log   within 0.51 ULP (log near 1 too)
     sin cos         within 0.51 ULP where |x| <= 2^20; beyond 2^45 no argument reduction: sin 0, cos 1
     pow             exp of y times log x, in doubles: NaN for negative x, and for 0 to the power 0
 """
@@ -91,26 +91,42 @@ def inv(m: Machine, x: Value) -> Value:
 
 
 def rsq(m: Machine, x: Value) -> Value:
-    """1 / sqrt(x). The fast path requires positive, finite, normal floats in all lanes."""
+    """1 / sqrt(x), correctly rounded. The fast path requires positive, finite, normal floats in all lanes."""
     if x.type is not f32:
         return m.div(m.like(x, 1.0), m.sqrt(x))
-    bits = m.bitcast(x, u32)
-    found = m.variable(_refine_rsq(m, x, m.bitcast(m.like(bits, GUESS) - (bits >> 1), f32)))
+    bits, start = m.bitcast(x, u32), m.estimate_rsq(x)
+    if start is None:
+        start = _guessed_rsq(m, x, m.like(bits, GUESS) - (bits >> 1))
+    found = m.variable(round_rsq(m, x, near_rsq(m, x, start)))
     for _ in m.If(m.any(bits - SMALLEST >= INFINITY - SMALLEST)):
         found.value = _any_rsq(m, x, bits)
     return found.value
 
 
-def _refine_rsq(m: Machine, x: Value, y: Value) -> Value:
-    """Two Newton steps for 1 / sqrt(x) from an approximation y: multiplications are faster than a division on every host. The residual is
-    1 - x y²; the second step includes the rounding error of x y."""
-    for last in (False, True):
-        product = x * y
-        lacks = m.fma(-product, y, m.like(x, 1.0))
-        if last:
-            lacks = m.fma(-m.fma(x, y, -product), y, lacks)
-        y = m.fma(y * lacks, m.fma(lacks, m.like(x, 0.375), m.like(x, 0.5)), y)
-    return y
+def _guessed_rsq(m: Machine, x: Value, guess: Value) -> Value:
+    """1 / sqrt(x) within 2^-15, from the bits of an approximation within 4 %: the residual is 1 - x y²."""
+    y = m.bitcast(guess, f32)
+    lacks = m.fma(-(x * y), y, m.like(x, 1.0))
+    return m.fma(y * lacks, m.fma(lacks, m.like(x, 0.375), m.like(x, 0.5)), y)
+
+
+def near_rsq(m: Machine, x: Value, y: Value) -> Value:
+    """1 / sqrt(x) or one of its neighbours, from any approximation y within 2^-14.
+
+    Half a unit of the last place is lost by rounding, half a unit by that of x y, a tenth by the square of the residual; and half a unit
+    lies between the root and its rounding: less than two.
+    """
+    return m.fma(y * 0.5, m.fma(-(x * y), y, m.like(x, 1.0)), y)
+
+
+def round_rsq(m: Machine, x: Value, y: Value) -> Value:
+    """1 / sqrt(x) correctly rounded, from that or one of its neighbours; the residual includes the rounding error of x y.
+
+    Proved for all floats and their neighbours (tests/eu/semantics/test_math.py): a power of four only scales.
+    """
+    product = x * y
+    lacks = m.fma(-m.fma(x, y, -product), y, m.fma(-product, y, m.like(x, 1.0)))
+    return m.fma(y * lacks, m.fma(lacks, m.like(x, 0.375), m.like(x, 0.5)), y)
 
 
 def _any_rsq(m: Machine, x: Value, bits: Value) -> Value:
@@ -119,7 +135,7 @@ def _any_rsq(m: Machine, x: Value, bits: Value) -> Value:
     guess = m.select(tiny, m.like(bits, GUESS + (12 << 23)), m.like(bits, GUESS)) - (scaled >> 1)
     ends = m.bitcast(m.like(bits, INFINITY) - bits, f32)  # 0 -> infinity with its sign, infinity -> 0
     other = m.select(x >= 0.0, ends, m.like(x, float("nan")))
-    return m.select(bits - 1 < INFINITY - 1, _refine_rsq(m, x, m.bitcast(guess, f32)), other)
+    return m.select(bits - 1 < INFINITY - 1, round_rsq(m, x, near_rsq(m, x, _guessed_rsq(m, x, guess))), other)
 
 
 def power(m: Machine, x: Value, y: Value) -> Value:

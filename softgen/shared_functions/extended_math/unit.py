@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import f32, i32, i64, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.extended_math.functions import FLOATS, evaluate
-from softgen.shared_functions.message import REGISTER, Message, answers
+from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.unit import GroupBindings, Unit
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ SINCOS = ("sin", "cos")
 def math(x: Message[Any]) -> None:
     name = x.plan.words["function"]
     operands = 2 if name in DIVISIONS or name == "pow" else 1
-    if x.sent != operands * REGISTER:
-        raise DecodeError(f"extended math {name} takes {operands} registers, not {x.sent // REGISTER}")
+    if x.sent != operands * GRF_BYTES:
+        raise DecodeError(f"extended math {name} takes {operands} registers, not {x.sent // GRF_BYTES}")
     if name in DIVISIONS:
         results = divide(x, DIVISIONS[name])
     elif name == "sincos":
@@ -43,13 +44,13 @@ def math(x: Message[Any]) -> None:
     for number, result in enumerate(results):
         lanes = min(x.width, CHANNELS)
         result = x.m.broadcast(result, lanes) if result.lanes == 1 else x.m.slice(result, 0, lanes)
-        x.give(result, number * REGISTER, x.lanes(lanes))
+        x.give(result, number * GRF_BYTES, x.lanes(lanes))
 
 
 def compute(x: Message[Any], name: str) -> Value:
     """A function of floats. Denormals are flushed, whatever cr0 says: the generation has none."""
     m, count = x.m, 1 if x.plan.words["data_type"] == "scalar" else CHANNELS
-    sources = [m.flush(x.raw(f32, start, count)) for start in range(0, x.sent, REGISTER)]
+    sources = [m.flush(x.raw(f32, start, count)) for start in range(0, x.sent, GRF_BYTES)]
     result = m.flush(evaluate(m, name, x.alt, *sources))
     if x.plan.fields.saturate:
         result = m.select(result > 0.0, result, m.like(result, 0.0))
@@ -59,7 +60,7 @@ def compute(x: Message[Any], name: str) -> Value:
 
 def divide(x: Message[Any], parts: tuple[str, ...]) -> list[Value]:
     m, type = x.m, i32 if x.plan.words["integer_type"] == "signed" else u32
-    b, a = (m.convert(x.raw(type, start, CHANNELS), i64) for start in (0, REGISTER))
+    b, a = (m.convert(x.raw(type, start, CHANNELS), i64) for start in (0, GRF_BYTES))
     return [m.convert(m.divide_int(a, b) if part == "quotient" else m.remainder_int(a, b), u32) for part in parts]
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.message import REGISTER, SentBytes
+from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.pixel_backend.functions import read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
 from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
@@ -57,7 +58,7 @@ class BoundTargets:
 
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         """For code whose targets were not prepared. Errors in state are left to the interpreter, which reports them."""
-        registers = descriptor.mlen - (HEADER_BYTES // REGISTER if descriptor.header else 0)
+        registers = descriptor.mlen - (HEADER_BYTES // GRF_BYTES if descriptor.header else 0)
         name = value_name(descriptor.layout, descriptor.values, "message_subtype")
         if self.state is None or name not in FORMS:
             return False

@@ -16,7 +16,8 @@ from softgen.surface.texel import is_integer
 
 RGBA = "rgba"
 ALPHA = 3
-RANGES = {"unorm": (0.0, 1.0), "snorm": (-1.0, 1.0), "ufloat": (0.0, None), "float": (None, None)}
+RANGES = {"unorm": (0.0, 1.0), "snorm": (-1.0, 1.0), "ufloat": (0.0, None), "float": (None, None),
+          "float16": (-65504.0, 65504.0)}  # fmt: skip
 INVERSE = "inv_"
 SECOND = "src1_"  # factors of dual source blending
 
@@ -29,7 +30,9 @@ def needs_destination(state: TargetState) -> bool:
 
 
 def uses_second_source(state: TargetState) -> bool:
-    return state.color is not None and any(SECOND in factor for one in _equations(state) for factor in (one.source, one.destination))
+    if state.color is None:
+        return False
+    return any(SECOND in factor for equation in _equations(state) for factor in (equation.source, equation.destination))
 
 
 def _equations(state: TargetState) -> list[BlendEquation]:
@@ -83,11 +86,13 @@ class Blender:
 
 
 def clamped(m: Machine, values: list[Value], clamp_range: str, format: Format) -> list[Value]:
-    """Channels in the range of a clamp; NaN becomes its lower end."""
+    """Channels in the range of a clamp; NaN becomes its lower end. A channel that a format lacks goes with red, alpha of R11G11B10_FLOAT
+    with half floats (G45 8398, KBL 2270)."""
     types = {channel.name: channel.type for channel in format.channels}
+    others = "float16" if types.get("r") == "ufloat" else types.get("r", "unorm")
     found = []
     for name, value in zip(RGBA, values, strict=True):
-        kind = clamp_range if clamp_range != "rtformat" else types.get(name, types["r"] if "r" in types else "unorm")
+        kind = clamp_range if clamp_range != "rtformat" else types.get(name, others)
         low, high = RANGES.get(kind, (None, None))
         value = value if low is None else m.max(value, m.like(value, low))
         found.append(value if high is None else m.min(value, m.like(value, high)))

@@ -14,16 +14,17 @@ from itertools import combinations
 from typing import NamedTuple, Protocol
 
 from softgen.bits import catalogue
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import bool_, f16, f32, u8, u16, u32
 from softgen.lanes.value import Value
-from softgen.shared_functions.message import REGISTER, Message, MessagePlan, answers
+from softgen.shared_functions.message import Message, MessagePlan, answers
 from softgen.shared_functions.pixel_backend.write import Sources
 
 NAME = "render_target_write"
 HEADER = "MH_RT"
-HEADER_BYTES = 2 * REGISTER
+HEADER_BYTES = 2 * GRF_BYTES
 COLORS = "colors"
 # Parts in their order (KBL 15390-15435, 25423-25463); on Gen4.5 AA alpha and destination stencil share a register.
 ORDER = ("destination_stencil", "source0_alpha", "omask", COLORS, "source_depth", "destination_depth", "stencil")
@@ -189,14 +190,14 @@ class _Payload:
 
     def __init__(self, x: Message[PixelEnvironment], form: WriteForm) -> None:
         self.x, self.form, self.lanes = x, form, form.lanes
-        self.start = HEADER_BYTES - REGISTER if x.plan.header else 0  # Message.take skips one register
-        self.registers = (x.sent - (HEADER_BYTES if x.plan.header else 0)) // REGISTER
+        self.start = HEADER_BYTES - GRF_BYTES if x.plan.header else 0  # Message.take skips one register
+        self.registers = (x.sent - (HEADER_BYTES if x.plan.header else 0)) // GRF_BYTES
 
     def sources(self, parts: tuple[str, ...]) -> tuple[Sources, Value | None]:
         """What the message has if these are its parts; and its output mask."""
-        found = {part: self.start + at * REGISTER for part, at in places(self.form, parts).items()}
+        found = {part: self.start + at * GRF_BYTES for part, at in places(self.form, parts).items()}
         colors = self._colors(found[COLORS])
-        second = self._colors(found[COLORS] + (REGISTER // 2 if self.form.half else 4 * REGISTER)) if self.form.dual else None
+        second = self._colors(found[COLORS] + (GRF_BYTES // 2 if self.form.half else 4 * GRF_BYTES)) if self.form.dual else None
         alpha = self._value(found["source0_alpha"]) if "source0_alpha" in found else None
         depth = self._lanes(found["source_depth"]) if "source_depth" in found else None
         stencil = self.x.m.convert(self.x.take(u8, found["stencil"], self.lanes), u32) if "stencil" in found else None
@@ -207,7 +208,7 @@ class _Payload:
         """A value for each lane: a register, or two that are `step` apart."""
         if self.lanes == 8 or step == 1:
             return self.x.take(u32, at, self.lanes)
-        return self.x.m.concat(*(self.x.take(u32, at + half * step * REGISTER, 8) for half in (0, 1)))
+        return self.x.m.concat(*(self.x.take(u32, at + half * step * GRF_BYTES, 8) for half in (0, 1)))
 
     def _value(self, at: int) -> Value:
         """A channel that may be of half precision."""
@@ -220,13 +221,13 @@ class _Payload:
     def _colors(self, at: int) -> list[Value]:
         m, form = self.x.m, self.form
         if form.replicated:
-            one = [self._halves(at + 2 * channel, 1) if form.half else self.x.take(u32, at + 4 * channel, 1) for channel in range(4)]
-            return [m.broadcast(value, self.lanes) for value in one]
+            color = [self._halves(at + 2 * channel, 1) if form.half else self.x.take(u32, at + 4 * channel, 1) for channel in range(4)]
+            return [m.broadcast(value, self.lanes) for value in color]
         if form.half:
-            return [self._halves(at + channel * REGISTER, self.lanes) for channel in range(4)]
+            return [self._halves(at + channel * GRF_BYTES, self.lanes) for channel in range(4)]
         if self.lanes == 16 and IN_TURN in self.x.plan.attributes:
-            return [self._lanes(at + channel * REGISTER, 4) for channel in range(4)]
-        return [self._lanes(at + channel * self.lanes // 8 * REGISTER) for channel in range(4)]
+            return [self._lanes(at + channel * GRF_BYTES, 4) for channel in range(4)]
+        return [self._lanes(at + channel * self.lanes // 8 * GRF_BYTES) for channel in range(4)]
 
 
 def _said(x: Message[PixelEnvironment]) -> Value:

@@ -14,7 +14,7 @@ SURFACES = 257  # binding table indices, and the null target
 NULL_TARGET = 256
 VARIANTS = 64  # numbers of messages.Variant
 
-_PLACEMENT = [(one.name, ctypes.c_uint64 if one.name == "base" else ctypes.c_uint32) for one in fields(SurfacePlacement)]
+_PLACEMENT = [(field.name, ctypes.c_uint64 if field.name == "base" else ctypes.c_uint32) for field in fields(SurfacePlacement)]
 
 
 class PlacementRecord(ctypes.Structure):

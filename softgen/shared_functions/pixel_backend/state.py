@@ -135,4 +135,4 @@ class BackendState:
 
     @cached_property
     def _hash(self) -> int:
-        return hash(tuple(getattr(self, one.name) for one in fields(self)))
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))

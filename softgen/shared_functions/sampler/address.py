@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f32, i32
+from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Value
 
 FRACTION = 8
 UNIT, HALF = 1 << FRACTION, 1 << FRACTION - 1
 FAR = 64.0  # texels outside a picture that are as good as any further away: more than offsets reach
+# Added to a whole number from -2^15 to 2^23 - 2^15, this gives a float whose bits are ORIGIN_BITS plus the number: every texel near a picture
+# of 2^14 texels. A conversion costs four times as much, for numbers that do not fit.
+ORIGIN, ORIGIN_BITS = float(2**23 + 2**15), 0x4B008000
 MODES = ("wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border", "mirror_101")
 
 
@@ -42,24 +45,33 @@ def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value, offse
     return _between(m, u, m.like(u, -FAR), width + FAR) if mode in ("clamp", "clamp_border", "mirror_once") else u
 
 
+def brings_near(mode: str, normalised: bool, offset: bool = False) -> bool:
+    """Whether `scaled` leaves no coordinate further than FAR texels from the picture."""
+    if mode in ("wrap", "mirror"):
+        return normalised and not (mode == "mirror" and offset)
+    return mode != "mirror_101"
+
+
 def _between(m: Machine, u: Value, low: Value, high: Value) -> Value:
     u = m.select(u < low, low, u)
     return m.select(u > high, high, u)
 
 
-def fixed(m: Machine, u: Value, rounds: bool) -> Value:
-    """Texels with 8 bits of fraction, i32."""
+def fixed(m: Machine, u: Value, rounds: bool, near: bool) -> Value:
+    """Texels with 8 bits of fraction, i32. `near`: the coordinate was brought near."""
     far = u * float(UNIT)
-    return m.convert(m.floor(far + 0.5 if rounds else far), i32)
+    whole = m.floor(far + 0.5 if rounds else far)
+    return m.bitcast(whole + ORIGIN, i32) - ORIGIN_BITS if near else m.convert(whole, i32)
 
 
-def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool, near: bool) -> tuple[Value, Value | None]:
+def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool, near: bool, first: bool = False) -> tuple[Value, Value | None]:
     """The texel inside the image that a texel number maps to, and where it is the border instead.
 
-    `smooth`: neighbours count too; `near`: it is at most one texel outside, if its coordinate was brought near at all."""
+    `smooth`: neighbours count too; `near`: it is at most one texel outside, if its coordinate was brought near at all: left of the image
+    where it is the `first` of two, otherwise right of it."""
     last = size - 1
-    if near and mode == "wrap":
-        return m.select(at < 0, at + size, m.select(at > last, at - size, at)), None
+    if near and mode == "wrap":  # of texel numbers one of which is inside, it is the smaller one as unsigned
+        return m.bitcast(m.min(m.bitcast(at, u32), m.bitcast(at + size if first else at - size, u32)), i32), None
     if near and mode == "mirror":  # beyond an edge, the edge repeats
         mode = "clamp"
     if mode == "wrap":

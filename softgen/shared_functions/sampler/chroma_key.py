@@ -101,7 +101,7 @@ def plain_channels(m: Machine, format: Format, words: list[Value]) -> dict[str, 
     for channel, at in texel.places(format):
         if channel.type == "void":
             continue
-        raw = words[at // texel.WORD] >> at % texel.WORD & (1 << channel.bits) - 1
+        raw = words[at // texel.DWORD_BITS] >> at % texel.DWORD_BITS & (1 << channel.bits) - 1
         found.update(dict.fromkeys(texel.COPIES.get(channel.name, channel.name), _widened(m, channel, raw, signed)))
     return found
 
@@ -110,7 +110,7 @@ def _widened(m: Machine, channel: FormatChannel, raw: Value, signed: bool) -> Va
     if channel.type != "snorm":
         return _repeated(raw, channel.bits, BITS - signed)
     bits = channel.bits - 1
-    value = m.bitcast(raw << texel.WORD - channel.bits, i32) >> texel.WORD - channel.bits
+    value = m.bitcast(raw << texel.DWORD_BITS - channel.bits, i32) >> texel.DWORD_BITS - channel.bits
     size = _repeated(m.bitcast(m.min(m.absolute(value), (1 << bits) - 1), u32), bits, BITS - 1)
     return m.select(value < 0, m.bitcast(-m.bitcast(size, i32), u32), size)
 

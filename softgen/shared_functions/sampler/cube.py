@@ -32,8 +32,8 @@ def _by_face(m: Machine, face: Value, choices: Sequence[Value]) -> Value:
 
 def face_of(m: Machine, direction: Sequence[Value]) -> Value:
     """The face that a direction meets."""
-    x, y, z = (m.absolute(one) for one in direction)
-    negative = [m.select(m.sign_bit(one), m.constant(u32, 1, one.lanes), 0) for one in direction]
+    x, y, z = (m.absolute(component) for component in direction)
+    negative = [m.select(m.sign_bit(component), m.constant(u32, 1, component.lanes), 0) for component in direction]
     along_z, along_y = (z >= x) & (z >= y), y >= x
     return m.select(along_z, negative[2] + 4, m.select(along_y, negative[1] + 2, negative[0]))
 
@@ -48,7 +48,7 @@ def axes(m: Machine, face: Value, vector: Sequence[Value]) -> tuple[Value, Value
 def project(m: Machine, face: Value, direction: Sequence[Value]) -> list[Value]:
     """Coordinates on a face, from 0 to 1."""
     major, along, down = axes(m, face, direction)
-    return [m.div(one, major) * 0.5 + 0.5 for one in (along, down)]
+    return [m.div(coordinate, major) * 0.5 + 0.5 for coordinate in (along, down)]
 
 
 def project_gradient(m: Machine, face: Value, direction: Sequence[Value], gradient: Sequence[Value]) -> list[Value]:
@@ -61,19 +61,20 @@ def project_gradient(m: Machine, face: Value, direction: Sequence[Value], gradie
 def across_edges(m: Machine, face: Value, i: Value, j: Value, size: Value) -> tuple[Value, Value, Value, Value]:
     """The face and texel that a texel number at most one outside a face means, and where it would be at a corner of the cube: there is no
     such texel, and what is found instead is some texel of the cube."""
-    s, t = ((one + one) + 1 - size for one in (i, j))  # from the middle of the face, in half texels
-    out = [(m.absolute(one) > size) for one in (s, t)]
-    s, t = (m.select(one > size, size, m.select(one < -size, -size, one)) for one in (s, t))
+    s, t = ((coordinate + coordinate) + 1 - size for coordinate in (i, j))  # from the middle of the face, in half texels
+    out = [(m.absolute(coordinate) > size) for coordinate in (s, t)]
+    s, t = (m.select(coordinate > size, size, m.select(coordinate < -size, -size, coordinate)) for coordinate in (s, t))
     depth = m.select(out[0] | out[1], size - 1, size)  # a texel over the edge is the first one down the next face
     vector = []
     for axis in range(3):
         choices = []
         for major, along, down in FACES:
-            part, sign = next((one, way[1]) for one, way in zip((depth, s, t), (major, along, down), strict=True) if way[0] == axis)
+            ways = zip((depth, s, t), (major, along, down), strict=True)
+            part, sign = next((component, way[1]) for component, way in ways if way[0] == axis)
             choices.append(_signed(part, sign))
         vector.append(_by_face(m, face, choices))
-    reaches = [m.absolute(one) == size for one in vector]
-    negative = [m.select(one < 0, m.constant(u32, 1, one.lanes), 0) for one in vector]
+    reaches = [m.absolute(component) == size for component in vector]
+    negative = [m.select(component < 0, m.constant(u32, 1, component.lanes), 0) for component in vector]
     found = m.select(reaches[2], negative[2] + 4, m.select(reaches[1], negative[1] + 2, negative[0]))
-    columns = [m.max(m.convert(one + size - 1, i32) >> 1, 0) for one in axes(m, found, vector)[1:]]
+    columns = [m.max(m.convert(coordinate + size - 1, i32) >> 1, 0) for coordinate in axes(m, found, vector)[1:]]
     return found, columns[0], columns[1], out[0] & out[1]

@@ -179,8 +179,9 @@ class ImageSampler:
 
     def _split(self, axis: int, u: Value, level: Value | None, smooth: bool, rounds: bool, offset: bool = False) -> tuple[Value, Value]:
         """The first texel along an axis (i32), and what the next one weighs."""
-        m, size = self.m, self._size(axis, level)
-        far = address.fixed(m, address.scaled(m, self.modes[axis], self.how.normalised, u, size, offset), rounds)
+        m, mode, normalised, size = self.m, self.modes[axis], self.how.normalised, self._size(axis, level)
+        place = address.scaled(m, mode, normalised, u, size, offset)
+        far = address.fixed(m, place, rounds, address.brings_near(mode, normalised, offset))
         far = far - address.HALF if smooth else far
         return far >> address.FRACTION, m.convert(far & address.UNIT - 1, f32) * (1 / address.UNIT)
 
@@ -194,7 +195,7 @@ class ImageSampler:
             return [Tap(at, None, border)]
         found = []
         for place, weight in ((first, 1.0 - part), (first + 1, part)):
-            at, border = address.texel(m, mode, place, size, True, near)
+            at, border = address.texel(m, mode, place, size, True, near, place is first)
             found.append(Tap(at, weight, border))
         return found
 
@@ -285,7 +286,7 @@ class ImageSampler:
         for place in ((i, j), (i + 1, j), (i, j + 1), (i + 1, j + 1)):
             on, x, y, corner = cube.across_edges(m, face, *place, size)
             if not self.image.averages_corners:
-                edge = [m.max(m.min(one, size - 1), 0) for one in place]
+                edge = [m.max(m.min(coordinate, size - 1), 0) for coordinate in place]
                 on, x, y = m.select(corner, face, on), m.select(corner, edge[0], x), m.select(corner, edge[1], y)
             texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
             corners.append(corner)

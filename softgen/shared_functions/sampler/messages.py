@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import cast
 
 from softgen.bits.generation import generation
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.types import LaneType, bool_, f16, f32, i16, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.dataport import simd4x2
-from softgen.shared_functions.message import REGISTER, MessagePlan, answers
+from softgen.shared_functions.message import MessagePlan, answers
 from softgen.shared_functions.sampler import operations, payloads
 from softgen.shared_functions.sampler.channels import nothing
 from softgen.shared_functions.sampler.environment import SamplerMessage, StateMessage
@@ -40,7 +41,7 @@ def _payload(plan: MessagePlan, sent: int = 0) -> Payload | None:
     found, able = payloads.payload(plan, generation(plan.gen).ld_parameters), generation(plan.gen).lowest_lod_parameter
     if found is None or found.slots or plan.name not in payloads.CLAMPED or not able:
         return found
-    room = sent - (REGISTER if plan.header else 0)
+    room = sent - (GRF_BYTES if plan.header else 0)
     return found._replace(order=(*found.order, payloads.LOWEST)) if room > len(found.order) * found.size else found
 
 
@@ -78,11 +79,11 @@ def lanes_on(x: SamplerMessage, its: Payload) -> Value:
 
 def parameters(x: SamplerMessage, its: Payload, type: LaneType) -> dict[str, Value]:
     """The parameters by name; those that the message has no room for are zero."""
-    room = max(x.sent - (REGISTER if x.plan.header else 0), 0)
+    room = max(x.sent - (GRF_BYTES if x.plan.header else 0), 0)
     found = dict.fromkeys(its.order, x.m.constant(type, 0, its.lanes))
     if its.slots:
-        held = room // REGISTER * simd4x2.FOUR
-        return found | {name: simd4x2.firsts(x, type, place // simd4x2.FOUR * REGISTER, place % simd4x2.FOUR)
+        held = room // GRF_BYTES * simd4x2.FOUR
+        return found | {name: simd4x2.firsts(x, type, place // simd4x2.FOUR * GRF_BYTES, place % simd4x2.FOUR)
                         for place, name in enumerate(its.order[:held]) if name}  # fmt: skip
     take = _halves if its.half else _whole
     return found | {name: take(x, its, type, name, place) for place, name in enumerate(its.order[: room // its.size])}
@@ -105,10 +106,10 @@ def offsets(x: SamplerMessage, lanes: int) -> list[Value]:
     (`SamplerEnvironment.moved`)."""
     m = x.m
     held = [x.header(HEADER, name) for name in OFFSETS] if x.plan.header else []
-    moved = [m.bitcast(one << 28, i32) >> 28 for one in held]
+    moved = [m.bitcast(offset << 28, i32) >> 28 for offset in held]
     if payloads.by_length(x.plan):
         moved = x.environment.moved(moved)
-    return [m.bitcast(m.broadcast(one, lanes), u32) for one in moved]
+    return [m.bitcast(m.broadcast(offset, lanes), u32) for offset in moved]
 
 
 # -- the answer -----------------------------------------------------------------------------------------------------------
@@ -123,10 +124,10 @@ def respond(x: SamplerMessage, its: Payload, values: list[Value]) -> None:
         _give_slots(x, its, values, masked)
         return
     if masked:
-        values = _compacted(x, values, [m.broadcast(one, its.lanes) for one in masked])
+        values = _compacted(x, values, [m.broadcast(bit, its.lanes) for bit in masked])
     if x.plan.words.get("return_format") == "16_bit":
         values = _narrowed(x, values)
-    step = max(its.lanes * values[0].type.bytes, REGISTER)  # a channel begins with a register
+    step = max(its.lanes * values[0].type.bytes, GRF_BYTES)  # a channel begins with a register
     for number, value in enumerate(values[: x.answered // step]):
         x.give(value, number * step, lanes_on(x, its))
 
@@ -154,7 +155,7 @@ def _give_slots(x: SamplerMessage, its: Payload, values: list[Value], masked: li
         for number, value in enumerate(values):
             on = m.slice(mask, slot, 1)
             on = on & ~masked[number] if masked else on
-            x.give(m.slice(value, slot, 1), slot * REGISTER // its.lanes + number * u32.bytes, on)
+            x.give(m.slice(value, slot, 1), slot * GRF_BYTES // its.lanes + number * u32.bytes, on)
 
 
 # -- the messages -----------------------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def sample_killpix(x: SamplerMessage) -> None:
     places = [m.bitcast(given[name], u32) for name in COORDINATES]
     sampler = x.environment.sampler(x.sampler_index, x.header(HEADER, "sampler_state_pointer") if x.plan.header else None)
     *values, killed = x.environment.textured(x, operations.KILLING, sampler, places, lanes_on(x, its), 5)
-    room = x.answered - REGISTER
+    room = x.answered - GRF_BYTES
     step = its.lanes * u32.bytes
     respond(x, its, values[: room // step])
     bits = m.bits_from_mask(killed != 0)
@@ -229,8 +230,8 @@ def resinfo(x: SamplerMessage) -> None:
 @answers("sampleinfo", compiled=False)
 def sampleinfo(x: StateMessage) -> None:
     """Samples of a texel, and the palette of their positions, returned as it is in the state (KBL 19663-19669)."""
-    m, its, one = x.m, shape(x), picture(x)
-    there = one.kind != "null"
-    found = [m.constant(u32, number if there else 0, its.lanes) for number in (one.samples, one.palette)]
+    m, its, image = x.m, shape(x), picture(x)
+    there = image.kind != "null"
+    found = [m.constant(u32, number if there else 0, its.lanes) for number in (image.samples, image.palette)]
     respond(x, its, [*found, *nothing(m, its.lanes)][:4])
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.types import u32
-from softgen.shared_functions.message import REGISTER, MessagePlan
+from softgen.shared_functions.message import MessagePlan
 
 LANES = {"simd8": 8, "simd16": 16}
 HALF_LANES = {"simd8h": 8, "simd16h": 16}  # parameters of 16 bits, a register each
@@ -65,7 +66,7 @@ class Payload(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of a parameter, where slots do not have theirs contiguous."""
-        return REGISTER if self.half else self.lanes * u32.bytes
+        return GRF_BYTES if self.half else self.lanes * u32.bytes
 
     @property
     def slots(self) -> bool:

@@ -86,26 +86,26 @@ class Sampling:
             return list(self.border)
         border = self.border if self.integers is None or not texel.is_integer(format) else _apart(format, self.integers)
         found = texel.missing(format)
-        for one in format.channels:
-            if one.type not in ("void", "exponent"):
-                found.update({name: border[0 if one.name in "li" else ORDER.index(name)]
-                              for name in texel.COPIES.get(one.name, one.name)})  # fmt: skip
+        for channel in format.channels:
+            if channel.type not in ("void", "exponent"):
+                found.update({name: border[0 if channel.name in "li" else ORDER.index(name)]
+                              for name in texel.COPIES.get(channel.name, channel.name)})  # fmt: skip
         return [found[name] for name in ORDER]
 
 
 def _apart(format: Format, held: Four) -> list[int]:
     """The border of an integer format on Gen7.5: packed like a texel of 8, 16 or 32 bits a channel, blue in the third dword
     (public: Mesa crocus_state.c, crocus_upload_border_color)."""
-    widest = max(one.bits for one in format.channels)
+    widest = max(channel.bits for channel in format.channels)
     if widest <= 8:
         found = [held[0] >> 8 * channel & 0xFF for channel in range(4)]
     elif widest <= 16:
         found = [held[channel // 2 * 2] >> 16 * (channel % 2) & 0xFFFF for channel in range(4)]
     else:
         found = list(held)
-        if [one.name for one in format.channels] == ["r", "g"]:  # green comes from blue's place
+        if [channel.name for channel in format.channels] == ["r", "g"]:  # green comes from blue's place
             found[1] = held[2]
-    signed = any(one.type == "sint" for one in format.channels) and widest < 32
+    signed = any(channel.type == "sint" for channel in format.channels) and widest < 32
     width = 8 if widest <= 8 else 16
     return [(value ^ 1 << width - 1) - (1 << width - 1) & 0xFFFFFFFF if signed else value for value in found]
 
@@ -197,13 +197,13 @@ class Samplers:
         layout = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
         held = self._read(layout, self.base + pointer, f"border colour of {what}")
         if sampling.small_border:
-            floats = struct.pack("<4f", *(getattr(held, f"border_color_{one}_as_u8") / 255 for one in COLOURS))
+            floats = struct.pack("<4f", *(getattr(held, f"border_color_{colour}_as_u8") / 255 for colour in COLOURS))
             parts = list(struct.unpack("<4I", floats))
         else:
-            parts = [int(getattr(held, f"border_color_{one}_as_float")) for one in COLOURS]
+            parts = [int(getattr(held, f"border_color_{colour}_as_float")) for colour in COLOURS]
         integers = None
         if layout.dwords > len(COLOURS):  # they stand apart
-            red, green, blue, alpha = (int(getattr(held, f"border_color_{one}_as_u32")) for one in COLOURS)
+            red, green, blue, alpha = (int(getattr(held, f"border_color_{colour}_as_u32")) for colour in COLOURS)
             integers = red, green, blue, alpha
         return replace(sampling, border=(parts[0], parts[1], parts[2], parts[3]), integers=integers)
 

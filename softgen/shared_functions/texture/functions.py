@@ -73,7 +73,7 @@ class TexelForm(NamedTuple):
 
     what: str
     lanes: int
-    one: SurfaceImage
+    image: SurfaceImage
     how: Any
     bits: int  # of an address
 
@@ -93,7 +93,7 @@ class Pictures:
         if place in self.refused or self.address(*place):  # the side exit had another cause
             return False
         try:
-            code = function(TexelForm(what, lanes, generic(image), how.generic() if how else None, self.bits), hurry)
+            code = function(TexelForm(what, lanes, generic(image, what in SAMPLING), how.generic() if how else None, self.bits), hurry)
         except SoftgenError:  # the interpreter reports what is wrong
             self.refused.add(place)
             return False
@@ -154,10 +154,12 @@ def _palette(entries: tuple[int, ...]) -> ctypes.Array[ctypes.c_uint32]:
 
 
 @lru_cache(1024)
-def generic(image: SurfaceImage) -> SurfaceImage:
-    """The image without what code reads at run time: images of a kind share their code."""
+def generic(image: SurfaceImage, sampled: bool = False) -> SurfaceImage:
+    """The image without what code reads at run time: images of a kind share their code. `sampled`: slices are clamped, so that an array of
+    one, which drivers make of every image, is none."""
     at = (1, 1) if image.moved else (0, 0)  # some, or none
-    return replace(image, **_NO_NUMBERS, entries=(), tail=None, levels=0 if image.mipmapped else 1, at=at, align=(1, 1))
+    is_array = image.is_array and not (sampled and image.depth == 1 and image.kind in ("1d", "2d"))
+    return replace(image, **_NO_NUMBERS, entries=(), tail=None, levels=0 if image.mipmapped else 1, at=at, align=(1, 1), is_array=is_array)
 
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
@@ -254,4 +256,4 @@ def _read(picture: RecordView, image: SurfaceImage, numbers: dict[str, Value]) -
     return replace(image, **values)
 
 
-assert set(NUMBERS) <= {one.name for one in fields(SurfaceImage)}
+assert set(NUMBERS) <= {field.name for field in fields(SurfaceImage)}

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from softgen.bits import catalogue
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import SAMPLING
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.message import REGISTER, Message, MessagePlan, compiled, plan
+from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
 from softgen.surface.image import SurfaceImage
 
 BINDLESS_UNIT = 6  # surface states begin at multiples of 64 bytes
@@ -67,7 +68,7 @@ def textured(sfid: int, descriptor: int, gen: float, sent: int | None = None) ->
         return None
     found = plan(sfid, descriptor, gen)
     asker = ASKERS.get(found.name)
-    return asker(found, REGISTER * int(found.fields.message_length) if sent is None else sent) if asker else None
+    return asker(found, GRF_BYTES * int(found.fields.message_length) if sent is None else sent) if asker else None
 
 
 def operation(name: str, given: int) -> Callable[[TexelOperation], TexelOperation]:
@@ -130,5 +131,5 @@ def picture(x: Message[ImageEnvironment]) -> SurfaceImage:
 
 def execute(x: Message[ImageEnvironment], what: str, how: Any, given: list[Value], mask: Value) -> list[Value]:
     """Run an operation on the interpreter."""
-    one = picture(x)
-    return OPERATIONS[what](x.m, one, how, x.environment.absolute(one.base), given, mask)
+    image = picture(x)
+    return OPERATIONS[what](x.m, image, how, x.environment.absolute(image.base), given, mask)

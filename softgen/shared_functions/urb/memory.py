@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 ROW = 64  # bytes
 HANDLE = (1 << 27) - 1
-COMPLETE, USED, END_OF_THREAD = 1, 2, 4  # UrbEntry.flags
+COMPLETE, USED, END_OF_THREAD, REWRITTEN = 1, 2, 4, 8  # UrbEntry.flags; rewritten: a write came after the completing one
 
 
 class UrbEntry(ctypes.Structure):
@@ -34,9 +34,10 @@ class UrbEntry(ctypes.Structure):
 
 
 class UrbPool(ctypes.Structure):
-    """Free rows, from handle `next` up to `end`; entries have `step` rows. One worker uses a pool at a time."""
+    """Free rows, from handle `next` up to `end`; entries have `step` rows. One worker uses a pool at a time. `retained`: the most handles
+    that a thread held without having completed their entries."""
 
-    _fields_ = [("next", ctypes.c_uint32), ("end", ctypes.c_uint32), ("step", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+    _fields_ = [("next", ctypes.c_uint32), ("end", ctypes.c_uint32), ("step", ctypes.c_uint32), ("retained", ctypes.c_uint32)]
 
 
 ENTRY = np.dtype(UrbEntry)

@@ -12,17 +12,17 @@ channel is on and, where the message has channel masks, its bit is set (public: 
 
 from __future__ import annotations
 
+from softgen.bits.units import DWORD, GRF_BYTES, OWORD
 from softgen.errors import DecodeError
 from softgen.lanes.record import RecordLayout, RecordView
 from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Memory, Value
-from softgen.shared_functions.message import REGISTER, Message, answers
+from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.urb.environment import UrbEnvironment
-from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, HANDLE, ROW, USED, UrbEntry, UrbPool
+from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, HANDLE, REWRITTEN, ROW, USED, UrbEntry, UrbPool
 
 UrbMessage = Message[UrbEnvironment]
 
-DWORD, OWORD, HWORD = 4, 16, 32
 FOUR, EIGHT = 4, 8  # dwords of a half and of a register
 SLOTS = 2
 TRANSPOSED = 3  # registers of a transposing write's data
@@ -39,7 +39,7 @@ def header(x: UrbMessage) -> Value:
 
 def unit(x: UrbMessage) -> int:
     """Bytes that the message's offsets count."""
-    return OWORD if "oword" in x.plan.name else HWORD
+    return OWORD if "oword" in x.plan.name else GRF_BYTES
 
 
 def starts(x: UrbMessage, dwords: Value) -> Value:
@@ -84,16 +84,16 @@ def write_runs(x: UrbMessage, memory: Memory, at: Value, on: Value, data: Value,
 
 @answers("urb_write_hword", "urb_write_oword")
 def write(x: UrbMessage) -> None:
-    dwords, count = header(x), x.sent // REGISTER - 1
+    dwords, count = header(x), x.sent // GRF_BYTES - 1
     if count:
         at, on, parts = starts(x, dwords), channels(x, dwords), runs(x, count)
-        write_runs(x, reach(x, at, on, parts), at, on, x.raw(u32, REGISTER, count * EIGHT), parts)
+        write_runs(x, reach(x, at, on, parts), at, on, x.raw(u32, GRF_BYTES, count * EIGHT), parts)
 
 
 @answers("urb_read_hword", "urb_read_oword")
 def read(x: UrbMessage) -> None:
     """Registers that the response has; one without a response only releases entries."""
-    m, dwords, count = x.m, header(x), x.answered // REGISTER
+    m, dwords, count = x.m, header(x), x.answered // GRF_BYTES
     at, on, parts = starts(x, dwords), channels(x, dwords), runs(x, count)
     if not count:
         return
@@ -112,12 +112,12 @@ def read(x: UrbMessage) -> None:
 @answers("urb_write")
 def write_complete(x: UrbMessage) -> None:
     """A write that may complete its entry, give it back unwritten, and allocate another one (G45 1613-1652)."""
-    m, fields, dwords, on, count = x.m, x.plan.fields, header(x), x.lanes(EIGHT), x.sent // REGISTER - 1
+    m, fields, dwords, on, count = x.m, x.plan.fields, header(x), x.lanes(EIGHT), x.sent // GRF_BYTES - 1
     at, handle = starts(x, dwords), m.slice(dwords, 0, 1) & HANDLE
-    data = x.raw(u32, REGISTER, count * EIGHT) if count else None
+    data = x.raw(u32, GRF_BYTES, count * EIGHT) if count else None
     records = EntryRecords(x, handle)
     if fields.allocate:
-        x.expect(REGISTER)
+        x.expect(GRF_BYTES)
         x.environment.require(~m.any(x.mask) | records.available())
     if data is not None and x.plan.words["swizzle_control"] == "transpose":
         write_transposed(x, at, on, data)
@@ -127,8 +127,10 @@ def write_complete(x: UrbMessage) -> None:
     if fields.complete:
         flags = COMPLETE | USED * bool(fields.used) | END_OF_THREAD * x.ends
         records.complete(flags, m.slice(dwords, 2, 1), m.any(x.mask) | m.constant(bool_, int(x.ends), 1))
+    else:
+        records.mark_rewritten(m.any(x.mask))
     if fields.allocate:
-        fresh = records.allocate(m.any(x.mask))
+        fresh = records.allocate(m.any(x.mask), int(not fields.complete))
         x.give(m.concat(fresh, m.slice(dwords, 1, EIGHT - 1)), 0, x.any(EIGHT))
 
 
@@ -170,20 +172,32 @@ class EntryRecords:
     def complete(self, flags: int, dw2: Value, happens: Value) -> None:
         for _ in self.m.If(happens & (self.base != 0)):
             entry = self._entry(self.handle)
-            entry.store("flags", self.m.constant(u32, flags, 1))
+            before = entry.load("flags")
+            entry.store("flags", before & REWRITTEN | (before & COMPLETE) * REWRITTEN | flags)
             entry.store("dw2", dw2)
 
-    def allocate(self, happens: Value) -> Value:
-        """Take an entry from the pool and link it to the last one that the thread has; its handle."""
+    def mark_rewritten(self, happens: Value) -> None:
+        """Note a write that does not complete the entry, if another one has (G45 1613)."""
+        for _ in self.m.If(happens & (self.base != 0)):
+            entry = self._entry(self.handle)
+            before = entry.load("flags")
+            entry.store("flags", before | (before & COMPLETE) * REWRITTEN)
+
+    def allocate(self, happens: Value, held: int) -> Value:
+        """Take an entry from the pool and link it to the last one that the thread has; its handle. `held`: 1 if the thread keeps that of
+        the message, too. Entries are completed in the order of their allocation, so those after it are all retained (G45 1629-1638)."""
         m = self.m
-        fresh, last = m.variable(m.constant(u32, 0, 1)), m.variable(self.handle)
+        fresh, last, retained = m.variable(m.constant(u32, 0, 1)), m.variable(self.handle), m.variable(m.constant(u32, held + 1, 1))
         for _ in m.If(happens):
             for _ in m.While(lambda: self._entry(last.value).load("next") != 0):
                 last.value = self._entry(last.value).load("next")
+                retained.value = retained.value + 1
             pool, number = self._pool(), self._entry(self.handle).load("pool")
             step, end, first = pool.load("step"), pool.load("end"), pool.load("next")
             fresh.value = m.select(first + step <= end, first, end - step)  # whatever another worker does in the meantime
             pool.store("next", fresh.value + step)
+            most = pool.load("retained")
+            pool.store("retained", m.select(retained.value > most, retained.value, most))
             self._entry(last.value).store("next", fresh.value)
             made = self._entry(fresh.value)
             for name, value in (("flags", m.like(number, 0)), ("dw2", m.like(number, 0)), ("next", m.like(number, 0)), ("pool", number)):
@@ -196,15 +210,15 @@ class EntryRecords:
 
 def simd8(x: UrbMessage) -> tuple[Value, Value | None, int]:
     """The byte offset of each channel's run, channel masks if there are any, and where in the payload data begins."""
-    m, fields, after = x.m, x.plan.fields, REGISTER
+    m, fields, after = x.m, x.plan.fields, GRF_BYTES
     offsets = m.constant(u64, int(fields.global_offset), EIGHT)
     if fields.per_slot_offset_present:
         offsets = offsets + m.convert(x.raw(u32, after, EIGHT), u64)
-        after += REGISTER
+        after += GRF_BYTES
     masks = None
     if fields.channel_mask_present:
         masks = x.raw(u32, after, EIGHT) >> 16
-        after += REGISTER
+        after += GRF_BYTES
     return m.convert(x.raw(u32, 0, EIGHT) & HANDLE, u64) * ROW + offsets * OWORD, masks, after
 
 
@@ -217,10 +231,10 @@ def run_mask(x: UrbMessage, on: Value, masks: Value | None, channel: int, count:
 @answers("urb_simd8_write")
 def simd8_write(x: UrbMessage) -> None:
     m, (at, masks, after) = x.m, simd8(x)
-    count, on = x.sent // REGISTER - after // REGISTER, x.lanes(EIGHT)
+    count, on = x.sent // GRF_BYTES - after // GRF_BYTES, x.lanes(EIGHT)
     if not 1 <= count <= MOST_DATA:
         raise DecodeError(f"{x.plan.name} must have 1 to {MOST_DATA} registers of data, not {count}")
-    held = m.concat(*(x.raw(u32, after + register * REGISTER, EIGHT) for register in range(count)))
+    held = m.concat(*(x.raw(u32, after + register * GRF_BYTES, EIGHT) for register in range(count)))
     memory = x.environment.reach(at, count * DWORD, on)
     for channel in range(EIGHT):
         run = m.shuffle(held, [dword * EIGHT + channel for dword in range(count)])
@@ -230,7 +244,7 @@ def simd8_write(x: UrbMessage) -> None:
 @answers("urb_simd8_read")
 def simd8_read(x: UrbMessage) -> None:
     m, (at, masks, _) = x.m, simd8(x)
-    count, on = x.answered // REGISTER, x.lanes(EIGHT)
+    count, on = x.answered // GRF_BYTES, x.lanes(EIGHT)
     if not 1 <= count <= MOST_DATA:
         raise DecodeError(f"{x.plan.name} must have 1 to {MOST_DATA} registers of response, not {count}")
     memory = x.environment.reach(at, count * DWORD, on)
@@ -238,4 +252,4 @@ def simd8_read(x: UrbMessage) -> None:
     held = m.concat(*runs)
     for dword in range(count):
         given = on if masks is None else on & (masks >> dword & 1 != 0)
-        x.give(m.shuffle(held, [channel * count + dword for channel in range(EIGHT)]), dword * REGISTER, given)
+        x.give(m.shuffle(held, [channel * count + dword for channel in range(EIGHT)]), dword * GRF_BYTES, given)

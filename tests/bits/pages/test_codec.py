@@ -128,7 +128,7 @@ def test_avc_direct_mode_moves() -> None:
     """gen7_mfd.c: 32 addresses, two to write, 34 counts. gen8_mfd.c: 16 of two dwords, one to write, each with attributes behind."""
     old = read("MFX_AVC_DIRECTMODE_STATE", 7.0, "1.0=0x1000 32.0=0x2000 33.0=0x3000 34.0=0x4000 35.0=0xFFFFFFFE 68.0=9", 0x71020043)
     assert [old.direct_mv_buffer[i].address for i in (0, 31)] == [0x1000, 0x2000]
-    assert [one.address for one in old.direct_mv_buffer_write] == [0x3000, 0x4000]
+    assert [buffer.address for buffer in old.direct_mv_buffer_write] == [0x3000, 0x4000]
     assert (old.poc_list[0].value, old.poc_list[33].value) == (-2, 9)
     new = read("MFX_AVC_DIRECTMODE_STATE", 9.0, "1.0=0x7FFF00001000 31.0=0x2000 33.0=4 34.0=0x3000 36.0=4 37.0=1 70.0=2", 0x71020045)
     assert [new.direct_mv_buffer[i].address for i in (0, 15)] == [0x7FFF00001000, 0x2000]
@@ -221,7 +221,7 @@ def test_jpeg_huffman_tables() -> None:
     assert (table.huffman_table_id, table.dc_bits[1].value, table.dc_huffval[0].value, table.ac_bits[3].value) == (1, 0x11, 0x22, 0x33)
     assert (table.ac_huffval[0].value, table.ac_huffval[159].value, table.ac_huffval2[1].value) == (0x44, 0x55, 0x66)
     coded = read("MFC_JPEG_HUFF_TABLE_STATE", 9.0, "2.0=0x000402 175.0=0xFFFE10", 0x774300AE)
-    assert [(one.code_length, one.code) for one in (coded.dc_table[0], coded.ac_table[161])] == [(2, 4), (16, 0xFFFE)]
+    assert [(item.code_length, item.code) for item in (coded.dc_table[0], coded.ac_table[161])] == [(2, 4), (16, 0xFFFE)]
 
 
 ERRORS = {  # lowest bit first, - where the manual reserves it

@@ -19,7 +19,7 @@ def pointers(gen: float, target: str) -> dict[str, BitField]:
     """Fields that are addresses of something: PAGE.field."""
     pages = [page for name in catalogue().names() if (page := catalogue().get(name, gen))]
     fields = [(f"{page.name}.{field.name}", field) for page in pages for field, _ in page.walk()]
-    return {name: one for name, one in fields if one.type.name == "address" and one.type.target == target}
+    return {name: item for name, item in fields if item.type.name == "address" and item.type.target == target}
 
 
 # -- what the manuals leave to other sources -------------------------------------------------------------------------------
@@ -80,9 +80,9 @@ def test_kernels_begin_at_64_bytes_from_the_instruction_base(stage: str) -> None
 @pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS", "PS"])
 def test_samplers_are_counted_in_fours(stage: str) -> None:
     """ICL 3025-3029."""
-    one = next(field for field in layout(f"3DSTATE_{stage}", 11.0).fields if field.name == "sampler_count")
-    assert one.width == 3 and enumeration("Sampler_Count", 11.0) == {0: "none", 1: "1-4", 2: "5-8", 3: "9-12", 4: "13-16"}
-    assert named(f"3DSTATE_{stage}", 11.0, "sampler_count", 0, one.low, 5)[4] == "13-16"
+    sampler_count = next(field for field in layout(f"3DSTATE_{stage}", 11.0).fields if field.name == "sampler_count")
+    assert sampler_count.width == 3 and enumeration("Sampler_Count", 11.0) == {0: "none", 1: "1-4", 2: "5-8", 3: "9-12", 4: "13-16"}
+    assert named(f"3DSTATE_{stage}", 11.0, "sampler_count", 0, sampler_count.low, 5)[4] == "13-16"
 
 
 @pytest.mark.behaviour("ICL-TH-22", shows="layout")
@@ -92,8 +92,8 @@ def test_samplers_are_counted_in_fours(stage: str) -> None:
 ])  # fmt: skip
 def test_every_stage_has_a_bit_for_its_counters(name: str, dword: int, bit: int) -> None:
     """ICL 3230-3246."""
-    (one,) = (field for field in layout(name, 11.0).fields if field.name.endswith("statistics_enable"))
-    assert (one.high, one.low) == (32 * dword + bit, 32 * dword + bit)
+    (statistics_enable,) = (field for field in layout(name, 11.0).fields if field.name.endswith("statistics_enable"))
+    assert (statistics_enable.high, statistics_enable.low) == (32 * dword + bit, 32 * dword + bit)
 
 
 @pytest.mark.behaviour("KBL-CLIP-17", shows="layout")

@@ -247,7 +247,7 @@ def test_power_and_clock_formats() -> None:
 
 @pytest.mark.behaviour("KBL-BLT-01", shows="layout")
 def test_what_the_opcode_register_mirrors() -> None:
-    """KBL 2500-2665: from bit 31 down; bits the two kinds of set-up do not share are told by their own names."""
+    """KBL 2500-2665: from bit 31 down; bits the two kinds of set-up do not share have their own names."""
     record = unpack(
         "BR00", GEN, (0, 31, 1), (0, 30, 1), (0, 22, 0x53), (0, 20, 3), (0, 15, 1), (0, 12, 5), (0, 11, 1), (0, 8, 4), (0, 5, 6), (0, 3, 1)
     )

@@ -27,14 +27,14 @@ def test_kernels_stand_at_the_general_base_plus_their_pointer() -> None:
     for _, items in Decoder(open_trace(ROOT / "tests" / "data" / "g45-gles-tri")).work():
         for item in items:
             match item.what:
-                case Command(name="STATE_BASE_ADDRESS") as one:
-                    assert one.layout
-                    base = one.layout.unpack(one.dwords).general_state_base_address
-                case IndirectState() as one if one.layout.name in UNITS:
-                    record = one.layout.unpack(one.dwords)
-                    pointers.add(base + (record.kernel_start_pointer_0 if one.layout.name == "WM_STATE" else record.kernel_start_pointer))
-                case IndirectKernel() as one:
-                    kernels.add(one.address)
+                case Command(name="STATE_BASE_ADDRESS") as state:
+                    assert state.layout
+                    base = state.layout.unpack(state.dwords).general_state_base_address
+                case IndirectState() as state if state.layout.name in UNITS:
+                    record = state.layout.unpack(state.dwords)
+                    pointers.add(base + (record.kernel_start_pointer_0 if state.layout.name == "WM_STATE" else record.kernel_start_pointer))
+                case IndirectKernel() as state:
+                    kernels.add(state.address)
     assert kernels and kernels <= pointers
 
 
@@ -66,9 +66,9 @@ def test_topologies() -> None:
 @pytest.mark.behaviour("G45-VF-26", shows="layout")
 def test_what_a_component_stores() -> None:
     """G45 2229-2237: nothing, the source, 0, 1.0, 1, and three ids."""
-    one = unpack("3DSTATE_VERTEX_ELEMENTS", GEN, (2, 28, 0), (2, 24, 1), (2, 20, 5), (2, 16, 7)).vertex_element[0]
+    element = unpack("3DSTATE_VERTEX_ELEMENTS", GEN, (2, 28, 0), (2, 24, 1), (2, 20, 5), (2, 16, 7)).vertex_element[0]
     names = enumeration("3D_Vertex_Component_Control", GEN)
-    assert [names[one[i]] for i in (4, 5, 6, 7)] == ["nostore", "store_src", "store_vid", "store_pid"]
+    assert [names[element[i]] for i in (4, 5, 6, 7)] == ["nostore", "store_src", "store_vid", "store_pid"]
     assert list(names.values()) == ["nostore", "store_src", "store_0", "store_1_fp", "store_1_int", "store_vid", "store_iid", "store_pid"]
 
 

@@ -102,8 +102,8 @@ def test_macroblock_of_inverse_scan() -> None:
     assert (record.motion_vertical_field_select, record.motion_type, record.dct_type, record.macroblock_motion_forward) == (2, 1, 1, 1)
     assert record.coded_block_pattern == 0x2A and record.picture_structure == 3 and record.vertical_origin == 67
     assert (record.field_0_forward_vertical, record.field_0_forward_horizontal) == (-2, 3)
-    one = unpack("MEDIA_OBJECT_IS_COEFFICIENT", 4.5, 0xFFF0 << 16 | 19 << 1 | 1)
-    assert (one.dct_coefficient_value, one.index, one.end_of_block) == (-16, 19, 1)
+    coefficient = unpack("MEDIA_OBJECT_IS_COEFFICIENT", 4.5, 0xFFF0 << 16 | 19 << 1 | 1)
+    assert (coefficient.dct_coefficient_value, coefficient.index, coefficient.end_of_block) == (-16, 19, 1)
 
 
 @needs_shared("traces")
@@ -119,8 +119,8 @@ def test_a_real_slice() -> None:
     vld = layout("VLD_STATE", 4.5).raw([work.space.read32(pointers.extended_state_pointer + 4 * i) for i in range(4)])
     assert vld.picture_coding_type == 1 and {vld.f_code_0_0, vld.f_code_1_1} == {15}, "an intra picture has no motion vectors"
     slices = [layout("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5).raw(command.dwords[4:6]) for command in found if command.name == "MEDIA_OBJECT"]
-    assert [one.slice_vertical_position for one in slices] == list(range(len(slices)))
-    assert all(0 < one.quantizer_scale_code < 32 for one in slices)
+    assert [item.slice_vertical_position for item in slices] == list(range(len(slices)))
+    assert all(0 < item.quantizer_scale_code < 32 for item in slices)
 
 
 # -- later generations -------------------------------------------------------------------------------------------------

@@ -37,15 +37,15 @@ def test_render_target_write_descriptor() -> None:
 def wanted(letters: str, count: int, dual: bool, replicated: bool, half: bool) -> list[str]:
     """What a payload's name says it has: letters S Z M A, slots, DS and REP."""
     slots = ["15_0"] if half else ["7_0", "15_8"]
-    one = (lambda name: [f"{name}_{part}" for part in slots]) if count == 16 else (lambda name: [name])
-    found = one("source_0_alpha") if "A" in letters else []
+    parameters_of = (lambda name: [f"{name}_{part}" for part in slots]) if count == 16 else (lambda name: [name])
+    found = parameters_of("source_0_alpha") if "A" in letters else []
     found += ["omask"] if "M" in letters else []
     if replicated:
         found.append("rgba")
     elif dual and not half:
         found += [f"src{source}_{channel}" for source in (0, 1) for channel in CHANNELS]
     else:
-        found += [name for channel in CHANNELS for name in one(channel)]
+        found += [name for channel in CHANNELS for name in parameters_of(channel)]
     depth = ["source_depth_7_0", "source_depth_15_8"] if count == 16 else ["source_depth"]  # never in half precision
     return found + (depth if "Z" in letters else []) + (["stencil"] if "S" in letters else [])
 

@@ -51,7 +51,7 @@ def store(address, value):
 def batch(node, *stores):
     handle = create(node)
     with view(node, handle) as memory:
-        code = b"".join(store(*one) for one in stores) + struct.pack("<2I", END, 0)
+        code = b"".join(store(*arguments) for arguments in stores) + struct.pack("<2I", END, 0)
         memory[: len(code)] = code
     return handle
 

@@ -70,9 +70,9 @@ def test_reading_may_start_anywhere() -> None:
 def test_compact_and_native_say_the_same(code: Code) -> None:
     _, gen, data = code
     short, long = only(data, gen), program.expanded(only(data, gen))
-    assert not any(one.compacted for one in long if one.opcode)
-    plain = [replace(one, compacted=False, jip=None, uip=None, sources=()) for one in short]
-    assert plain == [replace(one, compacted=False, jip=None, uip=None, sources=()) for one in long]
+    assert not any(inst.compacted for inst in long if inst.opcode)
+    plain = [replace(inst, compacted=False, jip=None, uip=None, sources=()) for inst in short]
+    assert plain == [replace(inst, compacted=False, jip=None, uip=None, sources=()) for inst in long]
     assert aims(short) == aims(long)
 
 
@@ -81,9 +81,9 @@ def shortest(gen: float, data: bytes) -> bytes:
     code = only(data[: program.kernel_end(data, gen)[0]], gen)
     again = program.compacted(program.expanded(code))
     assert aims(again) == aims(code)
-    for one, other in zip(code, again, strict=True):
-        assert other.compacted or not one.compacted
-        known = {encode(replace(one, jip=other.jip, uip=other.uip))}
+    for inst, other in zip(code, again, strict=True):
+        assert other.compacted or not inst.compacted
+        known = {encode(replace(inst, jip=other.jip, uip=other.uip))}
         assert encode(other) in known | {relax(word, gen) for word in known}
     return program.assemble(again)
 
@@ -104,8 +104,8 @@ def test_g45_pairs() -> None:
             continue
         again = program.assemble(program.expanded(only(data, gen)), compact=True)
         lines = list(program.instructions(again, gen))
-        short += sum(one.compacted for _, _, one in lines)
-        assert len(again) % 16 == 0 and all(offset % 16 == 0 for offset, _, one in lines if not one.compacted)
+        short += sum(inst.compacted for _, _, inst in lines)
+        assert len(again) % 16 == 0 and all(offset % 16 == 0 for offset, _, inst in lines if not inst.compacted)
     assert short > 10
 
 
@@ -114,8 +114,8 @@ def test_g45_jumps_lead_to_pairs(target: str) -> None:
     moves = [f"{label}mov(8) g2<1>F g4<8,8,1>F {{ align1 }};" for label in ("L0: ", "L1: ", "", "")]
     branch = "add(1) ip<1>UD ip<0,1,0>UD {}D { align1 nomask };".replace("{}", str(16 + 16 * int(target[1])))
     short = program.compacted(parsed("\n".join([branch, *(move.partition(": ")[2] or move for move in moves)]), 4.5))
-    assert [one.compacted for one in short] == [False] + [True] * (len(short) - 1)
-    assert [one.opcode for one in short].count("nenop") == (2 if target == "L1" else 0)
+    assert [inst.compacted for inst in short] == [False] + [True] * (len(short) - 1)
+    assert [inst.opcode for inst in short].count("nenop") == (2 if target == "L1" else 0)
     assert short[0].sources[1].immediate % 16 == 0
 
 
@@ -138,8 +138,8 @@ OUT:
 def test_jumps_move_with_their_targets(gen: float, unit: int) -> None:
     long = parsed(LOOP, gen)
     short = program.compacted(long)
-    assert sum(one.compacted for one in short) >= 4 and aims(short) == aims(long)
-    branch = next(one for one in short if one.opcode == "break")
+    assert sum(inst.compacted for inst in short) >= 4 and aims(short) == aims(long)
+    branch = next(inst for inst in short if inst.opcode == "break")
     distance = labels.size(branch) + labels.size(short[short.index(branch) + 1])
     assert branch.jip == distance // unit and long[3].jip == 32 // unit
 
@@ -147,15 +147,15 @@ def test_jumps_move_with_their_targets(gen: float, unit: int) -> None:
 @pytest.mark.parametrize("gen, unit", [(4.5, 16), (7.0, 8), (7.5, 1), (8.0, 1)])
 @pytest.mark.behaviour("BDW-EU-27", shows="action")
 def test_an_indexed_jump_counts_from_the_next_instruction(gen: float, unit: int) -> None:
-    one = parsed("jmpi(1) 0D { align1 WE_all };" if gen == 4.5 else "jmpi(1) 0D { align1 WE_all 1N };", gen)[0]
-    assert labels.target(replace(one, jip=32 // unit), 64, 32 // unit) == 64 + 16 + 32
+    inst = parsed("jmpi(1) 0D { align1 WE_all };" if gen == 4.5 else "jmpi(1) 0D { align1 WE_all 1N };", gen)[0]
+    assert labels.target(replace(inst, jip=32 // unit), 64, 32 // unit) == 64 + 16 + 32
 
 
 def test_adding_to_ip_is_a_jump() -> None:
     text = "\n".join(["add(1) ip<1>UD ip<0,1,0>UD 48D { align1 nomask };", *["mov(8) g2<1>F g4<8,8,1>F { align1 };"] * 2,
                       "mov(8) m1<1>F g4<8,8,1>F { align1 };", "mov(8) m2<1>F g4<8,8,1>F { align1 };"])  # fmt: skip
     short = program.compacted(parsed(text, 4.5))
-    assert [one.opcode for one in short[:3]] == ["add", "mov", "mov"] and short[1].compacted and short[2].compacted
+    assert [inst.opcode for inst in short[:3]] == ["add", "mov", "mov"] and short[1].compacted and short[2].compacted
     assert short[0].sources[1].immediate == 16 + 8 + 8
 
 
@@ -171,10 +171,10 @@ def test_what_cannot_be_moved(text: str, gen: float, message: str) -> None:
 
 
 def test_no_compact_form_is_an_error() -> None:
-    one = parsed("mov(8) g2<1>F 0x12345678F { align1 1Q };", 9.0)[0]
+    inst = parsed("mov(8) g2<1>F 0x12345678F { align1 1Q };", 9.0)[0]
     with pytest.raises(DecodeError, match="mov has no compact form"):
-        program.assemble([replace(one, compacted=True)])
-    assert program.encoded(replace(one, compacted=True)) is None
+        program.assemble([replace(inst, compacted=True)])
+    assert program.encoded(replace(inst, compacted=True)) is None
 
 
 # -- where kernels end ---------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def _region_cells(row: Opcode) -> dict[Cell, Wants]:
 
 def _basic_cells(row: Opcode, add: Any) -> None:
     add("dst", *TARGETS_1, *(("mrf",) if registers.register("mask", row.gen) else ()))
-    given = {one for pair in row.legal for one in pair[1]}
+    given = {item for pair in row.legal for item in pair[1]}
     vectors, single = given & {"w", "uw", "d", "ud", "f"}, given & set(types.codes("immediate", row.gen))
     for index in range(row.sources):
         out = set() if index == row.sources - 1 and single else {"immediate", "immediate16", "vector"}

@@ -154,11 +154,11 @@ class Difference:
 
 def compare(a: str | Engine, b: str | Engine, case: Case) -> Difference | None:
     """The first difference between two engines (names of ENGINES, or engines themselves)."""
-    names = tuple(one if isinstance(one, str) else getattr(one, "__name__", "engine") for one in (a, b))
+    names = tuple(item if isinstance(item, str) else getattr(item, "__name__", "engine") for item in (a, b))
     found = []
-    for one in (a, b):
+    for item in (a, b):
         try:
-            found.append(execute(ENGINES[one] if isinstance(one, str) else one, case))
+            found.append(execute(ENGINES[item] if isinstance(item, str) else item, case))
         except ERRORS as error:
             found.append({"error": f"{type(error).__name__}: {error}".encode()})
     first, second = found

@@ -48,31 +48,31 @@ def regions(exec_size: int, size: int, kind: str = "") -> tuple[Region, ...]:
     for vertical in (0, 1, 2, 4, 8, 16, 32):
         for width in (1, 2, 4, 8, 16):
             for horizontal in (0, 1, 2, 4):
-                one = Region(vertical, width, horizontal)
-                if _is_region(one, exec_size, size) and kind in ("", kind_of(one, exec_size)):
-                    found.append(one)
+                region = Region(vertical, width, horizontal)
+                if _is_region(region, exec_size, size) and kind in ("", kind_of(region, exec_size)):
+                    found.append(region)
     return tuple(found)
 
 
-def _is_region(one: Region, exec_size: int, size: int) -> bool:
-    if one.width > exec_size or one.width == exec_size and one.horizontal and one.vertical != one.width * one.horizontal:
+def _is_region(region: Region, exec_size: int, size: int) -> bool:
+    if region.width > exec_size or region.width == exec_size and region.horizontal and region.vertical != region.width * region.horizontal:
         return False
-    if one.width == 1 and one.horizontal or exec_size == 1 and one != Region(0, 1, 0):
+    if region.width == 1 and region.horizontal or exec_size == 1 and region != Region(0, 1, 0):
         return False
-    if not one.vertical and not one.horizontal and one.width != 1:
+    if not region.vertical and not region.horizontal and region.width != 1:
         return False
-    row = (one.width - 1) * one.horizontal * size + size
-    last = (exec_size // one.width - 1) * one.vertical * size + row
+    row = (region.width - 1) * region.horizontal * size + size
+    last = (exec_size // region.width - 1) * region.vertical * size + row
     return row <= REGISTER and last <= SPAN
 
 
-def kind_of(one: Region, exec_size: int) -> str:
-    if one == Region(0, 1, 0):
+def kind_of(region: Region, exec_size: int) -> str:
+    if region == Region(0, 1, 0):
         return "scalar"
-    if one.width == 1:
+    if region.width == 1:
         return "column"
-    if one.vertical == one.width * one.horizontal:
-        return {1: "packed", 2: "stride2", 4: "stride4"}[one.horizontal]
+    if region.vertical == region.width * region.horizontal:
+        return {1: "packed", 2: "stride2", 4: "stride4"}[region.horizontal]
     return "rows"
 
 
@@ -102,14 +102,15 @@ class Operands:
 
     def _grf(self, kind: str, name: str, exec_size: int, shape: Region | None) -> Operand:
         size = types.size(name)
-        one = shape or self.rng.choice(regions(exec_size, size, kind) or regions(exec_size, size))
-        return Operand("grf", name, self._number(), self._sub(size), vertical=one.vertical, width=one.width, horizontal=one.horizontal)
+        region = shape or self.rng.choice(regions(exec_size, size, kind) or regions(exec_size, size))
+        return Operand("grf", name, self._number(), self._sub(size), vertical=region.vertical, width=region.width,
+                       horizontal=region.horizontal)
 
     def _indirect(self, name: str, exec_size: int) -> Operand:
         size = types.size(name)
-        one = self.rng.choice(regions(exec_size, size))
+        region = self.rng.choice(regions(exec_size, size))
         return Operand("grf", name, indirect=True, address_sub=self.rng.randrange(self.addresses), offset=self._offset(size),
-                       vertical=one.vertical, width=one.width, horizontal=one.horizontal)  # fmt: skip
+                       vertical=region.vertical, width=region.width, horizontal=region.horizontal)  # fmt: skip
 
     def _offset(self, size: int) -> int:
         return self.rng.randrange(-256, 256, size)
@@ -136,19 +137,19 @@ class Operands:
     _immediate16 = _immediate
 
     def _vector(self, name: str, exec_size: int) -> Operand:
-        known = [one for one in PACKED.get(name, ()) if one in types.codes("immediate", self.gen)]
+        known = [item for item in PACKED.get(name, ()) if item in types.codes("immediate", self.gen)]
         return Operand("imm", self.rng.choice(known), immediate=self.rng.getrandbits(32)) if known else self._immediate(name, exec_size)
 
     def _acc(self, name: str, exec_size: int) -> Operand:
         kind = "packed" if exec_size > 1 else "scalar"
-        one = self.rng.choice(regions(exec_size, types.size(name), kind) or regions(exec_size, types.size(name)))
+        region = self.rng.choice(regions(exec_size, types.size(name), kind) or regions(exec_size, types.size(name)))
         whole = exec_size * types.size(name) > REGISTER
-        return Operand("arf", name, ACC + (0 if whole else self.rng.randrange(2)), vertical=one.vertical, width=one.width,
-                       horizontal=one.horizontal)  # fmt: skip
+        return Operand("arf", name, ACC + (0 if whole else self.rng.randrange(2)), vertical=region.vertical, width=region.width,
+                       horizontal=region.horizontal)  # fmt: skip
 
     def _arf(self, name: str, exec_size: int) -> Operand:
         size = types.size(name)
-        known = [(one.code, one.size) for one in _rows_of(self.gen) if one.size >= size]
+        known = [(item.code, item.size) for item in _rows_of(self.gen) if item.size >= size]
         code, length = self.rng.choice(known)
         return Operand("arf", name, code, self.rng.randrange(0, length - size + 1, size), vertical=0, width=1)
 

@@ -37,7 +37,7 @@ class Case:
         name = self.spec["name"]
         self.folder, self.gen = folder, GENERATION[gpu]
         info = json.loads((folder / gpu / f"{name}.{build}.json").read_text())
-        self.info = next(one for one in info["ze_info"]["kernels"] if one["name"] == self.spec["kernel"])
+        self.info = next(item for item in info["ze_info"]["kernels"] if item["name"] == self.spec["kernel"])
         parts = sections((folder / gpu / f"{name}.{build}.bin").read_bytes())
         self.code = bytearray(parts[f".text.{self.spec['kernel']}"])
         constants = np.frombuffer(parts.get(".data.const", b""), np.uint8)
@@ -47,7 +47,8 @@ class Case:
         self.outputs: dict[int, np.ndarray] = {}
         self.inline = self.info["execution_env"].get("slm_size", 0)
         self.memory.add(np.concatenate([constants, np.zeros(64, np.uint8)]), FIRST)
-        self._relocate({one["name"]: one["value"] for one in info["symbols"]}, info["relocs"].get(f".rel.text.{self.spec['kernel']}", ()))
+        self._relocate({item["name"]: item["value"] for item in info["symbols"]},
+                       info["relocs"].get(f".rel.text.{self.spec['kernel']}", ()))
         self.values = {arg["index"]: self._argument(arg) for arg in self.spec["args"]}
         for entry in self.info.get("binding_table_indices", ()):
             self.memory.surfaces[entry["bti_value"]] = next(
@@ -87,17 +88,17 @@ class Case:
         end = 0
         triples = {"global_id_offset": offset, "local_size": size, "enqueued_local_size": size, "global_size": total,
                    "group_count": tuple(a // b for a, b in zip(total, size, strict=True))}
-        for one in self.info.get("payload_arguments", ()):
-            kind, at, length = one["arg_type"], one["offset"], one["size"]
+        for item in self.info.get("payload_arguments", ()):
+            kind, at, length = item["arg_type"], item["offset"], item["size"]
             end = max(end, at + length)
             if kind in triples:
                 value = np.array(triples[kind], np.uint32).tobytes()
             elif kind in ("arg_bypointer", "buffer_address"):
-                value = int(self.values[one["arg_index"]]).to_bytes(8, "little")  # type: ignore[arg-type]
+                value = int(self.values[item["arg_index"]]).to_bytes(8, "little")  # type: ignore[arg-type]
             elif kind == "arg_byvalue":
-                given = self.values[one["arg_index"]]
+                given = self.values[item["arg_index"]]
                 assert isinstance(given, bytes)
-                value = given[one.get("source_offset", 0) :]
+                value = given[item.get("source_offset", 0) :]
             elif kind == "private_base_stateless":
                 value = PRIVATE.to_bytes(8, "little")
             elif kind == "buffer_offset":
@@ -117,7 +118,7 @@ class Case:
             self.group((x, y, z), size, payload)
 
     def group(self, where: tuple[int, int, int], size: tuple[int, ...], payload: bytes) -> None:
-        items = list(itertools.product(*(range(one) for one in reversed(size))))  # z y x, x fastest
+        items = list(itertools.product(*(range(extent) for extent in reversed(size))))  # z y x, x fastest
         barrier: list[ThreadState] = []
         self.memory.local[:] = 0
         running = []
@@ -128,7 +129,7 @@ class Case:
             running.append(Interpreter(thread, KernelProgram(self.gen, bytes(self.code), name=self.spec["name"]), self.machine))
         started = len(running)
         while running:
-            waiting = [one for one in running if one.run() is RunOutcome.WAITING]
+            waiting = [thread for thread in running if thread.run() is RunOutcome.WAITING]
             if waiting and len(barrier) < started:
                 raise AssertionError(f"{len(barrier)} of {started} threads reached the barrier")
             for thread in barrier:

@@ -166,11 +166,11 @@ def check_accumulator(made, example: Example, gen: float) -> list[str]:
         return []
     kind = example.sources[0][1]
     if LANES[kind].is_float:
-        held = [int(one) for one in made.arf["acc"].view(f"u{LANES[kind].bytes}")]
+        held = [int(item) for item in made.arf["acc"].view(f"u{LANES[kind].bytes}")]
         return [f"{example.name} gen {gen:g}: acc is {got:#x}, not {want}"
                 for got, want in zip(held, example.extra["acc"], strict=False) if not same(kind, got, want)]
     name = "acc_w" if LANES[kind].bits < 32 and LANES[example.target].bits < 32 else "acc_d"
-    held = [int(one) for one in made.arf[name].view(np.int64)]
+    held = [int(item) for item in made.arf[name].view(np.int64)]
     return [f"{example.name} gen {gen:g}: acc is {got}, not {want}"
             for got, want in zip(held, example.extra["acc"], strict=False) if got != int(want, 0)]
 
@@ -224,7 +224,7 @@ def test_examples(name: str) -> None:
 
 def test_every_file_is_run() -> None:
     """Those named above are those there are."""
-    mark = next(one for one in test_examples.pytestmark if one.name == "parametrize")  # type: ignore[attr-defined]
+    mark = next(item for item in test_examples.pytestmark if item.name == "parametrize")  # type: ignore[attr-defined]
     named = [arg if isinstance(arg, str) else arg.values[0] for arg in mark.args[1]]
     assert sorted(named) == sorted(EXAMPLES)
 

@@ -121,7 +121,7 @@ def test_unsupported_names_kernel_place_and_text() -> None:
     listing.name = "saxpy"
     del listing.__dict__["title"]
     with pytest.raises(Unsupported, match=r"^gen 9, saxpy\+0x10: MUL!: "):
-        Interpreter(thread(9), listing, text=lambda one: f"{one.opcode.upper()}!").run()
+        Interpreter(thread(9), listing, text=lambda item: f"{item.opcode.upper()}!").run()
 
 
 def test_sources_that_cannot_be_computed_together() -> None:
@@ -239,13 +239,13 @@ def test_a_compressed_write_to_message_registers_four_apart() -> None:
 
 
 def test_an_implied_move_takes_a_whole_register() -> None:
-    """In compiled code, too, where registers are whoever's State it is."""
+    """In compiled code, too, where registers belong to a generic State."""
     m, moved = NumpyMachine(), []
 
     def write(place: str, value: Value, offsets: tuple[int, ...], mask: Value) -> None:
         moved.append((place, offsets, value.payload.tolist(), mask.payload.all()))
 
-    state = SimpleNamespace(m=m, gen=4.5, mode=FloatMode(), rules=rules(4.5), enabled=lambda one: m.constant(bool_, 1, 8), write=write,
+    state = SimpleNamespace(m=m, gen=4.5, mode=FloatMode(), rules=rules(4.5), enabled=lambda item: m.constant(bool_, 1, 8), write=write,
                             read=lambda place, type, offsets: m.constant(type, [at // 4 for at in offsets]))  # fmt: skip
     sent = send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), reg(10, "f"), base_mrf=2)
     RegisterMessage(state, sent, None, None)  # type: ignore[arg-type]
@@ -254,7 +254,7 @@ def test_an_implied_move_takes_a_whole_register() -> None:
 
 def test_a_payload_by_address_may_lie_before_it() -> None:
     m = NumpyMachine()
-    state = SimpleNamespace(m=m, gen=9, mode=FloatMode(), rules=rules(9), enabled=lambda one: m.constant(bool_, 1, 8), flags=None,
+    state = SimpleNamespace(m=m, gen=9, mode=FloatMode(), rules=rules(9), enabled=lambda item: m.constant(bool_, 1, 8), flags=None,
                             read=lambda place, type, offsets: m.constant(type, 96, len(offsets)))  # fmt: skip
     sent = send(9, 7, 1 << 25, NULL, Operand("grf", "ud", indirect=True, offset=-32))
     held = RegisterMessage(state, sent, None, None).first  # type: ignore[arg-type]

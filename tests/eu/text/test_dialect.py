@@ -96,7 +96,7 @@ def test_programs_of_one_text_stand_one_behind_the_other() -> None:
     codes = [code for code in bundled() if code[1] == 9.0 and not len(code[2]) % 8][:3]
     for syntax in dialect.dialects_of(9.0):
         items = [list(program.instructions(data, gen)) for _, gen, data in codes]
-        writer = dialect.ListingWriter(syntax, 9.0, (one for lines in items for _, _, one in lines))
+        writer = dialect.ListingWriter(syntax, 9.0, (item for lines in items for _, _, item in lines))
         text = writer.head()
         for lines in items:
             last = writer.end(lines)

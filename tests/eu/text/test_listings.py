@@ -57,20 +57,20 @@ def as_mesa(operand: Operand) -> tuple[str, str, str, str, str]:
 @pytest.mark.parametrize("gen", FOLDERS)
 def test_what_mesa_assembles(gen: float) -> None:
     count = 0
-    for one, found in mesa_pairs(gen):
+    for item, found in mesa_pairs(gen):
         sign, flag, flag_sub, opcode, suffix, size, operands, options = found.groups()
-        assert (name_of(one), one.exec_size) == (opcode, int(size)), found[0]
-        assert bool(one.predicate) == bool(sign) and one.predicate_invert == (sign == "-"), found[0]
-        assert one.saturate == (".sat" in suffix or "math.sat" in found[0]), found[0]
+        assert (name_of(item), item.exec_size) == (opcode, int(size)), found[0]
+        assert bool(item.predicate) == bool(sign) and item.predicate_invert == (sign == "-"), found[0]
+        assert item.saturate == (".sat" in suffix or "math.sat" in found[0]), found[0]
         if sign:
-            assert (one.flag, one.flag_sub) == (int(flag), int(flag_sub or 0)), found[0]
+            assert (item.flag, item.flag_sub) == (int(flag), int(flag_sub or 0)), found[0]
         said = re.split(r"[\s,]+", options)
         for name, option in OPTIONS.items():
-            assert getattr(one, name) == (option in said), found[0]
-        assert one.no_mask == ("WE_all" in said or "nomask" in said), found[0]
-        if one.form in WITH_IMPLIED_TYPES or "g[" in operands:
+            assert getattr(item, name) == (option in said), found[0]
+        assert item.no_mask == ("WE_all" in said or "nomask" in said), found[0]
+        if item.form in WITH_IMPLIED_TYPES or "g[" in operands:
             continue
-        registers = [other for other in (one.dst, *one.sources) if other and other.file == "grf"]
+        registers = [other for other in (item.dst, *item.sources) if other and other.file == "grf"]
         wanted = [("~" * bool(m[1]), m[2] or "", m[3], m[4] or "0", m[7]) for m in MESA.finditer(operands)]
         assert [as_mesa(other) for other in registers] == wanted, found[0]
         count += 1
@@ -114,14 +114,14 @@ def test_listings_name_the_same_registers(gpu: str) -> None:
     """Opcode, execution size, and number, sub-register, region and type of every direct general register."""
     count = 0
     for path in sorted(KERNELS.glob(f"*/{gpu}/*.asm")):
-        for line, one, found in listed(path):
-            assert one.opcode == found[2], line
-            assert found[3] is None or one.exec_size == int(found[3]), line
+        for line, item, found in listed(path):
+            assert item.opcode == found[2], line
+            assert found[3] is None or item.exec_size == int(found[3]), line
             said = found[4].partition("{")[0]
-            if one.form in WITH_IMPLIED_TYPES or "[" in said:
+            if item.form in WITH_IMPLIED_TYPES or "[" in said:
                 continue
-            operands = [as_listed(other, one) for other in (one.dst, *one.sources) if other and other.file == "grf"]
-            wanted = [(m[1], m[2], m[3] or "" if one.form != "three_source" else "", m[4]) for m in REGISTER.finditer(said)]
+            operands = [as_listed(other, item) for other in (item.dst, *item.sources) if other and other.file == "grf"]
+            wanted = [(m[1], m[2], m[3] or "" if item.form != "three_source" else "", m[4]) for m in REGISTER.finditer(said)]
             assert operands == wanted, line
             count += 1
     assert count > 10000

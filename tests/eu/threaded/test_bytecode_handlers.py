@@ -38,7 +38,7 @@ def jobs(fresh: Cache, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_examples(gen: float) -> None:
-    examples = [one for found in EXAMPLES.values() for one in found if gen in one.generations]
+    examples = [item for found in EXAMPLES.values() for item in found if gen in item.generations]
     assert [(example, wrong) for example in examples if (wrong := execute(example, gen))] == []
     assert len(engine_of(gen).library.programs) > 50
 

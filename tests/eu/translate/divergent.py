@@ -112,7 +112,7 @@ class Parting(Flow):
     writer: Writer
 
     def _known(self, where: Inside) -> list[Statement]:
-        found = [one for one in super()._known(where) if getattr(one, "__name__", "") != "_call"]
+        found = [item for item in super()._known(where) if getattr(item, "__name__", "") != "_call"]
         return [*found, self._skipped, self._skipped] if where.depth < DEEPEST else found
 
     def _skipped(self, where: Inside) -> None:

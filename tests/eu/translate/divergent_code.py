@@ -189,7 +189,7 @@ class Code:
     def compute(self, **more: Any) -> list[Item]:
         rng = self.rng
         slot = rng.choice(self.slots)
-        alike = [one for one in self.slots if one.size == slot.size and (one.kind == "f") == (slot.kind == "f")]
+        alike = [candidate for candidate in self.slots if candidate.size == slot.size and (candidate.kind == "f") == (slot.kind == "f")]
         a = rng.choice(alike)
         names = ("add", "mul", "sel", "mov") if slot.kind == "f" else ("add", "add", "mov", "and", "or", "xor", "sel", "shl", "not", "asr")
         name, chunks = rng.choice(names), self._chunks(slot)
@@ -230,7 +230,7 @@ class Code:
 
     def renew(self, slot: Slot) -> list[Item]:
         """A new value under the normal mask, whatever the old one was."""
-        alike = [one for one in self.slots if one.size == slot.size and (one.kind == "f") == (slot.kind == "f")]
+        alike = [candidate for candidate in self.slots if candidate.size == slot.size and (candidate.kind == "f") == (slot.kind == "f")]
         source, more = self.rng.choice(alike), {"size": 0}
         found: list[Item] = []
         for first, more["size"] in self._chunks(slot):

@@ -169,7 +169,7 @@ class Runs:
         before, self.count = self.freed, self.count + 1
         store = TranslationStore(self.folder / str(self.count))  # nothing that was translated before
         groups = EngineDispatcher("t1", 1, make=lambda name: Translator(store=store))
-        found = [kernel.job().run(groups=one) for one in (EngineDispatcher("reference"), groups)]
+        found = [kernel.job().run(groups=item) for item in (EngineDispatcher("reference"), groups)]
         assert not groups.notes
         self.without += self.freed == before
         return all(found[0].buffer(number) == found[1].buffer(number) for number in range(2))
@@ -221,7 +221,7 @@ def predicates_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks_are_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.eu.translate.state.by_lane", lambda one: True)
+    monkeypatch.setattr("softgen.eu.translate.state.by_lane", lambda item: True)
 
 
 @pytest.mark.witness

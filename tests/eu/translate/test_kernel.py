@@ -1,4 +1,4 @@
-"""Whole kernels as functions: where they may be left and taken up, what they keep, and what they leave to the reference."""
+"""Whole kernels as functions: entries and exits, what they keep, and which instructions fall back to the reference."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def translator(store: TranslationStore) -> Translator:
 
 def test_a_kernel_is_translated_once(store: TranslationStore, monkeypatch: pytest.MonkeyPatch) -> None:
     translator(store).function(code(5), 0, 8)
-    monkeypatch.setattr(translation, "translate", None)  # whoever calls it now fails
+    monkeypatch.setattr(translation, "translate", None)  # calls fail from here on
     again = code(5, tail=b"something else follows")
     assert result(translator(store).function(again, 0, 8), again) == 5
 

@@ -1,4 +1,4 @@
-"""`softgen asm`: text in either dialect becomes bytes; mistakes are told with line and column; OUT is replaced whole or not at all."""
+"""`softgen asm`: text in either dialect becomes bytes; errors name line and column; OUT is replaced whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`softgen eu`: snippets run and show what they changed; settings and failures are told in one line."""
+"""`softgen eu`: snippets run and show what they changed; settings and failures take one line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_json(capsys: Capture) -> dict[str, Any]:
 
 def changed(capsys: Capture) -> dict[str, list[Any]]:
     """What changed, by register and first element."""
-    return {f"{one['register']}.{one['sub']}:{one['type']}": one["after"] for one in as_json(capsys)["changed"]}
+    return {f"{item['register']}.{item['sub']}:{item['type']}": item["after"] for item in as_json(capsys)["changed"]}
 
 
 @pytest.mark.parametrize("gpu", ["hsw", "bdw", "skl", "kbl", "icl"])
@@ -188,7 +188,7 @@ def test_what_changed_before_a_failure_is_shown(file: Path, capsys: Capture) -> 
 
 
 def test_the_width_of_a_thread(file: Path, capsys: Capture) -> None:
-    """Channels that the thread does not have write nothing; unless told, the widest instruction has them all."""
+    """Channels that the thread does not have write nothing; by default, the widest instruction has them all."""
     text = "mov (16|M0) r4.0<1>:d 1:w\n"
     ran(file, text, "--json")
     assert len(changed(capsys)) == 2

@@ -176,12 +176,12 @@ def test_a_terminal_without_unicode_is_served() -> None:
 def test_behaviours_as_json_and_filters() -> None:
     everything = json.loads(softgen("behaviours", "--json").stdout)
     assert everything["total"] == 1447 == len(everything["behaviours"])
-    assert everything["covered"] == sum(one["covered"] for one in everything["behaviours"])
+    assert everything["covered"] == sum(item["covered"] for item in everything["behaviours"])
     assert everything["covered"] == sum(unit["covered"] for unit in everything["units"])
     for kind in ("action", "layout"):
-        mine = [one for one in everything["behaviours"] if one["kind"] == kind]
+        mine = [item for item in everything["behaviours"] if item["kind"] == kind]
         assert everything[f"{kind}s"] == {"covered": sum(behaviour["covered"] for behaviour in mine), "total": len(mine)}
-    assert everything["decoded_only"] == sum(one["status"] == "decoded only" for one in everything["behaviours"])
+    assert everything["decoded_only"] == sum(item["status"] == "decoded only" for item in everything["behaviours"])
     some = json.loads(softgen("behaviours", "--json", "--manual", "bdw", "--unit", "vf", "--uncovered").stdout)
     assert some["total"] == 23 and [u["unit"] for u in some["units"]] == ["BDW-VF"]
     assert not any(behaviour["covered"] for behaviour in some["behaviours"])

@@ -164,8 +164,8 @@ def test_backwards_is_the_mirror(capsys: pytest.CaptureFixture[str]) -> None:
     turned = {"added": "removed", "removed": "added"}
     assert {name: turned.get(change["change"], change["change"]) for name, change in there.items()} == {n: inst["change"]
         for n, inst in back.items()}
-    for name, one in there.items():
-        fields = sorted(turned.get(change["change"], change["change"]) for change in one.get("fields", ()))
+    for name, values in there.items():
+        fields = sorted(turned.get(change["change"], change["change"]) for change in values.get("fields", ()))
         assert fields == sorted(change["change"] for change in back[name].get("fields", ())), name
 
 

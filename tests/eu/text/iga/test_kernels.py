@@ -54,7 +54,7 @@ def test_our_text_is_that_of_the_listings() -> None:
         listing = path.with_suffix(".asm")
         if not listing.exists():
             continue
-        theirs = [one for line in listing.read_text().splitlines() if (one := plain(line)) and not LABEL_LINE.match(one)]
+        theirs = [stripped for line in listing.read_text().splitlines() if (stripped := plain(line)) and not LABEL_LINE.match(stripped)]
         items = list(program.instructions(data, gen))
         labels = iga_format.labels(items)
         ours = [plain(iga_format.text(inst, labels, offset)) for offset, _, inst in items]

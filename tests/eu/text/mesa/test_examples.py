@@ -141,10 +141,10 @@ def test_habits_are_told_apart_and_said() -> None:
     twice, once = decode(0x3F800000_38000000_20803EE8_00600001, 9.0), decode(0x3F800000_00000000_20803EE8_00600001, 9.0)
     assert "bits" not in text(twice) and "bits" in text(once)
     assert "bits" not in text(once, convention="iga") and "bits" in text(twice, convention="iga")
-    for one, head in ((twice, "mov(8)"), (once, "// unsaid: iga")):
-        ours = program([(0, 16, one)])
+    for item, head in ((twice, "mov(8)"), (once, "// unsaid: iga")):
+        ours = program([(0, 16, item)])
         assert ours.startswith(head) and "bits" not in ours
-        assert parse(ours, 9.0) == [one]
+        assert parse(ours, 9.0) == [item]
 
 
 def test_a_compr4_register_whose_bytes_cannot_be_said() -> None:

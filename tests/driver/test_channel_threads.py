@@ -1,0 +1,58 @@
+"""Threads that answer channels: one for each at the same time, kept for a while."""
+
+import threading
+import time
+
+import pytest
+
+from softgen.driver import channel_threads
+from softgen.driver.channel_threads import ChannelThreads
+
+
+def test_functions_run_side_by_side() -> None:
+    threads, both, done = ChannelThreads(), threading.Barrier(3), []
+
+    def meet(number: int) -> None:
+        both.wait(10)
+        done.append(number)
+
+    for number in range(2):
+        threads.start(lambda number=number: meet(number))  # type: ignore[misc]
+    both.wait(10)
+    until = time.monotonic() + 10
+    while len(done) < 2 and time.monotonic() < until:
+        time.sleep(0.001)
+    assert sorted(done) == [0, 1]
+
+
+def ran_on(threads: ChannelThreads) -> int:
+    found, done = [0], threading.Event()
+
+    def note() -> None:
+        found[0] = threading.get_ident()
+        done.set()
+
+    threads.start(note)
+    assert done.wait(10)
+    return found[0]
+
+
+def test_a_thread_that_is_free_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_threads, "LINGER", 60.0)
+    threads = ChannelThreads()
+    first = ran_on(threads)
+    until = time.monotonic() + 10
+    while not threads._free and time.monotonic() < until:
+        time.sleep(0.001)
+    assert ran_on(threads) == first
+
+
+def test_threads_end_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_threads, "LINGER", 0.01)
+    threads, before = ChannelThreads(), threading.active_count()
+    ran_on(threads)
+    until = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.005)
+    assert threading.active_count() == before and not threads._free
+    assert ran_on(threads)  # a new one
