@@ -17,6 +17,7 @@ from softgen.bits.describe import value_name
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError
+from softgen.shared_functions.texture_tables import texture_tables
 from softgen.threads.dispatch import DispatchContext, Scratch, control_register
 from softgen.threads.payload import SlotField
 
@@ -52,7 +53,8 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
     bases, pool = cs.bases, cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC") if cs.generation.pooled_compute_tables else None
     if pool is not None and pool.binding_table_pool_enable:
         bases = {**bases, POOL: int(pool.binding_table_pool_base_address)}
-    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
+    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed,
+                           unit_states=texture_tables(cs.latched))  # fmt: skip
 
 
 # -- loading -------------------------------------------------------------------------------------------------------
@@ -93,7 +95,8 @@ def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Recor
     rest = type(descriptor)((*descriptor[:at], 0, *descriptor[at + 1 :]))
     if POOL in context.bases:
         table = context.bases[POOL] - context.bases.get("surface", 0) + (table << POOL_SHIFT)
-    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine), "binding_table": table}
+    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine), "binding_table": table,
+            "unit_states": context.unit_states}  # fmt: skip
 
 
 @lru_cache(256)

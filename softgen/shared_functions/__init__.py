@@ -12,6 +12,7 @@ context.py         the context of compiled code: a fixed head, and the fields of
 compiled.py        MessageCode: a send being compiled into a kernel
 bindings.py        binding table entries for compiled code; bound_surfaces.py resolves them, surface_binding.py shares them among units
 access_fault.py    faults of compiled messages, explained
+texture_tables.py  palettes and chroma keys, which commands load
 texture/           operations on texels, for sampler and data port
 sampler/           texels by coordinates, filtered
 dataport/          loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softgen.bits.formats import Format
+from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32, u64
 from softgen.lanes.value import Value
@@ -37,7 +38,9 @@ def block_of(m: Machine, texels: Value, size: int) -> Value:
 
 def check(format: Format) -> None:
     """Raise Unsupported for formats that cannot be sampled."""
-    if not compressed(format):
+    if format.bits % 8:
+        raise Unsupported(f"texels of format {format}, several in a byte: not yet simulated")
+    if not texel.is_paletted(format) and not compressed(format):
         texel.check(format, reading=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from softgen.bits.formats import Format
+from softgen.bits.formats import Format, FormatChannel
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
@@ -13,6 +13,7 @@ from softgen.surface import blocks, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, locate
 
 EVERY = frozenset(texel.ORDER)
+PALETTE_CHANNEL = FormatChannel("p", "unorm", 8)  # of a palette's entry: alpha, red, green and blue from the highest byte down
 
 
 def words(image: SurfaceImage) -> list[tuple[int, LaneType]]:
@@ -57,8 +58,22 @@ def unpack(m: Machine, image: SurfaceImage, held: list[Value], x: Value | None =
     if blocks.compressed(image.format):
         zero = m.like(held[0], 0)
         return blocks.unpack(m, image.format, held, zero if x is None else x, zero if y is None else y)
+    if texel.is_paletted(image.format):
+        return _looked_up(m, image, held[0])
     table = None if image.linear is None else m.memory_at(image.linear, u32.bytes << texel.TABLE_BITS)
     return texel.unpack(m, image.format, held, table)
+
+
+def _looked_up(m: Machine, image: SurfaceImage, held: Value) -> list[Value]:
+    """The palette's entry for each texel; a format may have an alpha of its own (KBL 16215-16239)."""
+    raw = {channel.name: held >> at & (1 << channel.bits) - 1 for channel, at in texel.places(image.format)}
+    if image.linear is None:
+        entry = m.permute(m.constant(u32, image.entries), raw["p"])
+    else:
+        entry = m.load(u32, m.memory_at(image.linear, u32.bytes << texel.TABLE_BITS), raw["p"] * u32.bytes)
+    found = [texel.decode_channel(m, PALETTE_CHANNEL, entry >> shift & 0xFF) for shift in (16, 8, 0, 24)]
+    own = next((channel for channel in image.format.channels if channel.name == "a"), None)
+    return found if own is None else [*found[:3], texel.decode_channel(m, own, raw["a"])]
 
 
 def fetch(m: Machine, image: SurfaceImage, memory: Region, places: list[Value], lod: Value | None, mask: Value) -> list[Value]:

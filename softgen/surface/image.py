@@ -21,7 +21,7 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.surface import blocks, tiling
-from softgen.surface.levels import LevelTable, level_table, lookup
+from softgen.surface.levels import LevelTable, MipTail, level_table, lookup, mip_tail
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
@@ -58,9 +58,12 @@ class SurfaceImage:
     near: bool = False  # offsets of texels fit in 32 bits, and the image is in one part of the address space
     lines: tuple[int, int] = (1, 0)  # from line to line, and the first: 2 where the image is a field of a frame
     averages_corners: bool = True  # the texel that a cube map lacks at a corner is the average of the other three
+    tail: MipTail | None = None  # levels that share a tile
+    quilt: tuple[int, int] = (1, 1)  # slices across and down that the sampler takes as one image
     faces: int = ALL_FACES  # that a cube map has, a bit for each; the sampler has border colour for the others
     run_time: LevelTable | None = None  # in compiled programs
-    linear: Value | None = None  # in compiled programs: the address of the table for sRGB (texel.linear_table)
+    entries: tuple[int, ...] = ()  # of the palette, where texels are indices into one
+    linear: Value | None = None  # in compiled programs: the address of the table for sRGB (texel.linear_table), or of the palette
 
     def __hash__(self) -> int:
         return self._hash
@@ -168,8 +171,9 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         lines=_lines(state, kind),
         averages_corners=bool(getattr(state, "cube_map_corner_mode", 1)),
         faces=_faces(state) if kind == "cube" else ALL_FACES,
+        quilt=(int(getattr(state, "quilt_width", 0)) + 1, int(getattr(state, "quilt_height", 0)) + 1),
     )  # fmt: skip
-    image = _in_blocks(gen, image)
+    image = _in_tiles(gen, _in_blocks(gen, image), state)
     return replace(image, near=_is_near(image, reach(image)))
 
 
@@ -182,6 +186,16 @@ def _in_blocks(gen: float, image: SurfaceImage) -> SurfaceImage:
     if generation(gen).levels_in_blocks:
         return moved
     return replace(moved, align=(max(image.align[0] // wide, 1), max(image.align[1] // high, 1)), rows=-(-image.rows // high))
+
+
+def _in_tiles(gen: float, image: SurfaceImage, state: Record) -> SurfaceImage:
+    """A tiled resource: levels begin with tiles, the last ones share one (KBL 19821-19858)."""
+    if not getattr(state, "tiled_resource_mode", 0):
+        return image
+    order, large = tiling.orders()[image.tiling], image.tiling.startswith("tileys")
+    align = (1 << order.count("X")) // image.size, 1 << order.count("Y")
+    ascending = generation(gen).mip_tail_order == "ascending"
+    return replace(image, align=align, tail=mip_tail(int(state.mip_tail_start_lod), image.format.bits, large, ascending))
 
 
 def _is_near(image: SurfaceImage, size: int) -> bool:
@@ -220,7 +234,7 @@ def _layout(layout: Layout, state: Record, kind: str) -> str:
         raise Unsupported(f"has mip_map_layout_mode {value_name(layout, state, 'mip_map_layout_mode')}: not yet simulated")
     if kind in generation(layout.gen).packed_surfaces:
         return "packed"
-    return "row" if kind == "1d" and "qpitch_texels" in state._fields else "below"
+    return "row" if _in_row(state, kind) else "below"
 
 
 def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
@@ -228,7 +242,7 @@ def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
     if not getattr(state, "tiled_resource_mode", 0):
         return TILINGS[int(state.tile_mode)]
     mode = value_name(layout, state, "tiled_resource_mode")
-    if kind != "2d" or state.mip_count_lod or f"{mode}_{format.bits}" not in tiling.orders():
+    if kind not in ("2d", "cube") or f"{mode}_{format.bits}" not in tiling.orders():
         described = f"a {kind} surface of {format.bits} bits with {state.mip_count_lod + 1} levels"
         raise Unsupported(f"is {described} in {mode}: not yet simulated for this message")
     return f"{mode}_{format.bits}"
@@ -241,8 +255,14 @@ def _lines(state: Record, kind: str) -> tuple[int, int]:
     return 2, int(state.vertical_line_stride_offset)
 
 
+def _in_row(state: Record, kind: str) -> bool:
+    """Whether levels and slices are in one row: linear 1D surfaces since Gen9. Tiled ones are as they were (KBL 19096-19101; public: Mesa
+    isl.c, isl_surf_choose_dim_layout)."""
+    return kind == "1d" and "qpitch_texels" in state._fields and not state.tile_mode
+
+
 def _across(state: Record, kind: str) -> int:
-    return int(state.qpitch_texels) if kind == "1d" and "qpitch_texels" in state._fields else 0
+    return int(state.qpitch_texels) if _in_row(state, kind) else 0
 
 
 def _select(layout: Layout, state: Record) -> tuple[str, ...]:

@@ -9,14 +9,18 @@ Sources: public Mesa isl.c (isl_calc_phys_slice0_extent_sa_gfx4_2d, _gfx4_3d, _g
 
 from __future__ import annotations
 
+import tomllib
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
+from softgen.bits.generation import SPEC
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 
 LEVELS = 16  # entries of a table: one for each level that a surface state can name
 ROW_ALIGNMENT = 64  # texels, of levels in a row
+SMALL_SLOT = 4  # that tails of 4 KiB begin with
 Entries = tuple[int, ...] | Value
 
 
@@ -37,6 +41,29 @@ class LevelSizes(Protocol):
     def align(self) -> tuple[int, int]: ...
     @property
     def block(self) -> tuple[int, int]: ...
+    @property
+    def tail(self) -> MipTail | None: ...
+
+
+class MipTail(NamedTuple):
+    """The levels that share the tile of the first of them: which that is, and columns and rows of their texels in the tile."""
+
+    first: int
+    slots: tuple[tuple[int, int], ...]
+
+
+@cache
+def mip_tail(first: int, bits: int, large: bool, ascending: bool) -> MipTail:
+    """The mip tail of a tiled resource with so many bits a texel; `large`: in tiles of 64 KiB."""
+    held = tomllib.loads((SPEC / "surface" / "mip_tails.toml").read_text("utf-8"))
+    slots, last = ([_pair(slot) for slot in held[f"{part}_{bits}"].split()] for part in ("slots", "last"))
+    every = [*slots, *(last if ascending else reversed(last))]
+    return MipTail(first, tuple(every if large else every[SMALL_SLOT:]))
+
+
+def _pair(text: str) -> tuple[int, int]:
+    column, row = text.split(",")
+    return int(column), int(row)
 
 
 class LevelTable(NamedTuple):
@@ -61,10 +88,14 @@ def level_table(image: LevelSizes) -> LevelTable:
     for level in range(LEVELS):
         width = align(-(-max(image.width >> level, 1) // image.block[0]), ROW_ALIGNMENT if image.layout == "row" else image.align[0])
         height = align(-(-max(image.height >> level, 1) // image.block[1]), image.align[1])
-        left.append(x)
-        top.append(y)
+        tailed = image.tail is not None and level >= image.tail.first
+        column, row = image.tail.slots[min(level - image.tail.first, len(image.tail.slots) - 1)] if image.tail and tailed else (0, 0)
+        left.append(x + column)
+        top.append(y + row)
         across.append(width)
         down.append(height)
+        if tailed:
+            continue
         if image.layout == "row":
             x += width
         elif image.layout == "packed":

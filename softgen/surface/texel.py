@@ -17,8 +17,8 @@ from softgen.lanes.value import Memory, Value
 DWORD_BITS = 32
 ORDER = "rgba"
 ONE = 0x3F800000
-# Luminance and intensity are replicated to several channels; of YUV, Cr is red, Y green and Cb blue.
-COPIES = {"l": "rgb", "i": "rgba", "v": "r", "y": "g", "u": "b"}
+# Luminance and intensity are replicated to several channels, a palette has all of them; of YUV, Cr is red, Y green and Cb blue.
+COPIES = {"l": "rgb", "i": "rgba", "v": "r", "y": "g", "u": "b", "p": "rgba"}
 # The widest channels supported, in bits, by type
 WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32, "exponent": 5}
 SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantissa position of a half float
@@ -115,9 +115,14 @@ def linear(m: Machine, value: Value) -> Value:
     return m.bitcast(m.convert(found, f32), u32)
 
 
+def is_paletted(format: Format) -> bool:
+    """Whether texels are indices into a palette."""
+    return any(channel.name == "p" for channel in format.channels)
+
+
 def is_normalised(format: Format) -> bool:
     """Whether all channels are whole numbers of steps, linear from 0 or -1 to 1."""
-    linear = not format.coding and format.space in ("linear", "")
+    linear = not format.coding and format.space in ("linear", "") and not is_paletted(format)
     return linear and all(channel.type in STEPS or channel.type == "void" for channel in format.channels)
 
 

@@ -54,6 +54,7 @@ class DispatchContext:
     system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
     stepped: Callable[[Callable[[], str]], None] | None = None  # called after each instruction on the interpreter, with what names it
     elapsed: int = 0  # instructions of earlier dispatches: where the time stamps of threads (tm0) start
+    unit_states: UnitStates = ()  # of the context, for every dispatch
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)

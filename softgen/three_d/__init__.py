@@ -24,6 +24,7 @@ prepared_draws.py         the prepared draws of a context, which draw.c finds an
 stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,
                           setup_threads.py; thread_output.py: the objects of what threads of the first two put out
 urb_fences.py             whether the URB entries of Gen4.5's stages fit between their fences; software_rules.py other rules of its state
+urb_regions.py            rules about the URB regions of later generations
 fields.py                 the state of a fixed function, from several commands or blocks
 rasterizer.py, .c         RASTER: the pixels that an object covers
 pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested

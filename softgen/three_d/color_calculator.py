@@ -36,7 +36,7 @@ ENTRY = "BLEND_STATE_ENTRY"
 COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTATE_CLIP", "3DSTATE_CONSTANT_COLOR", "3DSTATE_DEPTH_BUFFER",
             "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
             "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM",
-            "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
+            "3DSTATE_WM_CHROMAKEY", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
 MOST_KEPT = 256  # states of draws
 COLORS = ("red", "green", "blue", "alpha")
 SIDES = ("", "backface_")
@@ -174,7 +174,9 @@ def pixel_outputs(state: DrawState) -> PixelOutputs:
     if extra is None or not extra.pixel_shader_valid:
         return PixelOutputs()
     shader, forced = _Page("3DSTATE_PS_EXTRA", state.gen, extra), wm.word("force_kill_pixel_enable")
-    kills = forced == "force_on" or forced == "normal" and shader.on("pixel_shader_kills_pixel")
+    keyed = state.get("3DSTATE_WM_CHROMAKEY")
+    may_kill = shader.on("pixel_shader_kills_pixel") or keyed is not None and bool(keyed.chromakey_kill_enable)
+    kills = forced == "force_on" or forced == "normal" and may_kill
     return PixelOutputs(kills, shader.on("pixel_shader_computed_depth_mode"), shader.on("pixel_shader_computes_stencil"),
                         shader.on("omask_present_to_render_target"), before, always)  # fmt: skip
 

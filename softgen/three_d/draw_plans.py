@@ -7,6 +7,7 @@ from functools import partial
 
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
+from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d import clears, stages
 from softgen.three_d.color_calculator import color_calculator, depth_target
@@ -48,7 +49,7 @@ def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTa
     """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests. `held`:
     payloads have what depth and stencil buffers hold."""
     colors = color_calculator(state)
-    targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late and shaded)
+    targets = PixelTargets(((pixel_backend.NAME, colors.backend), *texture_tables(state.latched)), late=colors.late and shaded)
     if held and shaded:
         reader = HeldDepth(colors.early or colors.backend.late or depth_target(state), state.space.bits)
         targets = replace(targets, held_function=reader.function, held_target=reader.target, owner=reader)

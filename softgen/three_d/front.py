@@ -19,6 +19,7 @@ from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.urb_fences import check_entries
+from softgen.three_d.urb_regions import check_regions
 from softgen.three_d.vertex_fetch import Destination, FetchPlan, fetch_key, vertex_dwords, vertex_fetch
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderPlan
 
@@ -83,6 +84,7 @@ class FrontPlan:
         self.shader = VertexShaderPlan(state)
         self.uncached = cache_disabled(state)
         check_entries(state)
+        check_regions(state)
         statistics = state.get("3DSTATE_VF_STATISTICS")
         self.counts = statistics is not None and bool(statistics.statistics_enable)
 

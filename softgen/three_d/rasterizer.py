@@ -27,7 +27,6 @@ REGIONS = (0.5, 1.0, 2.0, 4.0)  # pixels of enum Antialiasing_Region_Width
 NOT_BUILT = {
     "3DSTATE_MULTISAMPLE": ("number_of_multisamples",),
     "3DSTATE_RAST_MULTISAMPLE": ("number_of_rasterization_multisamples",),
-    "3DSTATE_RASTER": ("forced_sample_count",),
 }
 
 
@@ -57,11 +56,20 @@ def raster_plan(state: DrawState, windower: Record) -> RasterPlan:
     """The plan for a draw; `windower` is WM_STATE or 3DSTATE_WM."""
     for name, fields in NOT_BUILT.items():
         refuse(name, state.get(name), fields)
+    _check_forced_samples(state)
     plan = RasterPlan()
     _set_lines(plan, state, windower)
     if windower.polygon_stipple_enable:
         _set_polygon_stipple(plan, state)
     return plan
+
+
+def _check_forced_samples(state: DrawState) -> None:
+    """Raise Unsupported for more than one sample of pixels without regard to render targets; one is what there is (BDW 8520-8547)."""
+    raster = state.get("3DSTATE_RASTER")
+    count = getattr(raster, "forced_sample_count", 0)
+    if count > 1:
+        raise Unsupported(f"3DSTATE_RASTER: forced_sample_count {1 << count - 1}, multisampling: not yet simulated")
 
 
 def _set_polygon_stipple(plan: RasterPlan, state: DrawState) -> None:

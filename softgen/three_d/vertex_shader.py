@@ -19,6 +19,7 @@ from softgen.bits.record import Record
 from softgen.bits.units import GRF_BYTES
 from softgen.command import CommandStreamer
 from softgen.eu.native import address
+from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
 from softgen.threads.dispatch import UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register
 from softgen.threads.payload import LoopPayload, WrittenMasks
@@ -121,7 +122,7 @@ class VertexShaderPlan:
         self._dispatched: tuple[Chunk, int, ThreadDispatch] | None = None
 
     def _plan_threads(self, state: DrawState) -> None:
-        unit = self.unit
+        unit, self.tables = self.unit, texture_tables(state.latched)
         self.fields = {**stage_fields(state.gen, unit), "binding_table": binding_table(state, "VS"), "samplers": samplers(state, "VS")}
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
@@ -139,7 +140,7 @@ class VertexShaderPlan:
         if held is None or held[0] is not chunk or held[1] != constant_bytes:
             registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
             made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(registers), masks=WrittenMasks(),
-                                  units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb),), **self.fields)  # fmt: skip
+                                  units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb), *self.tables), **self.fields)  # fmt: skip
             held = self._dispatched = chunk, constant_bytes, made
         return held[2]
 

@@ -207,3 +207,11 @@ def test_a_predicated_walker_runs_when_the_predicate_says_so(result: int) -> Non
 def test_a_kernel_that_is_not_there_faults() -> None:
     with pytest.raises(GpuFault, match="instruction fetch at 0x900000 in job by GPGPU_WALKER"):
         Job(KERNEL, [bytes(4)], descriptor={"kernel_start_pointer": 0x900000 - 0x40000}).run()
+
+
+@pytest.mark.behaviour("KBL-GPGPU-09", shows="action")
+def test_tables_are_where_the_descriptor_says_and_counts_are_hints() -> None:
+    given = {"binding_table_pointer": 0x660, "sampler_state_pointer": 0x5540}
+    plain = planned(Job(KERNEL, [], descriptor=given))
+    hinted = planned(Job(KERNEL, [], descriptor={**given, "binding_table_entry_count": 31, "sampler_count": 4}))
+    assert [(plan.binding_table, plan.samplers) for plan in (plain, hinted)] == [(0x660, 0x5540)] * 2

@@ -218,6 +218,7 @@ def test_dword_scattered_counts_dwords() -> None:
 # -- blocks --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("KBL-DP-25", shows="action")
 def test_oword_blocks_count_owords_and_unaligned_ones_bytes() -> None:
     bench = Bench()
     held = bench.data.array
@@ -320,8 +321,10 @@ def test_register_writes_look_at_channels_by_dword_or_oword(mode: str, written: 
     assert changed.tolist() == written
 
 
+@pytest.mark.behaviour("BDW-DP-23", shows="action")
 def test_a_fence_answers_who_asks_for_it() -> None:
     assert not Bench().send("memory_fence", header(), answer=1, commit=1).any()
+    assert (Bench().send("memory_fence", header(), answer=1, commit=0).view(u32) == 0xEEEEEEEE).all(), "nobody asked"
 
 
 # -- atomics -------------------------------------------------------------------------------------------------------
@@ -356,6 +359,16 @@ def test_atomics(operation: str, old: int, operands: list[int], new: int, return
     found = bench.send("untyped_atomic", lanes(8, 4), *parts, mask=1, answer=1, operation=operation, simd_mode="simd8", return_data=1,
                        **BOUND).view(u32)  # fmt: skip
     assert (bench.data.array.view(u32)[0], found[0], found[1]) == (new, returned, 0xEEEEEEEE)
+
+
+@pytest.mark.behaviour("KBL-ATOM-07", shows="action")
+@pytest.mark.parametrize("returns", [0, 1])
+def test_an_atomic_returns_data_if_it_is_asked_to(returns: int) -> None:
+    bench = Bench()
+    bench.put(bench.data, 0, [5])
+    found = bench.send("untyped_atomic", lanes(8, 4), np.full(8, 3, u32), mask=1, answer=1, operation="add", simd_mode="simd8",
+                       return_data=returns, **BOUND).view(u32)  # fmt: skip
+    assert bench.data.array.view(u32)[0] == 8 and found[0] == (5 if returns else 0xEEEEEEEE)
 
 
 @pytest.mark.behaviour("KBL-ATOM-08", shows="action")

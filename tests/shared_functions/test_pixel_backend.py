@@ -236,6 +236,21 @@ def test_channel_selects_reorder_channels() -> None:
     assert list(bench.texel(0, 0)) == [red, green, blue, alpha] and bench.compiled == 1
 
 
+@pytest.mark.behaviour("KBL-RT-06", "BDW-PS-07", shows="action")
+@pytest.mark.parametrize("subtype, first", [("simd8", 0), ("simd8_dual_source_low", 0), ("simd8_dual_source_high", 8)])
+def test_a_message_uses_its_half_of_an_output_mask(subtype: str, first: int) -> None:
+    """A word for each slot; the words of other slots are not used."""
+    bench = Target(gen=9, state_of_backend=BackendState(parts=frozenset({"omask"})))
+    mask, before, dual = np.full(16, 1, np.uint16), bench.data.array.copy(), "dual" in subtype
+    mask[first : first + 8] = [1, 0, 1, 1, 0, 0, 1, 0]
+    mask[8 - first : 16 - first] = ~mask[first : first + 8] & 1
+    bench.write(np.concatenate([colors(8)] * (1 + dual), 1), subtype, before=(mask,))
+    places = pixels(BLOCK, 16)[first : first + 8]
+    lit = {place: bgra(color) for lane, (place, color) in enumerate(zip(places, colors(8), strict=True)) if mask[first + lane]}
+    check(bench, lit, before)
+
+
+@pytest.mark.behaviour("BDW-PS-07", shows="action")
 def test_an_output_mask_clears_pixels() -> None:
     bench = Target(gen=9, state_of_backend=BackendState(parts=frozenset({"omask"})))
     mask = np.array([0xFFFF if lane % 3 else 0xFFFE for lane in range(16)], np.uint16)

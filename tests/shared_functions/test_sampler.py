@@ -390,6 +390,18 @@ def test_levels_are_clamped_and_chosen_or_mixed() -> None:
     assert picture(mip_mode_filter=3, max_lod=1.25) == [0, 0, 0.25, 0.5, 1, 1.25, 1.25, 1.25]
 
 
+@pytest.mark.behaviour("KBL-SAMP-18", shows="action")
+@pytest.mark.parametrize(("quality", "margin"), list(enumerate([0, 1 / 8, 1 / 4, 3 / 8])))
+def test_trilinear_quality_leaves_out_levels_that_contribute_little(quality: int, margin: float) -> None:
+    lods = np.arange(16, dtype=np.float32) / 16
+    state = modes("clamp") | {"max_lod": 3.0, "mip_mode_filter": 3, "trilinear_filter_quality": quality}
+    one = Texture(shape=(8, 20), format="R32_FLOAT", surface={"mip_count_lod": 1, "height": 7, "width": 7}, sampler=state)
+    held = one.data.array[: one.pitch * 20].view(np.float32).reshape(20, -1)
+    held[:8, :8], held[8:12, :4] = 0, 1
+    found = floats(one.ask("sample_l", lods, *[np.full(16, 0.5, np.float32)] * 2))[:, 0]
+    assert found.tolist() == [0 if part < margin else 1 if part > 1 - margin else part for part in lods.tolist()] and one.compiled == 1
+
+
 def test_larger_and_smaller_have_filters_of_their_own() -> None:
     texture = Texture(sampler=modes("clamp") | {"mag_mode_filter": 1, "min_mode_filter": 0})
     ways = {way: Texture(sampler=modes("clamp") | {"mag_mode_filter": way, "min_mode_filter": way}) for way in (0, 1)}
@@ -405,7 +417,7 @@ def test_larger_and_smaller_have_filters_of_their_own() -> None:
 def test_what_is_not_simulated_is_named() -> None:
     at = [np.zeros(16, np.float32)] * 2
     for item, words in ((Texture(sampler={"mag_mode_filter": 6}), "mag_mode_filter mono"),
-                       (Texture(sampler={"chromakey_enable": 1}), "chromakey_enable"),
+                       (Texture(surface={"quilt_width": 3}), "a quilted texture, 4 by 1 slices"),
                        (Texture(sampler=modes("cube")), "address mode cube")):  # fmt: skip
         with pytest.raises(Unsupported, match=words):
             item.ask("sample_lz", *at)

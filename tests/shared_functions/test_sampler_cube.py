@@ -185,6 +185,25 @@ def test_disabled_faces_have_the_border_colour(lacking: set[int], filter: str, f
     assert one.compiled == len(every) // 16
 
 
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_gather4_takes_texels_across_edges(gen: float) -> None:
+    """At a corner the texel that there is not is the average of the others."""
+    one, every = cube(gen), directions()
+    for start in range(0, len(every), 16):
+        part = every[start : start + 16]
+        found = values(send(one, "gather4", *part.T))
+        for lane in range(16):
+            face, s, t = onto(part[lane].astype(np.float64))
+            (i, _), (i2, _) = Twin(one).taps(0, np.float32((s + 1) / 2), 0, True, 0)
+            (j, _), (j2, _) = Twin(one).taps(1, np.float32((t + 1) / 2), 0, True, 0)
+            wanted = [None if (x in (-1, SIZE)) and (y in (-1, SIZE)) else texel(one, face, x, y, SIZE, 0)[0]
+                      for x, y in ((i, j2), (i2, j2), (i2, j), (i, j))]  # fmt: skip
+            there = [value for value in wanted if value is not None]
+            full = [sum(there) / 3 if value is None else value for value in wanted]
+            assert np.allclose(found[lane], full, atol=1e-6), part[lane]
+    assert one.compiled == len(every) // 16
+
+
 def test_cubes_of_an_array() -> None:
     cube_map = cube(9, array=True)
     where = np.array([direction(face % 6, 0.1, 0.1) for face in range(16)], np.float32)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.bits.generation import generation
 from softgen.errors import GpuFault, Unsupported
-from tests.shared_functions.mipmaps import Mipmap, Twin
+from softgen.surface import tiling
+from tests.shared_functions.mipmaps import PITCH, Mipmap, Twin
 from tests.shared_functions.sending import header
 from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.texture import STATES
@@ -98,6 +100,37 @@ def test_explicit_levels_are_chosen_or_mixed(gen: float, kind: str, filter: str,
         wanted = twin.sample([place[lane] for place in places], int(slices(mipmap)[lane]), float(lods[lane]))
         assert np.allclose(found[lane], wanted, atol=3e-6), lane
     assert mipmap.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-SAMP-04", shows="action")
+@pytest.mark.parametrize("gen", [9, 11])
+@pytest.mark.parametrize("mode", [1, 2])
+def test_texels_of_a_mip_tail(gen: float, mode: int) -> None:
+    """Level 0 has tiles of its own, the others share one; bits of addresses as tilings.toml has them."""
+    resource = {"tile_mode": 3, "tiled_resource_mode": mode, "mip_tail_start_lod": 1}
+    one = Mipmap(gen=gen, shape=(30, 30, 1), levels=5, surface=resource)
+    order, m = tiling.orders()[one.image.tiling], np.random.default_rng(3)
+    lod = m.integers(0, 5, 16)
+    x, y = (m.integers(0, np.maximum(30 >> lod, 1)) for _ in range(2))
+    order_of = {"u": x, "v": y, "r": np.zeros(16, int), "lod": lod}
+    found = values(send(one, "ld", *(order_of[name] for name in generation(gen).ld_parameters), dword=np.uint32))
+    for lane in range(16):
+        left, top, _, _ = one.image.level_box(int(lod[lane]))
+        at = tile_place(order, (left + int(x[lane])) * 4, top + int(y[lane]), PITCH)
+        wanted = one.data.array[at : at + 4] / 255
+        assert found[lane].tolist() == pytest.approx(wanted.tolist()), (lane, lod[lane])
+
+
+def tile_place(order: str, x: int, y: int, pitch: int) -> int:
+    """Where a byte is: its tile, then bit by bit from the lowest."""
+    wide, high = order.count("X"), order.count("Y")
+    found = ((y >> high) * (pitch >> wide) + (x >> wide)) << len(order)
+    for place, letter in enumerate(reversed(order)):
+        if letter == "X":
+            found, x = found | (x & 1) << place, x >> 1
+        else:
+            found, y = found | (y & 1) << place, y >> 1
+    return found
 
 
 @pytest.mark.behaviour("KBL-SAMP-26", shows="action")

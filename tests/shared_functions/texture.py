@@ -111,7 +111,7 @@ def meaning(look: Format, raw: Array) -> Array:
             found[..., :3] *= 2.0 ** (value.astype(np.int64) - 15 - 9)[..., None]
             continue
         number = _number(channel.type, channel.bits, value)
-        for name in {"l": "rgb", "i": "rgba", "x": ""}.get(channel.name, channel.name):
+        for name in {"l": "rgb", "i": "rgba", "x": "", "p": "", "v": "r", "y": "g", "u": "b"}.get(channel.name, channel.name):
             found[..., "rgba".index(name)] = number
     return found
 
@@ -178,6 +178,6 @@ class Model:
     def border(self) -> Array:
         found = np.array([0.0, 0, 0, 1])
         for channel in self.texture.look.channels:
-            for name in {"l": "rgb", "i": "rgba", "x": ""}.get(channel.name, channel.name):
+            for name in {"l": "rgb", "i": "rgba", "x": "", "p": "", "v": "r", "y": "g", "u": "b"}.get(channel.name, channel.name):
                 found["rgba".index(name)] = self.texture.border[0 if channel.name in "li" else "rgba".index(name)]
         return found

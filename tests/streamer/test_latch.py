@@ -35,6 +35,7 @@ def buffers(*rows: tuple[int, int, int, int]) -> list[dict[str, int]]:
 # -- how commands merge ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("BDW-VF-16", "BDW-CS-13", shows="action")
 @pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "icl"])
 def test_vertex_buffers_merge_by_index_and_keep_addresses_that_are_not_modified(gpu: str) -> None:
     """KBL 30187: without Address Modify Enable the previously programmed address is maintained."""
@@ -46,6 +47,14 @@ def test_vertex_buffers_merge_by_index_and_keep_addresses_that_are_not_modified(
         0: (0x1000, 16), 1: (0x2000, 20), 3: (0x3000, 24)}  # fmt: skip
     whole = state(bench)["3DSTATE_VERTEX_BUFFERS"]
     assert [vb.vertex_buffer_index for vb in whole.vertex_buffer] == [0, 1, 3]  # as if one command had said it
+
+
+@pytest.mark.behaviour("BDW-VF-16", shows="action")
+def test_there_are_33_vertex_buffers() -> None:
+    bench = Bench("bdw")
+    bench.run(bench.pack("3DSTATE_VERTEX_BUFFERS", vertex_buffer=buffers(*((index, 0x1000 * (index + 1), 1, 4) for index in range(33)))))
+    found = state(bench).by_index("3DSTATE_VERTEX_BUFFERS")
+    assert {index: vb.buffer_starting_address for index, vb in found.items()} == {index: 0x1000 * (index + 1) for index in range(33)}
 
 
 def test_gen45_vertex_buffers_have_no_modify_enable() -> None:

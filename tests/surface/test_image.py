@@ -46,6 +46,14 @@ def test_layouts_of_later_generations(gen: float, layouts: tuple[str, ...]) -> N
     assert tuple(made(gen, kind).layout for kind in ("3d", "cube", "1d")) == layouts
 
 
+@pytest.mark.parametrize("gen", [9, 11])
+def test_tiled_1d_surfaces_are_laid_out_like_2d_ones(gen: float) -> None:
+    """Depth buffers of 1D textures are such (public: Mesa isl.c): levels below each other, QPitch in rows."""
+    one = made(gen, "1d", tile_mode=3, surface_array=1, surface_qpitch=2, surface_vertical_alignment=1, mip_count_lod=2)
+    assert (one.layout, one.rows, one.across, one.level_box(1)[:2]) == ("below", 8, 0, (0, 4))
+    assert made(gen, "1d", surface_array=1, surface_qpitch=2).across == 8
+
+
 # h0 + h1 + 12j, with heights aligned to j (public Mesa isl.c: "the QPitch equation changed slightly in Ivybridge").
 @pytest.mark.parametrize("gen", [7, 7.5])
 @pytest.mark.parametrize("alignment, rows", [(0, 10 + 6 + 24), (1, 12 + 8 + 48)])
@@ -242,8 +250,6 @@ def test_tiled_resources_order_bits_by_texel_size() -> None:
     assert made(9, tile_mode=3, tiled_resource_mode=1).tiling == "tileyf_32"
     with pytest.raises(Unsupported, match=r"surface 0 is a 3d surface of 32 bits with 1 levels in tileyf"):
         made(9, "3d", tile_mode=3, tiled_resource_mode=1)
-    with pytest.raises(Unsupported, match="with 2 levels in tileyf"):
-        made(9, tile_mode=3, tiled_resource_mode=1, mip_count_lod=1)
 
 
 def test_samples_and_structured_buffers_are_refused() -> None:
@@ -260,3 +266,47 @@ def test_samples_and_structured_buffers_are_refused() -> None:
 def test_1d_arrays_of_gen9_count_texels() -> None:
     image = made(9, "1d", surface_array=1, surface_qpitch=5)
     assert image.across == 20 and image.rows == 0 and image.height == 1
+
+
+# -- tiled resources ----------------------------------------------------------------------------------------------
+
+
+FORMATS = {8: 0x140, 16: 0x10A, 32: RGBA8, 64: 0x80, 128: 0}  # R8_UNORM, R16_UNORM, …, R16G16B16A16_UNORM, R32G32B32A32_FLOAT
+
+
+@pytest.mark.behaviour("KBL-SAMP-04", shows="action")
+@pytest.mark.parametrize("gen", [9, 11])
+@pytest.mark.parametrize("bits", FORMATS)
+@pytest.mark.parametrize(("mode", "largest"), [(2, {8: (128, 256), 16: (128, 128), 32: (64, 128), 64: (64, 64), 128: (32, 64)}),
+                                               (1, {8: (32, 64), 16: (32, 32), 32: (16, 32), 64: (16, 16), 128: (8, 16)})])  # fmt: skip
+def test_levels_of_a_mip_tail_share_a_tile_and_no_byte(gen: float, bits: int, mode: int, largest: dict[int, tuple[int, int]]) -> None:
+    """The first level may be as large as the manual has it (KBL 19846-19857): then none of them overlap, and all are in one tile."""
+    width, height = largest[bits]
+    last = max(width, height).bit_length() - 1
+    one = made(gen, surface_format=FORMATS[bits], tile_mode=3, tiled_resource_mode=mode, width=width - 1, height=height - 1, depth=0,
+               mip_count_lod=last, mip_tail_start_lod=0, surface_pitch=width * 4 * bits // 8 - 1)  # fmt: skip
+    texels = np.zeros((one.align[1], one.align[0]), int)
+    for level in range(last + 1):
+        left, top, wide, high = one.level_box(level)
+        assert left + wide <= one.align[0] and top + high <= one.align[1]
+        texels[top : top + high, left : left + wide] += 1
+    assert texels.max() == 1 and one.align[0] * one.align[1] * bits // 8 == (65536 if mode == 2 else 4096)
+
+
+@pytest.mark.behaviour("KBL-SAMP-04", shows="action")
+def test_levels_before_the_tail_begin_with_tiles() -> None:
+    """Tiles of 32x32 texels: level 1 below level 0, level 2 right of it with all that follow."""
+    one = made(9, tile_mode=3, tiled_resource_mode=1, width=79, height=49, depth=0, mip_count_lod=6, mip_tail_start_lod=3,
+               surface_pitch=511)  # fmt: skip
+    boxes = [one.level_box(level) for level in range(7)]
+    assert boxes[:3] == [(0, 0, 80, 50), (0, 64, 40, 25), (64, 64, 20, 12)]
+    assert boxes[3] == (64 + 16, 96, 10, 6) and boxes[4] == (64 + 8, 96 + 16, 5, 3)
+    assert boxes[6] == (64, 96 + 16, 1, 1)
+    icl = made(11, tile_mode=3, tiled_resource_mode=1, width=1023, height=0, depth=0, mip_count_lod=10, mip_tail_start_lod=0)
+    skl = made(9, tile_mode=3, tiled_resource_mode=1, width=1023, height=0, depth=0, mip_count_lod=10, mip_tail_start_lod=0)
+    assert [one.level_box(level)[:2] for one in (skl, icl) for level in (7, 10)] == [(4, 4), (0, 0), (0, 0), (4, 4)]
+
+
+def test_without_a_tail_every_level_has_tiles_of_its_own() -> None:
+    one = made(9, "cube", tile_mode=3, tiled_resource_mode=2, width=255, height=255, depth=0, mip_count_lod=8, mip_tail_start_lod=15)
+    assert [one.level_box(level)[:2] for level in range(4)] == [(0, 0), (0, 256), (128, 256), (128, 384)]

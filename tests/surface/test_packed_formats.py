@@ -22,7 +22,7 @@ BY_NAME = {surface_format.name: surface_format for surface_format in surface_for
 GENERATIONS = (4.5, 7, 7.5, 8, 9, 11)
 # Formats that generations can use, and softgen cannot: no driver does.
 REFUSED = {
-    "sampling": {name for name in BY_NAME if "PALETTE" in name},
+    "sampling": {name for name, format in BY_NAME.items() if format.bits % 8},
     "render": {name for name in BY_NAME if name.startswith("YCRCB")},
 }
 

@@ -173,10 +173,11 @@ def indices_of(stream: list[int | None]) -> bytes:
     return struct.pack(f"<{len(stream)}I", *(0xFFFFFFFF if vertex is None else vertex for vertex in stream))
 
 
-@pytest.mark.behaviour("G45-VF-10", "G45-VF-13", "G45-VF-33", "G45-VF-36", "BDW-VF-05", "BDW-VF-12", "BDW-VF-15", shows="action")
+@pytest.mark.behaviour("G45-VF-10", "G45-VF-13", "G45-VF-33", "G45-VF-36", "BDW-VF-05", "BDW-VF-12", "BDW-VF-15", "BDW-CLIP-11",
+                       shows="action")  # fmt: skip
 @given(topology=st.sampled_from(sorted(TOPOLOGIES)), gen=st.sampled_from(GENS), seed=st.integers(0, 1 << 32), length=st.integers(1, 60),
        instances=st.integers(1, 3), room=st.sampled_from([(12, 4), (13, 5), (16, 64), (64, 7), (64, 64)]),
-       selects=st.sampled_from([LAST_CONVENTION, FIRST_CONVENTION]))  # fmt: skip
+       selects=st.tuples(st.sampled_from([0, 2]), st.integers(0, 1), st.sampled_from([1, 2])))  # fmt: skip
 def test_objects_are_those_of_the_topology(topology: int, gen: float, seed: int, length: int, instances: int, room: tuple[int, int],
                                            selects: tuple[int, int, int]) -> None:  # fmt: skip
     """Random index lists with cuts, in chunks so small that strips, fans and loops go on in the next."""
@@ -228,15 +229,17 @@ def test_the_twin_by_hand() -> None:
 # -- vertices of a chunk ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("G45-VF-37", "G45-VF-38", "G45-VF-39", shows="action")
+@pytest.mark.behaviour("G45-VF-37", "G45-VF-38", "G45-VF-39", "BDW-VS-08", shows="action")
 def test_a_vertex_of_several_objects_has_one_entry() -> None:
-    """Another instance has entries of its own."""
+    """Another instance has entries of its own, and so has another draw."""
     state = state_for(9, LAST_CONVENTION, indices_of([0, 1, 2, 2, 1, 3, 0, 2, 3]))
     chunk, assembly = Chunk(64, 64, 64), Assembly(state, call(9, TRILIST, True, instances=2))
     assembly.fill(chunk)
     ids, instances = assembly.ids()
     assert assembly.finished and chunk.objects.count == 6 and chunk.vertices.count == 8
     assert ids.tolist() == [0, 1, 2, 3] * 2 and instances.tolist() == [0] * 4 + [1] * 4
+    Assembly(state, call(9, TRILIST, True)).fill(chunk)
+    assert chunk.vertices.count == 4
 
 
 def test_a_chunk_may_keep_to_one_instance() -> None:

@@ -114,6 +114,7 @@ def target(gen: float, shader: dict[str, int], **surface: int) -> DrawState:
 FAST = {"render_target_fast_clear_enable": 1}
 
 
+@pytest.mark.behaviour("BDW-PS-11", shows="action")
 @pytest.mark.parametrize(("gen", "fields", "texel"), [
     (7.5, {"red_clear_color": 1, "alpha_clear_color": 1}, 0xFF0000FF),
     (8, {"green_clear_color": 1}, 0x0000FF00),
@@ -152,6 +153,7 @@ def test_a_fast_clear_of_a_linear_surface_is_refused_by_name() -> None:
         clears.rectangle_clear(target(9, FAST, tile_mode=0))
 
 
+@pytest.mark.behaviour("BDW-PS-11", shows="action")
 @pytest.mark.parametrize(("gen", "fields"), [
     (7, {"render_target_resolve_enable": 1}), (8, {"render_target_resolve_enable": 1}),
     (9, {"render_target_resolve_type": 1}), (11, {"render_target_resolve_type": 3, **FAST}),
@@ -214,13 +216,18 @@ def test_a_stencil_clear_writes_the_w_tiled_buffer() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.behaviour("BDW-Z-15", shows="action")
-def test_older_generations_clear_depth_by_a_rectangle_with_the_stored_value() -> None:
-    state = buffers(7, 3, 0xABCDEF, **{"3DSTATE_WM": {"legacy_depth_buffer_clear_enable": 1}})
+@pytest.mark.behaviour("BDW-Z-15", "KBL-Z-18", shows="action")
+@pytest.mark.parametrize(("format", "clear", "value", "mask"), [
+    (3, 0xABCDEF, b"\xef\xcd\xab\0", b"\xff\xff\xff\0"), (5, 0xABCD, b"\xcd\xab", b"\xff\xff"),
+    (1, HALF, struct.pack("<f", 0.25), b"\xff\xff\xff\xff")])  # fmt: skip
+def test_older_generations_clear_depth_by_a_rectangle_with_the_stored_value(format: int, clear: int, value: bytes, mask: bytes) -> None:
+    """A float, or 24 or 16 bits at the lower end of the field."""
+    state = buffers(7, format, clear, **{"3DSTATE_WM": {"legacy_depth_buffer_clear_enable": 1}})
     plan = clears.rectangle_clear(state)
-    assert plan is not None and bytes(plan.value[:4]) == b"\xef\xcd\xab\0" and bytes(plan.mask[:4]) == b"\xff\xff\xff\0"
+    assert plan is not None and bytes(plan.value[: len(value)]) == value and bytes(plan.mask[: len(mask)]) == mask
 
 
+@pytest.mark.behaviour("BDW-Z-14", shows="action")
 def test_hiz_resolves_have_nothing_to_do() -> None:
     state = buffers(9, 1, HALF)
     clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_resolve_enable": 1, "clear_rectangle_x_max": 96}))

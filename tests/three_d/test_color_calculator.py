@@ -16,6 +16,7 @@ from softgen.shared_functions.pixel_backend import BlendEquation, StencilFace, S
 from softgen.three_d.color_calculator import ColorCalculator, color_calculator
 from softgen.three_d.depth_buffer import depth_buffers
 from softgen.three_d.state import DrawState
+from tests.three_d.made import MadeCommands
 
 GENERATIONS = [4.5, 7, 7.5, 8, 9, 11]
 LATER = [7, 7.5, 8, 9, 11]
@@ -32,7 +33,7 @@ class Draw:
 
     def __init__(self, gen: float, tests: Any = None, blend: Any = None, calc: Any = None, shader: Any = None, common: Any = None,
                  depth: Any = None, stencil: Any = None) -> None:  # fmt: skip
-        self.gen, self.latched = gen, {}
+        self.gen, self.latched = gen, MadeCommands()
         self.memory = MemfdBuffer(PAGE, "state")
         self.space = AddressSpace("draw", 48 if gen >= 8 else 32)
         self.space.map(BASE, self.memory)
@@ -210,6 +211,15 @@ def test_stencil_may_be_disabled(gen: float) -> None:
 
 OUTPUTS = {"kills": {"pixel_shader_kills_pixel": 1}, "depth": {"pixel_shader_computed_depth_mode": 1},
            "omask": {"omask_present_to_render_target": 1}}  # fmt: skip
+
+
+@pytest.mark.behaviour("BDW-PS-06", shows="action")
+@pytest.mark.parametrize("gen", LATER)
+@pytest.mark.parametrize("mode", range(4))
+def test_a_depth_that_the_shader_computes_is_tested_late(gen: float, mode: int) -> None:
+    """Off, any depth, or one that is at least or at most the pixel's: the write has the depth (BDW 7687-7713)."""
+    made = Draw(gen, tests=TESTS, shader={"pixel_shader_computed_depth_mode": mode}, **buffers(gen)).made()
+    assert made.late == bool(mode) and made.backend.parts == ({"source_depth"} if mode else frozenset())
 
 
 @pytest.mark.parametrize("gen", LATER)

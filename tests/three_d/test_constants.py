@@ -46,6 +46,7 @@ def test_the_pixel_shader_of_a_captured_triangle_gets_its_colour(gpu: str) -> No
     assert [tuple(round(value, 2) for value in colour) for colour in seen] == [(1, 1, 1, 1), (1, 1, 0.99, 1), (1, 1, 0.98, 1)]
 
 
+@pytest.mark.behaviour("BDW-CONST-01", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 @pytest.mark.parametrize("stage", ["VS", "PS"])
 def test_buffers_follow_each_other_in_registers(gen: float, stage: str) -> None:
@@ -54,10 +55,35 @@ def test_buffers_follow_each_other_in_registers(gen: float, stage: str) -> None:
     assert push_constants(state, stage) == DATA[0x300:0x320] + DATA[0x40:0x80] + DATA[0x100:0x120]
 
 
+@pytest.mark.behaviour("KBL-CONST-02", shows="action")
 @pytest.mark.parametrize("gen,bit", [(7, 1 << 6), (7.5, 1 << 6), (8, 1 << 6), (9, 1 << 4), (11, 1 << 4)])
 def test_a_register_makes_the_first_buffer_absolute(gen: float, bit: int) -> None:
     state = made(gen, register=bit, commands={"3DSTATE_CONSTANT_VS": buffers((0x10020, 1), (0, 0), (0, 0), (0, 0))})
     assert push_constants(state, "VS") == DATA[0x20:0x40]
+
+
+@pytest.mark.behaviour("KBL-CONST-02", shows="action")
+@pytest.mark.parametrize("gen, bit", [(8, 1 << 6), (9, 1 << 4), (11, 1 << 4)])
+def test_bits_above_an_address_do_not_count(gen: float, bit: int) -> None:
+    """An absolute pointer, and an offset from the dynamic state base (KBL 667-680)."""
+    for register, pointer in ((bit, 0x10020), (0, 0x20)):
+        given = buffers((0xABCD << 48 | pointer, 1), (0, 0), (0, 0), (0, 0))
+        state = made(gen, register, 0x10000, commands={"3DSTATE_CONSTANT_VS": given})
+        assert push_constants(state, "VS") == DATA[0x20:0x40]
+
+
+@pytest.mark.behaviour("BDW-CONST-01", shows="action")
+def test_four_buffers_of_64_registers_in_all() -> None:
+    state = made(8, commands={"3DSTATE_CONSTANT_PS": buffers((0, 16), (0x10000, 16), (0x10200, 16), (0x10400, 16))})
+    assert push_constants(state, "PS") == DATA[0x100:0x300] + DATA[:0x200] + DATA[0x200:0x400] + DATA[0x400:0x600]
+
+
+@pytest.mark.behaviour("BDW-CONST-05", shows="action")
+def test_constants_are_those_of_the_moment_of_the_draw() -> None:
+    state = made(8, commands={"3DSTATE_CONSTANT_PS": buffers((0, 0), (0x10000, 1), (0, 0), (0, 0))})
+    first = push_constants(state, "PS")
+    state.space.write(0x10000, bytes(32))
+    assert first == DATA[:32] and push_constants(state, "PS") == bytes(32)
 
 
 def test_a_pointer_that_is_an_address_alone_is_one() -> None:

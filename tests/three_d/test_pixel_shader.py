@@ -154,6 +154,7 @@ def test_threads_start_with_their_payload(choice: Choice, width: int) -> None:
     assert counts == PixelCounts(counts.threads, made.lit, made.lit)
 
 
+@pytest.mark.behaviour("BDW-CONST-05", shows="action")
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_second_draw_with_other_constants(name: str) -> None:
     """Plans are kept; constants, kernels and records are those of the draw."""

@@ -250,6 +250,7 @@ def test_a_prepared_draw_takes_values_that_draws_differ_in(name: str, change: st
     at_the_last_draw(name, check)
 
 
+@pytest.mark.behaviour("BDW-CS-09", shows="action")
 @pytest.mark.parametrize("change", REFUSED)
 def test_a_prepared_draw_is_not_used_for_other_state(change: str) -> None:
     def check(draws: GearDraws) -> None:

@@ -136,11 +136,20 @@ def test_stippled_topologies_are_those_of_the_manual() -> None:
     assert rasterizer.stippled_topologies(4.5) == 1 << 4 | 1 << 5 | 1 << 6 | 1 << 13 | 1 << 14
 
 
-@pytest.mark.parametrize(("name", "field"), [("3DSTATE_MULTISAMPLE", "number_of_multisamples"), ("3DSTATE_RASTER", "forced_sample_count")])
-def test_state_that_is_not_built_is_refused_by_name(name: str, field: str) -> None:
+def test_state_that_is_not_built_is_refused_by_name() -> None:
     stream = windowed()
-    stream.latch(name, **{field: 1})
-    with pytest.raises(Unsupported, match=f"{name}: {field} = 1"):
+    stream.latch("3DSTATE_MULTISAMPLE", number_of_multisamples=1)
+    with pytest.raises(Unsupported, match="3DSTATE_MULTISAMPLE: number_of_multisamples = 1"):
+        raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+
+
+def test_one_forced_sample_is_what_there_is_and_more_are_refused() -> None:
+    stream = windowed()
+    plain = bytes(raster_plan(stream.state(), stream.latched["3DSTATE_WM"]))
+    stream.latch("3DSTATE_RASTER", forced_sample_count=1)
+    assert bytes(raster_plan(stream.state(), stream.latched["3DSTATE_WM"])) == plain
+    stream.latch("3DSTATE_RASTER", forced_sample_count=4)
+    with pytest.raises(Unsupported, match="3DSTATE_RASTER: forced_sample_count 8, multisampling"):
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 

@@ -230,6 +230,16 @@ def test_a_dispatch_has_what_state_says(gen: float) -> None:
     assert shader.entry_bytes == 128
 
 
+@pytest.mark.behaviour("BDW-VS-14", "BDW-BT-08", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_counts_of_tables_change_nothing(gen: float) -> None:
+    """They say what may be prefetched, also where they are a mask of cache lines."""
+    chunk = Chunk(128, 64, 64)
+    plain, hinted = (VertexShader(shader_state(gen, False, 8, **counts), call(8, 1)).dispatch(chunk)
+                     for counts in ({}, {"binding_table_entry_count": 200, "sampler_count": 3}))  # fmt: skip
+    assert plain == hinted
+
+
 def test_large_chunks_are_shared_by_several_loops() -> None:
     state, draw = shader_state(9, True, 4000, False), call(4000, 1)
     shader, assembly, chunk = VertexShader(state, draw), Assembly(state, draw), Chunk(128)

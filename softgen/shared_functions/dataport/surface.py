@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 
 from softgen.bits import catalogue
@@ -17,8 +18,10 @@ from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.dataport.target import AccessTarget, GraphicsMemory, Nothing
+from softgen.shared_functions.texture_tables import NO_TABLES, TextureTables
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface.image import SurfaceImage, image_from_state
+from softgen.surface.texel import is_paletted
 
 RAW = "RAW"
 
@@ -49,11 +52,13 @@ class Surfaces:
         self.tell: Callable[[object, int, str], None] = lambda sender, index, what: None  # of the first access outside each buffer
         self.told: set[int] = set()
         self._targets: dict[int, AccessTarget] = {}
+        self.palettes = NO_TABLES.palettes
         self._states: dict[tuple[int, bool], tuple[Record, Layout, str]] = {}
 
     @classmethod
     def of(cls, dispatch: DispatchBindings) -> Surfaces:
         found = cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.binding_table)
+        found.palettes = TextureTables.of(dispatch).palettes
         found.tell = lambda sender, index, what: dispatch.warn(sender, what)
         return found
 
@@ -82,7 +87,10 @@ class Surfaces:
     def picture(self, index: int, bindless: bool) -> SurfaceImage:
         """The surface of a binding table index, or of an offset from the bindless base, as an image."""
         state, layout, what = self._state(index, bindless)
-        return image_from_state(layout, state, what)
+        image = image_from_state(layout, state, what)
+        if not is_paletted(image.format):
+            return image
+        return replace(image, entries=self.palettes[int(image.format.name[-1])])
 
     def state(self, index: int) -> Record:
         return self._state(index, False)[0]

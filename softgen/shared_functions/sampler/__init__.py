@@ -11,6 +11,8 @@ address.py   coordinates become texels: normalised or not, what lies outside
 lod.py       level of detail, and the levels that follow from it
 cube.py      faces of cube maps
 anisotropy.py  several samples for a pixel
+chroma_key.py  texels that match a key: replaced by black, or their pixels killed
+comparison.py  texels compared with a reference
 reduction.py  minimum and maximum in place of a filter
 request.py   what messages ask for; channels.py what channel selects make of texels
 filters.py   which texels count how much: nearest, linear, levels

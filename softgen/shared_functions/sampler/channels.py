@@ -1,4 +1,4 @@
-"""Channels of the sampler's answers: what channel selects make of a texel."""
+"""Surfaces that can be sampled, and channels of the sampler's answers: what channel selects make of a texel."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
-from softgen.surface import texel
+from softgen.surface import blocks, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage
+
+AXES = {"1d": 1, "2d": 2, "3d": 3, "cube": 2}
+
+
+def check_sampled(image: SurfaceImage) -> None:
+    """Raise Unsupported for surfaces that are not sampled."""
+    if image.kind not in AXES:
+        raise Unsupported(f"sampling a {image.kind} surface: not yet simulated")
+    if image.quilt != (1, 1):
+        raise Unsupported(f"sampling a quilted texture, {image.quilt[0]} by {image.quilt[1]} slices (KBL 20300-20342): not yet simulated")
+    blocks.check(image.format)
 
 
 def selected(m: Machine, image: SurfaceImage, values: list[Value]) -> list[Value]:

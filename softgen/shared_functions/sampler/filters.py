@@ -8,39 +8,34 @@ does not count, even if it is no number. Integers are not filtered: the state mu
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import product
 
-from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f32, f64, i32, i64, u32, u64
+from softgen.lanes.types import f32, i32, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.sampler import address, anisotropy, cube, lod
+from softgen.shared_functions.sampler import address, anisotropy, comparison, cube, lod
 from softgen.shared_functions.sampler.anisotropy import Footprint
+from softgen.shared_functions.sampler.channels import AXES, check_sampled
+from softgen.shared_functions.sampler.chroma_key import ChromaKeying
 from softgen.shared_functions.sampler.lod import LevelChoice, Levels
 from softgen.shared_functions.sampler.reduction import NAMES, Reduction
-from softgen.shared_functions.sampler.request import SamplePosition, SampleRequest, Tap
+from softgen.shared_functions.sampler.request import EdgeTexels, SamplePosition, SampleRequest, Tap
 from softgen.shared_functions.sampler.state import BORDERS, Sampling
-from softgen.surface import blocks, fetch, texel
+from softgen.surface import fetch, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number, column_offset, extent, row_offset
 
 ANISOTROPIC = "anisotropic"
-AXES = {"1d": 1, "2d": 2, "3d": 3, "cube": 2}
-COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
-    "less": lambda a, b: a < b, "equal": lambda a, b: a == b, "lequal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
-    "notequal": lambda a, b: a != b, "gequal": lambda a, b: a >= b,
-}  # fmt: skip
-FIXED = ("always", "never")  # comparisons that do not look at texels
 GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))  # the texels of gather4 in the order of its answer, as steps along u and v
 
 
 class ImageSampler:
     """Samples an image for some lanes."""
 
-    def __init__(self, m: Machine, image: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
-        if image.kind not in AXES:
-            raise Unsupported(f"sampling a {image.kind} surface: not yet simulated")
-        blocks.check(image.format)
+    def __init__(self, m: Machine, image: SurfaceImage, how: Sampling, memory: Region, mask: Value, kills: bool = False) -> None:
+        """`kills`: the message asks for the pixels that a chroma key kills."""
+        check_sampled(image)
         if how.skips_srgb and image.format.space == "srgb":
             image = replace(image, format=replace(image.format, space="linear"))
         self.m, self.image, self.memory, self.mask = m, image, memory, mask
@@ -54,7 +49,8 @@ class ImageSampler:
         self.offset, self.needed = u32 if image.near else u64, fetch.selected_channels(image)
         self.reference: Value | None = None
         bordered = image.partial or bool(set(self.modes[: self.axes]) & set(BORDERS))
-        self.counts_steps = texel.is_normalised(image.format) and not bordered
+        self.counts_steps = texel.is_normalised(image.format) and not bordered and how.key is None
+        self.keying = None if how.key is None else ChromaKeying(m, how.key, how.key_kills, image, mask, kills)
         self._parts: dict[tuple[object, ...], tuple[object, Value]] = {}
 
     # -- messages -----------------------------------------------------------------------------------------------------------
@@ -74,7 +70,9 @@ class ImageSampler:
         found = [m.variable(m.constant(u32 if self.whole else f32, 0, self.lanes)) for _ in CHANNEL_NAMES]
         for lanes, of, way, rounds in ways:
             for _ in m.If(m.any(lanes & self.mask)):
-                for place, value in zip(found, self._spread(position, request.offsets, of, way, rounds, spread), strict=True):
+                with self._narrowed(lanes):
+                    values = self._spread(position, request.offsets, of, way, rounds, spread)
+                for place, value in zip(found, values, strict=True):
                     place.value = m.select(lanes, value, place.value)
         return self._finished([place.value for place in found])
 
@@ -83,6 +81,10 @@ class ImageSampler:
         self._compare(request.reference)
         self.counts_steps = False
         position, level = self._position(request), self.choice.lowest_level().near
+        if self.seamless:
+            near = self._edge_texels(position, level, self.how.mag_rounds)
+            four = near.texels if self.whole else self._with_corners(near)
+            return [[self.m.bitcast(value, u32) for value in four[u + 2 * v]] for u, v in GATHERED]
         axes = [self._taps(axis, place, request.offsets, level, True, self.how.mag_rounds[axis])
                 for axis, place in enumerate(position.places)]  # fmt: skip
         along, down = axes[0], axes[1] if self.axes > 1 else axes[0][:1] * 2
@@ -145,22 +147,14 @@ class ImageSampler:
             reference = self.m.constant(f32, 0.0, self.lanes)
         elif self.how.reduction not in ("", "comparison"):
             reference = None
-        self.reference = None if reference is None else self._quantized(reference)
+        self.reference = None if reference is None else comparison.quantized(self.m, self.image.format, reference)
         self.counts_steps = self.counts_steps and reference is None
-        if reference is not None and self.how.shadow in FIXED:
+        if reference is not None and self.how.shadow in comparison.FIXED:
             self.needed = self.needed - {"r"}
 
-    def _quantized(self, reference: Value) -> Value:
-        """A reference as texels of a normalised format have it: between 0 and 1, the nearest step, of two the lower one (public: piglit's
-        depth-tex-compare passes on real hardware; it compares 0.5 with 0x7fffff, which Mesa stores for 0.5)."""
-        m, channel = self.m, self.image.format.channels[0]
-        if channel.type != "unorm":
-            return reference
-        count = (1 << channel.bits) - 1
-        wide = m.convert(m.select(reference > 0.0, m.min(reference, m.like(reference, 1.0)), m.like(reference, 0.0)), f64)
-        scaled = wide * float(count) - 0.5
-        below = m.convert(m.convert(scaled, i64), f64)
-        return texel.divided(m, m.convert(m.select(below < scaled, below + 1.0, below), f32), count)
+    def _narrowed(self, lanes: Value) -> AbstractContextManager[None]:
+        """A block of code whose texels are for some lanes only, as far as chroma keying must know."""
+        return nullcontext() if self.keying is None else self.keying.narrowed(lanes)
 
     # -- places -------------------------------------------------------------------------------------------------------------
 
@@ -229,7 +223,8 @@ class ImageSampler:
         last = broadcast_number(m, self.image.levels, u32, self.lanes) + broadcast_number(m, self.image.level, u32, self.lanes) - 1
         mixed, after = [m.variable(value) for value in first], m.min(levels.near + 1, last)
         for _ in m.If(m.any((part > 0.0) & self.mask)):
-            second = self._filtered(position, offsets, after, way, rounds)
+            with self._narrowed(part > 0.0):
+                second = self._filtered(position, offsets, after, way, rounds)
             for place, before, value in zip(mixed, first, second, strict=True):
                 both = self.reduction.of(before, value) if self.reduction else m.fma(value, part, before * (1.0 - part))
                 place.value = m.select(part > 0.0, both, before)
@@ -273,7 +268,17 @@ class ImageSampler:
         return [self.m.fma(b, part, a * before) for a, b in zip(*sides, strict=True)]
 
     def _across(self, position: SamplePosition, level: Value | None, rounds: tuple[bool, ...]) -> list[Value]:
-        """Linear on a cube map, across its edges. At a corner there are three texels: the fourth is their average."""
+        """Linear on a cube map, across its edges."""
+        m, near = self.m, self._edge_texels(position, level, rounds)
+        right, down = near.right, near.down
+        if self.reduction is not None:
+            return self._reduced_across(self.reduction, near)
+        texels = self._with_corners(near)
+        rows = [[m.fma(b, right, a * (1.0 - right)) for a, b in zip(texels[side], texels[side + 1], strict=True)] for side in (0, 2)]
+        return [m.fma(b, down, a * (1.0 - down)) for a, b in zip(*rows, strict=True)]
+
+    def _edge_texels(self, position: SamplePosition, level: Value | None, rounds: tuple[bool, ...]) -> EdgeTexels:
+        """The four texels around a place on a cube map, across its edges."""
         m, size = self.m, self._size(0, level)
         (i, right), (j, down) = (self._split(axis, position.places[axis], level, True, rounds[axis]) for axis in (0, 1))
         face, base = self._face(position.slice)
@@ -285,22 +290,23 @@ class ImageSampler:
                 on, x, y = m.select(corner, face, on), m.select(corner, edge[0], x), m.select(corner, edge[1], y)
             texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
             corners.append(corner)
-        if self.reduction is not None:
-            return self._reduced_across(self.reduction, texels, corners, right, down)
-        if self.image.averages_corners:
-            texels = [[m.select(corner, 0.0, value) for value in values] for corner, values in zip(corners, texels, strict=True)]
-            sums = [sum(values[1:], values[0]) for values in zip(*texels, strict=True)]
-            texels = [[m.select(corner, total * (1 / 3), value) for total, value in zip(sums, values, strict=True)]
-                      for corner, values in zip(corners, texels, strict=True)]  # fmt: skip
-        rows = [[m.fma(b, right, a * (1.0 - right)) for a, b in zip(texels[side], texels[side + 1], strict=True)] for side in (0, 2)]
-        return [m.fma(b, down, a * (1.0 - down)) for a, b in zip(*rows, strict=True)]
+        return EdgeTexels(texels, corners, right, down)
 
-    def _reduced_across(self, reduction: Reduction, texels: list[list[Value]], corners: list[Value], right: Value,
-                        down: Value) -> list[Value]:  # fmt: skip
-        """The least or greatest of the texels of a cube map's faces; what is no texel, at a corner, does not count."""
+    def _with_corners(self, near: EdgeTexels) -> list[list[Value]]:
+        """At a corner there are three texels: the fourth is their average."""
         m = self.m
+        if not self.image.averages_corners:
+            return near.texels
+        texels = [[m.select(corner, 0.0, value) for value in values] for corner, values in zip(near.corners, near.texels, strict=True)]
+        sums = [sum(values[1:], values[0]) for values in zip(*texels, strict=True)]
+        return [[m.select(corner, total * (1 / 3), value) for total, value in zip(sums, values, strict=True)]
+                for corner, values in zip(near.corners, texels, strict=True)]  # fmt: skip
+
+    def _reduced_across(self, reduction: Reduction, near: EdgeTexels) -> list[Value]:
+        """The least or greatest of the texels of a cube map's faces; what is no texel, at a corner, does not count."""
+        m, right, down = self.m, near.right, near.down
         found = [m.like(right, reduction.first)] * 4
-        for number, (values, corner) in enumerate(zip(texels, corners, strict=True)):
+        for number, (values, corner) in enumerate(zip(near.texels, near.corners, strict=True)):
             counts = (right > 0.0 if number & 1 else right < 1.0) & (down > 0.0 if number & 2 else down < 1.0)
             missing = corner if self.image.averages_corners else corner & ~corner
             found = reduction.where(counts & ~missing, found, values)
@@ -308,10 +314,8 @@ class ImageSampler:
 
     def _face(self, slice_: Value) -> tuple[Value, Value]:
         """The face of a slice of a cube map, and its first face."""
-        if not self.image.is_array:
-            return slice_, self.m.constant(u32, 0, self.lanes)
-        face = self.m.remainder_int(slice_, self.m.like(slice_, 6))
-        return face, slice_ - face
+        face = self.m.remainder_int(slice_, self.m.like(slice_, 6)) if self.image.is_array else slice_
+        return face, slice_ - face if self.image.is_array else self.m.constant(u32, 0, self.lanes)
 
     def _missing_face(self, slice_: Value) -> Value:
         """Where the face of a cube map is disabled."""
@@ -351,22 +355,22 @@ class ImageSampler:
         if self.counts_steps:
             return texel.unpack_steps(m, self.image.format, words)
         found = fetch.unpack(m, self.image, words, *(m.bitcast(tap.at, u32) for tap in taps[:2]))
+        if self.keying is not None:
+            found = self.keying.keyed(found, words, taps, mask, lambda x: self._decoded(x, taps, slice_, level, mask))
         if border is not None:
             held = self.how.run_time or self.how.numbers(self.image.format)
             outside = [broadcast_number(m, bits, u32, self.lanes) for bits in held.outside]
             found = [m.select(border, bits, value) for bits, value in zip(outside, found, strict=True)]
         if self.whole:
             return found
-        return self._compared([m.bitcast(value, f32) for value in found])
+        values = [m.bitcast(value, f32) for value in found]
+        return values if self.reference is None else comparison.compared(m, self.how.shadow, values, self.reference)
 
-    def _compared(self, values: list[Value]) -> list[Value]:
-        """Red is 0 where the comparison holds, else 1 (KBL 22478-22492; public: Mesa iris_state.c, translate_shadow_func)."""
-        if self.reference is None:
-            return values
-        name = self.how.shadow
-        if name in FIXED:
-            return [self.m.like(values[0], float(name == "never")), *values[1:]]
-        return [self.m.select(COMPARISONS[name](values[0], self.reference), 0.0, self.m.like(values[0], 1.0)), *values[1:]]
+    def _decoded(self, x: Value, taps: list[Tap], slice_: Value, level: Value | None, mask: Value) -> list[Value]:
+        """The texel of another column."""
+        m, rest = self.m, [tap.at for tap in taps[1:]]
+        words = fetch.raw(m, self.image, self.memory, self._offset([x, *rest], slice_, level), mask, self.needed)
+        return fetch.unpack(m, self.image, words, *(m.bitcast(at, u32) for at in (x, *rest[:1])))
 
     def _offset(self, at: list[Value], slice_: Value, level: Value | None) -> Value:
         """The byte offset of a texel. Neighbours share columns and rows."""

@@ -10,6 +10,7 @@ from softgen.shared_functions.bindings import SAMPLING
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import GraphicsMemory
 from softgen.shared_functions.message import Message
+from softgen.shared_functions.sampler.operations import KILLING
 from softgen.shared_functions.sampler.state import Samplers, Sampling
 from softgen.shared_functions.texture.operations import execute, picture
 from softgen.surface.image import SurfaceImage
@@ -44,7 +45,7 @@ class SamplerPort:
         return self.samplers.sampling(index, table, bordered)
 
     def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
-        if what not in SAMPLING:
+        if what not in SAMPLING and what != KILLING:
             return execute(x, what, None, given, mask)
         return execute(x, what, self.sampling(sampler, self._table, picture(x).partial), given, mask)
 

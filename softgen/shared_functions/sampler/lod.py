@@ -20,6 +20,7 @@ from softgen.surface.image import SurfaceImage, broadcast_number
 
 LOD_UNIT = 256.0
 SUBSPAN = 4
+MARGINS = {"full": 0.0, "high": 0.125, "medium": 0.25, "low": 0.375}  # by trilinear filter quality (KBL 22653-22675)
 EXPONENT, FRACTION, ONE = 127, 23, 0x3F800000
 # log2(1 + x) = x + x (1 - x) (c0 + c1 x + …): exact where x is 0 or 1, else within 0.00002
 LOG2 = (0.44191693, -0.2671786, 0.14842509, -0.04514816)
@@ -151,7 +152,11 @@ class LevelChoice:
         if how.mip == "nearest":
             return self._absolute(m.floor(level + 0.5))
         near = m.floor(level)
-        return self._absolute(near, m.floor((level - near) * LOD_UNIT) * (1 / LOD_UNIT))
+        part = m.floor((level - near) * LOD_UNIT) * (1 / LOD_UNIT)
+        if margin := MARGINS[how.quality]:  # a level that contributes less is left out
+            near = m.select(part > 1.0 - margin, near + 1.0, near)
+            part = m.select((part < margin) | (part > 1.0 - margin), 0.0, part)
+        return self._absolute(near, part)
 
     @property
     def _differs(self) -> bool:

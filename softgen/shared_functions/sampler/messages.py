@@ -15,7 +15,7 @@ from typing import cast
 from softgen.bits.generation import generation
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
-from softgen.lanes.types import LaneType, f16, f32, i16, i32, u16, u32
+from softgen.lanes.types import LaneType, bool_, f16, f32, i16, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.message import MessagePlan, answers
@@ -194,6 +194,22 @@ def sample(x: SamplerMessage) -> None:
     name = what + operations.OFFSET * bool(moved)
     places += [m.bitcast(value, u32) for value in moved]
     respond(x, its, x.environment.textured(x, name, sampler, places, lanes_on(x, its), 4))
+
+
+@answers(operations.KILLING, compiled=False)
+def sample_killpix(x: SamplerMessage) -> None:
+    """A sample, then a register with the pixels that chroma keys have not killed; other bits are ones (public: Intel PRM, sampling engine,
+    writeback message with pixel mask)."""
+    m, its = x.m, shape(x)
+    given = parameters(x, its, f32)
+    places = [m.bitcast(given[name], u32) for name in COORDINATES]
+    sampler = x.environment.sampler(x.sampler_index, x.header(HEADER, "sampler_state_pointer") if x.plan.header else None)
+    *values, killed = x.environment.textured(x, operations.KILLING, sampler, places, lanes_on(x, its), 5)
+    room = x.answered - GRF_BYTES
+    step = its.lanes * u32.bytes
+    respond(x, its, values[: room // step])
+    bits = m.bits_from_mask(killed != 0)
+    x.give(~bits & 0xFFFF, room // step * step, m.constant(bool_, 1, 1))
 
 
 @answers("ld", "ld_lz", compiled=_plain)

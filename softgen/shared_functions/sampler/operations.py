@@ -11,8 +11,8 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.bindings import SAMPLING
-from softgen.shared_functions.sampler.channels import nothing, selected
-from softgen.shared_functions.sampler.filters import AXES, ImageSampler
+from softgen.shared_functions.sampler.channels import AXES, nothing, selected
+from softgen.shared_functions.sampler.filters import ImageSampler
 from softgen.shared_functions.sampler.payloads import COORDINATES, GRADIENTS
 from softgen.shared_functions.sampler.request import SampleRequest
 from softgen.shared_functions.sampler.state import Sampling
@@ -21,6 +21,7 @@ from softgen.surface.fetch import fetch
 from softgen.surface.image import SurfaceImage, broadcast_number
 
 OFFSET = "_offset"  # ends the names of operations with texel offsets
+KILLING = "sample_killpix"  # which only the interpreter executes
 LOWEST = "_mlod"  # in the names of operations with a lowest level of detail
 MOVED = 3  # offsets
 _EXTRA = {"_d": len(GRADIENTS), "_b": 1, "_l": 1, LOWEST: 1}
@@ -86,6 +87,17 @@ def _details(m: Machine, sampler: ImageSampler, request: SampleRequest) -> list[
     elif sampler.how.mip == "nearest":
         after = m.floor(after + 0.5)
     return [*(m.bitcast(value, u32) for value in (after, before)), *nothing(m, after.lanes)[:2]]
+
+
+@operation(KILLING, len(COORDINATES))
+def killing(m: Machine, image: SurfaceImage, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    """A sample, and 1 where a chroma key kills the pixel."""
+    if how.disabled or image.kind == "null":
+        return [*nothing(m, mask.lanes), m.constant(u32, 0, mask.lanes)]
+    sampler = ImageSampler(m, image, how, memory, mask, kills=True)
+    found = selected(m, image, sampler.sample(_Parameters(m, "sample", given).request))
+    killed = None if sampler.keying is None else sampler.keying.killed
+    return [*found, m.constant(u32, 0, mask.lanes) if killed is None else killed.value]
 
 
 for _name in SAMPLING:

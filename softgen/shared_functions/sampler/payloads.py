@@ -20,7 +20,7 @@ COORDINATES = ("u", "v", "r", "ai")
 GRADIENTS = ("dudx", "dudy", "dvdx", "dvdy", "drdx", "drdy")
 _D = ("u", "dudx", "dudy", "v", "dvdx", "dvdy", "r", "drdx", "drdy", "ai")
 WIDE = {
-    "sample": COORDINATES, "sample_lz": COORDINATES, "gather4": COORDINATES, "lod": COORDINATES,
+    "sample": COORDINATES, "sample_lz": COORDINATES, "gather4": COORDINATES, "lod": COORDINATES, "sample_killpix": COORDINATES,
     "sample_b": ("bias", *COORDINATES), "sample_l": ("lod", *COORDINATES), "sample_c": ("ref", *COORDINATES),
     "sample_c_lz": ("ref", *COORDINATES), "gather4_c": ("ref", *COORDINATES),
     "sample_b_c": ("ref", "bias", *COORDINATES), "sample_l_c": ("ref", "lod", *COORDINATES),

@@ -35,3 +35,13 @@ class Tap:
     at: Value
     weight: Value | None
     border: Value | None
+
+
+@dataclass(frozen=True)
+class EdgeTexels:
+    """The four texels around a place on a cube map: left and right of the upper row, then of the lower one."""
+
+    texels: list[list[Value]]
+    corners: list[Value]  # where the cube lacks the texel, and there is some other one
+    right: Value  # the weight of the right texels
+    down: Value

@@ -20,6 +20,7 @@ from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.texture.operations import SamplerNumbers
+from softgen.shared_functions.texture_tables import NO_TABLES, ChromaKey, TextureTables
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface import texel
 
@@ -57,6 +58,9 @@ class Sampling:
     small_border: bool = False  # the border is four bytes, for channels that a format lacks too
     reduction: str = ""  # what is made of the texels of a footprint: std_filter comparison minimum maximum; '': as the message says
     skips_srgb: bool = False  # texels of sRGB formats are not made linear
+    quality: str = "full"  # of trilinear filters: full high medium low
+    key: ChromaKey | None = None
+    key_kills: bool = False  # a texel that matches the key kills the pixel; otherwise it is replaced by black
     run_time: SamplerNumbers | None = None  # in compiled programs
 
     @property
@@ -122,8 +126,6 @@ def _decoded(gen: float, state: Record) -> Sampling:
     for name in ("mag_mode_filter", "min_mode_filter"):
         if word[name] not in FILTERS:
             raise Unsupported(f"has {name} {word[name]}: not yet simulated")
-    if state.chromakey_enable:
-        raise Unsupported("has chromakey_enable set: not yet simulated")
     rounds = [tuple(bool(getattr(state, f"{axis}_address_{way}_filter_rounding_enable")) for axis in "uvr") for way in ("mag", "min")]
     bias = _lod(layout, state, "texture_lod_bias")
     return Sampling(
@@ -140,6 +142,8 @@ def _decoded(gen: float, state: Record) -> Sampling:
         small_border=word.get("texture_border_color_mode") == "dx9",
         reduction=value_name(layout, state, "reduction_type") if getattr(state, "reduction_type_enable", 0) else "",
         skips_srgb=bool(getattr(state, "srgb_decode", 0)),
+        quality=value_name(layout, state, "trilinear_filter_quality") if "trilinear_filter_quality" in state._fields else "full",
+        key_kills=word["chromakey_mode"] == "kill_on_any_match",
     )  # fmt: skip
 
 
@@ -154,7 +158,9 @@ def _lod(layout: Layout, state: Record, name: str) -> int:
 class Samplers:
     """The sampler states of one dispatch; `table` is where they begin, counted from the base that the page of sampler states names."""
 
-    def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], table: int) -> None:
+    def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], table: int,
+                 tables: TextureTables = NO_TABLES) -> None:  # fmt: skip
+        self.tables = tables
         self.gen, self.space, self.table = generation.number, space, table
         base = catalogue.layout("SAMPLER_STATE", generation.number).field("border_color_pointer").type.base
         self.base = bases.get(base, 0)
@@ -162,7 +168,7 @@ class Samplers:
 
     @classmethod
     def of(cls, dispatch: DispatchBindings) -> Samplers:
-        return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.samplers)
+        return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.samplers, TextureTables.of(dispatch))
 
     def forget(self) -> None:
         """Another dispatch begins: sampler state is read again."""
@@ -181,6 +187,8 @@ class Samplers:
         at, what = self.base + table + index * 4 * layout.dwords, f"sampler {index}"
         state = self._read(layout, at, f"state of {what}")
         found = understood(layout, state, f"{what} (state at {at:#x})")
+        if state.chromakey_enable:
+            found = replace(found, key=self.tables.keys[state.chromakey_index])
         if not bordered and not set(found.modes) & set(BORDERS):
             return found
         return self._with_border(found, int(state.border_color_pointer), what)

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from softgen.bits.formats import Format
@@ -133,6 +133,8 @@ class Pictures:
         entry.at[:] = image.at
         if image.format.space == "srgb":
             entry.linear = ctypes.addressof(texel.linear_table())
+        elif image.entries:
+            entry.linear = ctypes.addressof(_palette(image.entries))
         if image.mipmapped:
             held = _table_bytes(image)
             ctypes.memmove(ctypes.addressof(entry) + PICTURE.offset(f"level_{TABLES[0]}"), held, len(held))
@@ -145,13 +147,19 @@ def _table_bytes(image: SurfaceImage) -> bytes:
     return struct.pack(f"{len(entries)}I", *entries)
 
 
+@cache
+def _palette(entries: tuple[int, ...]) -> ctypes.Array[ctypes.c_uint32]:
+    """A palette for compiled programs; never freed: one may be about to read it."""
+    return (ctypes.c_uint32 * len(entries))(*entries)
+
+
 @lru_cache(1024)
 def generic(image: SurfaceImage, sampled: bool = False) -> SurfaceImage:
     """The image without what code reads at run time: images of a kind share their code. `sampled`: slices are clamped, so that an array of
     one, which drivers make of every image, is none."""
     at = (1, 1) if image.moved else (0, 0)  # some, or none
     is_array = image.is_array and not (sampled and image.depth == 1 and image.kind in ("1d", "2d"))
-    return replace(image, **_NO_NUMBERS, levels=0 if image.mipmapped else 1, at=at, align=(1, 1), is_array=is_array)
+    return replace(image, **_NO_NUMBERS, entries=(), tail=None, levels=0 if image.mipmapped else 1, at=at, align=(1, 1), is_array=is_array)
 
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
@@ -243,7 +251,7 @@ def _read(picture: RecordView, image: SurfaceImage, numbers: dict[str, Value]) -
         values["run_time"] = LevelTable(*(picture.load(f"level_{name}") for name in TABLES))
     else:
         values |= {"levels": 1, "level": 0}
-    if image.format.space == "srgb":
+    if image.format.space == "srgb" or texel.is_paletted(image.format):
         values["linear"] = picture.load("linear")
     return replace(image, **values)
 
