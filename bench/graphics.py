@@ -1,7 +1,8 @@
 """Drawing: three scenes of textured triangles beside llvmpipe, then single steps of the pipeline beside their goals and llvmpipe.
 
 Frames of graphics.c (1024 x 1024 pixels, depth test) with stock Mesa: on a software GPU through `softgen run`, and on llvmpipe, each with
-one thread. Wall-clock time of the quickest frame, from the clear to the end of glFinish. A step's time is that of a frame with many of
+one thread. Wall-clock time of the quickest frame, from the clear to the end of glFinish; the two take turns, since the speed of a shared
+machine changes within seconds. A step's time is that of a frame with many of
 them, less a frame with none, divided by their number.
 """
 
@@ -24,7 +25,8 @@ from softgen.errors import SoftgenError
 
 SOURCE = Path(__file__).parent / "programs" / "graphics.c"
 GPU = "kbl"
-FRAMES, PATIENCE = 6, 300  # of each; seconds that all frames of a scene may take
+RENDERERS = ("softgen", "llvmpipe")
+ROUNDS, FRAMES, PATIENCE = 3, 6, 300  # turns of each; frames of a turn; seconds that they may take
 SIDE = 1024  # pixels
 BLOCKS = SIDE * SIDE // 16  # of 4x4 pixels, in a frame
 NEAR = 2  # units of 8-bit colour by which pictures may differ
@@ -77,29 +79,34 @@ class Frames:
             raise SoftgenError(f"{SOURCE.name} cannot be built: {made.stderr.strip().splitlines()[-1]}")
 
     def seconds(self, renderer: str, scene: str, count: int) -> float:
-        """Renderers: softgen, llvmpipe."""
+        """The quickest frame of all turns of a renderer, one of RENDERERS."""
         if (renderer, scene, count) not in self.times:
-            command = [str(self.program), scene, str(count), str(FRAMES), str(self.picture(renderer, scene, count))]
-            told = dict(os.environ)
-            if renderer == "softgen":
-                command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", "1", "--", *command]
-            else:
-                told |= {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "LP_NUM_THREADS": "0"}
-            try:
-                ran = subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=PATIENCE)
-            except subprocess.TimeoutExpired:
-                raise SoftgenError(f"{scene} takes longer than {PATIENCE} s on {renderer}") from None
-            if ran.returncode:
-                raise SoftgenError(f"{scene} on {renderer}: {' '.join(ran.stderr.split())[-300:]}")
-            self.times[renderer, scene, count] = float(ran.stdout)
+            turns = [[self._turn(name, scene, count) for name in RENDERERS] for _ in range(ROUNDS)]
+            for name, seconds in zip(RENDERERS, zip(*turns, strict=True), strict=True):
+                self.times[name, scene, count] = min(seconds)
         return self.times[renderer, scene, count]
+
+    def _turn(self, renderer: str, scene: str, count: int) -> float:
+        command = [str(self.program), scene, str(count), str(FRAMES), str(self.picture(renderer, scene, count))]
+        environment = dict(os.environ)
+        if renderer == "softgen":
+            command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", "1", "--", *command]
+        else:
+            environment |= {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "LP_NUM_THREADS": "0"}
+        try:
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise SoftgenError(f"{scene} takes longer than {PATIENCE} s on {renderer}") from None
+        if ran.returncode:
+            raise SoftgenError(f"{scene} on {renderer}: {' '.join(ran.stderr.split())[-300:]}")
+        return float(ran.stdout)
 
     def picture(self, renderer: str, scene: str, count: int) -> Path:
         return self.folder / f"{renderer}-{scene}-{count}"
 
     def agreement(self, scene: str, count: int) -> float:
         """The share of pixels of both pictures that are nearly the same."""
-        ours, other = (np.fromfile(self.picture(renderer, scene, count), np.uint8).astype(int) for renderer in ("softgen", "llvmpipe"))
+        ours, other = (np.fromfile(self.picture(renderer, scene, count), np.uint8).astype(int) for renderer in RENDERERS)
         return float((np.abs(ours - other).reshape(-1, 4).max(-1) <= NEAR).mean())
 
 
@@ -129,7 +136,7 @@ def measured_step(frames: Frames, step: Step) -> Measurement:
     number = step.count * step.each
     try:
         ours, theirs = (frames.seconds(renderer, step.scene, step.count) - frames.seconds(renderer, *step.less)
-                        for renderer in ("softgen", "llvmpipe"))  # fmt: skip
+                        for renderer in RENDERERS)  # fmt: skip
     except SoftgenError as error:
         return Measurement(step.what, 1, "", 1.0, note=f"not measured: {error}")
     if ours <= 0 or theirs <= 0:
