@@ -26,7 +26,7 @@ from softgen.errors import SoftgenError
 SOURCE = Path(__file__).parent / "programs" / "graphics.c"
 GPU = "kbl"
 RENDERERS = ("softgen", "llvmpipe")
-ROUNDS, FRAMES, PATIENCE = 3, 6, 300  # turns of each; frames of a turn; seconds that they may take
+ROUNDS, FRAMES, PATIENCE = 3, 20, 300  # turns of each; frames of a turn; seconds that they may take
 SIDE = 1024  # pixels
 BLOCKS = SIDE * SIDE // 16  # of 4x4 pixels, in a frame
 NEAR = 2  # units of 8-bit colour by which pictures may differ
