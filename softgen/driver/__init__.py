@@ -18,8 +18,8 @@ execbuffer.py  EXECBUFFER2 becomes a submission (submission.py); relocation.py: 
 queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
-server.py      accepts connections and answers requests; channel_threads.py: the threads that do; habit.py: whether a program waits for
-               each submission; service.py: the server's process; tree.py: the /dev/dri and /sys it shows
+server.py      accepts connections and answers requests; channel_threads.py: the threads that do; wait_prediction.py: whether a program
+               waits for each submission; service.py: the server's process; tree.py: the /dev/dri and /sys it shows
 collector.py   the garbage collector of the server's process
 environment.py environment variables for each runtime; run_folder.py: the folder of a run; launcher.py: program, server and their end
 """

@@ -148,11 +148,11 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
         for target, point in signals:
             target.add(point, submission.fence)
         submission.context.last = submission.fence
-        call.work_first = call.channel.habit.work_first()
+        call.work_first = call.channel.wait_prediction.work_first()
         call.later = node.gpu.runner.at_once(submission, call.work_first)
         if call.later is None:
             call.work_first = False
-            call.channel.habit.queued()
+            call.channel.wait_prediction.queued()
             node.gpu.runner.submit(submission)
 
 

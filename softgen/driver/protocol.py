@@ -23,8 +23,8 @@ from typing import NamedTuple
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
-from softgen.driver.habit import WaitHabit
 from softgen.driver.process import SMALL, read_ranges, read_small, write_range
+from softgen.driver.wait_prediction import WaitPrediction
 from softgen.memory.store import Identity, identity
 
 MESSAGE = struct.Struct("<IIQQQ8s")
@@ -76,7 +76,7 @@ class Channel:
         self.program = program_name(self.pid)
         self.near = True  # may its memory be read from here?
         self.rest = b""
-        self.habit = WaitHabit()
+        self.wait_prediction = WaitPrediction()
         self.descriptors: list[int] = []  # asked for and received
         self.nodes: weakref.WeakSet[object] = weakref.WeakSet()  # nodes of which the program has shown that it has a descriptor
 

@@ -183,7 +183,7 @@ class Server:
         if result < 0:
             drop(call)
         if later is None:
-            channel.habit.ioctl(message.a & 0xFF)
+            channel.wait_prediction.ioctl(message.a & 0xFF)
         elif call.work_first:
             return self._work(later, call, offset)
         try:

@@ -1,4 +1,4 @@
-"""The habit of a program's thread: whether it waits for each submission before it goes on.
+"""Wait prediction: whether a program's thread waits for each submission before it goes on.
 
 The answer to an EXECBUFFER2 usually comes before its work is done: the program prepares the next one meanwhile. A thread that waits at
 once gains nothing by that: short work is done first, then the answer comes, and by then the result is there. Two switches between
@@ -11,11 +11,11 @@ from softgen.driver.uapi import NAMES
 
 WAITING_NAMES = ("DRM_IOCTL_I915_GEM_WAIT", "DRM_IOCTL_I915_GEM_SET_DOMAIN", "DRM_IOCTL_SYNCOBJ_WAIT", "DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT")
 WAITING = frozenset(number for number, name in NAMES.items() if name in WAITING_NAMES)
-CERTAIN = 3  # submissions waited for one after another that make a habit
+CERTAIN = 3  # submissions waited for one after another after which a wait is predicted
 PROBED = 32  # submissions after which one is answered first again, to see whether it is waited for
 
 
-class WaitHabit:
+class WaitPrediction:
     """What is known of one thread, from its ioctls in order."""
 
     def __init__(self) -> None:

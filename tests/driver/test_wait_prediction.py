@@ -1,0 +1,50 @@
+"""Wait prediction: when the work of a submission is done before its answer."""
+
+from softgen.driver.uapi import NAMES
+from softgen.driver.wait_prediction import CERTAIN, PROBED, WaitPrediction
+
+NUMBERS = {name: number for number, name in NAMES.items()}
+WAIT, BUSY = NUMBERS["DRM_IOCTL_I915_GEM_WAIT"], NUMBERS["DRM_IOCTL_I915_GEM_BUSY"]
+
+
+def submissions(prediction: WaitPrediction, count: int, then: int) -> list[bool]:
+    """Submissions, each followed by an ioctl: which of them were done first."""
+    found = []
+    for _ in range(count):
+        found.append(prediction.work_first())
+        prediction.ioctl(then)
+    return found
+
+
+def test_a_thread_that_waits_each_time_gets_its_answer_after_the_work() -> None:
+    prediction = WaitPrediction()
+    assert submissions(prediction, CERTAIN, WAIT) == [False] * CERTAIN
+    assert submissions(prediction, PROBED - 1, WAIT) == [True] * (PROBED - 1)
+
+
+def test_now_and_then_one_is_answered_first_to_see_whether_it_is_waited_for() -> None:
+    prediction = WaitPrediction()
+    submissions(prediction, CERTAIN + PROBED - 1, WAIT)
+    assert submissions(prediction, 3, WAIT) == [False, True, True]
+    other = WaitPrediction()
+    submissions(other, CERTAIN + PROBED - 1, WAIT)
+    assert submissions(other, 3, BUSY) == [False, False, False]
+
+
+def test_a_thread_that_submits_several_before_it_waits_goes_on_meanwhile() -> None:
+    prediction = WaitPrediction()
+    for _ in range(10):
+        assert submissions(prediction, 2, BUSY) == [False, False]
+        assert submissions(prediction, 1, WAIT) == [False]
+
+
+def test_other_ioctls_are_no_waits() -> None:
+    assert submissions(WaitPrediction(), 100, BUSY) == [False] * 100
+
+
+def test_a_submission_that_had_to_be_queued_counts_as_answered_first() -> None:
+    prediction = WaitPrediction()
+    submissions(prediction, CERTAIN, WAIT)
+    assert prediction.work_first()
+    prediction.queued()  # nothing waits for it
+    assert not prediction.work_first()
