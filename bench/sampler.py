@@ -26,6 +26,7 @@ from softgen.surface.image import SurfaceImage
 
 BASE, SIZE, LANES, SETS, CALLS = 0x100000, 256, 16, 64, 200_000
 WAYS = {"nearest": ("nearest", "nearest", "none"), "bilinear": ("linear", "linear", "none"), "trilinear": ("linear", "linear", "linear")}
+ARGUMENTS = ("context", "picture", "sampler", "sets", "room", "function")  # of the loop
 FORMATS = ("R8G8B8A8_UNORM", "R8G8B8A8_UNORM_SRGB", "R32G32B32A32_FLOAT", "R8_UNORM")
 
 
@@ -44,16 +45,16 @@ def surface(format: str, tiling: str) -> SurfaceImage:
 def loop(count: int) -> Any:
     """A function that calls another again and again, with the next set of parameters each time."""
     m = LlvmMachine()
-    context, picture, sets, room, function = (m.pointer(name) for name in ("context", "picture", "sets", "room", "function"))
+    context, picture, sampler, sets, room, function = (m.pointer(name) for name in ARGUMENTS)
     turn = m.variable(m.constant(u64, 0, 1))
     for _ in m.While(lambda: m.any(turn.value < CALLS)):
         start = m.scalar((turn.value & SETS - 1) * (4 * LANES * count))
         for number in range(count):
             room.at(4 * LANES * number).store(sets.at(start).at(4 * LANES * number).load_lanes(u32, LANES, align=4), align=4)
-        m.call_native(function, context, picture, room, m.number(u32, (1 << LANES) - 1))
+        m.call_native(function, context, picture, sampler, room, m.number(u32, (1 << LANES) - 1))
         turn.value = turn.value + 1
     m.give()
-    m.frame("loop", None, [Parameter(name) for name in ("context", "picture", "sets", "room", "function")])
+    m.frame("loop", None, [Parameter(name) for name in ARGUMENTS])
     return jit.load(m.module.text(), ("loop",))
 
 
@@ -78,11 +79,12 @@ def measure() -> Iterable[Measurement]:
             for tiling in ("y_major", "linear") if format == FORMATS[0] else ("y_major",):
                 pictures = Pictures(Bindings(), 48)
                 assert pictures.fill(0, "sample", LANES, 0, surface(format, tiling), sampling(way), hurry=True)
-                address, picture = pictures.address(0, "sample", LANES, 0), ctypes.addressof(pictures.bindings.pictures[0])
+                address, entry = pictures.address(0, "sample", LANES, 0), pictures.bindings.pictures[0]
                 sets = parameters(PARAMETERS["sample"], 1.37 if way == "trilinear" else 0.7)
                 code = loop(PARAMETERS["sample"])
-                call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address("loop"))
-                given = ctypes.addressof(context), picture, sets.ctypes.data, room.ctypes.data, address
+                call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(ARGUMENTS))(code.address("loop"))
+                given = (ctypes.addressof(context), ctypes.addressof(entry), entry.samplers[0], sets.ctypes.data, room.ctypes.data,
+                         address)  # fmt: skip
                 seconds = best_time(lambda call=call, given=given: call(*given), 0.1)  # type: ignore[misc]
                 note = f"{seconds / CALLS * 1e9:.0f} ns a message"
                 yield Measurement(f"{way} {format} {tiling}", CALLS, "message", seconds, note=note)

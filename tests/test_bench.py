@@ -149,3 +149,10 @@ def test_a_step_of_drawing_is_a_difference_of_frames() -> None:
 def test_a_scene_is_beside_llvmpipe() -> None:
     measurement = graphics.measured_scene(Known(), "flat", "flat", 20, 1000, "pixels")
     assert measurement.rate == 2000 and measurement.ratio == pytest.approx(0.6) and "50.00% of the pixels agree" in measurement.note
+
+
+def test_texture_functions_are_called_as_kernels_call_them() -> None:
+    """In a process of its own: a function called with other arguments than its own would read wild addresses."""
+    code = "from bench import sampler; sampler.CALLS = 64; print(next(iter(sampler.measure())).note)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0 and ran.stdout.endswith("ns a message\n"), ran.stderr
