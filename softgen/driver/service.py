@@ -108,6 +108,7 @@ def run(serve: Callable[[Service], dict[str, Any]], device: Device, control: soc
 
 def prepare() -> None:
     """Set up the process: a session of its own (a terminal's signals are for the program), descriptors, short switch intervals."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy's library starts threads when it is loaded, which spin while the program starts
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):  # who reads the program's output must see its end when it ends
