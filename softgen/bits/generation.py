@@ -106,6 +106,12 @@ def devices() -> dict[str, Device]:
     return found
 
 
+@cache
+def most_of(generation: Generation, limit: str) -> int:
+    """The largest value that a limit has among the devices of a generation."""
+    return max(device.limit(limit) for device in devices().values() if device.generation is generation)
+
+
 def device(name: str) -> Device:
     for device in devices().values():
         if name == device.name or name in device.aliases:

@@ -1,4 +1,4 @@
-"""Threads that answer channels: kept when their channel is done or another thread has it, since starting one takes longer than an ioctl."""
+"""Pool of the threads that answer channels: an idle thread is used again, since starting one takes longer than an ioctl."""
 
 from __future__ import annotations
 

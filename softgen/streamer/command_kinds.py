@@ -1,4 +1,4 @@
-"""Kinds of commands, by what the streamer has to do for them."""
+"""Classification of commands: those that need only their handler, and those that only set state."""
 
 from __future__ import annotations
 

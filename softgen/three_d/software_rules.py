@@ -12,13 +12,13 @@ from fractions import Fraction
 
 from softgen.bits.catalogue import layout
 from softgen.bits.describe import value_name
+from softgen.bits.generation import most_of
 from softgen.bits.record import Record
 from softgen.surface.image import SurfaceImage
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import unit_state
 
 READ_UNIT, ROW = 32, 64  # bytes of a read length or offset, of a row of the URB
-EUS, THREADS = 10, 5  # of the largest device (spec/devices.toml)
 TRANSPOSED = Fraction(4, 3)  # what transposed reads make of an entry's size (G45 6045)
 STENCIL_FORMATS = ("d32_float_s8x24_uint", "d24_unorm_s8_uint")  # G45 7822
 UPSTREAM = {"GS": ("VS",), "CLIP": ("GS", "VS"), "SF": ("CLIP", "GS", "VS")}  # owners of the vertices that a stage's threads read
@@ -41,9 +41,10 @@ def color_calc(state: DrawState) -> Record:
 
 def _threads(state: DrawState) -> Iterator[str]:
     """Pixel shader threads: as many as the EUs have room for (G45 6233-6235)."""
-    most, threads = EUS * THREADS, int(unit_state(state, "PS").maximum_number_of_threads) + 1
-    if threads > most:
-        yield f"WM_STATE: maximum_number_of_threads {threads}; {EUS} EUs of {THREADS} threads each have {most}"
+    eus, each = (most_of(state.generation, name) for name in ("eus", "threads"))
+    threads = int(unit_state(state, "PS").maximum_number_of_threads) + 1
+    if threads > eus * each:
+        yield f"WM_STATE: maximum_number_of_threads {threads}; {eus} EUs of {each} threads each have {eus * each}"
 
 
 # -- URB reads (G45 1594-1597) -----------------------------------------------------------------------------------------

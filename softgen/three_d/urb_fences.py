@@ -8,13 +8,14 @@ Writes  warnings
 
 from __future__ import annotations
 
+from softgen.bits.generation import Generation, most_of
 from softgen.bits.record import Record
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import unit_state
 
 STAGES = ("VS", "GS", "CLIP", "SF")  # in the order of their regions
 VERTEX_ENTRIES = (8, 12, 16, 32, 64)  # that VS may have (G45 2908-2910)
-MOST_THREADS = {"VS": 32, "GS": 2, "CLIP": 2, "SF": 24}  # G45 2886-2890, 3178, 4018, 5642
+THREAD_LIMITS = {"VS": "vertex_threads", "GS": "geometry_threads", "CLIP": "clip_threads", "SF": "setup_threads"}  # of devices
 MOST_SETUP_ENTRIES = 64  # G45 5653
 
 
@@ -27,7 +28,7 @@ def check_entries(state: DrawState) -> None:
     for stage in STAGES:
         end = int(getattr(fences, f"{stage.lower()}_fence"))
         if getattr(pointers, f"{stage.lower()}_enable", 1):
-            for text in _complaints(stage, unit_state(state, stage), end - start):
+            for text in _complaints(state.generation, stage, unit_state(state, stage), end - start):
                 state.warn(f"{stage}_STATE: {text}")
         start = end
 
@@ -57,10 +58,10 @@ class FencedEntries:
         self._marks = state.marks
 
 
-def _complaints(stage: str, unit: Record, rows: int) -> list[str]:
+def _complaints(generation: Generation, stage: str, unit: Record, rows: int) -> list[str]:
     """What is wrong with a stage's entries; `rows` of 512 bits are between its fence and the one before."""
     entries, size = int(unit.number_of_urb_entries), int(unit.urb_entry_allocation_size) + 1
-    threads, most, found = int(unit.maximum_number_of_threads) + 1, MOST_THREADS[stage], []
+    threads, most, found = int(unit.maximum_number_of_threads) + 1, most_of(generation, THREAD_LIMITS[stage]), []
     if not entries:
         found.append("number_of_urb_entries is 0; the stage needs entries")
     if entries * size > rows:

@@ -395,11 +395,11 @@ def test_levels_are_clamped_and_chosen_or_mixed() -> None:
 def test_trilinear_quality_leaves_out_levels_that_contribute_little(quality: int, margin: float) -> None:
     lods = np.arange(16, dtype=np.float32) / 16
     state = modes("clamp") | {"max_lod": 3.0, "mip_mode_filter": 3, "trilinear_filter_quality": quality}
-    one = Texture(shape=(8, 20), format="R32_FLOAT", surface={"mip_count_lod": 1, "height": 7, "width": 7}, sampler=state)
-    held = one.data.array[: one.pitch * 20].view(np.float32).reshape(20, -1)
+    texture = Texture(shape=(8, 20), format="R32_FLOAT", surface={"mip_count_lod": 1, "height": 7, "width": 7}, sampler=state)
+    held = texture.data.array[: texture.pitch * 20].view(np.float32).reshape(20, -1)
     held[:8, :8], held[8:12, :4] = 0, 1
-    found = floats(one.ask("sample_l", lods, *[np.full(16, 0.5, np.float32)] * 2))[:, 0]
-    assert found.tolist() == [0 if part < margin else 1 if part > 1 - margin else part for part in lods.tolist()] and one.compiled == 1
+    found = floats(texture.ask("sample_l", lods, *[np.full(16, 0.5, np.float32)] * 2))[:, 0]
+    assert found.tolist() == [0 if part < margin else 1 if part > 1 - margin else part for part in lods.tolist()] and texture.compiled == 1
 
 
 def test_larger_and_smaller_have_filters_of_their_own() -> None:

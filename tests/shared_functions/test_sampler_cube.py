@@ -170,38 +170,39 @@ class PartialCube(Mipmap):
 def test_disabled_faces_have_the_border_colour(lacking: set[int], filter: str, format: str) -> None:
     """Across edges too; memory of a disabled face is not read."""
     off = {f"cube_face_enable_{FACE_NAMES[face]}": 0 for face in lacking}
-    one = PartialCube(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format=format, surface=off, border=(0.25, 0.5, 0.75, 1.0),
+    partial_cube = PartialCube(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format=format, surface=off,
+                               border=(0.25, 0.5, 0.75, 1.0),
                       sampler=modes("cube") | filters(filter))  # fmt: skip
-    one.lacking = frozenset(lacking)
+    partial_cube.lacking = frozenset(lacking)
     if format == "R32_FLOAT":
-        one.data.array.view(np.float32)[:] = np.random.default_rng(1).uniform(-4, 4, len(one.data.array) // 4)
-        one.border = (0.25, 0.0, 0.0, 1.0)  # channels that the format lacks have no border
+        partial_cube.data.array.view(np.float32)[:] = np.random.default_rng(1).uniform(-4, 4, len(partial_cube.data.array) // 4)
+        partial_cube.border = (0.25, 0.0, 0.0, 1.0)  # channels that the format lacks have no border
     every = directions()
     for start in range(0, len(every), 16):
         part = every[start : start + 16]
-        found = values(sample_l(one, list(part.T), np.zeros(16, np.float32)))
-        wanted = np.array([filtered(one, part[lane], 0, filter == "linear") for lane in range(16)])
+        found = values(sample_l(partial_cube, list(part.T), np.zeros(16, np.float32)))
+        wanted = np.array([filtered(partial_cube, part[lane], 0, filter == "linear") for lane in range(16)])
         assert np.abs(found - wanted).max() < (3e-6 if filter == "nearest" else 12 / 256 if format == "R32_FLOAT" else 1.5 / 256), start
-    assert one.compiled == len(every) // 16
+    assert partial_cube.compiled == len(every) // 16
 
 
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_gather4_takes_texels_across_edges(gen: float) -> None:
     """At a corner the texel that there is not is the average of the others."""
-    one, every = cube(gen), directions()
+    cube_map, every = cube(gen), directions()
     for start in range(0, len(every), 16):
         part = every[start : start + 16]
-        found = values(send(one, "gather4", *part.T))
+        found = values(send(cube_map, "gather4", *part.T))
         for lane in range(16):
             face, s, t = onto(part[lane].astype(np.float64))
-            (i, _), (i2, _) = Twin(one).taps(0, np.float32((s + 1) / 2), 0, True, 0)
-            (j, _), (j2, _) = Twin(one).taps(1, np.float32((t + 1) / 2), 0, True, 0)
-            wanted = [None if (x in (-1, SIZE)) and (y in (-1, SIZE)) else texel(one, face, x, y, SIZE, 0)[0]
+            (i, _), (i2, _) = Twin(cube_map).taps(0, np.float32((s + 1) / 2), 0, True, 0)
+            (j, _), (j2, _) = Twin(cube_map).taps(1, np.float32((t + 1) / 2), 0, True, 0)
+            wanted = [None if (x in (-1, SIZE)) and (y in (-1, SIZE)) else texel(cube_map, face, x, y, SIZE, 0)[0]
                       for x, y in ((i, j2), (i2, j2), (i2, j), (i, j))]  # fmt: skip
             there = [value for value in wanted if value is not None]
             full = [sum(there) / 3 if value is None else value for value in wanted]
             assert np.allclose(found[lane], full, atol=1e-6), part[lane]
-    assert one.compiled == len(every) // 16
+    assert cube_map.compiled == len(every) // 16
 
 
 def test_cubes_of_an_array() -> None:

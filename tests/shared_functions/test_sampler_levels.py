@@ -108,16 +108,16 @@ def test_explicit_levels_are_chosen_or_mixed(gen: float, kind: str, filter: str,
 def test_texels_of_a_mip_tail(gen: float, mode: int) -> None:
     """Level 0 has tiles of its own, the others share one; bits of addresses as tilings.toml has them."""
     resource = {"tile_mode": 3, "tiled_resource_mode": mode, "mip_tail_start_lod": 1}
-    one = Mipmap(gen=gen, shape=(30, 30, 1), levels=5, surface=resource)
-    order, m = tiling.orders()[one.image.tiling], np.random.default_rng(3)
+    mipmap = Mipmap(gen=gen, shape=(30, 30, 1), levels=5, surface=resource)
+    order, m = tiling.orders()[mipmap.image.tiling], np.random.default_rng(3)
     lod = m.integers(0, 5, 16)
     x, y = (m.integers(0, np.maximum(30 >> lod, 1)) for _ in range(2))
     order_of = {"u": x, "v": y, "r": np.zeros(16, int), "lod": lod}
-    found = values(send(one, "ld", *(order_of[name] for name in generation(gen).ld_parameters), dword=np.uint32))
+    found = values(send(mipmap, "ld", *(order_of[name] for name in generation(gen).ld_parameters), dword=np.uint32))
     for lane in range(16):
-        left, top, _, _ = one.image.level_box(int(lod[lane]))
+        left, top, _, _ = mipmap.image.level_box(int(lod[lane]))
         at = tile_place(order, (left + int(x[lane])) * 4, top + int(y[lane]), PITCH)
-        wanted = one.data.array[at : at + 4] / 255
+        wanted = mipmap.data.array[at : at + 4] / 255
         assert found[lane].tolist() == pytest.approx(wanted.tolist()), (lane, lod[lane])
 
 

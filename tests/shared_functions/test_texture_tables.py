@@ -27,21 +27,21 @@ KILL = {"chromakey_enable": 1, "chromakey_mode": 0, "chromakey_index": 2}
 WHOLE = 0, 0xFFFFFFFF  # a range that everything is in
 
 
-def loaded(one: Texture, palettes: tuple[tuple[int, ...], ...] = PALETTES, key: tuple[int, int] = WHOLE) -> Texture:
+def loaded(texture: Texture, palettes: tuple[tuple[int, ...], ...] = PALETTES, key: tuple[int, int] = WHOLE) -> Texture:
     """The texture, and tables in its sampler: the key is number 2."""
     tables, bases = TextureTables(palettes, ((1, 0), (1, 0), key, (1, 0))), {"surface": BASE, "dynamic": BASE}
-    surfaces = Surfaces(generation(one.gen), one.space, bases, TABLE)
+    surfaces = Surfaces(generation(texture.gen), texture.space, bases, TABLE)
     surfaces.palettes = tables.palettes
-    one.port = SamplerPort(surfaces, Samplers(generation(one.gen), one.space, bases, STATES, tables))
-    return one
+    texture.port = SamplerPort(surfaces, Samplers(generation(texture.gen), texture.space, bases, STATES, tables))
+    return texture
 
 
-def nearest(one: Texture) -> tuple[list[Any], Array]:
+def nearest(texture: Texture) -> tuple[list[Any], Array]:
     """Sixteen places in the middle of texels, and the bytes of these texels."""
-    size, raw = one.look.bits // 8, one.data.array[: one.pitch * one.rows].reshape(one.rows, one.pitch)
-    x, y = (RANDOM.integers(0, one.shape[axis], 16) for axis in (0, 1))
+    size, raw = texture.look.bits // 8, texture.data.array[: texture.pitch * texture.rows].reshape(texture.rows, texture.pitch)
+    x, y = (RANDOM.integers(0, texture.shape[axis], 16) for axis in (0, 1))
     held = np.array([raw[b, a * size : a * size + size] for a, b in zip(x, y, strict=True)])
-    return [((x + 0.5) / one.shape[0]).astype(np.float32), ((y + 0.5) / one.shape[1]).astype(np.float32)], held
+    return [((x + 0.5) / texture.shape[0]).astype(np.float32), ((y + 0.5) / texture.shape[1]).astype(np.float32)], held
 
 
 def colour(entry: Any) -> Array:
@@ -93,9 +93,9 @@ def test_draws_hand_tables_to_the_sampler() -> None:
 @pytest.mark.parametrize("format", ["P8", "P8A8", "A8P8", "P4A4", "A4P4"])
 def test_texels_are_entries_of_a_palette(format: str, number: int) -> None:
     """A format may have an alpha of its own."""
-    one = loaded(Texture(format=f"{format}_UNORM_PALETTE{number}", sampler=modes("clamp") | filters("nearest")))
-    places, held = nearest(one)
-    found = floats(one.ask("sample_lz", *places))
+    texture = loaded(Texture(format=f"{format}_UNORM_PALETTE{number}", sampler=modes("clamp") | filters("nearest")))
+    places, held = nearest(texture)
+    found = floats(texture.ask("sample_lz", *places))
     bits = 4 if "4" in format else 8
     word = held.astype(np.uint32) @ (1 << 8 * np.arange(held.shape[1]))
     low, high = word & (1 << bits) - 1, word >> bits & (1 << bits) - 1
@@ -103,16 +103,16 @@ def test_texels_are_entries_of_a_palette(format: str, number: int) -> None:
     wanted = colour(np.array(PALETTES[number], np.uint32)[index])
     if "A" in format:
         wanted[:, 3] = alpha / ((1 << bits) - 1)
-    assert np.allclose(found, wanted, atol=1e-6) and one.compiled == 1
+    assert np.allclose(found, wanted, atol=1e-6) and texture.compiled == 1
     assert len({tuple(row) for row in found.tolist()}) > 3
 
 
 def test_colours_of_a_palette_are_filtered_not_indices() -> None:
-    one = loaded(Texture(format="P8_UNORM_PALETTE0", sampler=modes("wrap") | filters("linear")))
+    texture = loaded(Texture(format="P8_UNORM_PALETTE0", sampler=modes("wrap") | filters("linear")))
     palette = colour(np.array(PALETTES[0], np.uint32))
-    one.texels = palette[one.data.array[: one.pitch * one.rows].reshape(1, one.rows, one.pitch)[:, :7, :13]]
-    places = coordinates(one)
-    assert np.allclose(floats(one.ask("sample_lz", *places)), one.expected(places), atol=3e-6)
+    texture.texels = palette[texture.data.array[: texture.pitch * texture.rows].reshape(1, texture.rows, texture.pitch)[:, :7, :13]]
+    places = coordinates(texture)
+    assert np.allclose(floats(texture.ask("sample_lz", *places)), texture.expected(places), atol=3e-6)
 
 
 def test_another_palette_needs_no_other_code_and_is_seen() -> None:
@@ -133,14 +133,14 @@ def test_several_texels_in_a_byte_are_refused() -> None:
 def repeated(value: Array, bits: int, wanted: int) -> Array:
     """The highest bits of a channel, again and again."""
     text = [f"{number:0{bits}b}" * 8 for number in value.tolist()]
-    return np.array([int(one[:wanted], 2) for one in text])
+    return np.array([int(item[:wanted], 2) for item in text])
 
 
-def channels(one: Texture, held: Array) -> Array:
+def channels(texture: Texture, held: Array) -> Array:
     """Alpha, red, green and blue of texels as a key has them."""
     word = held.astype(np.uint32) @ (1 << 8 * np.arange(held.shape[1], dtype=np.uint32))
-    signed, found, at = any(channel.type == "snorm" for channel in one.look.channels), {}, 0
-    for channel in one.look.channels:
+    signed, found, at = any(channel.type == "snorm" for channel in texture.look.channels), {}, 0
+    for channel in texture.look.channels:
         raw = word >> at & (1 << channel.bits) - 1
         at += channel.bits
         if channel.type == "snorm":
@@ -173,38 +173,39 @@ def code_of(bound: Array, signed: bool) -> int:
 @pytest.mark.parametrize("format", FORMATS)
 def test_texels_that_match_are_black(format: str) -> None:
     """Ranges are inclusive; narrow channels are widened, and SNORM is sign and magnitude."""
-    one = Texture(format=format, sampler=modes("clamp") | filters("nearest") | BLACK | {"chromakey_index": 2})
-    places, held = nearest(one)
-    values, signed = channels(one, held), "SNORM" in format
+    texture = Texture(format=format, sampler=modes("clamp") | filters("nearest") | BLACK | {"chromakey_index": 2})
+    places, held = nearest(texture)
+    values, signed = channels(texture, held), "SNORM" in format
     for width in (0, 60):
         key, low, high = key_of(values[5], signed, width)
-        found = floats(loaded(one, key=key).ask("sample_lz", *places))
+        found = floats(loaded(texture, key=key).ask("sample_lz", *places))
         matching = ((values >= low) & (values <= high)).all(1)
         plain = floats(Texture(format=format, sampler=modes("clamp") | filters("nearest")).ask("sample_lz", *places))
         assert matching[5] and (found == np.where(matching[:, None], 0.0, plain)).all()
         assert width == 0 or not matching.all()
-    assert one.compiled == 2
+    assert texture.compiled == 2
 
 
 @pytest.mark.behaviour("KBL-SAMP-23", shows="action")
 def test_texels_are_replaced_before_they_are_filtered() -> None:
-    one = Texture(format="B8G8R8A8_UNORM", sampler=modes("wrap") | filters("linear") | BLACK | {"chromakey_index": 2})
-    places, green = coordinates(one), one.data.array[: one.pitch * one.rows].reshape(1, one.rows, one.pitch)[:, :7, 1 : 4 * 13 : 4]
-    one.texels[green >= 128] = 0
-    found = floats(loaded(one, key=(0x00008000, 0xFFFFFFFF)).ask("sample_lz", *places))
-    assert np.allclose(found, one.expected(places), atol=3e-6)
+    texture = Texture(format="B8G8R8A8_UNORM", sampler=modes("wrap") | filters("linear") | BLACK | {"chromakey_index": 2})
+    places, green = coordinates(texture), texture.data.array[: texture.pitch * texture.rows].reshape(1, texture.rows, texture.pitch)[:,
+        :7, 1 : 4 * 13 : 4]
+    texture.texels[green >= 128] = 0
+    found = floats(loaded(texture, key=(0x00008000, 0xFFFFFFFF)).ask("sample_lz", *places))
+    assert np.allclose(found, texture.expected(places), atol=3e-6)
 
 
 @pytest.mark.behaviour("KBL-SAMP-23", shows="action")
 def test_yuv_texels_match_by_the_average_of_their_neighbours_chrominance() -> None:
     """The key is A Cr Y Cb, and black is 16 with no chrominance."""
-    one = Texture(format="YCRCB_NORMAL", shape=(8, 4), sampler=modes("clamp") | filters("nearest") | BLACK | {"chromakey_index": 2})
-    one.data.array[:] = 0x60
-    one.data.array[:16] = [10, 100, 11, 20, 12, 200, 13, 40, 14, 0, 15, 60, 16, 0, 17, 80]  # Y Cb Y Cr of four pairs
+    texture = Texture(format="YCRCB_NORMAL", shape=(8, 4), sampler=modes("clamp") | filters("nearest") | BLACK | {"chromakey_index": 2})
+    texture.data.array[:] = 0x60
+    texture.data.array[:16] = [10, 100, 11, 20, 12, 200, 13, 40, 14, 0, 15, 60, 16, 0, 17, 80]  # Y Cb Y Cr of four pairs
     at = ((np.arange(16) % 8 + 0.5) / 8).astype(np.float32), np.full(16, 0.125, np.float32)
     for key, which in (((0x001E0000, 0xFF1EFFFF), {1}), ((0x000A0B96, 0xFF1E0B96), {1}), ((0x00140A64, 0xFF140A64), {0}),
                        ((0x00500000, 0xFF50FFFF), {6, 7})):  # fmt: skip
-        found = floats(loaded(one, key=key).ask("sample_lz", *at))[:8]
+        found = floats(loaded(texture, key=key).ask("sample_lz", *at))[:8]
         black = {lane for lane in range(8) if np.allclose(found[lane], [128 / 255, 16 / 255, 128 / 255, 0], atol=1e-6)}
         assert black == which
 
@@ -213,21 +214,21 @@ def test_yuv_texels_match_by_the_average_of_their_neighbours_chrominance() -> No
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_a_texel_that_matches_kills_its_pixel(lanes: int) -> None:
     """Only sample_killpix reports it: colours stay what they are."""
-    one = Texture(format="B8G8R8A8_UNORM", sampler=modes("clamp") | filters("nearest") | KILL)
-    places, held = nearest(one)
-    loaded(one, key=(0x00008000, 0xFFFFFFFF))
+    texture = Texture(format="B8G8R8A8_UNORM", sampler=modes("clamp") | filters("nearest") | KILL)
+    places, held = nearest(texture)
+    loaded(texture, key=(0x00008000, 0xFFFFFFFF))
     places = [place[:lanes] for place in places]
-    plain = one.ask("sample_lz", *places, lanes=lanes)
-    found = one.send("sample_killpix", *places, answer=4 * lanes // 8 + 1, width=lanes, simd_mode=lanes // 8).view(np.uint32)
+    plain = texture.ask("sample_lz", *places, lanes=lanes)
+    found = texture.send("sample_killpix", *places, answer=4 * lanes // 8 + 1, width=lanes, simd_mode=lanes // 8).view(np.uint32)
     assert (found[: 4 * lanes].reshape(4, lanes).T == plain).all()
     assert found[4 * lanes] == 0xFFFF & ~sum(int(held[lane, 1] >= 128) << lane for lane in range(lanes))
 
 
 def test_a_texel_without_weight_kills_nothing() -> None:
-    one = Texture(format="B8G8R8A8_UNORM", shape=(4, 4), sampler=modes("clamp") | filters("linear") | KILL)
-    one.data.array[: one.pitch * 4] = 0
-    one.data.array[one.pitch + 4 : one.pitch + 8] = 0xFF  # texel 1, 1
+    texture = Texture(format="B8G8R8A8_UNORM", shape=(4, 4), sampler=modes("clamp") | filters("linear") | KILL)
+    texture.data.array[: texture.pitch * 4] = 0
+    texture.data.array[texture.pitch + 4 : texture.pitch + 8] = 0xFF  # texel 1, 1
     u = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 1.25], np.float32) / 4
     v = np.full(8, 1.5 / 4, np.float32)
-    found = loaded(one, key=(0xFF000000, 0xFFFFFFFF)).send("sample_killpix", u, v, answer=5, width=8, simd_mode=1)
+    found = loaded(texture, key=(0xFF000000, 0xFFFFFFFF)).send("sample_killpix", u, v, answer=5, width=8, simd_mode=1)
     assert found.view(np.uint32)[32] == 0xFFFF & ~0b10001110

@@ -49,8 +49,8 @@ def test_layouts_of_later_generations(gen: float, layouts: tuple[str, ...]) -> N
 @pytest.mark.parametrize("gen", [9, 11])
 def test_tiled_1d_surfaces_are_laid_out_like_2d_ones(gen: float) -> None:
     """Depth buffers of 1D textures are such (public: Mesa isl.c): levels below each other, QPitch in rows."""
-    one = made(gen, "1d", tile_mode=3, surface_array=1, surface_qpitch=2, surface_vertical_alignment=1, mip_count_lod=2)
-    assert (one.layout, one.rows, one.across, one.level_box(1)[:2]) == ("below", 8, 0, (0, 4))
+    image = made(gen, "1d", tile_mode=3, surface_array=1, surface_qpitch=2, surface_vertical_alignment=1, mip_count_lod=2)
+    assert (image.layout, image.rows, image.across, image.level_box(1)[:2]) == ("below", 8, 0, (0, 4))
     assert made(gen, "1d", surface_array=1, surface_qpitch=2).across == 8
 
 
@@ -283,30 +283,30 @@ def test_levels_of_a_mip_tail_share_a_tile_and_no_byte(gen: float, bits: int, mo
     """The first level may be as large as the manual has it (KBL 19846-19857): then none of them overlap, and all are in one tile."""
     width, height = largest[bits]
     last = max(width, height).bit_length() - 1
-    one = made(gen, surface_format=FORMATS[bits], tile_mode=3, tiled_resource_mode=mode, width=width - 1, height=height - 1, depth=0,
+    image = made(gen, surface_format=FORMATS[bits], tile_mode=3, tiled_resource_mode=mode, width=width - 1, height=height - 1, depth=0,
                mip_count_lod=last, mip_tail_start_lod=0, surface_pitch=width * 4 * bits // 8 - 1)  # fmt: skip
-    texels = np.zeros((one.align[1], one.align[0]), int)
+    texels = np.zeros((image.align[1], image.align[0]), int)
     for level in range(last + 1):
-        left, top, wide, high = one.level_box(level)
-        assert left + wide <= one.align[0] and top + high <= one.align[1]
+        left, top, wide, high = image.level_box(level)
+        assert left + wide <= image.align[0] and top + high <= image.align[1]
         texels[top : top + high, left : left + wide] += 1
-    assert texels.max() == 1 and one.align[0] * one.align[1] * bits // 8 == (65536 if mode == 2 else 4096)
+    assert texels.max() == 1 and image.align[0] * image.align[1] * bits // 8 == (65536 if mode == 2 else 4096)
 
 
 @pytest.mark.behaviour("KBL-SAMP-04", shows="action")
 def test_levels_before_the_tail_begin_with_tiles() -> None:
     """Tiles of 32x32 texels: level 1 below level 0, level 2 right of it with all that follow."""
-    one = made(9, tile_mode=3, tiled_resource_mode=1, width=79, height=49, depth=0, mip_count_lod=6, mip_tail_start_lod=3,
+    image = made(9, tile_mode=3, tiled_resource_mode=1, width=79, height=49, depth=0, mip_count_lod=6, mip_tail_start_lod=3,
                surface_pitch=511)  # fmt: skip
-    boxes = [one.level_box(level) for level in range(7)]
+    boxes = [image.level_box(level) for level in range(7)]
     assert boxes[:3] == [(0, 0, 80, 50), (0, 64, 40, 25), (64, 64, 20, 12)]
     assert boxes[3] == (64 + 16, 96, 10, 6) and boxes[4] == (64 + 8, 96 + 16, 5, 3)
     assert boxes[6] == (64, 96 + 16, 1, 1)
     icl = made(11, tile_mode=3, tiled_resource_mode=1, width=1023, height=0, depth=0, mip_count_lod=10, mip_tail_start_lod=0)
     skl = made(9, tile_mode=3, tiled_resource_mode=1, width=1023, height=0, depth=0, mip_count_lod=10, mip_tail_start_lod=0)
-    assert [one.level_box(level)[:2] for one in (skl, icl) for level in (7, 10)] == [(4, 4), (0, 0), (0, 0), (4, 4)]
+    assert [image.level_box(level)[:2] for image in (skl, icl) for level in (7, 10)] == [(4, 4), (0, 0), (0, 0), (4, 4)]
 
 
 def test_without_a_tail_every_level_has_tiles_of_its_own() -> None:
-    one = made(9, "cube", tile_mode=3, tiled_resource_mode=2, width=255, height=255, depth=0, mip_count_lod=8, mip_tail_start_lod=15)
-    assert [one.level_box(level)[:2] for level in range(4)] == [(0, 0), (0, 256), (128, 256), (128, 384)]
+    image = made(9, "cube", tile_mode=3, tiled_resource_mode=2, width=255, height=255, depth=0, mip_count_lod=8, mip_tail_start_lod=15)
+    assert [image.level_box(level)[:2] for level in range(4)] == [(0, 0), (0, 256), (128, 256), (128, 384)]

@@ -40,26 +40,26 @@ class ChromaKeying:
         yield
         self.sampled = before
 
-    def keyed(self, found: list[Value], words: list[Value], taps: list[Tap], mask: Value,
+    def keyed(self, texels: list[Value], words: list[Value], taps: list[Tap], mask: Value,
               decoded: Callable[[Value], list[Value]]) -> list[Value]:  # fmt: skip
         """Texels after keying: those that match are black, or kill their pixels if they weigh something. `decoded`: the texel of another
         column."""
         m, format = self.m, self.image.format
         if self.kills and self.killed is None:
-            return found
+            return texels
         if blocks.compressed(format):
-            channels = decoded_channels(m, found)
+            channels = decoded_channels(m, texels)
             if format.space == "yuv":
                 channels |= self._chrominance(channels, taps[0].at, decoded)
         else:
             channels = plain_channels(m, format, words)
         matching = matches(m, self.key, channels, is_signed(format)) & mask
         if self.killed is None:
-            return [m.select(matching, m.like(value, bits), value) for value, bits in zip(found, black(format), strict=True)]
+            return [m.select(matching, m.like(value, bits), value) for value, bits in zip(texels, black(format), strict=True)]
         for tap in taps:
             matching = matching if tap.weight is None else matching & (tap.weight > 0.0)
         self.killed.value = m.select(matching & self.sampled, m.like(self.killed.value, 1), self.killed.value)
-        return found
+        return texels
 
     def _chrominance(self, own: dict[str, Value], at: Value, decoded: Callable[[Value], list[Value]]) -> dict[str, Value]:
         """Cr and Cb of packed YUV: the second texel of two has the average of its neighbours' (BDW 1711-1714)."""

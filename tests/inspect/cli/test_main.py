@@ -185,8 +185,8 @@ def test_behaviours_as_json_and_filters() -> None:
     some = json.loads(softgen("behaviours", "--json", "--manual", "bdw", "--unit", "vf", "--uncovered").stdout)
     assert some["total"] == 23 and [u["unit"] for u in some["units"]] == ["BDW-VF"]
     assert not any(behaviour["covered"] for behaviour in some["behaviours"])
-    known = [one for one in everything["behaviours"] if one["reason"]]
-    assert known and not any(one["covered"] for one in known)
+    known = [behaviour for behaviour in everything["behaviours"] if behaviour["reason"]]
+    assert known and not any(behaviour["covered"] for behaviour in known)
     listed = softgen("behaviours", "--uncovered", "--manual", "g45", "--unit", "wm").stdout
     assert "    not shown: " in listed and "of them on a list with the reason" in listed
 
