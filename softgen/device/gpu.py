@@ -103,7 +103,7 @@ class GpuDevice:
         self.watchdogs = self._watchdogs()
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
-                                         memory.update_table if memory else None, self.warn, self.tick, self._watched, self.saved_context,
+                                         memory.update_table if memory else None, self.warn, self.watchdogs, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
         self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher(), drawn)
         self.contexts: dict[tuple[int, str], SavedContext] = {}
@@ -256,15 +256,6 @@ class GpuDevice:
         """Keeps a broken rule of the manual among the remarks, once."""
         if len(self.remarks) < MOST_REMARKS:
             self.remarks.setdefault(text)
-
-    def tick(self, base: int) -> None:
-        watchdog = self.watchdogs.get(base)
-        if watchdog is not None:
-            watchdog.poll()
-
-    def _watched(self, base: int) -> bool:
-        watchdog = self.watchdogs.get(base)
-        return watchdog is not None and watchdog.since is not None
 
     def _watchdogs(self) -> dict[int, Watchdog]:
         if catalogue().get("PR_CTR_CTL", self.generation.number) is None:

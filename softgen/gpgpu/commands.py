@@ -9,6 +9,7 @@ from __future__ import annotations
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.gpgpu import walker
+from softgen.gpgpu.plans import WalkerPlans
 from softgen.media import commands as media
 from softgen.media.front_end import FrontEnd, dispatch_context
 
@@ -16,8 +17,9 @@ COMMANDS: Commands = {}
 handles = registers_in(COMMANDS)
 
 
-def new_state() -> None:
-    """No state of its own: the front end is part of the media pipeline's."""
+def new_state() -> WalkerPlans:
+    """Plans of dispatches; the front end's state is part of the media pipeline's."""
+    return WalkerPlans()
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -31,9 +33,13 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
         return
     cs.counters.dispatches += 1
     media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data))
-    context = dispatch_context(cs)
-    grid = dimensions(cs) if cmd.indirect_parameter_enable else None
-    media.run_threads(cs, context, [walker.dispatch(context, cs.state(FrontEnd), cmd, grid)])
+    front = cs.state(FrontEnd)
+    if cmd.indirect_parameter_enable:
+        context = dispatch_context(cs)
+        dispatch = walker.dispatch(context, front, cmd, dimensions(cs))
+    else:
+        context, dispatch = cs.state(WalkerPlans).dispatch(cs, front, cmd)
+    media.run_threads(cs, context, [dispatch])
 
 
 def dimensions(cs: CommandStreamer) -> tuple[int, int, int]:

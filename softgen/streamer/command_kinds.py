@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from softgen.bits.layout import Layout
 from softgen.streamer import privilege, rules
 from softgen.streamer.parser import Command, understood
 
 WALKED = frozenset({"MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END"})  # commands that move the fetch pointer
+MOST_HEADERS = 1 << 12  # that are kept
 
 
-@lru_cache(1 << 12)
-def simple_command(header: int, gen: float, engine: str, rules_name: str) -> tuple[Layout, int, bool] | None:
-    """Layout, length and whether there are rules, of a command that a handler alone may execute in any batch; None: any other."""
+class SimpleCommand(NamedTuple):
+    """A command that a handler alone may execute in any batch."""
+
+    layout: Layout
+    length: int
+    ruled: bool  # there are rules to check
+    handler: Callable[[Any, Any], None] | None
+    reads_registers: bool  # its handler may read any register
+
+
+class SimpleCommands(dict[int, SimpleCommand | None]):
+    """Simple commands of one engine by their header; None: any other command, or one without a handler. Filled as headers are met."""
+
+    def __init__(self, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Callable[[Any, Any], None]]) -> None:
+        self._key, self._handlers = (gen, engine, rules_name), handlers
+
+    def __missing__(self, header: int) -> SimpleCommand | None:
+        if len(self) >= MOST_HEADERS:
+            self.clear()
+        found = simple_command(header, *self._key)
+        if found is not None:
+            handler = self._handlers.get(found.layout.name)
+            found = None if handler is None else found._replace(handler=handler)
+        self[header] = found
+        return found
+
+
+def simple_command(header: int, gen: float, engine: str, rules_name: str) -> SimpleCommand | None:
+    """The command that a header begins, without its handler; None if it needs more than a handler."""
     layout, length, problems = understood(header, gen, engine)
     if layout is None or problems or layout.name in WALKED or privilege.matters(layout.name):
         return None
-    return layout, length, rules.some(layout.name, rules_name)
+    return SimpleCommand(layout, length, rules.some(layout.name, rules_name), None, layout.name.startswith("MI_"))
 
 
 def only_sets_state(command: Command) -> bool:

@@ -19,7 +19,7 @@ from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
-from softgen.streamer.command_kinds import only_sets_state, simple_command
+from softgen.streamer.command_kinds import only_sets_state
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
@@ -58,6 +58,8 @@ class Streamer(CommandParser, EngineRegisters):
         self.parked: int | None = None  # where it last had to wait
         self._current: Command | None = None  # being executed
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
+        self.watchdog = device.watchdogs.get(self.base)
+        self._simple = device.simple_commands(engine)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
         self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
@@ -106,21 +108,21 @@ class Streamer(CommandParser, EngineRegisters):
             if self._read_ahead_is_stale:
                 self._read_again(place)
             header = place.header()
-            if header is not None and self.saved.latched.may_latch(header):
+            if header is not None and self._simple[header] is None and self.saved.latched.may_latch(header):
                 if self._latch_ahead(place):
                     continue
                 header = place.header()
-            before = place.address
             try:
-                if header is None or not self._run_simple(place, header):
+                if not self._run_simple(place):
                     command = self._fetch(place, header)
                     place.advance(len(command.dwords))
                     self.counters.commands += 1
                     self._step(place, command)
             except Parked as parked:
-                place.address = before
+                assert self._current is not None
+                place.address = self.parked = self._current.address
                 self.counters.commands -= 1
-                self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, self._current), before
+                self.waiting = Wait(parked.wait.text, parked.wait.on_signal, self._current)
                 return False
             self.parked = None
             if place.wrap is not None or self.stack:
@@ -129,29 +131,44 @@ class Streamer(CommandParser, EngineRegisters):
         self._note_work()
         return True
 
-    def _run_simple(self, place: FetchPointer, header: int) -> bool:
-        """Execute a command of a batch if it has a handler and nothing but rules to be checked: most commands that are not latched."""
-        simple = simple_command(header, self.generation.number, self.engine, self.rules)
-        if simple is None or place.wrap is not None or self.skipping or self.counted_names or self.device.trace is not None:
+    def _run_simple(self, place: FetchPointer) -> bool:
+        """Execute the commands of a batch that come next, as long as they need only a handler, and rules to be checked; whether any did."""
+        if place.wrap is not None or self.device.trace is not None:
             return False
-        layout, length, ruled = simple
-        handler, address = self.device.commands.get(layout.name), place.address
-        dwords = place.window.dwords(address, length)
-        if handler is None or len(dwords) < length:
-            return False
-        place.advance(length)
-        self.counters.commands += 1
-        self.device.tick(self.base)
-        self.status.at(address, header)
-        self._current = command = Command(place.start, address, place.level, layout, dwords)
-        self._note_work()
-        if ruled:
-            self._warn_of_rules(layout.name, command)
+        window, status, counters, watchdog = place.window, self.status, self.counters, self.watchdog
+        simple_commands, wrap, done = self._simple, (1 << window.space.bits) - 1, False
         try:
-            handler(self, command.record)
-        except SoftgenError as error:
-            self._failed(error)
-        return True
+            while self.place is place and not self.skipping and (watchdog is None or watchdog.since is None):
+                if self._read_ahead_is_stale:
+                    self._read_again(place)
+                address = place.address
+                header = window.first(address)
+                simple = None if header is None else simple_commands[header]
+                if header is None or simple is None or simple.handler is None or done and self.hooks.timed_out():
+                    break
+                layout, length, ruled, handler, reads_registers = simple
+                dwords = window.dwords(address, length)
+                if len(dwords) < length:
+                    break
+                place.address = address + 4 * length & wrap
+                counters.commands += 1
+                status.address, status.header = address, header
+                self._current = command = Command(place.start, address, place.level, layout, dwords)
+                self._note_work()
+                if self.counted_names and layout.name != DRAW:
+                    self.write_counts()
+                if ruled:
+                    self._warn_of_rules(layout.name, command)
+                if reads_registers:
+                    status.show()
+                try:
+                    handler(self, command.record)
+                except SoftgenError as error:
+                    self._failed(error)
+                self.parked, done = None, True
+        finally:
+            status.show()
+        return done
 
     def finish_pipelines(self) -> None:
         """Complete what pipelines have collected but not started: at flushes, pipeline switches and the end of a submission."""
@@ -162,7 +179,7 @@ class Streamer(CommandParser, EngineRegisters):
                 self._failed(error)
 
     def _step(self, place: FetchPointer, command: Command) -> None:
-        self.device.tick(self.base)
+        self._poll_watchdog()
         self.status.at(command.address, command.dwords[0])
         match command.name:
             case "MI_BATCH_BUFFER_END":
@@ -181,7 +198,8 @@ class Streamer(CommandParser, EngineRegisters):
     def _latch_ahead(self, place: FetchPointer) -> bool:
         """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
         window, latched = place.window, self.saved.latched
-        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
+        watched = self.watchdog is not None and self.watchdog.since is not None
+        if place.wrap is not None or self.skipping or self.device.trace is not None or watched:
             return False
         host, count = window.host(place.address)
         done = latched.run(host, count, LATCH_AT_ONCE)
@@ -213,8 +231,12 @@ class Streamer(CommandParser, EngineRegisters):
             raise self._placed(DecodeError("; ".join(command.problems)), command)
         return command
 
+    def _poll_watchdog(self) -> None:
+        if self.watchdog is not None:
+            self.watchdog.poll()
+
     def _instruction_error(self, command: Command) -> None:
-        self.device.tick(self.base)
+        self._poll_watchdog()
         self.status.instruction_error(command.address, command.dwords[0])
 
     def _call(self, place: FetchPointer, command: Command) -> FetchPointer:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from softgen.bits.generation import Generation
 from softgen.command import Drawn, Pipeline
 from softgen.errors import SoftgenError
+from softgen.streamer.command_kinds import SimpleCommands
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
@@ -44,6 +45,14 @@ class RegisterFile(Protocol):
         ...
 
 
+class EngineWatchdog(Protocol):
+    """The watchdog of an engine, which sees every command while it runs."""
+
+    since: int | None  # None: it does not run
+
+    def poll(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class DeviceInterface:
     """The parts of a device that its command streamers use."""
@@ -57,11 +66,19 @@ class DeviceInterface:
     signal: Callable[[str, int], None] = lambda engine, context: None  # MI_SEMAPHORE_SIGNAL
     update_table: Callable[[int, list[int]], None] | None = None  # MI_UPDATE_GTT: address of the first page, entries
     warn: Callable[[str], None] = lambda text: None  # a rule of the manual that software broke
-    tick: Callable[[int], None] = lambda base: None  # the engine at `base` begins a command
-    watched: Callable[[int], bool] = lambda base: False  # the engine's watchdog has to see every command
+    watchdogs: Mapping[int, EngineWatchdog] = field(default_factory=dict)  # by where the engine's registers start
     saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
     slices: int = 1
     trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text
+    _simple: dict[str, SimpleCommands] = field(default_factory=dict)
+
+    def simple_commands(self, engine: str) -> SimpleCommands:
+        """The commands of an engine that need only their handler."""
+        found = self._simple.get(engine)
+        if found is None:
+            generation = self.generation
+            found = self._simple.setdefault(engine, SimpleCommands(generation.number, engine, generation.rules, self.commands))
+        return found
 
 
 @dataclass(frozen=True)

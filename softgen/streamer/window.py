@@ -46,9 +46,8 @@ class Window:
         self._start = self._end = 0
 
     def _load(self, address: int, size: int) -> None:
-        size = max(size, PIECE)
-        mapped = self.space.extent(address, size) & ~3
-        self._data = array("I", self.space.read(address, mapped))
+        data = self.space.read_mapped(address, max(size, PIECE))
+        self._data = array("I", data if len(data) % 4 == 0 else data[: len(data) & ~3])
         if sys.byteorder == "big":
             self._data.byteswap()
-        self._start, self._end = address, address + mapped
+        self._start, self._end = address, address + 4 * len(self._data)
