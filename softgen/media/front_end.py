@@ -60,14 +60,18 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
 # -- loading -------------------------------------------------------------------------------------------------------
 
 
-def load_constants(context: DispatchContext, front: FrontEnd, command: Record) -> None:
+def load_constants(cs: CommandStreamer, front: FrontEnd, command: Record) -> None:
     """MEDIA_CURBE_LOAD copies at once; later changes of memory do not count (BDW 22582-22611)."""
-    front.constants = context.space.read(context.address("dynamic", command.curbe_data_start_address), command.curbe_total_data_length)
+    front.constants = _dynamic(cs, command.curbe_data_start_address, command.curbe_total_data_length)
 
 
-def load_descriptors(context: DispatchContext, front: FrontEnd, command: Record) -> None:
-    address = context.address("dynamic", command.interface_descriptor_data_start_address)
-    front.descriptors = context.space.read(address, command.interface_descriptor_total_length)
+def load_descriptors(cs: CommandStreamer, front: FrontEnd, command: Record) -> None:
+    front.descriptors = _dynamic(cs, command.interface_descriptor_data_start_address, command.interface_descriptor_total_length)
+
+
+def _dynamic(cs: CommandStreamer, offset: int, size: int) -> bytes:
+    """Memory at an offset from the dynamic state base."""
+    return cs.space.read(cs.bases.get("dynamic", 0) + offset & (1 << cs.space.bits) - 1, size)
 
 
 # -- what a dispatch needs -----------------------------------------------------------------------------------------

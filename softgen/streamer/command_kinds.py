@@ -10,6 +10,7 @@ from softgen.streamer import privilege, rules
 from softgen.streamer.parser import Command, understood
 
 WALKED = frozenset({"MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END"})  # commands that move the fetch pointer
+Handler = Callable[[Any, Any], None]
 MOST_HEADERS = 1 << 12  # that are kept
 
 
@@ -19,33 +20,29 @@ class SimpleCommand(NamedTuple):
     layout: Layout
     length: int
     ruled: bool  # there are rules to check
-    handler: Callable[[Any, Any], None] | None
+    handler: Handler
     reads_registers: bool  # its handler may read any register
 
 
 class SimpleCommands(dict[int, SimpleCommand | None]):
     """Simple commands of one engine by their header; None: any other command, or one without a handler. Filled as headers are met."""
 
-    def __init__(self, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Callable[[Any, Any], None]]) -> None:
-        self._key, self._handlers = (gen, engine, rules_name), handlers
+    def __init__(self, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Handler]) -> None:
+        self._key = gen, engine, rules_name, handlers
 
     def __missing__(self, header: int) -> SimpleCommand | None:
         if len(self) >= MOST_HEADERS:
             self.clear()
-        found = simple_command(header, *self._key)
-        if found is not None:
-            handler = self._handlers.get(found.layout.name)
-            found = None if handler is None else found._replace(handler=handler)
-        self[header] = found
+        found = self[header] = simple_command(header, *self._key)
         return found
 
 
-def simple_command(header: int, gen: float, engine: str, rules_name: str) -> SimpleCommand | None:
-    """The command that a header begins, without its handler; None if it needs more than a handler."""
+def simple_command(header: int, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Handler]) -> SimpleCommand | None:
+    """The command that a header begins; None if it has no handler, or needs more than its handler."""
     layout, length, problems = understood(header, gen, engine)
-    if layout is None or problems or layout.name in WALKED or privilege.matters(layout.name):
+    if layout is None or problems or layout.name in WALKED or privilege.matters(layout.name) or layout.name not in handlers:
         return None
-    return SimpleCommand(layout, length, rules.some(layout.name, rules_name), None, layout.name.startswith("MI_"))
+    return SimpleCommand(layout, length, rules.some(layout.name, rules_name), handlers[layout.name], layout.name.startswith("MI_"))
 
 
 def only_sets_state(command: Command) -> bool:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen.bits.generation import Generation
-from softgen.command import Drawn, Pipeline
+from softgen.command import Drawn, Pipeline, nothing_collected
 from softgen.errors import SoftgenError
-from softgen.streamer.command_kinds import SimpleCommands
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
@@ -70,15 +70,12 @@ class DeviceInterface:
     saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
     slices: int = 1
     trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text
-    _simple: dict[str, SimpleCommands] = field(default_factory=dict)
+    simple: dict[str, Any] = field(default_factory=dict)  # simple commands of each engine (command_kinds.py), made when one is first used
 
-    def simple_commands(self, engine: str) -> SimpleCommands:
-        """The commands of an engine that need only their handler."""
-        found = self._simple.get(engine)
-        if found is None:
-            generation = self.generation
-            found = self._simple.setdefault(engine, SimpleCommands(generation.number, engine, generation.rules, self.commands))
-        return found
+    @cached_property
+    def finishers(self) -> tuple[Callable[[Any], None], ...]:
+        """What completes the work that pipelines have collected, of those that collect any."""
+        return tuple(pipeline.finish for pipeline in self.pipelines if pipeline.finish is not nothing_collected)
 
 
 @dataclass(frozen=True)

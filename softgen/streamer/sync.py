@@ -78,10 +78,11 @@ def plan(cs: Streamer, name: str, cmd: Record) -> FlushPlan:
 @lru_cache(1 << 10)
 def _plan(name: str, gen: float, kind: type[Record], controls: tuple[int, ...]) -> FlushPlan:
     values = dict(zip(_controls(kind)(kind._fields), controls, strict=True))
-    flags = (bool(values.get(field)) for field in ("global_snapshot_count_reset", "lri_post_sync_operation", "command_streamer_stall_enable"))
+    resets, writes, stalls = (bool(values.get(field)) for field in ("global_snapshot_count_reset", "lri_post_sync_operation",
+                                                                    "command_streamer_stall_enable"))  # fmt: skip
     operation = _word(name, gen, "post_sync_operation", values["post_sync_operation"])
     is_global = _word(name, gen, "destination_address_type", values["destination_address_type"]) == "ggtt"
-    return FlushPlan(*flags, operation, is_global, bool(values.get("store_data_index")), bool(values.get("notify_enable")))
+    return FlushPlan(resets, writes, stalls, operation, is_global, bool(values.get("store_data_index")), bool(values.get("notify_enable")))
 
 
 @executes("PIPE_CONTROL")
@@ -93,6 +94,7 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
     if flush.writes_register:
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD_MASK)
     if flush.stalls:
+        cs.note_work()
         cs.saved.unflushed = False  # nothing is on its way any more
     post_sync(cs, flush, cmd)
 

@@ -100,7 +100,7 @@ class ThreadDispatch:
     units: tuple[str, ...] = UNITS  # shared functions that answer messages
     system_routine: int | None = None  # offset of the exception handler from the instruction base
     unit_states: UnitStates = ()
-    kind: object = field(default=None, repr=False, compare=False)  # the same object in records that differ only as `again` makes them differ
+    kind: object = field(default=None, repr=False, compare=False)  # the same object in records that `again` makes
 
     def again(self, header: bytes, data: bytes, binding_table: int) -> ThreadDispatch:
         """The same dispatch with other data in its TemplatePayload, and its binding table elsewhere."""

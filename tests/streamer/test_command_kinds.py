@@ -3,6 +3,7 @@
 import pytest
 
 from softgen.bits import catalogue
+from softgen.device.gpu import COMMANDS
 from softgen.streamer.command_kinds import MOST_HEADERS, SimpleCommands, simple_command
 
 GEN, RULES = 9.0, "none"
@@ -15,7 +16,7 @@ def header(name: str, gen: float = GEN) -> int:
 
 @pytest.mark.parametrize("name", ["GPGPU_WALKER", "MEDIA_STATE_FLUSH", "PIPE_CONTROL", "MI_SEMAPHORE_WAIT"])
 def test_commands_that_only_need_their_handler(name: str) -> None:
-    found = simple_command(header(name), GEN, "render", RULES)
+    found = simple_command(header(name), GEN, "render", RULES, COMMANDS)
     assert found is not None
     assert found.layout.name == name and found.length == found.layout.length(header(name))
     assert found.reads_registers == name.startswith("MI_")
@@ -24,16 +25,16 @@ def test_commands_that_only_need_their_handler(name: str) -> None:
 @pytest.mark.parametrize("name", ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "MI_LOAD_REGISTER_IMM", "MI_LOAD_REGISTER_MEM"])
 def test_commands_that_need_more(name: str) -> None:
     """They move the fetch pointer, or batches that are not privileged may not hold them."""
-    assert simple_command(header(name), GEN, "render", RULES) is None
+    assert simple_command(header(name), GEN, "render", RULES, COMMANDS) is None
 
 
 def test_what_is_no_command_or_has_a_wrong_length_is_not_simple() -> None:
-    assert simple_command(0xFFFFFFFF, GEN, "render", RULES) is None
-    assert simple_command(header("GPGPU_WALKER") & ~0xFF, GEN, "render", RULES) is None
+    assert simple_command(0xFFFFFFFF, GEN, "render", RULES, COMMANDS) is None
+    assert simple_command(header("GPGPU_WALKER") & ~0xFF, GEN, "render", RULES, COMMANDS) is None
 
 
 def test_rules_are_known() -> None:
-    ruled, unruled = (simple_command(header("PIPE_CONTROL"), GEN, "render", rules) for rules in ("icl", "none"))
+    ruled, unruled = (simple_command(header("PIPE_CONTROL"), GEN, "render", rules, COMMANDS) for rules in ("icl", "none"))
     assert ruled is not None and ruled.ruled and unruled is not None and not unruled.ruled
 
 
