@@ -238,7 +238,7 @@ class GroupCache:
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
             timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        kind = _kind(dispatch)
+        kind = (dispatch.kind,) if dispatch.kind is not None else _kind(dispatch)
         run = self._kept.pop(kind, None) if kind else None
         if run is not None and (run.shared.engine is not engine or not run.renew(context, dispatch, program)):
             self._release(run)
