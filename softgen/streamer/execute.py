@@ -132,7 +132,7 @@ class Streamer(CommandParser, EngineRegisters):
     def _run_simple(self, place: FetchPointer, header: int) -> bool:
         """Execute a command of a batch if it has a handler and nothing but rules to be checked: most commands that are not latched."""
         simple = simple_command(header, self.generation.number, self.engine, self.rules)
-        if simple is None or place.wrap is not None or self.skipping or self.counted_names or self.device.trace is not None:
+        if simple is None or place.wrap is not None or self.skipping or self.device.trace is not None:
             return False
         layout, length, ruled = simple
         handler, address = self.device.commands.get(layout.name), place.address
@@ -145,6 +145,8 @@ class Streamer(CommandParser, EngineRegisters):
         self.status.at(address, header)
         self._current = command = Command(place.start, address, place.level, layout, dwords)
         self._note_work()
+        if self.counted_names and layout.name != DRAW:
+            self.write_counts()
         if ruled:
             self._warn_of_rules(layout.name, command)
         try:
