@@ -332,7 +332,7 @@ static struct threads_counts counts(const struct threads_worker *worker)
     return (struct threads_counts){w->threads_done, w->instructions};
 }
 
-static const struct threads_api api = {capacity, payload, pending, run, resume, context_of, begin, counts};
+static const struct threads_api api = {capacity, payload, pending, run, resume, context_of, begin, counts, threads_parallel};
 
 const struct threads_api *threads_functions(void)
 {
@@ -344,7 +344,8 @@ int64_t threads_layout(uint64_t *into)
 {
     uint64_t found[] = {sizeof(struct member), sizeof(struct range), sizeof(struct answer), sizeof(struct worker),
                         offsetof(struct worker, writer), offsetof(struct worker, first), offsetof(struct worker, instructions),
-                        sizeof(struct control), sizeof(struct context), sizeof(struct share), THREADS_HELP};
+                        sizeof(struct control), sizeof(struct context), sizeof(struct share),
+                        sizeof(struct threads_part), THREADS_HELP};
     memcpy(into, found, sizeof found);
     return sizeof found / sizeof *found;
 }
