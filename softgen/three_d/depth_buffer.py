@@ -120,8 +120,9 @@ def _packed_placement(state: DrawState, buffer: Record, where: Record, across: i
     first, slices, pitch = int(buffer.minimum_array_element), int(buffer.render_target_view_extent) + 1, int(where.surface_pitch) + 1
     if (table.down[lod] * ((first + slices >> lod) + 1) + table.top[lod] + height) * pitch >= REACH:
         raise Unsupported(f"{DEPTH}: a buffer of more than {REACH:#x} bytes: not yet simulated")
-    return SurfacePlacement(int(where.surface_base_address), max(width >> lod, 1), max(height >> lod, 1), slices, pitch, table.down[lod], first,
-                            table.left[lod] + x & 0xFFFFFFFF, table.top[lod] + y & 0xFFFFFFFF, lod, table.across[lod])  # fmt: skip
+    left, top = table.left[lod] + x & 0xFFFFFFFF, table.top[lod] + y & 0xFFFFFFFF
+    return SurfacePlacement(int(where.surface_base_address), max(width >> lod, 1), max(height >> lod, 1), slices, pitch, table.down[lod],
+                            first, left, top, lod, table.across[lod])  # fmt: skip
 
 
 def _rows(state: DrawState, where: Record, height: int, down: int) -> int:
