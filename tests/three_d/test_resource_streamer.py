@@ -64,10 +64,10 @@ class Rig(Bench):
 
     # -- Direct3D 9
 
-    def registers(self, kind: str, first: int, *rows: Any, shared: int = 1, stage: str = "VS") -> list[int]:
+    def registers(self, kind: str, first: int, *rows: Any, globally: int = 1, stage: str = "VS") -> list[int]:
         names = ["component"] if kind == "B" else [f"component_{n}" for n in range(4)]
         values = [dict(zip(names, row if isinstance(row, tuple) else (row,), strict=True)) for row in rows]
-        return self.pack(f"3DSTATE_DX9_CONSTANT{kind}_{stage}", global_constant_register=shared, constant_register_index=first,
+        return self.pack(f"3DSTATE_DX9_CONSTANT{kind}_{stage}", global_constant_register=globally, constant_register_index=first,
                          constant=values)  # fmt: skip
 
     def dx9_pool(self, enable: int = 1, pages: int = 4) -> list[int]:
@@ -178,11 +178,11 @@ def test_valid_local_registers_win_over_global_ones(gpu: str, stage: str) -> Non
     rig = Rig(gpu)
     both = {"stage": stage}
     rig.go(rig.dx9_pool(), rig.registers("F", 254, (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0), **both),
-           rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), shared=0, **both),
+           rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), globally=0, **both),
            rig.registers("I", 31, (1, -2, 3, -4), **both), rig.registers("B", 14, 1, 0, **both),
-           rig.registers("B", 15, 1, shared=0, **both),
-           rig.generate(0, dx9=0, **both), rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), shared=0, **both),
-           rig.registers("B", 15, 1, shared=0, **both), rig.generate(1, **both), rig.generate(2, **both))  # fmt: skip
+           rig.registers("B", 15, 1, globally=0, **both),
+           rig.generate(0, dx9=0, **both), rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), globally=0, **both),
+           rig.registers("B", 15, 1, globally=0, **both), rig.generate(1, **both), rig.generate(2, **both))  # fmt: skip
     plain, chosen, after = (rig.constants(slot) for slot in range(3))
     assert plain[0][254:].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]] and plain[2].tolist() == [0] * 14 + [1, 0]
     assert chosen[0][254:].tolist() == [[1, 2, 3, 4], [9, 10, 11, 12]] and chosen[2].tolist() == [0] * 14 + [1, 1]
@@ -195,7 +195,7 @@ def test_global_floats_may_be_clamped_on_their_way_out() -> None:
     """Local ones are not, nor are the registers themselves."""
     rig = Rig()
     rig.go(rig.dx9_pool(), rig.registers("F", 0, (2.0, -3.0, 0.5, 1.0), (2.0, 2.0, 2.0, 2.0)),
-           rig.registers("F", 1, (4.0, -4.0, 0.0, 9.0), shared=0),
+           rig.registers("F", 1, (4.0, -4.0, 0.0, 9.0), globally=0),
            rig.generate(0, clamp=1), rig.generate(1))  # fmt: skip
     assert rig.constants(0)[0][:2].tolist() == [[1, -1, 0.5, 1], [4, -4, 0, 9]]
     assert rig.constants(1)[0][:2].tolist() == [[2, -3, 0.5, 1], [2, 2, 2, 2]]
@@ -206,7 +206,7 @@ def test_valid_bits_can_be_set_all_at_once() -> None:
     """As a context that is restored does it."""
     rig = Rig()
     bits = [{"bits": 1 << 31 if n == 7 else 0} for n in range(8)]
-    rig.go(rig.dx9_pool(), rig.registers("F", 254, (1.0,) * 4, (2.0,) * 4, shared=0), rig.registers("I", 0, (7, 7, 7, 7), shared=0),
+    rig.go(rig.dx9_pool(), rig.registers("F", 254, (1.0,) * 4, (2.0,) * 4, globally=0), rig.registers("I", 0, (7, 7, 7, 7), globally=0),
            rig.pack("3DSTATE_DX9_LOCAL_VALID_VS", local_constantf_valid=bits, local_constanti_valid_bits=0, local_constantb_valid_bits=0),
            rig.generate())  # fmt: skip
     assert rig.constants()[0][254:].tolist() == [[0] * 4, [2] * 4] and not rig.constants()[1].any()
@@ -216,7 +216,7 @@ def test_valid_bits_can_be_set_all_at_once() -> None:
 def test_slots_of_the_pool_and_its_end() -> None:
     """Disabling the pool forgets which local registers are valid; a buffer past the end is not written (it would read as 0)."""
     rig = Rig()
-    local = rig.registers("F", 0, (3.0,) * 4, shared=0)
+    local = rig.registers("F", 0, (3.0,) * 4, globally=0)
     pool = rig.dx9_pool(pages=2)
     rig.go(pool, local, rig.generate(1), local, rig.dx9_pool(0), pool, rig.generate(0), local, rig.generate(2))
     assert [rig.constants(slot)[0][0, 0] for slot in range(3)] == [0, 3, 0]
