@@ -47,8 +47,8 @@ def send(descriptor: int, mlen: int, rlen: int = 0, source: int = 123, to: str =
          opcode: str = "sendc") -> str:  # fmt: skip
     """A message from registers `source` on."""
     bits = descriptor | rlen << 20 | mlen << 25 | eot << 31
-    words = {RENDER_CACHE: "render", 10: "dp data 1", 12: "data1"}.get(target, "render")
-    return f"{opcode}(8) {to} g{source}<0,1,0>UD {bits:#010x} {words} MsgDesc: mlen {mlen} rlen {rlen} {{ align1 1Q{' EOT' if eot else ''} }};"
+    end = " EOT" if eot else ""
+    return f"{opcode}(8) {to} g{source}<0,1,0>UD {bits:#010x} {target} MsgDesc: mlen {mlen} rlen {rlen} {{ align1 1Q{end} }};"
 
 
 def move(to: str, source: str, kind: str = "F") -> str:
@@ -58,8 +58,8 @@ def move(to: str, source: str, kind: str = "F") -> str:
 ATTRIBUTE = ("g4.3<0,1,0>", "g4.7<0,1,0>", "g5.3<0,1,0>", "g5.7<0,1,0>")
 
 
-def pixel_shader(colors: Sequence[str] = ATTRIBUTE, before: str = "", surface: int = 0, header: Sequence[str] = (), after: Sequence[str] = (),
-                 control: int = 4 << 8) -> str:  # fmt: skip
+def pixel_shader(colors: Sequence[str] = ATTRIBUTE, before: str = "", surface: int = 0, header: Sequence[str] = (),
+                 after: Sequence[str] = (), control: int = 4 << 8) -> str:  # fmt: skip
     """Writes four sources as colour, with `header` registers before them and others after."""
     first = 123 - len(header) - len(after)
     registers = [*header, *colors, *after]
@@ -203,8 +203,8 @@ class OwnDraw:
                   "height": self.size[1] - 1, "surface_pitch": self.pitch - 1, "surface_vertical_alignment": 1,
                   "surface_horizontal_alignment": 1,
                   **{f"shader_channel_select_{name}": 4 + n for n, name in enumerate(("red", "green", "blue", "alpha"))}}  # fmt: skip
-        held = bytearray(SIZE)
-        for number, fields in enumerate(({**target, **self.state.get("RENDER_SURFACE_STATE", {})}, *({**target, **f} for f in self.surfaces))):
+        held, states = bytearray(SIZE), (self.state.get("RENDER_SURFACE_STATE", {}), *self.surfaces)
+        for number, fields in enumerate({**target, **own} for own in states):
             block = np.array(self.pack("RENDER_SURFACE_STATE", **fields), np.uint32).tobytes()
             held[0x40 * number : 0x40 * number + len(block)] = block
             held[TABLE + 4 * number : TABLE + 4 * number + 4] = struct.pack("<I", 0x40 * number)

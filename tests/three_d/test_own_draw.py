@@ -1,0 +1,202 @@
+"""Whole draws of Gen8 and later: what state before, between and in them means."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.three_d.own_draw import (
+    DATA,
+    PS,
+    TRIANGLES,
+    VERTICES,
+    OwnDraw,
+    box,
+    move,
+    pixel_shader,
+    rectangle,
+    send,
+    vertex,
+)
+
+GPUS = ["bdw", "kbl", "icl"]
+ENGINES = ["reference", "t0", "t1"]
+URB = 6
+# A vertex shader that writes position and attribute as they are: a handle, then eight registers from slot 1 on.
+PASS_VERTICES = "\n".join([move("g118", "g1<8,8,1>", "UD"), *(move(f"g{119 + n}", f"g{6 + n}<8,8,1>") for n in range(8)),
+                           send(1 << 19 | 1 << 4 | 7, 9, source=118, target=URB, opcode="send")])  # fmt: skip
+VERTEX_SHADER: dict[str, Any] = {"enable": 1, "simd8_dispatch_enable": 1, "dispatch_grf_start_register_for_urb_data": 2,
+                                 "vertex_urb_entry_read_length": 2, "maximum_number_of_threads": 35, "statistics_enable": 1}  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_rectangle(gpu: str, engine: str) -> None:
+    drawn = OwnDraw(gpu, rectangle(2, 3, 8, 11, attribute=(0.25, 0.5, 0.75, 1))).run(engine)
+    assert drawn.lit == box(2, 3, 8, 11) and drawn.pixels[5, 5].tolist() == [0.25, 0.5, 0.75, 1]
+
+
+# -- the command streamer ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-CS-09", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+def test_state_between_draws_is_that_of_the_later_one(gpu: str) -> None:
+    """State that is not pipelined: drawing rectangle, polygon stipple and its offset; the first draw is not changed by them."""
+    made = OwnDraw(gpu, [])
+    stipple, offset = "3DSTATE_POLY_STIPPLE_PATTERN", "3DSTATE_POLY_STIPPLE_OFFSET"
+    rows = [{"pattern": 0xFFFFFFFF if row < 4 else 0} for row in range(32)]
+    between = [made.pack("3DSTATE_DRAWING_RECTANGLE", clipped_drawing_rectangle_x_min=9, clipped_drawing_rectangle_x_max=12,
+                         clipped_drawing_rectangle_y_max=15),
+               made.pack(stipple, row=rows), made.pack(offset, polygon_stipple_y_offset=2)]  # fmt: skip
+    left, right = ([vertex(x, 0), vertex(x + 16, 0), vertex(x, 16)] for x in (-8, 8))
+    state = {"3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": TRIANGLES}, "3DSTATE_WM": {"polygon_stipple_enable": 1},
+             stipple: {"row": [{"pattern": 0xFFFFFFFF}] * 32}}  # fmt: skip
+    draws = [{"vertex_count_per_instance": 3, "start_vertex_location": first} for first in (0, 3)]
+    drawn = OwnDraw(gpu, [*left, *right], state, primitives=draws, between=between).run()
+    first, second = ({(x, y) for x, y in box(0, 0, 16, 16) if x + y + 1 < edge and x >= edge - 16} for edge in (8, 24))
+    hanging = {(x, y) for x, y in second if 9 <= x <= 12 and (y + 2) % 32 < 4}
+    assert drawn.lit == first | hanging and len(hanging) == 8
+
+
+@pytest.mark.behaviour("BDW-VF-30", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+def test_vertices_and_indices_are_linear_in_memory(gpu: str) -> None:
+    """Vertex n begins n pitches after the first, over more than the rows of a tile; indices follow each other."""
+    data = bytearray(0x9000)
+    corners = rectangle(1, 2, 5, 9)
+    numbers = 7, 301, 767
+    for number, corner in zip(numbers, corners, strict=True):
+        data[48 * number : 48 * number + 48] = corner
+    indices = b"".join(struct.pack("<H", number) for number in numbers)
+    state = {"3DSTATE_VERTEX_BUFFERS": {"buffer_size": len(data)},
+             "3DSTATE_INDEX_BUFFER": {"index_format": 1, "buffer_starting_address": DATA + 0x1FFE, "buffer_size": 6}}  # fmt: skip
+    patch = {VERTICES: bytes(data), DATA + 0x1FFE: indices}
+    drawn = OwnDraw(gpu, corners, state, patch=patch, primitives=[{"vertex_access_type": 1}]).run()
+    assert drawn.lit == box(1, 2, 5, 9)
+
+
+# -- the vertex shader -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-VS-01", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("indices", [(), (0, 1, 2, 0, 1, 2)], ids=["", "vertex cache"])
+def test_without_a_vertex_shader_vertices_pass_unmodified(gpu: str, indices: tuple[int, ...]) -> None:
+    """Bits of attributes that no float instruction would leave as they are; indexed vertices may be those of the vertex cache."""
+    odd = [0x7FA00001, 1, 0x80000000, 0xFF800000]
+    corners = [corner[:32] + struct.pack("<4I", *odd) for corner in rectangle(0, 0, 4, 4)]
+    state: dict[str, Any] = {"RENDER_SURFACE_STATE": {"surface_format": 2}}  # R32G32B32A32_UINT
+    primitive: dict[str, Any] = {}
+    if indices:
+        state["3DSTATE_INDEX_BUFFER"] = {"index_format": 1, "buffer_starting_address": DATA, "buffer_size": 2 * len(indices)}
+        primitive = {"vertex_access_type": 1, "vertex_count_per_instance": len(indices)}
+    patch = {DATA: b"".join(struct.pack("<H", number) for number in indices)}
+    drawn = OwnDraw(gpu, corners, state, ps=PS.replace(">F", ">UD"), patch=patch, primitives=[primitive]).run()
+    assert drawn.texels(np.uint32)[2, 2].tolist() == odd
+    assert drawn.register("VS_INVOCATION_COUNT") == 0
+
+
+@pytest.mark.behaviour("BDW-STAT-01", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("off", ["", "3DSTATE_VF_STATISTICS", "3DSTATE_VS", "3DSTATE_CLIP", "3DSTATE_SF", "3DSTATE_WM"])
+def test_counters_of_stages_count_where_their_stage_says_so(gpu: str, off: str) -> None:
+    """Two triangles, one of them outside; the counters of stages that are not built come with them."""
+    gates = {"3DSTATE_VF_STATISTICS": ("statistics_enable", ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT")),
+             "3DSTATE_VS": ("statistics_enable", ("VS_INVOCATION_COUNT",)),
+             "3DSTATE_CLIP": ("clipper_statistics_enable", ("CL_INVOCATION_COUNT",)),
+             "3DSTATE_SF": ("statistics_enable", ("CL_PRIMITIVES_COUNT",)),
+             "3DSTATE_WM": ("statistics_enable", ("PS_INVOCATION_COUNT", "PS_DEPTH_COUNT"))}  # fmt: skip
+    clip = {"clip_enable": 1, "viewport_xy_clip_test_enable": 1, "perspective_divide_disable": 0, "clipper_statistics_enable": 1}
+    state: dict[str, Any] = {"3DSTATE_VS": VERTEX_SHADER, "3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": TRIANGLES},
+                             "3DSTATE_CLIP": clip, "3DSTATE_SF": {"viewport_transform_enable": 1, "statistics_enable": 1},
+                             "SF_CLIP_VIEWPORT": {"viewport_matrix_element_m00": 8.0, "viewport_matrix_element_m11": 8.0,
+                                                  "viewport_matrix_element_m22": 1.0, "viewport_matrix_element_m30": 8.0,
+                                                  "viewport_matrix_element_m31": 8.0, "x_max_viewport": 15.0,
+                                                  "y_max_viewport": 15.0}}  # fmt: skip
+    if off:
+        name = gates[off][0]
+        state[off] = {**state.get(off, {}), name: 0}
+    inside, outside = ([vertex(x, -1), vertex(x + 2, -1), vertex(x, 1)] for x in (-1, 3))
+    drawn = OwnDraw(gpu, [*inside, *outside], state, vs=PASS_VERTICES).run()
+    each = 4 if gpu == "bdw" else 1
+    expected = {"IA_VERTICES_COUNT": 6, "IA_PRIMITIVES_COUNT": 2, "VS_INVOCATION_COUNT": 6, "CL_INVOCATION_COUNT": 2,
+                "CL_PRIMITIVES_COUNT": 1, "PS_INVOCATION_COUNT": 120 * each, "PS_DEPTH_COUNT": 120}  # fmt: skip
+    expected |= dict.fromkeys(gates[off][1], 0) if off else {}
+    assert {name: drawn.register(name) for name in expected} == expected and len(drawn.lit) == 120
+
+
+# -- constants ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-CONST-04", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("given", [True, False])
+def test_constants_must_come_again_after_their_space_was_allocated(gpu: str, given: bool) -> None:
+    """And the allocations of stages are in front of what the URB holds besides (BDW 11378-11383)."""
+    made = OwnDraw(gpu, [])
+    between = [made.pack("3DSTATE_PUSH_CONSTANT_ALLOC_PS", constant_buffer_offset=8, constant_buffer_size=8)]
+    between += [made.pack("3DSTATE_CONSTANT_PS")] if given else []
+    draws = [{}, {"start_instance_location": 1}]
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), primitives=draws, between=between).run()
+    told = [text for text in drawn.remarks if "3DSTATE_PUSH_CONSTANT_ALLOC_PS without a 3DSTATE_CONSTANT_PS" in text]
+    assert len(told) == (not given)
+    past = OwnDraw(gpu, rectangle(0, 0, 4, 4), {"3DSTATE_PUSH_CONSTANT_ALLOC_VS": {"constant_buffer_offset": 31, "constant_buffer_size": 2},
+                                                "3DSTATE_CONSTANT_VS": {}}).run()  # fmt: skip
+    assert any("reach 33 KiB" in text for text in past.remarks)
+
+
+@pytest.mark.behaviour("BDW-RS-04", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "kbl"])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_stage_whose_constants_are_gathered_must_get_them(gpu: str, given: bool) -> None:
+    made = OwnDraw(gpu, [])
+    before = [made.pack("3DSTATE_GATHER_CONSTANT_PS", constant_buffer_valid=0, gather_entry=[])]
+    before += [made.pack("3DSTATE_CONSTANT_PS")] if given else []
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), before=before, primitives=[{}, {}]).run()
+    told = [text for text in drawn.remarks if "3DSTATE_GATHER_CONSTANT_PS without a 3DSTATE_CONSTANT_PS" in text]
+    assert len(told) == (not given) and len(drawn.lit) == 16
+
+
+# -- order of pixels ---------------------------------------------------------------------------------------------------
+
+UNTYPED = 12  # data port 1
+READ, WRITE = 0x01 << 14 | 2 << 12 | 14 << 8, 0x09 << 14 | 2 << 12 | 14 << 8  # SIMD8, red alone
+
+
+def interlocked(index: int = 1) -> str:
+    """Reads a dword of the pixel, makes 3 n + 1 of it and writes it; the first message is sent when the threads before have ended."""
+    lines = ["mov(8) g10<1>UW g1.4<1,4,0>UW { align1 WE_all 1Q };".replace("<1,4,0>", "<2,4,0>"),
+             "mov(8) g11<1>UW g1.5<2,4,0>UW { align1 WE_all 1Q };",
+             "add(8) g10<1>UW g10<8,8,1>UW 0x10101010V { align1 WE_all 1Q };",
+             "add(8) g11<1>UW g11<8,8,1>UW 0x11001100V { align1 WE_all 1Q };",
+             "mov(8) g12<1>UD g10<8,8,1>UW { align1 WE_all 1Q };",
+             "mov(8) g13<1>UD g11<8,8,1>UW { align1 WE_all 1Q };",
+             "shl(8) g13<1>UD g13<8,8,1>UD 0x00000004UD { align1 WE_all 1Q };",
+             "add(8) g12<1>UD g12<8,8,1>UD g13<8,8,1>UD { align1 WE_all 1Q };",
+             "shl(8) g20<1>UD g12<8,8,1>UD 0x00000002UD { align1 WE_all 1Q };",
+             send(READ | index, 1, 1, source=20, to="g21<1>UD", eot=False, target=UNTYPED),
+             "add(8) g22<1>D g21<8,8,1>D g21<8,8,1>D { align1 1Q };",
+             "add(8) g22<1>D g22<8,8,1>D g21<8,8,1>D { align1 1Q };",
+             "add(8) g21<1>D g22<8,8,1>D 1D { align1 1Q };",
+             send(WRITE | index, 2, 0, source=20, eot=False, target=UNTYPED, opcode="send")]  # fmt: skip
+    return "\n".join(lines)
+
+
+@pytest.mark.behaviour("BDW-EU-28", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("engine", "threads"), [("t0", 1), ("t1", 1), ("t1", 4)])
+def test_threads_of_a_pixel_follow_each_other(gpu: str, engine: str, threads: int) -> None:
+    """Fragment shader interlock: eight objects on each pixel, whose threads read and write the same dword without atomics."""
+    buffer = {"surface_type": 4, "surface_format": 0x1FF, "surface_base_address": DATA, "width": 0x7F, "height": 7, "depth": 0,
+              "surface_pitch": 0}  # fmt: skip
+    corners = [corner for number in range(8) for corner in rectangle(2 * (number % 3), 2 * (number % 2), 16, 16)]
+    drawn = OwnDraw(gpu, corners, ps=pixel_shader(before=interlocked()), surfaces=[buffer]).run(engine, threads)
+    times = np.zeros((16, 16), int)
+    for number in range(8):
+        times[2 * (number % 2) :, 2 * (number % 3) :] += 1
+    found = np.frombuffer(drawn.space.read(DATA, 1024), np.uint32).reshape(16, 16)
+    np.testing.assert_array_equal(found, (3**times - 1) // 2)
