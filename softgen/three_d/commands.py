@@ -40,8 +40,11 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     call = draw_call(cs, cmd)
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
-    if gathered := cs.state(PipelineContext).gathered:
-        constant_rules.check_gathered(cs, gathered)
+    context = cs.state(PipelineContext)
+    if context.gathered:
+        constant_rules.check_gathered(cs, context.gathered)
+    if context.streamer.tables:
+        resource_streamer.write_tables(cs)
     if call.vertices and call.instances:
         pipeline(cs).draw(cs, call)
 

@@ -30,7 +30,7 @@ def streamer(gen: float, predicate: bool = True, pitch: int = 24) -> Any:
     remarks: list[str] = []
     pipeline = SimpleNamespace(draw=lambda cs, call: drawn.append(call))
     return SimpleNamespace(latched=latched, get=REGISTERS.__getitem__, counters=Counters(), traced=False, warn=remarks.append,
-                           predicate=lambda: predicate, state=lambda kind: SimpleNamespace(pipeline=pipeline, gathered={}), drawn=drawn,
+                           predicate=lambda: predicate, state=lambda kind: SimpleNamespace(pipeline=pipeline, gathered={}, streamer=SimpleNamespace(tables={})), drawn=drawn,
                            remarks=remarks)  # fmt: skip
 
 

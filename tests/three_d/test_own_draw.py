@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.errors import DecodeError
 from tests.three_d.own_draw import (
     DATA,
     PS,
+    TARGET,
     TRIANGLES,
     VERTICES,
     OwnDraw,
@@ -200,3 +202,60 @@ def test_threads_of_a_pixel_follow_each_other(gpu: str, engine: str, threads: in
         times[2 * (number % 2) :, 2 * (number % 3) :] += 1
     found = np.frombuffer(drawn.space.read(DATA, 1024), np.uint32).reshape(16, 16)
     np.testing.assert_array_equal(found, (3**times - 1) // 2)
+
+
+# -- colours -----------------------------------------------------------------------------------------------------------
+
+SRC_ALPHA, INV_SRC_ALPHA = 3, 19
+
+
+@pytest.mark.behaviour("KBL-BLEND-09", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "kbl"])
+@pytest.mark.parametrize("not_cancelled", [0, 1])
+def test_dithered_pixels_do_not_drift(gpu: str, not_cancelled: int) -> None:
+    """A colour between two of 5 bits is dithered, by places that the offsets move; blending that leaves a pixel's colour does not change it,
+    how often it may come. The manual lets pixels drift if dithering is not cancelled (KBL 3627-3633); here they do not either."""
+    blend = {"render_target": [{"color_buffer_blend_enable": 1, "source_blend_factor": SRC_ALPHA, "source_alpha_blend_factor": SRC_ALPHA,
+                                "destination_blend_factor": INV_SRC_ALPHA, "destination_alpha_blend_factor": INV_SRC_ALPHA}]}  # fmt: skip
+
+    def drawn(x: int, y: int, times: int) -> Any:
+        state = {"BLEND_STATE": {"color_dither_enable": 1, "x_dither_offset": x, "y_dither_offset": y, **blend},
+                 "COLOR_CALC_STATE": {"round_disable_function_disable": not_cancelled}}  # fmt: skip
+        corners = rectangle(0, 0, 16, 16, attribute=(10.5 / 31,) * 3 + (1,)) + times * rectangle(0, 0, 16, 16, attribute=(1, 1, 1, 0))
+        return OwnDraw(gpu, corners, state, format="B5G6R5_UNORM").run().texels(np.uint16, 1)[:, :, 0] >> 11
+
+    first = drawn(0, 0, 0)
+    assert set(first.flat) == {10, 11} and 120 <= (first == 10).sum() <= 136 and (first[:4, :4] == first[4:8, 8:12]).all()
+    np.testing.assert_array_equal(drawn(1, 3, 0)[:8, :8], first[3:11, 1:9])
+    np.testing.assert_array_equal(drawn(0, 0, 20), first)
+
+
+# -- binding tables ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-BT-02", "BDW-BT-03", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "kbl"])
+@pytest.mark.parametrize(("index", "target"), [(3, DATA + 0x4000), (15, DATA + 0x4000), (16, TARGET), (20, TARGET)])
+def test_edited_binding_tables_are_in_the_pool_up_to_its_end(gpu: str, index: int, target: int) -> None:
+    """The pool's last 64 bytes have entries 0 to 15 of the table, as they were edited; others read as 0, whatever memory has there."""
+    made = OwnDraw(gpu, [])
+    entries = [{"binding_table_index": number, "surface_state_pointer": 1} for number in (3, 15, 16, 20)]
+    before = [made.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", binding_table_pool_base_address=DATA, binding_table_pool_enable=1,
+                        binding_table_pool_buffer_size=1),
+              made.pack("3DSTATE_BINDING_TABLE_EDIT_PS", binding_table_block_clear=0xFFFF, binding_table_edit_target=3, entry=entries),
+              made.pack("3DSTATE_BINDING_TABLE_POINTERS_PS", pointer_to_binding_table=0xFC0 >> 1)]  # fmt: skip
+    other = {"surface_base_address": DATA + 0x4000}
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), before=before, ps=pixel_shader(surface=index), surfaces=[other],
+                    patch={DATA + 0x1000: b"\x80" * 0x100}).run()  # fmt: skip
+    pool = struct.unpack("<16I", drawn.space.read(DATA + 0xFC0, 64))
+    assert pool == (0, 0, 0, 0x40, *[0] * 11, 0x40) and drawn.space.read(DATA + 0x1000, 0x100) == b"\x80" * 0x100
+    assert {at: bool(drawn.texels(at=at).any()) for at in (TARGET, DATA + 0x4000)} == {at: at == target for at in (TARGET, DATA + 0x4000)}
+
+
+@pytest.mark.behaviour("BDW-BT-02", shows="action")
+def test_an_enabled_pool_of_binding_tables_has_a_size() -> None:
+    made = OwnDraw("bdw", [])
+    before = [made.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", binding_table_pool_base_address=DATA, binding_table_pool_enable=1),
+              made.pack("3DSTATE_BINDING_TABLE_EDIT_PS", binding_table_edit_target=3)]  # fmt: skip
+    with pytest.raises(DecodeError, match="a size of 0"):
+        OwnDraw("bdw", rectangle(0, 0, 4, 4), before=before).run()
