@@ -259,3 +259,62 @@ def test_an_enabled_pool_of_binding_tables_has_a_size() -> None:
               made.pack("3DSTATE_BINDING_TABLE_EDIT_PS", binding_table_edit_target=3)]  # fmt: skip
     with pytest.raises(DecodeError, match="a size of 0"):
         OwnDraw("bdw", rectangle(0, 0, 4, 4), before=before).run()
+
+
+# -- rules that software must keep -------------------------------------------------------------------------------------
+
+PLACES = [(0.375, 0.125), (0.875, 0.375), (0.125, 0.625), (0.625, 0.875)]  # all as far from the middle
+
+
+def told(gpu: str, state: dict[str, Any], text: str) -> bool:
+    """Whether a draw is remarked on; it is drawn all the same."""
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), state).run()
+    assert len(drawn.lit) == 16
+    return any(text in remark for remark in drawn.remarks)
+
+
+@pytest.mark.behaviour("BDW-PS-10", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("enable", "length"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_push_constants_are_enabled_where_there_are_some(gpu: str, enable: int, length: int) -> None:
+    lengths = [{"length": 0}] * 3 + [{"length": length}]
+    state = {"3DSTATE_PS": {"push_constant_enable": enable, "dispatch_grf_start_register_for_constant_setup_data_0": 4 - enable * length},
+             "3DSTATE_CONSTANT_PS": {"read_length": lengths, "constant_buffer": [{"pointer": DATA}] * 4}}  # fmt: skip
+    assert told(gpu, state, f"push_constant_enable {enable}, and") == (enable != length)
+
+
+@pytest.mark.behaviour("BDW-PS-09", shows="action")
+@pytest.mark.parametrize(("gpu", "code", "wrong"), [
+    ("bdw", 0, False), ("bdw", 62, False), ("bdw", 63, True), ("kbl", 63, False), ("kbl", 64, True)])  # fmt: skip
+def test_threads_of_a_pixel_shader_dispatcher(gpu: str, code: int, wrong: bool) -> None:
+    assert told(gpu, {"3DSTATE_PS": {"maximum_number_of_threads_per_psd": code}}, "it must be from 2 to 64") == wrong
+
+
+@pytest.mark.behaviour("BDW-WM-14", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("places", "wrong"), [(PLACES, False), ([*PLACES[:3], (0.5, 0.5)], True), ([(0.5, 0.5), *PLACES[:3]], False)])
+def test_samples_are_sorted_by_their_distance_from_the_middle(gpu: str, places: list[tuple[float, float]], wrong: bool) -> None:
+    pattern = {"samples_4x": [{"x_offset": x, "y_offset": y} for x, y in places]}
+    assert told(gpu, {"3DSTATE_SAMPLE_PATTERN": pattern}, "sample 3 of 4 is nearer to the middle") == wrong
+    eight = {"samples_8x": [{"x_offset": 0.0, "y_offset": 0.0}] * 4, "samples_8x_from_4": [{"x_offset": 0.0, "y_offset": 0.25}] * 4}
+    assert told(gpu, {"3DSTATE_SAMPLE_PATTERN": eight}, "sample 4 of 8")
+
+
+@pytest.mark.behaviour("BDW-VS-10", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("enable", [0, 1])
+def test_a_vertex_shader_that_writes_buffers_is_enabled(gpu: str, enable: int) -> None:
+    """Nothing else comes of the bit: what threads write is seen at once."""
+    state = {"3DSTATE_VS": {**VERTEX_SHADER, "enable": enable, "accesses_uav": 1}}
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), state, vs=PASS_VERTICES).run()
+    assert any("accesses_uav 1 and enable 0" in remark for remark in drawn.remarks) != enable and len(drawn.lit) == 16
+
+
+@pytest.mark.behaviour("BDW-URB-07", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("extra", "wrong"), [(1, False), (2, True)])
+def test_vertices_that_are_fetched_fit_the_entries_of_shaded_ones(gpu: str, extra: int, wrong: bool) -> None:
+    """Three elements and some more, in entries of 64 bytes."""
+    element = {"valid": 1, "source_element_format": 0, **{f"component_{c}_control": 1 for c in range(4)}}
+    elements = [{**element, "source_element_offset": 16 * n} for n in (0, 1, 2, *[0] * extra)]
+    assert told(gpu, {"3DSTATE_VERTEX_ELEMENTS": {"vertex_element": elements}}, f"vertex elements have {48 + 16 * extra}") == wrong
