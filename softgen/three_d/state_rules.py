@@ -1,6 +1,7 @@
 """Software rules since Gen8: what the commands of a draw must not ask for, reported when its plans are made.
 
-Reads   3DSTATE_VS 3DSTATE_URB_VS 3DSTATE_VERTEX_ELEMENTS 3DSTATE_PS 3DSTATE_CONSTANT_PS 3DSTATE_SAMPLE_PATTERN
+Reads   3DSTATE_VS 3DSTATE_URB_VS 3DSTATE_VERTEX_ELEMENTS 3DSTATE_PS 3DSTATE_PS_EXTRA 3DSTATE_CONSTANT_PS
+        3DSTATE_WM 3DSTATE_SAMPLE_PATTERN
 Writes  remarks
 """
 
@@ -14,6 +15,7 @@ from softgen.three_d.state import DrawState
 ROW, ELEMENT = 64, 16  # bytes of a row of the URB, of a vertex element
 MIDDLE = 8  # of a pixel, in sixteenths
 MOST_PSD_THREADS = 64
+INTERP_SAMPLE, PER_SAMPLE = 3, "pixel_shader_is_per_sample"
 # Samples of a pixel, and the groups of 3DSTATE_SAMPLE_PATTERN that have their places.
 PATTERNS = {4: ("samples_4x",), 8: ("samples_8x", "samples_8x_from_4"), 16: ("samples_16x",)}
 
@@ -46,6 +48,9 @@ def _pixel_shader(state: DrawState) -> Iterator[str]:
     if bool(shader.push_constant_enable) != bool(units):
         said = f"push_constant_enable {shader.push_constant_enable:d}"
         yield f"3DSTATE_PS: {said}, and 3DSTATE_CONSTANT_PS has lengths of {units} (BDW 7429-7433)"
+    windower, extra = state.get("3DSTATE_WM"), state.get("3DSTATE_PS_EXTRA")
+    if windower is not None and windower.position_zw_interpolation_mode == INTERP_SAMPLE and not getattr(extra, PER_SAMPLE, 0):
+        yield f"3DSTATE_WM: position_zw_interpolation_mode sample, and {PER_SAMPLE} 0 (BDW 13525-13526)"
     threads = int(shader.maximum_number_of_threads_per_psd) + state.generation.psd_thread_bias
     if threads > MOST_PSD_THREADS:
         yield f"3DSTATE_PS: maximum_number_of_threads_per_psd {threads}; it must be from 2 to {MOST_PSD_THREADS} (BDW 7413-7419)"
@@ -54,7 +59,9 @@ def _pixel_shader(state: DrawState) -> Iterator[str]:
 def _sample_pattern(state: DrawState) -> Iterator[str]:
     """Samples from the middle of the pixel outwards: centroids are chosen by their order (BDW 8834-8838)."""
     pattern = state.get("3DSTATE_SAMPLE_PATTERN")
-    for count, names in PATTERNS.items() if pattern is not None else ():
+    if pattern is None:
+        return
+    for count, names in PATTERNS.items():
         samples = [sample for name in names if name in pattern._fields for sample in getattr(pattern, name)]
         distances = [_distance(sample) for sample in samples]
         if distances != sorted(distances):

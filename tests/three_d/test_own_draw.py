@@ -10,6 +10,7 @@ import pytest
 
 from softgen.errors import DecodeError
 from tests.three_d.own_draw import (
+    ATTRIBUTE,
     DATA,
     PS,
     TARGET,
@@ -213,8 +214,8 @@ SRC_ALPHA, INV_SRC_ALPHA = 3, 19
 @pytest.mark.parametrize("gpu", ["bdw", "kbl"])
 @pytest.mark.parametrize("not_cancelled", [0, 1])
 def test_dithered_pixels_do_not_drift(gpu: str, not_cancelled: int) -> None:
-    """A colour between two of 5 bits is dithered, by places that the offsets move; blending that leaves a pixel's colour does not change it,
-    how often it may come. The manual lets pixels drift if dithering is not cancelled (KBL 3627-3633); here they do not either."""
+    """A colour between two of 5 bits is dithered, by places that the offsets move; blending that leaves a pixel's colour does not change
+    it, however often. The manual lets pixels drift if dithering is not cancelled (KBL 3627-3633); here they do not either."""
     blend = {"render_target": [{"color_buffer_blend_enable": 1, "source_blend_factor": SRC_ALPHA, "source_alpha_blend_factor": SRC_ALPHA,
                                 "destination_blend_factor": INV_SRC_ALPHA, "destination_alpha_blend_factor": INV_SRC_ALPHA}]}  # fmt: skip
 
@@ -228,6 +229,23 @@ def test_dithered_pixels_do_not_drift(gpu: str, not_cancelled: int) -> None:
     assert set(first.flat) == {10, 11} and 120 <= (first == 10).sum() <= 136 and (first[:4, :4] == first[4:8, 8:12]).all()
     np.testing.assert_array_equal(drawn(1, 3, 0)[:8, :8], first[3:11, 1:9])
     np.testing.assert_array_equal(drawn(0, 0, 20), first)
+
+
+@pytest.mark.behaviour("BDW-WM-07", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("corner", [0, 1])
+@pytest.mark.parametrize("mode", ["pixel", "centroid", "sample"])
+def test_depth_of_pixel_shaders_is_that_of_the_pixels_place(gpu: str, corner: int, mode: str) -> None:
+    """Its middle or upper left corner, which is also centroid and sample where there is one sample."""
+    ps = pixel_shader(["g2<8,8,1>", *ATTRIBUTE[1:]])
+    corners = [vertex(x, y, z=x / 32 + y / 64) for x, y in ((16, 16), (0, 16), (0, 0))]
+    extra = {"pixel_shader_valid": 1, "attribute_enable": 1, "pixel_shader_uses_source_depth": 1}
+    state = {"3DSTATE_PS_EXTRA": extra, "3DSTATE_MULTISAMPLE": {"pixel_location": corner},
+             "3DSTATE_WM": {"position_zw_interpolation_mode": {"pixel": 0, "centroid": 2, "sample": 3}[mode]}}  # fmt: skip
+    drawn = OwnDraw(gpu, corners, state, ps=ps).run()
+    y, x = np.mgrid[0:16, 0:16] + (0 if corner else 0.5)
+    np.testing.assert_allclose(drawn.pixels[:, :, 0], x / 32 + y / 64, rtol=1e-6)
+    assert any("position_zw_interpolation_mode sample, and" in remark for remark in drawn.remarks) == (mode == "sample")
 
 
 # -- binding tables ----------------------------------------------------------------------------------------------------

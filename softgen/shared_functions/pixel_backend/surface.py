@@ -87,6 +87,8 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
         raise Unsupported(f"{what} is a buffer: not yet simulated for render targets")
     if image.lines != (1, 0):
         raise Unsupported(f"{what} has vertical_line_stride 1: not yet simulated for render targets")
+    if tiling.slices(image.tiling):
+        raise Unsupported(f"{what} has tiling {image.tiling}: not yet simulated for render targets")
     texel.check(image.format)
     rotation = _rotation(image, state, what)
     level = image.levels - 1
