@@ -372,6 +372,7 @@ def test_borders_of_integers_stand_apart_on_gen75(format: str, held: list[int], 
 # -- gather4 ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 @pytest.mark.parametrize("gen", [7, 8, 9, 11])
 @pytest.mark.parametrize("channel", range(4))
 def test_gather4_gives_a_channel_of_four_texels(gen: float, channel: int) -> None:
@@ -411,6 +412,7 @@ def test_gather4_takes_its_channel_through_the_channel_select() -> None:
         assert found[0, 3] == pytest.approx(wanted)
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 def test_gather4_po_has_offsets_for_each_lane() -> None:
     mipmap = surface(9, levels=1, sampler=modes("wrap"))
     at, by = np.full(8, 8.5 / 16, np.float32), np.arange(8) - 4

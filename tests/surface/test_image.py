@@ -271,6 +271,36 @@ def test_1d_arrays_of_gen9_count_texels() -> None:
     assert image.across == 20 and image.rows == 0 and image.height == 1
 
 
+PITCHES = {"linear": 100, "x_major": 1024, "y_major": 256, "w_major": 256}  # bytes; of W tiles, those of two rows
+
+
+@pytest.mark.behaviour("KBL-SAMP-06", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("mode, name", [(0, "linear"), (1, "w_major"), (2, "x_major"), (3, "y_major")])
+def test_the_pitch_is_one_more_than_its_field(gen: float, mode: int, name: str) -> None:
+    """Row n of a linear surface is n pitches away, any multiple of bytes; of tiles, a row of them is pitch times their rows away."""
+    pitch = PITCHES[name]
+    image, m = made(gen, tile_mode=mode, surface_format=0x140, width=63, height=127, surface_pitch=pitch - 1), NumpyMachine()
+    rows = {"linear": 1, "x_major": 8, "y_major": 32, "w_major": 64}[name]
+    below = {"linear": pitch, "x_major": 8 * pitch, "y_major": 32 * pitch, "w_major": 32 * pitch}[name]
+    offsets = [locate(m, image, [m.constant(u32, number, 1) for number in (0, y, 0)], None)[0].payload[0] for y in (0, rows)]
+    assert image.pitch == pitch and offsets == [0, below]
+
+
+@pytest.mark.behaviour("KBL-SAMP-06", shows="action")
+def test_the_pitch_of_a_1d_surface_is_ignored_and_that_of_a_buffer_is_its_elements() -> None:
+    m = NumpyMachine()
+    for pitch in (1, 64, 4096):
+        image = made(9, "1d", surface_pitch=pitch - 1, surface_array=1, surface_qpitch=4)
+        assert locate(m, image, [m.constant(u32, number, 1) for number in (3, 2)], None)[0].payload[0] == (2 * 16 + 3) * 4
+    KINDS["buffer"] = 4
+    try:
+        image = made(9, "buffer", surface_pitch=23)
+    finally:
+        del KINDS["buffer"]
+    assert locate(m, image, [m.constant(u32, 5, 1)], None)[0].payload[0] == 5 * 24
+
+
 # -- tiled resources ----------------------------------------------------------------------------------------------
 
 
