@@ -30,10 +30,12 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
     if cmd.predicate_enable and not cs.predicate():
         return
     cs.counters.dispatches += 1
-    media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data))
+    front = cs.state(FrontEnd)
+    media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, front.watermark))
+    front.watermark = False
     context = dispatch_context(cs)
     grid = dimensions(cs) if cmd.indirect_parameter_enable else None
-    media.run_threads(cs, context, [walker.dispatch(context, cs.state(FrontEnd), cmd, grid)])
+    media.run_threads(cs, context, [walker.dispatch(context, front, cmd, grid)])
 
 
 def dimensions(cs: CommandStreamer) -> tuple[int, int, int]:

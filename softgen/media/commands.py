@@ -66,7 +66,8 @@ def media_interface_descriptor_load(cs: CommandStreamer, cmd: Record) -> None:
 def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
     """Threads have ended when their command is done: there is nothing to wait for (BDW 23688-23775) but a group without an end."""
     finish(cs)
-    cs.state(FrontEnd).used = False
+    front = cs.state(FrontEnd)
+    front.used, front.watermark = False, bool(getattr(cmd, "watermark_required", 0))
 
 
 @handles("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")
