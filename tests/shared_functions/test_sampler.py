@@ -206,7 +206,7 @@ def test_channel_selects_choose_but_not_for_resinfo() -> None:
 @pytest.mark.behaviour("KBL-SAMP-11", shows="action")
 @pytest.mark.parametrize("mode", ["none", "ccs_d", "append", "hiz", "ccs_e"])
 def test_auxiliary_surfaces_are_not_looked_at(mode: str) -> None:
-    """Memory is always resolved: texels are what the surface itself has, whatever its auxiliary surface holds, or if it is not even there."""
+    """Memory is always resolved: texels are what the surface itself has, even where its auxiliary surface is not mapped."""
     number = {"none": 0, "ccs_d": 1, "append": 2, "hiz": 3, "ccs_e": 5}[mode]
     aux = {"auxiliary_surface_mode": number, "auxiliary_surface_base_address": 0x7000_0000, "auxiliary_surface_pitch": 3}
     texture, plain = Texture(format="R32_FLOAT", surface=aux), Texture(format="R32_FLOAT")

@@ -163,7 +163,8 @@ def test_a_sideband_offset_counts_for_all_lanes() -> None:
     wide = np.full(8, DATA, u64)
     assert not bench.send("scaled_a64_dword_scattered_read", wide, simd_mode="simd8", data_elements=0, **aside).any()
     plain = {**aside, "sideband_offset_enable": 0}
-    assert bench.send("scaled_a64_dword_scattered_read", wide, simd_mode="simd8", data_elements=0, **plain).view(u32).tolist() == [words[0]] * 8
+    found = bench.send("scaled_a64_dword_scattered_read", wide, simd_mode="simd8", data_elements=0, **plain).view(u32)
+    assert found.tolist() == [words[0]] * 8
 
 
 def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:

@@ -35,9 +35,11 @@ VERTEX_SHADER: dict[str, Any] = {"enable": 1, "simd8_dispatch_enable": 1, "dispa
                                  "vertex_urb_entry_read_length": 2, "maximum_number_of_threads": 35, "statistics_enable": 1}  # fmt: skip
 
 
+@pytest.mark.behaviour("BDW-TE-01", "BDW-GS-01", shows="action")
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_rectangle(gpu: str, engine: str) -> None:
+    """It passes disabled HS, TE, DS and GS stages, and stream output, as it is."""
     drawn = OwnDraw(gpu, rectangle(2, 3, 8, 11, attribute=(0.25, 0.5, 0.75, 1))).run(engine)
     assert drawn.lit == box(2, 3, 8, 11) and drawn.pixels[5, 5].tolist() == [0.25, 0.5, 0.75, 1]
 
@@ -130,6 +132,16 @@ def test_counters_of_stages_count_where_their_stage_says_so(gpu: str, off: str) 
                 "CL_PRIMITIVES_COUNT": 1, "PS_INVOCATION_COUNT": 120 * each, "PS_DEPTH_COUNT": 120}  # fmt: skip
     expected |= dict.fromkeys(gates[off][1], 0) if off else {}
     assert {name: drawn.register(name) for name in expected} == expected and len(drawn.lit) == 120
+
+
+@pytest.mark.behaviour("BDW-SOL-01", "BDW-SOL-02", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("disabled", "force", "renders"), [(0, 0, 1), (1, 0, 0), (0, 2, 0), (1, 2, 0), (0, 3, 1), (1, 3, 1)])
+def test_disabled_stream_output_decides_what_is_rendered(gpu: str, disabled: int, force: int, renders: int) -> None:
+    """Vertices are fetched and shaded all the same; nothing is written to a buffer."""
+    state = {"3DSTATE_STREAMOUT": {"rendering_disable": disabled, "force_rendering": force}, "3DSTATE_VS": VERTEX_SHADER}
+    drawn = OwnDraw(gpu, rectangle(1, 2, 5, 6), state, vs=PASS_VERTICES).run()
+    assert len(drawn.lit) == 16 * renders and drawn.register("VS_INVOCATION_COUNT") == 3
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
