@@ -294,9 +294,16 @@ def _rows(layout: Layout, state: Record, arrangement: str, height: int, align: i
     if arrangement == "packed":
         return first
     if "qpitch_rows" in state._fields:
-        return int(state.qpitch_rows) or first
+        return (int(state.qpitch_rows) or first) * (2 if _doubles_qpitch(layout, state) else 1)
     spaced = "surface_array_spacing" not in state._fields or value_name(layout, state, "surface_array_spacing") == "full"
     return first + second + generation(layout.gen).qpitch_alignments * align if spaced else first
+
+
+def _doubles_qpitch(layout: Layout, state: Record) -> bool:
+    """Whether slices are two QPitches apart: those of a 3D surface with W tiles, whose tiles are rows of Y tiles taken in pairs. No manual
+    says so (public Mesa isl_surface_state.c, get_qpitch: found on hardware)."""
+    kind, walk = value_name(layout, state, "surface_type"), TILINGS[int(state.tile_mode)]
+    return kind == "3d" and walk == "w_major" and kind not in generation(layout.gen).packed_surfaces
 
 
 def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None, type: LaneType = u64) -> tuple[Value, Value]:

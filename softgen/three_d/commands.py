@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
 from softgen.errors import DecodeError
 from softgen.three_d import constant_rules, resource_streamer
 from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
@@ -27,8 +27,7 @@ def new_state() -> PipelineContext:
     return PipelineContext()
 
 
-def finish(cs: CommandStreamer) -> None:
-    """Nothing to do: a draw is complete when its command is done."""
+finish = nothing_collected  # a draw is complete when its command is done
 
 
 @handles("3DPRIMITIVE")

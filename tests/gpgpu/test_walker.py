@@ -93,9 +93,9 @@ def test_the_descriptor_is_chosen_by_its_number() -> None:
     job = Job(KERNEL, [])
     first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
     front = FrontEnd(descriptors=first + second)
-    assert front_end.descriptor(context(job), front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
+    assert front_end.descriptor(context(job).generation.number, front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
     with pytest.raises(DecodeError, match="GPGPU_WALKER: interface descriptor 2 is asked for, 2 are loaded"):
-        front_end.descriptor(context(job), front, 2, "GPGPU_WALKER")
+        front_end.descriptor(context(job).generation.number, front, 2, "GPGPU_WALKER")
 
 
 # -- payload -------------------------------------------------------------------------------------------------------

@@ -246,6 +246,12 @@ def test_tilings_of_gen8(mode: int, name: str) -> None:
     assert made(8, tile_mode=mode).tiling == name
 
 
+@pytest.mark.parametrize("gen, kind, mode, rows", [(9, "3d", 1, 64), (11, "3d", 1, 64), (9, "3d", 3, 32), (9, "2d", 1, 32)])
+def test_slices_of_3d_stencil_buffers_are_two_qpitches_apart(gen: float, kind: str, mode: int, rows: int) -> None:
+    """Since Gen9, where drivers write half of it (public Mesa isl_surface_state.c)."""
+    assert made(gen, kind, tile_mode=mode, surface_qpitch=8).rows == rows
+
+
 def test_tiled_resources_order_bits_by_texel_size() -> None:
     assert made(9, tile_mode=3, tiled_resource_mode=1).tiling == "tileyf_32"
     assert made(9, "3d", tile_mode=3, tiled_resource_mode=2, mip_tail_start_lod=15).tiling == "tileys_3d_32"
