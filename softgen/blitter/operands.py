@@ -24,7 +24,7 @@ from softgen.errors import DecodeError, Unsupported
 Pixels = npt.NDArray[Any]  # unsigned, rows by columns
 Lit = npt.NDArray[np.bool_]
 SIDE = 8  # pixels of a pattern
-WORD = 16  # bits after which a row of a monochrome source begins anew (KBL 2548-2552)
+ROW_BITS = 16  # of which a row of a monochrome source is a multiple (KBL 2548-2552)
 # Bits of the components of a pixel from the lowest on, and which of them is alpha, by color_depth
 COMPONENTS = ((8,), (5, 6, 5), (5, 5, 5, 1), (8, 8, 8, 8))
 ALPHA = 3
@@ -95,7 +95,7 @@ def monochrome(cs: CommandStreamer, cmd: Record, size: int, columns: int, first:
     """Rows of a monochrome source from `first` on: each begins at a bit of its first byte, and with a word; and where it is written, if it
     may be transparent (KBL 2548-2552, 2999-3014)."""
     start = cmd.monochrome_source_start
-    row = -(-(start + columns) // WORD) * WORD // 8
+    row = -(-(start + columns) // ROW_BITS) * ROW_BITS // 8
     if "source_address" in cmd._fields:
         data = cs.space.read(cmd.source_address + first * row & (1 << cs.space.bits) - 1, row * rows)
     else:
