@@ -31,7 +31,8 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
     if cmd.predicate_enable and not cs.predicate():
         return
     cs.counters.dispatches += 1
-    media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data))
+    media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, front.watermark))
+    front.watermark = False
     if cmd.indirect_parameter_enable:
         context = dispatch_context(cs)
         dispatch = walker.dispatch(context, front, cmd, dimensions(cs))

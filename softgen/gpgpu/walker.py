@@ -118,8 +118,11 @@ def _masks(shape: Triple, simd: int, right: int, bottom: int) -> Masks:
                              for _ in range(depth) for y in range(height) for x in range(width)))  # fmt: skip
 
 
-def broken_rules(command: Record, limit: int) -> Iterator[str]:
-    """Rules for GPGPU_WALKER that the command breaks (BDW 21365-21377); `limit` is the most indirect data."""
+def broken_rules(command: Record, limit: int, watermark: bool = False) -> Iterator[str]:
+    """Rules for GPGPU_WALKER that the command breaks (BDW 21365-21377); `limit` is the most indirect data, `watermark` whether the flush
+    before asked for it."""
+    if watermark:
+        yield "a walker checks the watermark itself: MEDIA_STATE_FLUSH before it should not have watermark_required (BDW 23762-23766)"
     length = optional(command, "indirect_data_length")
     if length % GRF_BYTES:
         yield f"{length} bytes of indirect data are no multiple of {GRF_BYTES}"

@@ -70,7 +70,8 @@ def media_interface_descriptor_load(cs: CommandStreamer, cmd: Record) -> None:
 @handles("MEDIA_STATE_FLUSH")
 def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
     """Threads have ended when their command is done: there is nothing to wait for (BDW 23688-23775) but a group without an end."""
-    finished(cs).used = False
+    front = finished(cs)
+    front.used, front.watermark = False, bool(getattr(cmd, "watermark_required", 0))
 
 
 @handles("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")

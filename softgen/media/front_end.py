@@ -46,6 +46,7 @@ class FrontEnd:
     constants: bytes = b""  # the CURBE
     descriptors: bytes = b""
     used: bool = False  # descriptors have been used since MEDIA_STATE_FLUSH
+    watermark: bool = False  # the last MEDIA_STATE_FLUSH asked for the watermark
     group: ThreadGroup | None = None  # not yet started
 
 
@@ -111,6 +112,8 @@ def binding_table(context: DispatchContext, descriptor: Record) -> int:
 @lru_cache(256)
 def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, system_routine: int | None) -> dict[str, Any]:
     layout, rounding = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), descriptor.rounding_mode
+    if optional(descriptor, "global_barrier_enable"):
+        raise DecodeError("INTERFACE_DESCRIPTOR_DATA: global_barrier_enable 1; global barriers cannot be used (KBL 12772)")
     exceptions = {enable: optional(descriptor, name) for name, enable in EXCEPTIONS.items()}
     control = control_register(gen, bool(descriptor.single_program_flow), bool(descriptor.floating_point_mode), rounding, **exceptions)
     return {
