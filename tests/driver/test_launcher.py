@@ -399,3 +399,13 @@ def test_intels_runtime_waits_in_the_kernel_unless_the_user_says_otherwise(tmp_p
     assert 0 < int(found["OverrideKmdNotifyDelayMicroseconds"]) < 1000
     assert environment(device("kbl"), tmp_path, {"OverrideEnableKmdNotify": "0"})["OverrideEnableKmdNotify"] == "0"
     assert "NEOReadDebugKeys" not in environment(device("g45"), tmp_path, {})
+
+
+@needs_shim
+def test_crocus_compiles_in_one_thread_unless_the_user_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads of Mesa would enlarge its program cache, which has no lock, at once."""
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern])
+    monkeypatch.setattr("softgen.driver.environment.vendors", lambda folder, runtime: str(folder))
+    assert environment(device("g45"), tmp_path, {})["GALLIUM_THREAD"] == "0"
+    assert environment(device("g45"), tmp_path, {"GALLIUM_THREAD": "1"})["GALLIUM_THREAD"] == "1"
+    assert "GALLIUM_THREAD" not in environment(device("kbl"), tmp_path, {})
