@@ -175,7 +175,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                     self._warn_of_rules(layout.name, self.command)
                 if reads_registers:
                     status.show()
-                if self.counted_names and layout.name != DRAW:
                     self.write_counts()
                 try:
                     handler(self, record(layout, dwords))

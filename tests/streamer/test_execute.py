@@ -266,6 +266,20 @@ def test_pipe_control_writes_a_register() -> None:
     assert bench.gpu.read_register(0x2600) == 3
 
 
+def test_counts_of_draws_are_there_before_registers_are_used() -> None:
+    """A command after draws finds what they counted, and what it writes stays."""
+    def draw(cs: Streamer, cmd: object) -> None:
+        cs.count(counted, (7,))  # pixels
+
+    bench, counted = Bench(), ("PS_DEPTH_COUNT",)
+    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
+    depth = {"post_sync_operation": 2, "depth_stall_enable": 1, "address": DATA}
+    write = bench.pack("PIPE_CONTROL", lri_post_sync_operation=1, address=0x2350, immediate_data=100)
+    primitive, plain = bench.pack("3DPRIMITIVE"), bench.pack("PIPE_CONTROL", dc_flush_enable=1)
+    bench.run(primitive, plain, primitive, bench.pack("PIPE_CONTROL", **depth), primitive, write, primitive)
+    assert bench.data(2) == [14, 0] and bench.qword(0x2350) == 107
+
+
 def test_flush_dw_writes_too() -> None:
     bench = Bench()
     bench.run(bench.pack("MI_FLUSH_DW", post_sync_operation=1, address=DATA, immediate_data=4), engine="blitter")
