@@ -118,6 +118,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 if self._latch_ahead(place):
                     continue
                 header = place.header()
+                simple = header is not None and self._simple[header] is not None
             try:
                 if not (simple and self._run_simple(place)):
                     command = self._fetch(place, header)
