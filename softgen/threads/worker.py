@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -117,19 +117,6 @@ def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None
         end = registers * GRF_BYTES
         spans = [(end, payload - end, True) if not span[0] else span for span in spans]
     return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
-
-
-def answer_parts(returned: Sequence[tuple[Worker, WorkerPart]]) -> None:
-    """Does what loops that ran at the same time returned for. Of several errors the one of the earliest group counts, as on the
-    reference engine."""
-    errors: list[tuple[int, SoftgenError]] = []
-    for worker, part in returned:
-        try:
-            worker.answer(None if part.signal else int(part.result))
-        except SoftgenError as error:
-            errors.append((int(worker.dispatch.first), error))
-    if errors:
-        raise min(errors, key=lambda error: error[0])[1]
 
 
 class Worker:
