@@ -12,7 +12,6 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.memory.guard import FaultRecord
 from softgen.threads import places
@@ -21,25 +20,12 @@ from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, Thre
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.scheduler import WorkerPart
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.worker import Worker, WorkerState
+from softgen.threads.worker import Worker, WorkerState, answer_parts
 
 if TYPE_CHECKING:
     from softgen.threads.statistics import KernelStatistics
 
 MOST_KEPT = 8  # records
-
-
-def answer_parts(returned: Sequence[tuple[Worker, WorkerPart]]) -> None:
-    """Does what loops that ran at the same time returned for. Of several errors the one of the earliest group counts, as on the
-    reference engine."""
-    errors: list[tuple[int, SoftgenError]] = []
-    for worker, part in returned:
-        try:
-            worker.answer(None if part.signal else int(part.result))
-        except SoftgenError as error:
-            errors.append((int(worker.dispatch.first), error))
-    if errors:
-        raise min(errors, key=lambda error: error[0])[1]
 
 
 class KeptLoop:

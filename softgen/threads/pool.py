@@ -13,10 +13,10 @@ from softgen.threads import places, scheduler
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
 from softgen.threads.groups import GroupCache
-from softgen.threads.kept_loop import LoopCache, answer_parts
+from softgen.threads.kept_loop import LoopCache
 from softgen.threads.scheduler import ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.worker import Worker, WorkerState
+from softgen.threads.worker import Worker, WorkerState, answer_parts
 
 
 class WorkerSet:
