@@ -81,6 +81,7 @@ class PreparedDraw(PreparedFront):
         self.statistics = [self._statistics(stage) for stage in WORKS]
         self._unsettled = self._find_unsettled()
         self._work = 0, 0  # instructions and draws since the last look for better code
+        self.runs = 0
         self._blocks: StateBlocks | None = None
         if self.pointers is None:
             self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
