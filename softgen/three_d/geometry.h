@@ -30,7 +30,8 @@ struct clip_plan {
     uint32_t clip_space; /* positions are in clip space: the unit tests there and divides; else they are NDC or screen, with 1/w */
     uint32_t test_xy, test_guardband, test_z_min, test_z_max, test_negative_w;
     uint32_t user_clip, user_cull; /* masks of distances, or of flags in the header */
-    uint32_t user_flags; /* user clip codes are flags in the vertex header (4.5), not distances */
+    uint32_t user_flags; /* user clip codes are flags in the vertex header (4, 4.5), not distances */
+    uint32_t w_flag; /* a negative 1/w counts as user clip flag 7, and that flag as a bad position */
     uint32_t user_must_clip; /* a vertex outside a user plane makes the object one to clip */
     uint32_t viewports; /* that are valid: an index past them counts as 0 */
     uint32_t statistics; /* CL_INVOCATION_COUNT counts objects */
