@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import shutil
 import subprocess
 import tempfile
@@ -49,15 +50,17 @@ def unequal(a: Array, b: Array) -> float:
     return float(np.mean(a != b))
 
 
-def works() -> list[Work]:
+def works(larger: int = 1) -> list[Work]:
+    """The programs with their arguments; `larger`: a power of 4, times the work of each."""
     rng = np.random.default_rng(1)
     floats: Callable[..., Array] = lambda *shape: rng.random(shape, dtype=np.float32)  # noqa: E731
     u, f = np.uint32, np.float32
-    n, side, wide, bodies, items = 1 << 20, 256, 512, 2048, 4096
-    loops, hashes = 1 << 14, 1 << 18
+    longer = math.isqrt(larger)  # each side of what is two-dimensional
+    n, side, wide, bodies, items = larger << 20, 256 * longer, 512 * longer, 2048 * longer, 4096 * larger
+    pixels, loops, hashes = 1024 * longer, larger << 14, larger << 18
     most, turns = u(256), u(2048)
     mandel: list[Argument] = [np.zeros((wide, wide), u), u(wide), f(-2.0), f(-1.25), f(2.5 / wide), f(2.5 / wide), most]
-    conv: list[Argument] = [floats(1024, 1024), np.zeros((1024, 1024), f), floats(16), u(1024), u(1024)]
+    conv: list[Argument] = [floats(pixels, pixels), np.zeros((pixels, pixels), f), floats(16), u(pixels), u(pixels)]
     return [
         Work("saxpy", [floats(n), floats(n), f(2.5)], (n,), (256,), 1, more(n), relative, 1e-6),
         Work("matmul", [floats(side, side), floats(side, side), np.zeros((side, side), f), u(side)], (side, side), (16, 16), 2, tuple,
@@ -66,7 +69,7 @@ def works() -> list[Work]:
         Work("nbody", [floats(bodies, 4), np.zeros((bodies, 4), f), u(bodies), f(0.01)], (bodies,), (256,), 1, tuple, relative, 1e-5),
         Work("hist", [rng.integers(0, 1 << 32, items * 256, dtype=u), np.zeros(256, u), most, u(items)], (items,), (256,), 1,
              lambda a: (a[0], a[1], u(items * 256)), unequal, 0.0),
-        Work("conv", conv, (1024, 1024), (32, 8), 1, tuple, relative, 1e-6),
+        Work("conv", conv, (pixels, pixels), (32, 8), 1, tuple, relative, 1e-6),
         Work("mandel_loop", [np.zeros(loops, f), f(0.0005), f(0.02), turns], (loops,), (256,), 0, more(loops), relative, 1e-3, True),
         Work("nbody_loop", [np.zeros(loops, f), f(0.01), f(0.01), turns], (loops,), (256,), 0, more(loops), relative, 1e-4, True),
         Work("sha", [np.zeros(hashes, u), u(7)], (hashes,), (256,), 0, more(hashes), unequal, 0.0, True),

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { LANES = 16, MOST_BODIES = 4096, WIDE = 2 * LANES };
+enum { LANES = 16, MOST_BODIES = 1 << 14, WIDE = 2 * LANES };
 
 void saxpy(const float *restrict x, float *restrict y, float a, int n)
 {
@@ -52,7 +52,7 @@ void mandel(uint32_t *restrict out, int width, int height, float x0, float y0, f
 
 void nbody(const float *restrict pos, float *restrict acc, int n, float eps2)
 {
-    static float x[MOST_BODIES], y[MOST_BODIES], z[MOST_BODIES], w[MOST_BODIES];
+    static _Thread_local float x[MOST_BODIES], y[MOST_BODIES], z[MOST_BODIES], w[MOST_BODIES];
     for (int j = 0; j < n; j++) {
         x[j] = pos[4 * j];
         y[j] = pos[4 * j + 1];

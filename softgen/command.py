@@ -46,6 +46,19 @@ class Counters:
     threads: int = 0
     instructions: int = 0
 
+    def add(self, done: Counters) -> None:
+        """Count work that was done elsewhere."""
+        self.batches += done.batches
+        self.commands += done.commands
+        self.draws += done.draws
+        self.dispatches += done.dispatches
+        self.threads += done.threads
+        self.instructions += done.instructions
+
+    def since(self, before: Counters) -> Counters:
+        """What was done after `before`."""
+        return Counters(*(now - then for now, then in zip(vars(self).values(), vars(before).values(), strict=True)))
+
 
 class Latched(Protocol):
     """State commands as they were latched, by name (streamer/latch.py)."""
@@ -201,6 +214,10 @@ class Pipeline(Protocol):
     def finish(self, cs: CommandStreamer) -> None:
         """Completes outstanding work, as the hardware does at flushes, pipeline switches and the end of a submission."""
         ...
+
+
+def nothing_collected(cs: CommandStreamer) -> None:
+    """The `finish` of a pipeline whose work is complete when its command is done."""
 
 
 def registers_in(table: dict[str, HandlerT]) -> Callable[..., Callable[[HandlerT], HandlerT]]:

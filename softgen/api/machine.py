@@ -108,10 +108,6 @@ class TracingDispatcher:
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         return self.engine.prepare(context, dispatch)
 
-    def run_kept(self, context: DispatchContext, kept: KeptLoop, loops: Sequence[NativeLoop],
-                 timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        return self.engine.run_kept(context, kept, loops, timed_out)
-
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
 

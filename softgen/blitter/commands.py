@@ -18,7 +18,7 @@ from softgen.bits.record import Record
 from softgen.blitter import raster
 from softgen.blitter.blit import BlitSurface, blit
 from softgen.blitter.raster import raster_masks
-from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
 from softgen.errors import DecodeError, Unsupported
 from softgen.surface.tiling import orders
 
@@ -62,8 +62,7 @@ def new_state() -> Blitter:
     return Blitter()
 
 
-def finish(cs: CommandStreamer) -> None:
-    """Nothing to do: a blit is complete when its command is done."""
+finish = nothing_collected  # a blit is complete when its command is done
 
 
 # -- setup -------------------------------------------------------------------------------------------------------------

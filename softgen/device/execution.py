@@ -11,6 +11,7 @@ whose `timed_out` hook lets others run, goes on with its own registers and state
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from softgen.command import Counters
 from softgen.errors import SoftgenError
@@ -20,9 +21,9 @@ from softgen.streamer.execute import Streamer
 class EngineExecution:
     """Work in progress. `counters` counts its commands, threads and instructions."""
 
-    def __init__(self, streamer: Streamer, counters: Counters, on_return: Callable[[dict[str, int]], None]) -> None:
+    def __init__(self, streamer: Streamer, counters: Counters, on_return: Callable[[Counters], None]) -> None:
         self.streamer, self.counters, self._on_return = streamer, counters, on_return
-        self._reported: dict[str, int] = {}
+        self._reported: Counters | None = None  # of what was done by then
 
     def run(self) -> bool:
         """Run to the end (True) or to a command that has to wait (False). Raises GpuFault, Unsupported or DecodeError with the place."""
@@ -42,6 +43,5 @@ class EngineExecution:
 
     def _report(self) -> None:
         """Reports the work done since the last report."""
-        now = dict(vars(self.counters))
-        self._on_return({name: value - self._reported.get(name, 0) for name, value in now.items()})
-        self._reported = now
+        self._on_return(self.counters if self._reported is None else self.counters.since(self._reported))
+        self._reported = replace(self.counters) if self.streamer.place is not None else self.counters

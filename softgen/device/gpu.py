@@ -103,7 +103,7 @@ class GpuDevice:
         self.watchdogs = self._watchdogs()
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
-                                         memory.update_table if memory else None, self.warn, self.tick, self._watched, self.saved_context,
+                                         memory.update_table if memory else None, self.warn, self.watchdogs, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
         self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher(), drawn)
         self.contexts: dict[tuple[int, str], SavedContext] = {}
@@ -134,8 +134,7 @@ class GpuDevice:
         bases = placing.bases(self.generation.number).get(work.engine, (0,))
         loaded = saved.loaded if work.kind == "ring" else None
         registers = ContextRegisters(self.registers, (loaded or saved).registers)
-        self._loaded.pop(work.engine, None)
-        self._loaded[work.engine] = registers
+        self._load(work.engine, registers)
         counters, base = Counters(), bases[min(instance, len(bases) - 1)]
         streamer = Streamer(self.interface, work.engine, work.space, work.global_space, saved, counters, hooks or self.hooks, base,
                             registers=registers)  # fmt: skip
@@ -145,11 +144,24 @@ class GpuDevice:
             streamer.start_batch(work.batch)
         return EngineExecution(streamer, counters, self._count)
 
-    def _count(self, done: dict[str, int]) -> None:
-        total = vars(self.counters)
+    def begin_again(self, before: EngineExecution, batch: int) -> EngineExecution:
+        """Prepare another batch in the context, the space and with the hooks of an execution that has ended."""
+        streamer, counters = before.streamer, Counters()
+        registers = streamer.registers
+        assert isinstance(registers, ContextRegisters)
+        if registers.own is not streamer.submitted.registers:  # the context was switched
+            registers.own = streamer.submitted.registers
+        self._load(streamer.engine, registers)
+        streamer.start_again(batch, counters)
+        return EngineExecution(streamer, counters, self._count)
+
+    def _load(self, engine: str, registers: ContextRegisters) -> None:
+        self._loaded.pop(engine, None)
+        self._loaded[engine] = registers
+
+    def _count(self, done: Counters) -> None:
         with self._counting:
-            for name, value in done.items():
-                total[name] += value
+            self.counters.add(done)
 
     def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int,
                  process_page: int | None = None, context_id: int = 0) -> Streamer:  # fmt: skip
@@ -256,15 +268,6 @@ class GpuDevice:
         """Keeps a broken rule of the manual among the remarks, once."""
         if len(self.remarks) < MOST_REMARKS:
             self.remarks.setdefault(text)
-
-    def tick(self, base: int) -> None:
-        watchdog = self.watchdogs.get(base)
-        if watchdog is not None:
-            watchdog.poll()
-
-    def _watched(self, base: int) -> bool:
-        watchdog = self.watchdogs.get(base)
-        return watchdog is not None and watchdog.since is not None
 
     def _watchdogs(self) -> dict[int, Watchdog]:
         if catalogue().get("PR_CTR_CTL", self.generation.number) is None:

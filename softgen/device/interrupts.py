@@ -44,6 +44,9 @@ def _bit(cause: str, gen: float) -> int:
     return next((field.mask for field in layout.fields if field.name == cause), 0) if layout else 0
 
 
+_event = cache(InterruptEvent)  # one object for all that are equal
+
+
 class Interrupts:
     """Interrupts as engines raise them; `on_event` is called with each."""
 
@@ -69,7 +72,7 @@ class Interrupts:
 
     def raised(self, engine: str, base: int, cause: str) -> int:
         """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""
-        event, bit = InterruptEvent(engine, base, cause), _bit(cause, self.generation.number)
+        event, bit = _event(engine, base, cause), _bit(cause, self.generation.number)
         self.events.append(event)
         self.on_event(event)
         if self.layout is not None and base in _places() and bit & ~self.mask_of(base):

@@ -14,7 +14,7 @@ userptr.py     the program's own memory as a buffer; user_copy.py: copies of it
 context.py     ioctls on contexts (gem_context.py) and address spaces (vm.py); placement.py: buffers by address
 kms.py         mode-setting ioctls; framebuffer.py: those on framebuffers and dumb buffers; display.py: the display, page flips, events
 syncobj.py     ioctls on sync objects; fence.py: fences, sync objects and sync files
-execbuffer.py  EXECBUFFER2 becomes a submission (submission.py); relocation.py: its relocations
+execbuffer.py  EXECBUFFER2 becomes a submission (submission.py) with a list of buffers (buffer_list.py); relocation.py: its relocations
 queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers

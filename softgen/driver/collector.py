@@ -2,18 +2,35 @@
 
 Most objects are pages, plans and code that live until the end, or that reference counts free: to look at all of them takes 60 ms and more,
 for which a draw would wait. So what start-up and the first submissions leave is frozen, and what survives a full collection, too; full
-collections are more frequent and short. Frozen objects that reference counts do not free wait until there are many of them: then one
-collection looks at all.
+collections are more frequent and short. Frozen objects that reference counts do not free wait until there are many of them, or until the
+process has grown, because a few may hold much memory: then one collection looks at all, and the C library gives freed memory back.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
 
 SETTLED = (1, 8, 64)  # submissions after which what is there will stay
 FULL_AFTER = 2  # collections of the second generation: some 15,000 new objects
 COUNTED_AFTER = 32  # full collections: counting frozen objects takes as long as a collection
 MOST_FROZEN = 1 << 18  # objects more than after the last look at all
+MOST_GROWN = 256 << 20  # bytes of memory more than then
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident() -> int:
+    """Bytes of memory that the process occupies without what it shares with others (proc(5), statm)."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        _, pages, shared, *_ = file.read().split()
+    return (int(pages) - int(shared)) * PAGE
+
+
+def trim() -> None:
+    """Has the C library return freed memory: host threads have heaps of their own, of which each keeps what it had at most."""
+    if function := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's alone
+        function(0)
 
 
 class Collector:
@@ -23,6 +40,7 @@ class Collector:
         self.submissions = 0
         self._collections = 0  # full ones
         self._limit = 0  # frozen objects at which all are looked at
+        self._most = 0  # bytes of memory at which they are
         self._all = False  # this collection looks at all
 
     def executed(self) -> None:
@@ -31,7 +49,7 @@ class Collector:
         if self.submissions in SETTLED:
             gc.freeze()
         if self.submissions == SETTLED[0]:
-            self._limit = gc.get_freeze_count() + MOST_FROZEN
+            self._look_again_later()
             gc.set_threshold(*gc.get_threshold()[:2], FULL_AFTER)
             gc.callbacks.append(self._collected)
 
@@ -41,10 +59,16 @@ class Collector:
             return
         if phase == "start":
             self._collections += 1
-            self._all = self._collections % COUNTED_AFTER == 0 and gc.get_freeze_count() > self._limit
+            many = self._collections % COUNTED_AFTER == 0 and gc.get_freeze_count() > self._limit
+            self._all = many or resident() > self._most
             if self._all:
                 gc.unfreeze()
             return
         gc.freeze()
         if self._all:
-            self._limit = gc.get_freeze_count() + MOST_FROZEN
+            self._look_again_later()
+
+    def _look_again_later(self) -> None:
+        if self._all:
+            trim()
+        self._limit, self._most = gc.get_freeze_count() + MOST_FROZEN, resident() + MOST_GROWN

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import struct
-import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,13 +15,13 @@ from softgen.bits.units import PAGE_SIZE
 from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
+from softgen.driver.buffer_list import Bound, BufferList
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.gem_context import GemContext
-from softgen.driver.gem_object import GemObject
 from softgen.driver.protocol import Call
 from softgen.driver.relocation import relocate
-from softgen.driver.submission import Bound, Submission
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
 from softgen.driver.vm import Vm
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
 ADDRESS = (1 << 48) - 1
 UNUSED_DR4 = 0xFFFFFFFF  # some programs leave it so
+FENCED = i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS | i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
 
@@ -44,42 +44,37 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
     node.gpu.budget.check(call.channel.pid, 0, "EXECBUFFER2")
-    rows, bos, addresses, relocations = buffers(node, call, arg, context)
-    batch = 0 if arg.flags & i915.I915_EXEC_BATCH_FIRST else len(rows) - 1
-    if arg.start + arg.size > bos[batch].size:
-        raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {bos[batch].size:#x}")
-    waits, signals = fences(node, call, arg)
+    bound, relocations = buffers(node, call, arg, context)
+    batch = 0 if arg.flags & i915.I915_EXEC_BATCH_FIRST else len(bound) - 1
+    if arg.start + arg.size > bound[batch].bo.size:
+        raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {bound[batch].bo.size:#x}")
+    waits, signals = fences(node, call, arg) if arg.flags & FENCED else ([], [])
     submission = Submission(
         sequence=next(node.gpu.sequence), pid=call.channel.pid, program=call.channel.program, context=context, engine=engine,
         vm=context.vm, flags=arg.flags,
-        bound=[Bound(bo, address, row.handle, row.flags, row.relocations)
-               for bo, address, row in zip(bos, addresses, rows, strict=True)],
-        batch=addresses[batch] + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size, relocations=relocations,
-        fence=aperture.fence(node.gpu.signals, [bo.view for bo in bos if bo.view]), after=waits + implicit(bos, rows),
-        slot=context.slot(arg.flags),
+        bound=bound, batch=bound[batch].address + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size,
+        relocations=relocations, fence=aperture.fence(node.gpu.signals, [bo.view for bo in bound.bos if bo.view]),
+        after=waits + implicit(bound), slot=context.slot(arg.flags),
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
 
 
 class ListedBuffers(NamedTuple):
-    """The buffers of a context's last submission, where there was nothing to do for them: drivers often submit the same list again."""
+    """The buffers of a context's last submission, where there was nothing to do for them: drivers often submit the same list again.
+    It is forgotten when a handle is closed, so that it keeps no buffer alive."""
 
     data: bytes
     vm: Vm
     changes: tuple[int, int]  # of handles and addresses
-    rows: list[Any]
-    bos: list[weakref.ref[GemObject]]
-    addresses: list[int]
+    bound: BufferList
 
 
-def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -> tuple[list[Any], list[GemObject], list[int], int]:
-    """The rows of the list, its buffers, their addresses, and the number of relocations that were applied."""
+def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -> tuple[BufferList, int]:
+    """The buffers of the list with their addresses, and the number of relocations that were applied."""
     data, vm = call.read(arg.buffers, arg.count * EXEC_OBJECT.size), context.vm
     changes, listed = (node.objects.changes, vm.placed.changes), context.listed
     if isinstance(listed, ListedBuffers) and listed.data == data and listed.changes == changes and listed.vm is vm:
-        found = [bo for ref in listed.bos if (bo := ref()) is not None]
-        if len(found) == len(listed.bos):
-            return listed.rows, found, listed.addresses, 0
+        return listed.bound, 0
     rows = EXEC_OBJECT.rows(data)
     bos = [gem.lookup(node, row.handle) for row in rows]
     if len(set(bos)) != len(bos):
@@ -101,8 +96,12 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
             call.write(arg.buffers + number * EXEC_OBJECT.size + EXEC_OBJECT.offsets["offset"], struct.pack("<Q", address))
     again = not (moved or relocations or any(bo.copied for bo in bos))
     changes = node.objects.changes, vm.placed.changes
-    context.listed = ListedBuffers(data, vm, changes, rows, [weakref.ref(bo) for bo in bos], addresses) if again else None
-    return rows, bos, addresses, relocations
+    bound = BufferList(Bound(bo, address, row.handle, row.flags, row.relocations)
+                       for bo, address, row in zip(bos, addresses, rows, strict=True))  # fmt: skip
+    if context.listed is None and again:
+        node.lists.add(context)
+    context.listed = ListedBuffers(data, vm, changes, bound) if again else None
+    return bound, relocations
 
 
 def check(arg: SimpleNamespace) -> None:
@@ -143,8 +142,7 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
     if arg.flags & i915.I915_EXEC_FENCE_OUT:
         call.hand(call.argument + FENCE_AT, node.gpu.sync_files.make(submission.fence))
     with node.gpu.lock:  # who waits for this work must come behind it in its line
-        for bound in submission.bound:
-            bound.bo.use(submission.fence, submission.engine, bool(bound.flags & i915.EXEC_OBJECT_WRITE))
+        submission.bound.use(submission.fence, submission.engine)
         for target, point in signals:
             target.add(point, submission.fence)
         submission.context.last = submission.fence
@@ -156,14 +154,13 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
             node.gpu.runner.submit(submission)
 
 
-def implicit(bos: list[GemObject], rows: list[Any]) -> list[Fence]:
+def implicit(buffers: BufferList) -> list[Fence]:
     """Implicit dependencies: earlier submissions that write a buffer, and for a buffer that this one writes also those that read it."""
     return [
         use.fence
-        for bo, row in zip(bos, rows, strict=True)
-        if bo.uses and not row.flags & i915.EXEC_OBJECT_ASYNC
-        for use in bo.busy()
-        if use.write or row.flags & i915.EXEC_OBJECT_WRITE
+        for bo, written, synchronised in buffers.accesses
+        for use in bo.uses
+        if not use.fence.done and synchronised and (use.write or written)
     ]
 
 

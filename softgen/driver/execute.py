@@ -84,6 +84,7 @@ class ContextEngine:
         self.executor, self.engine, self.instance = executor, ENGINES[name], int(number or 0)
         self.slot: EngineSlot[Submission] | None = None
         self.execution: EngineExecution | None = None
+        self.done: EngineExecution | None = None  # the last one, if it came to its end
         self.errors: list[SoftgenError] = []
         self.copies: list[Copied] = []  # memory of the program that is copied
         self.seen = -1  # commands done when it was last given back
@@ -121,9 +122,8 @@ class ContextEngine:
     def run(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         """Executes a submission; raises its first error after all of it was done."""
         self.slot, self.errors = slot, []
-        self.copies, self.seen = [bound.bo.copied for bound in submission.bound if bound.bo.copied], -1
-        work = BatchWork(self.engine, submission.vm.space, submission.batch)
-        execution = self.execution = self.executor.device.begin(work, self.saved, self.hooks, self.instance)
+        self.copies, self.seen = submission.bound.copies, -1
+        execution = self.execution = self._begin(submission.vm.space, submission.batch)
         began = time.monotonic()
         try:
             while not execution.run():  # a semaphore: another submission will let it pass
@@ -133,8 +133,15 @@ class ContextEngine:
         finally:
             self.slot = self.execution = None
             self.executor.count(execution.counters, time.monotonic() - began)
+        self.done = execution
         if self.errors:
             raise self.errors[0]
+
+    def _begin(self, space: Space, batch: int) -> EngineExecution:
+        done, self.done = self.done, None
+        if done is not None and done.streamer.space is space:
+            return self.executor.device.begin_again(done, batch)
+        return self.executor.device.begin(BatchWork(self.engine, space, batch), self.saved, self.hooks, self.instance)
 
 
 class Executor:
@@ -158,7 +165,9 @@ class Executor:
         """The hardware state that a submission continues: that of an entry of its context's engine map."""
         key = submission.engine, submission.slot
         with self.lock:
-            engines = self.contexts.setdefault(submission.context, {})
+            engines = self.contexts.get(submission.context)
+            if engines is None:
+                engines = self.contexts[submission.context] = {}
             if key not in engines:
                 engines[key] = ContextEngine(self, submission.engine)
             return engines[key]
@@ -180,9 +189,7 @@ class Executor:
         with self.lock:
             self.report.submissions += 1
             self.report.seconds += seconds
-            total = vars(self.counters)
-            for name, value in vars(done).items():
-                total[name] += value
+            self.counters.add(done)
 
     def failed(self, submission: Submission, error: BaseException) -> None:
         """Reports a submission that failed, and keeps it."""

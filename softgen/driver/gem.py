@@ -92,6 +92,7 @@ def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
         if bo is None:
             raise Errno(errno.EINVAL, f"no buffer {arg.handle}")
         del node.handles[bo]
+        node.forget_lists()
     node.gpu.release(bo)
     node.gpu.sweep()
 

@@ -171,4 +171,11 @@ class Node:
         self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS)
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
         self.syncobjs: Table[Syncobj] = Table()
+        self.lists: weakref.WeakSet[GemContext] = weakref.WeakSet()  # contexts that keep their last list of buffers (execbuffer.py)
         self.client_caps: dict[int, int] = {}  # set with DRM_IOCTL_SET_CLIENT_CAP
+
+    def forget_lists(self) -> None:
+        """Lists of buffers that contexts keep: a buffer whose handle is closed may be in one of them."""
+        for context in list(self.lists):
+            context.listed = None
+        self.lists.clear()

@@ -38,7 +38,7 @@ class QueuedSubmission(Protocol):
     after: list[Fence]
     context: Any  # banned, guilty
     vm: Any  # enter, leave
-    bound: Any  # buffers, each with `bo` and `address`
+    bound: Any  # a BufferList
 
 
 SubmissionT = TypeVar("SubmissionT", bound=QueuedSubmission)
@@ -66,7 +66,8 @@ class EngineArbiter:
     def leave(self) -> None:
         with self.changed:
             self.free = True
-            self.changed.notify_all()
+            if self.waiting:
+                self.changed.notify_all()
 
 
 class Caller:
@@ -158,10 +159,12 @@ class Queues(Generic[SubmissionT]):
         self.contexts: weakref.WeakKeyDictionary[Any, dict[tuple[str, int], ContextQueue[SubmissionT]]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.pending, self.less = 0, threading.Condition(self.lock)
+        self.draining = False
 
     def drain(self, seconds: float) -> bool:
         """Wait until everything is done, so long at most."""
         with self.less:
+            self.draining = True
             return self.less.wait_for(lambda: not self.pending, seconds)
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
@@ -224,24 +227,22 @@ class Queues(Generic[SubmissionT]):
             with self.lock:
                 context_queue.count, context_queue.spent = context_queue.count - 1, caller.spent()
                 self.pending -= 1
-                if not self.pending:
+                if not self.pending and self.draining:
                     self.less.notify_all()
 
     def _carry_out(self, submission: SubmissionT, caller: Caller) -> None:
         if submission.context.banned:
             submission.fence.signal(errno.EIO)
             return
-        entered, bos = False, [bound.bo for bound in submission.bound]
+        entered = False
         try:
-            # before it takes its slot: it may have to wait
-            submission.vm.enter([(bound.bo, bound.address) for bound in submission.bound], caller.leave)
+            submission.vm.enter(submission.bound, caller.leave)  # before it takes its slot: it may have to wait
             entered = True
             slot: EngineSlot[SubmissionT] = EngineSlot(self.engines[submission.engine], submission, caller)
             with slot:
                 self.execute(submission, slot)
-            for bo in bos:
-                if bo.copied:
-                    bo.copied.give_back()
+            for copy in submission.bound.copies:
+                copy.give_back()
         except BaseException as error:  # after any error the fence must signal
             # After a fault the kernel bans a context. What is not simulated is no fault of the program: its context stays in use, for
             # Mesa drops the batch that a banned one refuses, and would wait for ever for the queries in it.
@@ -255,4 +256,4 @@ class Queues(Generic[SubmissionT]):
             submission.fence.signal()
         finally:
             if entered:
-                submission.vm.leave(bos)
+                submission.vm.leave(submission.bound)

@@ -114,6 +114,7 @@ class Server:
             del self.nodes[key]
         with self.gpu.lock:
             node.handles.clear()
+            node.forget_lists()
             released = node.objects.clear()
         for bo in released:
             self.gpu.release(bo)

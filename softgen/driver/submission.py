@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from softgen.driver.buffer_list import BufferList
 from softgen.driver.fence import Fence
 from softgen.driver.gem_context import GemContext
-from softgen.driver.gem_object import GemObject
 from softgen.driver.vm import Vm
-
-
-class Bound(NamedTuple):
-    """A buffer in a submission."""
-
-    bo: GemObject
-    address: int
-    handle: int
-    flags: int
-    relocations: int
 
 
 @dataclass(eq=False)
@@ -31,7 +20,7 @@ class Submission:
     context: GemContext
     engine: str
     vm: Vm
-    bound: list[Bound]
+    bound: BufferList
     batch: int
     batch_index: int
     batch_start: int

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 
 from softgen.bits.units import PAGE_SIZE
+from softgen.driver.buffer_list import BufferList
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Signals
 from softgen.driver.gem_object import GemObject
@@ -30,7 +31,7 @@ class Vm:
         self.limit = min(gtt_bytes, HIGHEST)
         self.lock = threading.RLock()
         self.placed, self.mapped = Placement(), Placement()
-        self.running: dict[GemObject, int] = {}  # buffers of submissions that run now
+        self.running: list[BufferList] = []  # of submissions that run now
 
     def place(self, placements: list[tuple[GemObject, int | None, int]]) -> list[int]:
         """Addresses for the buffers of a submission: the pinned address, the one a buffer has, or a free one, aligned."""
@@ -73,22 +74,28 @@ class Vm:
         bo.bound.add(self)
         return address
 
-    def enter(self, placements: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
+    def enter(self, buffers: BufferList, before_waiting: Callable[[], None] = lambda: None) -> None:
         """Map what a submission needs; buffers in the way are unmapped, when nothing that runs needs them."""
+        mapped = self.mapped
         with self.lock:
-            if all(self.mapped.get(bo) == address for bo, address in placements):
-                self._run(placements)
+            if buffers.mapped_at == mapped.changes or all(mapped.get(bound.bo) == bound.address for bound in buffers):
+                self._run(buffers)
                 return
-        for bo, address in placements:
-            while blockers := self._try(bo, address):
+        for bound in buffers:
+            while blockers := self._try(bound.bo, bound.address):
                 before_waiting()
-                self.signals.wait(lambda others=blockers: not any(bo in self.running for bo in others), None)  # type: ignore[misc]
+                self.signals.wait(lambda others=blockers: self._running().isdisjoint(others), None)  # type: ignore[misc]
         with self.lock:
-            self._run(placements)
+            self._run(buffers)
 
-    def _run(self, placements: list[tuple[GemObject, int]]) -> None:
-        for bo, _ in placements:
-            self.running[bo] = self.running.get(bo, 0) + 1
+    def _run(self, buffers: BufferList) -> None:
+        buffers.mapped_at = self.mapped.changes
+        self.running.append(buffers)
+
+    def _running(self) -> set[GemObject]:
+        """Buffers of submissions that run now."""
+        with self.lock:
+            return {bo for buffers in self.running for bo in buffers.bos}
 
     def _try(self, bo: GemObject, address: int) -> list[GemObject]:
         """Map a buffer; the buffers that run where it should be, if there are any."""
@@ -98,7 +105,7 @@ class Vm:
             there = set(self.mapped.overlapping(address, address + bo.size))
             if self.mapped.get(bo) is not None:
                 there.add(bo)
-            if blockers := [other for other in there if other in self.running]:
+            if blockers := list(there & self._running()):
                 return blockers
             for other in there:
                 self._unmap(other)
@@ -114,12 +121,9 @@ class Vm:
         if address is not None:
             self.space.unmap(address, bo.size)
 
-    def leave(self, bos: list[GemObject]) -> None:
+    def leave(self, buffers: BufferList) -> None:
         with self.lock:
-            for bo in bos:
-                self.running[bo] -= 1
-                if not self.running[bo]:
-                    del self.running[bo]
+            del self.running[next(number for number, running in enumerate(self.running) if running is buffers)]
         self.signals.notify()
 
     def forget(self, bo: GemObject) -> None:

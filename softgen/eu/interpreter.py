@@ -73,6 +73,7 @@ class KernelProgram:
         self.gen, self.code, self.start, self.name = gen, code, start, name
         self.lines: dict[int, DecodedInstruction] = {}
         self.fallbacks: Counter[int] = Counter()  # by ip: instructions that compiled code left to the interpreter
+        self.executed = 0  # instructions that threads have executed, while an engine counts them
         self.reach = 0  # bytes from the start on that what is known of the program depends on: decoded lines, translations
 
     def line(self, ip: int) -> DecodedInstruction:

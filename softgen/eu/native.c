@@ -95,7 +95,7 @@ void native_barrier(struct context *context)
     if (++context->arrived < context->threads)
         return;
     context->arrived = 0;
-    context->notified = 1;
+    context->notified++;
     for (uint64_t i = 0; i < context->threads; i++)
         ++*(uint32_t *)(context->blocks + i * place.size + place.notification);
 }

@@ -20,7 +20,6 @@ class PromotingEngine:
 
     def __init__(self, hot: int = HOT) -> None:
         self.hot, self.slow, self.fast = hot, ThreadedEngine(), Translator()
-        self._ran: WeakKeyDictionary[KernelProgram, int] = WeakKeyDictionary()
         self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[AffineRange, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []
 
@@ -39,10 +38,10 @@ class PromotingEngine:
         return self.slow.function(program, control, simd, full, entry)
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
-        self._ran[program] = self._ran.get(program, 0) + instructions
+        program.executed += instructions
 
     def settled(self, chosen: CompiledFunction) -> bool:
         return self.fast.settled(chosen)
 
     def _is_hot(self, program: KernelProgram) -> bool:
-        return self._ran.get(program, 0) > self.hot * max(len(program.lines), 1)
+        return program.executed > self.hot * max(len(program.lines), 1)

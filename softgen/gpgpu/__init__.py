@@ -5,6 +5,7 @@ Out: a ThreadDispatch.
 
 commands.py  the walker's handler
 walker.py    the walker command as a ThreadDispatch
+plans.py     what dispatches of a kernel have in common, kept between them
 """
 
 from softgen.gpgpu.commands import COMMANDS, finish, new_state

@@ -7,33 +7,38 @@ Writes  a thread dispatch
 from __future__ import annotations
 
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
 from softgen.gpgpu import walker
+from softgen.gpgpu.plans import WalkerPlans
 from softgen.media import commands as media
-from softgen.media.front_end import FrontEnd, dispatch_context
+from softgen.media.front_end import dispatch_context
 
 COMMANDS: Commands = {}
 handles = registers_in(COMMANDS)
 
 
-def new_state() -> None:
-    """No state of its own: the front end is part of the media pipeline's."""
+def new_state() -> WalkerPlans:
+    """Plans of dispatches; the front end's state is part of the media pipeline's."""
+    return WalkerPlans()
 
 
-def finish(cs: CommandStreamer) -> None:
-    """Nothing to do: a walker's threads have ended when its command is done."""
+finish = nothing_collected  # a walker's threads have ended when its command is done
 
 
 @handles("GPGPU_WALKER")
 def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
-    media.finish(cs)
+    front = media.finished(cs)
     if cmd.predicate_enable and not cs.predicate():
         return
     cs.counters.dispatches += 1
-    media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data))
-    context = dispatch_context(cs)
-    grid = dimensions(cs) if cmd.indirect_parameter_enable else None
-    media.run_threads(cs, context, [walker.dispatch(context, cs.state(FrontEnd), cmd, grid)])
+    media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, front.watermark))
+    front.watermark = False
+    if cmd.indirect_parameter_enable:
+        context = dispatch_context(cs)
+        dispatch = walker.dispatch(context, front, cmd, dimensions(cs))
+    else:
+        context, dispatch = cs.state(WalkerPlans).dispatch(cs, front, cmd)
+    media.run_threads(cs, context, [dispatch])
 
 
 def dimensions(cs: CommandStreamer) -> tuple[int, int, int]:

@@ -32,9 +32,10 @@ ALL = (1 << 32) - 1
 Triple = tuple[int, int, int]
 
 
-def dispatch(context: DispatchContext, front: FrontEnd, walker: Record, dimensions: Triple | None = None) -> ThreadDispatch:
+def dispatch(context: DispatchContext, front: FrontEnd, walker: Record, dimensions: Triple | None = None,
+             kind: object = None) -> ThreadDispatch:  # fmt: skip
     """The dispatch of a walker command; `dimensions` replace its own where it takes them from registers."""
-    descriptor = front_end.descriptor(context, front, walker.interface_descriptor_offset, NAME)
+    descriptor = front_end.descriptor(context.generation.number, front, walker.interface_descriptor_offset, NAME)
     shape = (walker.thread_width_counter_maximum + 1, walker.thread_height_counter_maximum + 1, walker.thread_depth_counter_maximum + 1)
     threads = shape[0] * shape[1] * shape[2]
     if threads != descriptor.number_of_threads_in_gpgpu_thread_group:
@@ -45,7 +46,8 @@ def dispatch(context: DispatchContext, front: FrontEnd, walker: Record, dimensio
     payload = _payload(context, front, walker, descriptor, threads, header)
     patch = _patch(context.generation.number, *_grid(walker, dimensions))
     masks = _masks(shape, simd, walker.right_execution_mask, walker.bottom_execution_mask)
-    return ThreadDispatch(simd=simd, threads=threads, groups=patch.groups, payload=payload, masks=masks, patch=patch, **fields)
+    return ThreadDispatch(simd=simd, threads=threads, groups=patch.groups, payload=payload, masks=masks, patch=patch, kind=kind,
+                          **fields)  # fmt: skip
 
 
 @lru_cache(64)
@@ -58,14 +60,25 @@ def _simd(gen: float, code: int) -> int:
 
 def _payload(context: DispatchContext, front: FrontEnd, walker: Record, descriptor: Record, threads: int,
              header: front_end.ThreadHeader) -> TemplatePayload:  # fmt: skip
-    own, common = descriptor.constant_urb_entry_read_length, optional(descriptor, "cross_thread_constant_data_read_length")
+    own, common, fetched = _lengths(descriptor, walker)
     if 1 + own + common > GRF_COUNT:
         raise DecodeError(f"{NAME}: {1 + own + common} registers of payload; a thread has {GRF_COUNT}")
-    fetched = bool(optional(walker, "indirect_data_length"))
+    data = constants(context, front, walker, descriptor, threads)
+    return TemplatePayload(header.data, common * GRF_BYTES, own * GRF_BYTES, fetched, data, header.slots)
+
+
+def _lengths(descriptor: Record, walker: Record) -> tuple[int, int, bool]:
+    """Registers of constants of each thread, of those that all threads share, and whether the walker fetches them itself."""
+    common = optional(descriptor, "cross_thread_constant_data_read_length")
+    return descriptor.constant_urb_entry_read_length, common, bool(optional(walker, "indirect_data_length"))
+
+
+def constants(context: DispatchContext, front: FrontEnd, walker: Record, descriptor: Record, threads: int) -> bytes:
+    """The constants of all threads of a group."""
+    own, common, fetched = _lengths(descriptor, walker)
     skip = optional(descriptor, "constant_urb_entry_read_offset") * GRF_BYTES
     data = front_end.indirect_data(context, walker) if fetched else front.constants[skip:]
-    data = _constants(context, (common + own * threads) * GRF_BYTES, threads, data, fetched)
-    return TemplatePayload(header.data, common * GRF_BYTES, own * GRF_BYTES, fetched, data, header.slots)
+    return _constants(context, (common + own * threads) * GRF_BYTES, threads, data, fetched)
 
 
 def _constants(context: DispatchContext, need: int, threads: int, data: bytes, fetched: bool) -> bytes:
@@ -105,8 +118,11 @@ def _masks(shape: Triple, simd: int, right: int, bottom: int) -> Masks:
                              for _ in range(depth) for y in range(height) for x in range(width)))  # fmt: skip
 
 
-def broken_rules(command: Record, limit: int) -> Iterator[str]:
-    """Rules for GPGPU_WALKER that the command breaks (BDW 21365-21377); `limit` is the most indirect data."""
+def broken_rules(command: Record, limit: int, watermark: bool = False) -> Iterator[str]:
+    """Rules for GPGPU_WALKER that the command breaks (BDW 21365-21377); `limit` is the most indirect data, `watermark` whether the flush
+    before asked for it."""
+    if watermark:
+        yield "a walker checks the watermark itself: MEDIA_STATE_FLUSH before it should not have watermark_required (BDW 23762-23766)"
     length = optional(command, "indirect_data_length")
     if length % GRF_BYTES:
         yield f"{length} bytes of indirect data are no multiple of {GRF_BYTES}"

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from softgen.bits.generation import Device
+from softgen.driver.buffer_list import Bound
 from softgen.driver.gem import TILINGS
 from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
-from softgen.driver.submission import Bound, Submission
+from softgen.driver.submission import Submission
 from softgen.errors import SoftgenError
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec

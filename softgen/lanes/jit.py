@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError, Unsupported
-from softgen.lanes import host_function
+from softgen.lanes import host_function, resident
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.maker import maker
 
@@ -40,6 +40,9 @@ class Target(NamedTuple):
         return f"+{feature}" in self.features.split(",") and f"-{feature}" not in self.features.split(",")
 
 
+_pages = resident.LibraryPages()  # LLVM's
+
+
 @cache
 def _llvm() -> Any:
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
@@ -47,6 +50,10 @@ def _llvm() -> Any:
     llvm.initialize_native_asmprinter()
     for option in OPTIONS:
         llvm.set_option("softgen", option)
+    from llvmlite.binding import ffi
+
+    _pages.library = str(ffi.lib._name)
+    _pages.release()
     return llvm
 
 
@@ -107,6 +114,7 @@ def generate(module: Any, passes: Any, builder: Any, machine: Any) -> bytes:
     """Run passes over a module, and make an object of it."""
     native, why = _unlocked(), ctypes.c_char_p()
     native.LLVMPY_RunNewModulePassManager(passes, module, builder)
+    _pages.used()
     buffer = native.LLVMPY_TargetMachineEmitToMemory(machine, module, 1, ctypes.byref(why))
     if not buffer:
         raise SoftgenError(f"LLVM made no object: {(why.value or b'').decode(errors='replace')}")
@@ -174,6 +182,7 @@ class LoadedCode:
     def __init__(self, data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
         imports = {**host_function.addresses(undefined_symbols(data)), **(imports or {})}
         check(data, names, imports)
+        _pages.used()
         library = _llvm().JITLibraryBuilder().add_object_img(data)
         for name in names:
             library.export_symbol(name)

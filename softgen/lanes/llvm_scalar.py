@@ -125,6 +125,10 @@ class Scalar:
         return m._value(bool_, lanes, m.emit(f"bitcast i{lanes} {text} to <{lanes} x i1>"))
 
 
+def _readable(size: int) -> str:
+    return f", !dereferenceable !{{i64 {size}}}, !align !{{i64 8}}" if size else ""
+
+
 class HostPointer:
     """A host pointer: an operand of IR."""
 
@@ -159,8 +163,11 @@ class HostPointer:
 
     def load_pointer(self, align: int = 0, invariant: bool = False, dereferenceable: int = 0) -> HostPointer:
         """A pointer; `dereferenceable`: bytes that it may be read for, aligned to 8."""
-        more = f", !dereferenceable !{{i64 {dereferenceable}}}, !align !{{i64 8}}" if dereferenceable else ""
-        return HostPointer(self.machine, self._load("ptr", align, False, invariant, more))
+        return HostPointer(self.machine, self._load("ptr", align, False, invariant, _readable(dereferenceable)))
+
+    def load_pointer_as(self, name: str, dereferenceable: int) -> None:
+        """The same of memory that does not change, under a name: `pointer(name)` of the machine, for code that was written before."""
+        self.machine.line(f"%{name} = load ptr, ptr {self.text}, !invariant.load !2{_readable(dereferenceable)}")
 
     def load_lanes(self, type: LaneType, lanes: int, align: int = 0, volatile: bool = False) -> Value:
         """Contiguous lanes."""

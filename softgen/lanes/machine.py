@@ -83,8 +83,9 @@ class Machine(MemoryOperations):
         return self._apply("sqrt", a, rounding=rounding)
 
     def estimate_rsq(self, a: Value) -> Value | None:
-        """1 / sqrt(a) of positive normal floats within 2^-14, if the host has an instruction for it. Hosts differ in the rest: only what
-        rounds correctly afterwards may start from it."""
+        """1 / sqrt(a) of positive floats within 2^-14 (of denormals perhaps infinity), if the host has an instruction for it; infinity of
+        zeros, 0 of infinity, NaN of negative numbers and NaN. Hosts differ in the rest: only what rounds correctly afterwards may start
+        from it."""
         return None
 
     def floor(self, a: Value) -> Value:

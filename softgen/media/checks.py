@@ -32,12 +32,13 @@ def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]
         yield f"{command.curbe_total_data_length} bytes of constants, {allocated} are allocated for them"
 
 
-def descriptors(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:
+def descriptors(front: FrontEnd, command: Record, alignment: int) -> list[str]:
     """MEDIA_INTERFACE_DESCRIPTOR_LOAD (BDW 22619-22694)."""
-    length, start = command.interface_descriptor_total_length, command.interface_descriptor_data_start_address
+    length, start, broken = command.interface_descriptor_total_length, command.interface_descriptor_data_start_address, list[str]()
     if length % DESCRIPTOR or not 0 < length <= MAX_DESCRIPTORS * DESCRIPTOR:
-        yield f"{length} bytes are not 1 to {MAX_DESCRIPTORS} interface descriptors of {DESCRIPTOR}"
+        broken.append(f"{length} bytes are not 1 to {MAX_DESCRIPTORS} interface descriptors of {DESCRIPTOR}")
     if start % alignment:
-        yield f"interface descriptors at {start:#x} should begin at a multiple of {alignment}"
+        broken.append(f"interface descriptors at {start:#x} should begin at a multiple of {alignment}")
     if front.used:
-        yield "descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"
+        broken.append("descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept")
+    return broken

@@ -27,10 +27,16 @@ def new_state() -> FrontEnd:
 
 def finish(cs: CommandStreamer) -> None:
     """Starts a thread group that lacks its end: its threads run nevertheless."""
+    finished(cs)
+
+
+def finished(cs: CommandStreamer) -> FrontEnd:
+    """The front end, after `finish`."""
     front = cs.state(FrontEnd)
     if front.group is not None:
         cs.warn(f"no MEDIA_OBJECT_GRPID of group {front.group.id:#x} has its end_of_thread_group set")
         _run_group(cs, front)
+    return front
 
 
 def warn_of(cs: CommandStreamer, broken: Iterable[str]) -> None:
@@ -48,25 +54,24 @@ def media_vfe_state(cs: CommandStreamer, cmd: Record) -> None:
 
 @handles("MEDIA_CURBE_LOAD")
 def media_curbe_load(cs: CommandStreamer, cmd: Record) -> None:
-    finish(cs)
-    front = cs.state(FrontEnd)
+    front = finished(cs)
     warn_of(cs, checks.constants(front, cmd, cs.generation.curbe_alignment))
-    front_end.load_constants(dispatch_context(cs), front, cmd)
+    front_end.load_constants(cs, front, cmd)
 
 
 @handles("MEDIA_INTERFACE_DESCRIPTOR_LOAD")
 def media_interface_descriptor_load(cs: CommandStreamer, cmd: Record) -> None:
-    finish(cs)
-    front = cs.state(FrontEnd)
-    warn_of(cs, checks.descriptors(front, cmd, cs.generation.curbe_alignment))
-    front_end.load_descriptors(dispatch_context(cs), front, cmd)
+    front = finished(cs)
+    if broken := checks.descriptors(front, cmd, cs.generation.curbe_alignment):
+        warn_of(cs, broken)
+    front_end.load_descriptors(cs, front, cmd)
 
 
 @handles("MEDIA_STATE_FLUSH")
 def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
     """Threads have ended when their command is done: there is nothing to wait for (BDW 23688-23775) but a group without an end."""
-    finish(cs)
-    cs.state(FrontEnd).used = False
+    front = finished(cs)
+    front.used, front.watermark = False, bool(getattr(cmd, "watermark_required", 0))
 
 
 @handles("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")

@@ -46,6 +46,7 @@ class FrontEnd:
     constants: bytes = b""  # the CURBE
     descriptors: bytes = b""
     used: bool = False  # descriptors have been used since MEDIA_STATE_FLUSH
+    watermark: bool = False  # the last MEDIA_STATE_FLUSH asked for the watermark
     group: ThreadGroup | None = None  # not yet started
 
 
@@ -60,27 +61,31 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
 # -- loading -------------------------------------------------------------------------------------------------------
 
 
-def load_constants(context: DispatchContext, front: FrontEnd, command: Record) -> None:
+def load_constants(cs: CommandStreamer, front: FrontEnd, command: Record) -> None:
     """MEDIA_CURBE_LOAD copies at once; later changes of memory do not count (BDW 22582-22611)."""
-    front.constants = context.space.read(context.address("dynamic", command.curbe_data_start_address), command.curbe_total_data_length)
+    front.constants = _dynamic(cs, command.curbe_data_start_address, command.curbe_total_data_length)
 
 
-def load_descriptors(context: DispatchContext, front: FrontEnd, command: Record) -> None:
-    address = context.address("dynamic", command.interface_descriptor_data_start_address)
-    front.descriptors = context.space.read(address, command.interface_descriptor_total_length)
+def load_descriptors(cs: CommandStreamer, front: FrontEnd, command: Record) -> None:
+    front.descriptors = _dynamic(cs, command.interface_descriptor_data_start_address, command.interface_descriptor_total_length)
+
+
+def _dynamic(cs: CommandStreamer, offset: int, size: int) -> bytes:
+    """Memory at an offset from the dynamic state base."""
+    return cs.space.read(cs.bases.get("dynamic", 0) + offset & (1 << cs.space.bits) - 1, size)
 
 
 # -- what a dispatch needs -----------------------------------------------------------------------------------------
 
 
-def descriptor(context: DispatchContext, front: FrontEnd, index: int, by: str) -> Record:
+def descriptor(gen: float, front: FrontEnd, index: int, by: str) -> Record:
     """One of the interface descriptors that were loaded. `by` names the command in errors."""
-    size = 4 * context.layout("INTERFACE_DESCRIPTOR_DATA").dwords
+    size = 4 * catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen).dwords
     data = front.descriptors[index * size : (index + 1) * size]
     if len(data) < size:
         loaded = len(front.descriptors) // size
         raise DecodeError(f"{by}: interface descriptor {index} is asked for, {loaded} are loaded")
-    return _descriptor(context.generation.number, data)
+    return _descriptor(gen, data)
 
 
 @lru_cache(256)
@@ -90,18 +95,25 @@ def _descriptor(gen: float, data: bytes) -> Record:
 
 def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
     """The fields of a ThreadDispatch that an interface descriptor and state determine."""
-    table = descriptor.binding_table_pointer  # drivers have another one for each dispatch of a kernel
-    at = descriptor._fields.index("binding_table_pointer")
+    at = descriptor._fields.index("binding_table_pointer")  # drivers have another one for each dispatch of a kernel
     rest = type(descriptor)((*descriptor[:at], 0, *descriptor[at + 1 :]))
+    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine),
+            "binding_table": binding_table(context, descriptor), "unit_states": context.unit_states}  # fmt: skip
+
+
+def binding_table(context: DispatchContext, descriptor: Record) -> int:
+    """The binding table that an interface descriptor names, as an offset from the surface state base."""
+    table = int(descriptor.binding_table_pointer)
     if POOL in context.bases:
-        table = context.bases[POOL] - context.bases.get("surface", 0) + (table << POOL_SHIFT)
-    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine), "binding_table": table,
-            "unit_states": context.unit_states}  # fmt: skip
+        return context.bases[POOL] - context.bases.get("surface", 0) + (table << POOL_SHIFT)
+    return table
 
 
 @lru_cache(256)
 def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, system_routine: int | None) -> dict[str, Any]:
     layout, rounding = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), descriptor.rounding_mode
+    if optional(descriptor, "global_barrier_enable"):
+        raise DecodeError("INTERFACE_DESCRIPTOR_DATA: global_barrier_enable 1; global barriers cannot be used (KBL 12772)")
     exceptions = {enable: optional(descriptor, name) for name, enable in EXCEPTIONS.items()}
     control = control_register(gen, bool(descriptor.single_program_flow), bool(descriptor.floating_point_mode), rounding, **exceptions)
     return {
@@ -129,11 +141,16 @@ class ThreadHeader(NamedTuple):
 def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], front: FrontEnd, **values: int) -> ThreadHeader:
     """The header that page `name` describes: bindings and scratch space (`fields` of a ThreadDispatch), and `values` of other fields."""
     code = front.state.per_thread_scratch_space if front.state is not None else 0
-    gen, table = context.generation.number, fields["binding_table"]
+    gen = context.generation.number
     rest = _thread_header(gen, name, fields["samplers"], fields["scratch"], code, tuple(values.items()))
+    return ThreadHeader(with_table(gen, name, rest.data, fields["binding_table"]), rest.slots)
+
+
+def with_table(gen: float, name: str, header: bytes, table: int) -> bytes:
+    """The header that page `name` describes, with another binding table."""
     place, mask = _table_place(gen, name)
-    data = int.from_bytes(rest.data, "little") | (table & mask) << place
-    return ThreadHeader(data.to_bytes(len(rest.data), "little"), rest.slots)
+    bits = int.from_bytes(header, "little") & ~(mask << place) | (table & mask) << place
+    return bits.to_bytes(len(header), "little")
 
 
 @cache

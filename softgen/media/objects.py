@@ -90,7 +90,7 @@ def walked(context: DispatchContext, front: FrontEnd, command: Record, poll: Cal
     _check(context, command)
     data = constants(context, front, command) + inline(command) + indirect(context, command)
     index = command.interface_descriptor_offset
-    descriptor = front_end.descriptor(context, front, index, "MEDIA_OBJECT_WALKER")
+    descriptor = front_end.descriptor(context.generation.number, front, index, "MEDIA_OBJECT_WALKER")
     level = optional(command, "group_id_loop_select")
     shares = level and (descriptor.barrier_enable or descriptor.shared_local_memory_size)
     before = distances(front, command)
@@ -137,7 +137,7 @@ def distances(front: FrontEnd, command: Record) -> list[tuple[int, int]]:
 
 def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: Sequence[RootThread], shares: bool) -> ThreadDispatch:
     """`shares`: barrier and local memory are the group's; threads of no group have neither."""
-    descriptor = front_end.descriptor(context, front, index, BY)
+    descriptor = front_end.descriptor(context.generation.number, front, index, BY)
     fields: dict[str, Any] = front_end.dispatch_fields(context, front, descriptor)
     if not shares:
         fields = fields | {"local_bytes": 0, "barrier": False}
@@ -178,13 +178,13 @@ def indirect(context: DispatchContext, command: Record) -> bytes:
 
 
 def _curbe(context: DispatchContext, front: FrontEnd, command: Record) -> bytes:
-    descriptor = front_end.descriptor(context, front, command.interface_descriptor_offset, BY)
+    descriptor = front_end.descriptor(context.generation.number, front, command.interface_descriptor_offset, BY)
     return front.constants[optional(descriptor, "constant_urb_entry_read_offset") * GRF_BYTES :]
 
 
 def _lengths(context: DispatchContext, front: FrontEnd, command: Record) -> tuple[int, int]:
     """Registers of constants for each thread, and for all."""
-    descriptor = front_end.descriptor(context, front, command.interface_descriptor_offset, BY)
+    descriptor = front_end.descriptor(context.generation.number, front, command.interface_descriptor_offset, BY)
     return descriptor.constant_urb_entry_read_length, optional(descriptor, "cross_thread_constant_data_read_length")
 
 

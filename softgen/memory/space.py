@@ -44,6 +44,11 @@ class Space(ABC):
     def regions(self) -> Iterator[MappedRegion]:
         """The mapped ranges, in rising order."""
 
+    def read_mapped(self, address: int, limit: int) -> bytes:
+        """As many bytes at an address as are readable, up to `limit`."""
+        size = self.extent(address, limit)
+        return self.read(address, size) if size else b""
+
     @property
     def table(self) -> ArenaTable:
         """For compiled code: the host base of each 4 GiB part of 2^48 bytes, valid until the space changes. Raises Unsupported where the

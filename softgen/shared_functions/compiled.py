@@ -26,13 +26,15 @@ class MessageCode:
     `ip` is its address. `escape` is a side exit to the interpreter where a lane of truth does not hold, before the message has had any
     effect. `layout` is that of the context; `indices` collects the binding table entries that the message names; `before_branch` is called
     where the code branches, with a side exit on one branch only. `pixel_at`: where a thread's block has its PixelDispatch.
+    `loaded` are pointers of the context that a kernel loads once, by name.
     """
 
     def __init__(self, m: LlvmMachine, gen: float, ip: Scalar, escape: Callable[[Value], None], layout: RecordLayout,
-                 indices: set[int] | None = None, before_branch: Callable[[], None] = _no_branch, pixel_at: int = 0) -> None:  # fmt: skip
+                 indices: set[int] | None = None, before_branch: Callable[[], None] = _no_branch, pixel_at: int = 0,
+                 loaded: frozenset[str] = frozenset()) -> None:  # fmt: skip
         self.m, self.gen, self.ip, self.escape, self.layout = m, gen, ip, escape, layout
         self.indices: set[int] = set() if indices is None else indices
-        self.before_branch, self.pixel_at = before_branch, pixel_at
+        self.before_branch, self.pixel_at, self.loaded = before_branch, pixel_at, loaded
         self.address_bits = generation(gen).address_bits
 
     @property
@@ -49,6 +51,8 @@ class MessageCode:
 
     def pointer(self, name: str, dereferenceable: int = 0) -> HostPointer:
         """A context field that points at `dereferenceable` bytes."""
+        if name in self.loaded:
+            return self.m.pointer(name)
         return self.context.field(self.layout, name).load_pointer(invariant=True, dereferenceable=dereferenceable)
 
     def announce(self) -> HostPointer:

@@ -31,7 +31,7 @@ class ContextHead(ctypes.Structure):
         ("blocks", ctypes.c_uint64),  # the group's threads, SIZE bytes each
         ("threads", ctypes.c_uint64),
         ("arrived", ctypes.c_uint64),  # threads at the barrier
-        ("notified", ctypes.c_uint64),  # a thread was notified since the group started
+        ("notified", ctypes.c_uint64),  # barriers that threads passed since the group started
         ("general", ctypes.c_uint64),  # general state base address
         ("turns", ctypes.c_uint64),  # threads that a function which runs several still has to run, this one counted; 0 is 1
         ("mask", ctypes.c_uint64),  # note of the access in progress (lanes/llvm_region.py): flags and lanes,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
+TABLES_END = "binding_table_end"  # among bases: where the pool of binding tables ends
 ENTRY = 4  # bytes of a binding table entry
 UnitStates = tuple[tuple[str, Hashable], ...]  # by a unit's name: what the pipeline tells it about a dispatch
 
@@ -78,6 +79,11 @@ class DispatchBindings:
     def table_address(self, index: int) -> int:
         """Where a binding table entry is."""
         return self.bases.get("surface", 0) + self.binding_table + 4 * index & (1 << self.space.bits) - 1
+
+    def past_end(self, index: int) -> bool:
+        """Whether an entry is past the end of the pool of binding tables: it reads as 0 (BDW 1413-1414)."""
+        end = self.bases.get(TABLES_END)
+        return end is not None and self.bases.get("surface", 0) + self.binding_table + 4 * index + ENTRY > end
 
     def current(self) -> bool:
         """Whether all state that was resolved is as it was."""
@@ -128,7 +134,7 @@ class DispatchBindings:
         page, wrap = catalogue.layout("BINDING_TABLE_STATE", self.generation.number), (1 << self.space.bits) - 1
         try:
             entry = self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
-            pointer = page.raw(memoryview(entry).cast("I")).surface_state_pointer
+            pointer = page.raw(memoryview(entry).cast("I")).surface_state_pointer if not self.past_end(index) else 0
             address = self.bases.get("surface", 0) + pointer & wrap
             self.resolved.surfaces[index] = address, self.space.read(address, size)
         except SoftgenError:

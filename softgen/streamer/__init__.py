@@ -10,7 +10,7 @@ latch.py          state commands kept as raw dwords, merged as their pages say; 
 latch_rules.py    rules for that, made from pages, which latch.c applies
 context.py        SavedContext: what a hardware context keeps on an engine
 interface.py      what a streamer uses of its device and of the submitter; types of handlers
-execute.py        Streamer: commands executed one after another
+execute.py        Streamer: commands executed one after another; handler_services.py: what their handlers use of it
 command_kinds.py  kinds of commands: those that only set state, those that a handler alone executes
 engine_registers.py  an engine's registers by name
 engine_status.py  registers that show where an engine is, and the errors its parser finds

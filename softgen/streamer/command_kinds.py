@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from softgen.bits.layout import Layout
 from softgen.streamer import privilege, rules
 from softgen.streamer.parser import Command, understood
 
 WALKED = frozenset({"MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END"})  # commands that move the fetch pointer
+Handler = Callable[[Any, Any], None]
+MOST_HEADERS = 1 << 12  # that are kept
 
 
-@lru_cache(1 << 12)
-def simple_command(header: int, gen: float, engine: str, rules_name: str) -> tuple[Layout, int, bool] | None:
-    """Layout, length and whether there are rules, of a command that a handler alone may execute in any batch; None: any other."""
+class SimpleCommand(NamedTuple):
+    """A command that a handler alone may execute in any batch."""
+
+    layout: Layout
+    length: int
+    ruled: bool  # there are rules to check
+    handler: Handler
+    reads_registers: bool  # its handler may read any register
+
+
+class SimpleCommands(dict[int, SimpleCommand | None]):
+    """Simple commands of one engine by their header; None: any other command, or one without a handler. Filled as headers are met."""
+
+    def __init__(self, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Handler]) -> None:
+        self._key = gen, engine, rules_name, handlers
+
+    def __missing__(self, header: int) -> SimpleCommand | None:
+        if len(self) >= MOST_HEADERS:
+            self.clear()
+        found = self[header] = simple_command(header, *self._key)
+        return found
+
+
+def simple_command(header: int, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Handler]) -> SimpleCommand | None:
+    """The command that a header begins; None if it has no handler, or needs more than its handler."""
     layout, length, problems = understood(header, gen, engine)
-    if layout is None or problems or layout.name in WALKED or privilege.matters(layout.name):
+    if layout is None or problems or layout.name in WALKED or privilege.matters(layout.name) or layout.name not in handlers:
         return None
-    return layout, length, rules.some(layout.name, rules_name)
+    return SimpleCommand(layout, length, rules.some(layout.name, rules_name), handlers[layout.name], layout.name.startswith("MI_"))
 
 
 def only_sets_state(command: Command) -> bool:

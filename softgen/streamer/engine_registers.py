@@ -34,6 +34,10 @@ class EngineRegisters:
         offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
         return sum(self.registers.read(offset + 4 * i) << 32 * i for i in range(dwords))
 
+    def predicate(self) -> bool:
+        """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
+        return bool(self.get("MI_PREDICATE_RESULT") & 1)
+
     def set(self, name: str, value: int, number: int = 0) -> None:
         offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
         for i in range(dwords):

@@ -49,6 +49,8 @@ class EngineStatusRegisters:
     def __init__(self, registers: RegisterFile, gen: float, engine: str, base: int, interrupt: Callable[[int, str], None]) -> None:
         self.registers, self.gen, self.engine, self.base, self.interrupt = registers, gen, engine, base, interrupt
         self._header, self._active = self._offset("IPEHR"), _active_head(gen, base)
+        self.address: int | None = None  # of a command that the registers do not show yet,
+        self.header = 0  # and its first dword
 
     def _offset(self, name: str) -> int | None:
         return _offset(name, self.gen, self.base)
@@ -60,8 +62,15 @@ class EngineStatusRegisters:
 
     def at(self, address: int, header: int) -> None:
         """A command begins: its address and first dword."""
-        active = [(offset, address >> shift & DWORD_MASK) for offset, shift in self._active]
-        self.registers.write_plain(active if self._header is None else [(self._header, header), *active])
+        self.address, self.header = address, header
+        self.show()
+
+    def show(self) -> None:
+        """Writes where the engine is to the registers: when a command may read them, and when it stops. In between it only says where."""
+        address, self.address = self.address, None
+        if address is not None:
+            active = [(offset, address >> shift & DWORD_MASK) for offset, shift in self._active]
+            self.registers.write_plain(active if self._header is None else [(self._header, self.header), *active])
 
     def ring_head(self, ring: FetchPointer | None) -> None:
         """A command of a ring, or of a batch that it called, has been executed."""

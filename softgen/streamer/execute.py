@@ -11,30 +11,28 @@ A command that cannot complete now (a semaphore) raises Parked: `run` answers Fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from softgen.bits import registers as places
+from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.command import Counters, StateT
+from softgen.command import Counters
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
-from softgen.streamer.command_kinds import only_sets_state, simple_command
+from softgen.streamer.command_kinds import SimpleCommands, only_sets_state
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
+from softgen.streamer.handler_services import HandlerServices
 from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
-from softgen.streamer.latch import LatchedState
-from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, understood
+from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, record, understood
 from softgen.streamer.window import Window
-from softgen.surface.image import SurfaceImage
-from softgen.threads.dispatcher_protocol import Dispatcher
 
 DRAW = "3DPRIMITIVE"
-LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
+LATCH_AT_ONCE = 256  # state commands between two polls of the time limit,
+POLL_COMMANDS = 16  # and other commands that do not change memory
 
 
-class Streamer(CommandParser, EngineRegisters):
+class Streamer(CommandParser, EngineRegisters, HandlerServices):
     """An engine's command streamer at work on one submission; the `CommandStreamer` that pipelines' handlers receive.
 
     `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number; `registers` is the
@@ -56,8 +54,10 @@ class Streamer(CommandParser, EngineRegisters):
         self.place: FetchPointer | None = None
         self.waiting: Wait | None = None
         self.parked: int | None = None  # where it last had to wait
-        self._current: Command | None = None  # being executed
+        self._executing: Command | tuple[int, int, int, Layout, list[int]] | None = None  # the command, or what it is made of
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
+        self.watchdog = device.watchdogs.get(self.base)
+        self._simple = _simple_commands(device, engine)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
         self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
@@ -68,6 +68,13 @@ class Streamer(CommandParser, EngineRegisters):
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
         self.place = FetchPointer(Window(self.space), address, address, 1)
+
+    def start_again(self, address: int, counters: Counters) -> None:
+        """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
+        self.saved, self.counters = self.submitted, counters
+        self.skipping, self.arbitration, self.waiting, self.parked, self._executing = False, True, None, None, None
+        self.stack.clear()
+        self.start_batch(address)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:
         self.saved = self.submitted.loaded or self.submitted
@@ -106,63 +113,89 @@ class Streamer(CommandParser, EngineRegisters):
             if self._read_ahead_is_stale:
                 self._read_again(place)
             header = place.header()
-            if header is not None and self.saved.latched.may_latch(header):
+            simple = header is not None and self._simple[header] is not None
+            if header is not None and not simple and self.saved.latched.may_latch(header):
                 if self._latch_ahead(place):
                     continue
                 header = place.header()
-            before = place.address
             try:
-                if header is None or not self._run_simple(place, header):
+                if not (simple and self._run_simple(place)):
                     command = self._fetch(place, header)
                     place.advance(len(command.dwords))
                     self.counters.commands += 1
                     self._step(place, command)
             except Parked as parked:
-                place.address = before
+                assert self._current is not None
+                place.address = self.parked = self._current.address
                 self.counters.commands -= 1
-                self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, self._current), before
+                self.waiting = Wait(parked.wait.text, parked.wait.on_signal, self._current)
                 return False
             self.parked = None
             if place.wrap is not None or self.stack:
                 self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
-        self._note_work()
+        self.note_work()
         return True
 
-    def _run_simple(self, place: FetchPointer, header: int) -> bool:
-        """Execute a command of a batch if it has a handler and nothing but rules to be checked: most commands that are not latched."""
-        simple = simple_command(header, self.generation.number, self.engine, self.rules)
-        if simple is None or place.wrap is not None or self.skipping or self.counted_names or self.device.trace is not None:
+    def _run_simple(self, place: FetchPointer) -> bool:
+        """Execute the commands of a batch that come next, as long as they need only a handler, and rules to be checked; whether any did."""
+        if place.wrap is not None or self.device.trace is not None:
             return False
-        layout, length, ruled = simple
-        handler, address = self.device.commands.get(layout.name), place.address
-        dwords = place.window.dwords(address, length)
-        if handler is None or len(dwords) < length:
-            return False
-        place.advance(length)
-        self.counters.commands += 1
-        self.device.tick(self.base)
-        self.status.at(address, header)
-        self._current = command = Command(place.start, address, place.level, layout, dwords)
-        self._note_work()
-        if ruled:
-            self._warn_of_rules(layout.name, command)
+        window, status, counters, watchdog, simple_commands = place.window, self.status, self.counters, self.watchdog, self._simple
+        wrap, start, level, done, poll_at = (1 << window.space.bits) - 1, place.start, place.level, 0, POLL_COMMANDS
         try:
-            handler(self, command.record)
-        except SoftgenError as error:
-            self._failed(error)
-        return True
+            while self.place is place and not self.skipping and (watchdog is None or watchdog.since is None):
+                if self._read_ahead_is_stale:
+                    self._read_again(place)
+                    poll_at = done  # the command before may have taken long
+                address = place.address
+                at, data = address - window.start >> 2, window.data
+                if not 0 <= at < len(data):
+                    if window.first(address) is None:
+                        break
+                    at, data = address - window.start >> 2, window.data
+                simple = simple_commands[data[at]]
+                if simple is None:
+                    break
+                layout, length, ruled, handler, reads_registers = simple
+                dwords = data[at : at + length].tolist()
+                if len(dwords) < length:
+                    dwords = window.dwords(address, length)
+                    if len(dwords) < length:
+                        break
+                if done and done >= poll_at:
+                    if self.hooks.timed_out():
+                        break
+                    poll_at = done + POLL_COMMANDS
+                place.address = address + 4 * length & wrap
+                counters.commands += 1
+                status.address, status.header = address, dwords[0]
+                self._executing = start, address, level, layout, dwords
+                if ruled:
+                    self._warn_of_rules(layout.name, self.command)
+                if reads_registers:
+                    status.show()
+                if self.counted_names and layout.name != DRAW:
+                    self.write_counts()
+                try:
+                    handler(self, record(layout, dwords))
+                except SoftgenError as error:
+                    self._failed(error)
+                self.parked, done = None, done + 1
+        finally:
+            status.show()
+        return bool(done)
 
     def finish_pipelines(self) -> None:
         """Complete what pipelines have collected but not started: at flushes, pipeline switches and the end of a submission."""
-        for pipeline in self.device.pipelines:
+        for finish in self.device.finishers:
             try:
-                pipeline.finish(self)
+                finish(self)
             except SoftgenError as error:
                 self._failed(error)
 
     def _step(self, place: FetchPointer, command: Command) -> None:
-        self.device.tick(self.base)
+        self._poll_watchdog()
         self.status.at(command.address, command.dwords[0])
         match command.name:
             case "MI_BATCH_BUFFER_END":
@@ -181,14 +214,15 @@ class Streamer(CommandParser, EngineRegisters):
     def _latch_ahead(self, place: FetchPointer) -> bool:
         """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
         window, latched = place.window, self.saved.latched
-        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
+        watched = self.watchdog is not None and self.watchdog.since is not None
+        if place.wrap is not None or self.skipping or self.device.trace is not None or watched:
             return False
         host, count = window.host(place.address)
         done = latched.run(host, count, LATCH_AT_ONCE)
         if not done:
             return False
         consumed, last = latched.consumed()
-        self._note_work()
+        self.note_work()
         self.counters.commands += done
         self.parked = None
         at = place.address + 4 * last
@@ -198,7 +232,7 @@ class Streamer(CommandParser, EngineRegisters):
         if done < LATCH_AT_ONCE and following is not None and not latched.may_latch(following):
             return False  # that command is executed next
         layout, _, _ = understood(header, self.generation.number, self.engine)
-        self._current = Command(place.start, at, place.level, layout, [header])
+        self._executing = Command(place.start, at, place.level, layout, [header])
         return True
 
     def _fetch(self, place: FetchPointer, header: int | None) -> Command:
@@ -213,8 +247,12 @@ class Streamer(CommandParser, EngineRegisters):
             raise self._placed(DecodeError("; ".join(command.problems)), command)
         return command
 
+    def _poll_watchdog(self) -> None:
+        if self.watchdog is not None:
+            self.watchdog.poll()
+
     def _instruction_error(self, command: Command) -> None:
-        self.device.tick(self.base)
+        self._poll_watchdog()
         self.status.instruction_error(command.address, command.dwords[0])
 
     def _call(self, place: FetchPointer, command: Command) -> FetchPointer:
@@ -249,8 +287,8 @@ class Streamer(CommandParser, EngineRegisters):
         name = command.layout.name
         if self.skipping and name != "MI_SET_PREDICATE":
             return
-        self._current = command
-        self._note_work()
+        self._executing = command
+        self.note_work()
         if self.counted_names and name != DRAW:
             self.write_counts()
         if self.device.trace is not None:
@@ -267,6 +305,7 @@ class Streamer(CommandParser, EngineRegisters):
             self._failed(error)
 
     def _warn_of_rules(self, name: str, command: Command) -> None:
+        self.note_work()
         pipeline, unflushed = self.saved.latched.pipeline(), self.saved.unflushed
         for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed):
             self.warn(broken)
@@ -286,14 +325,11 @@ class Streamer(CommandParser, EngineRegisters):
         if not self.hooks.on_error(placed):
             raise placed from error
 
-    def _note_work(self) -> None:
+    def note_work(self) -> None:
         """Work that was started since the last call has not been flushed."""
         work = self.counters.draws + self.counters.dispatches
         if work != self._work:
             self._work, self.saved.unflushed = work, True
-
-    def _where(self, command: Command) -> str:
-        return f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation})"
 
     def _placed(self, error: SoftgenError, command: Command) -> SoftgenError:
         where = self._where(command)
@@ -302,91 +338,15 @@ class Streamer(CommandParser, EngineRegisters):
             return GpuFault(error.address, error.access, error.space, by, error.why)
         return type(error)(f"{where}: {error}")
 
-    # -- for handlers ------------------------------------------------------------------------------------------------
-
-    @property
-    def command(self) -> Command:
-        """The command being executed."""
-        assert self._current is not None
-        return self._current
-
-    @property
-    def bases(self) -> Mapping[str, int]:
-        """Base addresses that STATE_BASE_ADDRESS set."""
-        return self.saved.latched.bases
-
-    @property
-    def latched(self) -> LatchedState:
-        """State commands as they were latched, by name."""
-        return self.saved.latched
-
-    @property
-    def system_routine(self) -> int | None:
-        """The exception handler of EU threads (STATE_SIP)."""
-        found = self.saved.latched.get("STATE_SIP")
-        return None if found is None else int(found.system_instruction_pointer)
-
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """Runs thread dispatches."""
-        return self.hooks.dispatcher
-
-    def state(self, kind: type[StateT]) -> StateT:
-        """A pipeline's part of the hardware context."""
-        return self.saved.state(kind, self.device.pipelines)
-
-    def warn(self, text: str) -> None:
-        """Reports a broken rule of the manual at the command being executed."""
-        self.device.warn(f"{self._where(self._current)}: {text}" if self._current is not None else text)
-
-    @property
-    def traced(self) -> bool:
-        return self.device.trace is not None
-
-    def trace(self, topic: str, text: str) -> None:
-        if self.device.trace is not None:
-            self.device.trace(topic, text)
-
-    def drawn(self, targets: Sequence[SurfaceImage]) -> None:
-        """Reports the render targets that a draw has written to."""
-        if self.hooks.drawn is not None:
-            self.hooks.drawn(self.space, targets)
-
-    def timed_out(self) -> bool:
-        return self.hooks.timed_out()
-
-    def memory_changed(self) -> None:
-        """Drops commands that were read ahead."""
-        self._read_ahead_is_stale = True
-
-    def memory(self, is_global: object = False) -> Space:
-        """The context's space; the global one where a command asks for it, which only a privileged batch may."""
-        return self.global_space if is_global and (self.place is None or self.place.privileged) else self.space
-
-    def address(self, canonical: int) -> int:
-        return canonical & (1 << self.space.bits) - 1
-
-    def read(self, address: int, size: int, is_global: object = False) -> bytes:
-        return self.memory(is_global).read(self.address(address), size)
-
-    def write(self, address: int, data: bytes, is_global: object = False) -> None:
-        """Memory written by a command; what was read ahead is read again."""
-        self.memory(is_global).write(self.address(address), data)
-        self.memory_changed()
-
-    def write_status(self, offset: int, data: bytes, per_process: object = False) -> None:
-        """Into the hardware status page: the engine's, or the context's own. Both stand in the global space."""
-        page = self.process_page if per_process else self.status.status_page()
-        if not page:
-            raise Unsupported(f"no {'per-process ' if per_process else ''}hardware status page is set up")
-        self.global_space.write(page + offset, data)
-        self.memory_changed()
-
-    def predicate(self) -> bool:
-        """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
-        return bool(self.get("MI_PREDICATE_RESULT") & 1)
-
 
 def flag(values: Record, name: str) -> bool:
     """A bit that some generations do not have: off there."""
     return name in values._fields and bool(getattr(values, name))
+
+
+def _simple_commands(device: DeviceInterface, engine: str) -> SimpleCommands:
+    found: SimpleCommands | None = device.simple.get(engine)
+    if found is None:
+        generation = device.generation
+        found = device.simple.setdefault(engine, SimpleCommands(generation.number, engine, generation.rules, device.commands))
+    return found

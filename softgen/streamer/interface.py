@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen.bits.generation import Generation
-from softgen.command import Drawn, Pipeline
+from softgen.command import Drawn, Pipeline, nothing_collected
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
@@ -44,6 +45,14 @@ class RegisterFile(Protocol):
         ...
 
 
+class EngineWatchdog(Protocol):
+    """The watchdog of an engine, which sees every command while it runs."""
+
+    since: int | None  # None: it does not run
+
+    def poll(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class DeviceInterface:
     """The parts of a device that its command streamers use."""
@@ -57,11 +66,16 @@ class DeviceInterface:
     signal: Callable[[str, int], None] = lambda engine, context: None  # MI_SEMAPHORE_SIGNAL
     update_table: Callable[[int, list[int]], None] | None = None  # MI_UPDATE_GTT: address of the first page, entries
     warn: Callable[[str], None] = lambda text: None  # a rule of the manual that software broke
-    tick: Callable[[int], None] = lambda base: None  # the engine at `base` begins a command
-    watched: Callable[[int], bool] = lambda base: False  # the engine's watchdog has to see every command
+    watchdogs: Mapping[int, EngineWatchdog] = field(default_factory=dict)  # by where the engine's registers start
     saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
     slices: int = 1
     trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text
+    simple: dict[str, Any] = field(default_factory=dict)  # simple commands of each engine (command_kinds.py), made when one is first used
+
+    @cached_property
+    def finishers(self) -> tuple[Callable[[Any], None], ...]:
+        """What completes the work that pipelines have collected, of those that collect any."""
+        return tuple(pipeline.finish for pipeline in self.pipelines if pipeline.finish is not nothing_collected)
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,13 @@ class Command:
     def record(self) -> Record:
         if self._record is None:
             assert self.layout is not None
-            short = len(self.dwords) <= SHORT
-            self._record = _record(self.layout, tuple(self.dwords)) if short else self.layout.raw(self.dwords)
+            self._record = record(self.layout, self.dwords)
         return self._record
+
+
+def record(layout: Layout, dwords: list[int]) -> Record:
+    """The record of a command."""
+    return _record(layout, tuple(dwords)) if len(dwords) <= SHORT else layout.raw(dwords)
 
 
 @dataclass(frozen=True, slots=True)

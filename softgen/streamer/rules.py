@@ -9,13 +9,15 @@ The rules are rows of spec/streamer/rules.toml.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from softgen.bits.generation import SPEC
 from softgen.bits.record import Record
 
+MOST_KEPT = 1 << 12  # answers for a command
 OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False, "nothing": False}  # what a row need not say
 
 
@@ -60,10 +62,26 @@ def some(command: str, rules: str) -> bool:
     return bool(_rules(command, rules))
 
 
-@lru_cache(1 << 12)
 def broken(command: str, values: Record, rules: str, engine: str, pipeline: str = "", unflushed: bool = False) -> tuple[str, ...]:
     """The texts of broken rules, among those of a name."""
-    return tuple(_broken(_rules(command, rules), values, engine, pipeline, unflushed))
+    kept, seen = _kept_answers(command, rules, type(values))
+    key = seen(values), engine, pipeline, unflushed
+    found = kept.get(key)
+    if found is None:
+        if len(kept) >= MOST_KEPT:
+            kept.clear()
+        found = kept[key] = tuple(_broken(_rules(command, rules), values, engine, pipeline, unflushed))
+    return found
+
+
+@cache
+def _kept_answers(command: str, rules: str, kind: type[Record]) -> tuple[dict[Any, tuple[str, ...]], Callable[[Record], Any]]:
+    """Answers that are kept, and what of a record they depend on: addresses and data differ from command to command."""
+    table = _rules(command, rules)
+    names = {name for rule in table for name in (*rule.when, *rule.needs, *rule.one_of, *rule.forbids)}
+    places = [number for number, name in enumerate(kind._fields) if name in names]
+    fields = itemgetter(*places) if places else lambda values: ()
+    return {}, (lambda values: (fields(values), any(values))) if any(rule.nothing for rule in table) else fields
 
 
 def _broken(rules: tuple[Rule, ...], values: Record, engine: str, pipeline: str, unflushed: bool) -> Iterator[str]:

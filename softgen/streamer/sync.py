@@ -11,8 +11,9 @@ writes is in memory before its interrupt is raised (KBL 1997-1999).
 
 from __future__ import annotations
 
-from functools import lru_cache
-from operator import eq, ge, gt, le, lt, ne
+from functools import cache, lru_cache
+from operator import eq, ge, gt, itemgetter, le, lt, ne
+from typing import Any, NamedTuple
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
@@ -29,6 +30,7 @@ COMPARE = {
     "sad_greater_than_sdd": gt, "sad_greater_than_or_equal_sdd": ge, "sad_less_than_sdd": lt,
     "sad_less_than_or_equal_sdd": le, "sad_equal_sdd": eq, "sad_not_equal_sdd": ne,
 }  # fmt: skip
+DATA = ("address", "immediate_data")  # fields of flushes
 HEAD_STORAGE = 16  # byte of a status page where the ring's head goes (KBL 11505-11510, 18208)
 
 
@@ -51,21 +53,56 @@ def flush(cs: Streamer, cmd: Record) -> None:
     cs.finish_pipelines()
 
 
+class FlushPlan(NamedTuple):
+    """What a flush does besides flushing."""
+
+    resets: bool  # global_snapshot_count_reset
+    writes_register: bool
+    stalls: bool
+    operation: str  # after it
+    is_global: bool
+    in_status_page: bool
+    notifies: bool
+
+
+@cache
+def _controls(kind: type[Record]) -> itemgetter[Any]:
+    """The fields of a flush that say what it does: all but the address and the data, which differ from one to the next."""
+    return itemgetter(*(number for number, name in enumerate(kind._fields) if name not in DATA))
+
+
+def plan(cs: Streamer, name: str, cmd: Record) -> FlushPlan:
+    return _plan(name, cs.generation.number, type(cmd), _controls(type(cmd))(cmd))
+
+
+@lru_cache(1 << 10)
+def _plan(name: str, gen: float, kind: type[Record], controls: tuple[int, ...]) -> FlushPlan:
+    values = dict(zip(_controls(kind)(kind._fields), controls, strict=True))
+    resets, writes, stalls = (bool(values.get(field)) for field in ("global_snapshot_count_reset", "lri_post_sync_operation",
+                                                                    "command_streamer_stall_enable"))  # fmt: skip
+    operation = _word(name, gen, "post_sync_operation", values["post_sync_operation"])
+    is_global = _word(name, gen, "destination_address_type", values["destination_address_type"]) == "ggtt"
+    return FlushPlan(resets, writes, stalls, operation, is_global, bool(values.get("store_data_index")), bool(values.get("notify_enable")))
+
+
 @executes("PIPE_CONTROL")
 def pipe_control(cs: Streamer, cmd: Record) -> None:
-    refuse_reset(cmd)
+    flush = plan(cs, "PIPE_CONTROL", cmd)
+    if flush.resets:
+        refuse_reset(cmd)
     cs.finish_pipelines()
-    if flag(cmd, "lri_post_sync_operation"):
+    if flush.writes_register:
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD_MASK)
-    if flag(cmd, "command_streamer_stall_enable"):
+    if flush.stalls:
+        cs.note_work()
         cs.saved.unflushed = False  # nothing is on its way any more
-    post_sync(cs, "PIPE_CONTROL", cmd)
+    post_sync(cs, flush, cmd)
 
 
 @executes("MI_FLUSH_DW")
 def flush_dw(cs: Streamer, cmd: Record) -> None:
     cs.finish_pipelines()
-    post_sync(cs, "MI_FLUSH_DW", cmd)
+    post_sync(cs, plan(cs, "MI_FLUSH_DW", cmd), cmd)
 
 
 @executes("PIPELINE_SELECT")
@@ -80,10 +117,9 @@ def refuse_reset(cmd: Record) -> None:
         raise Unsupported("global_snapshot_count_reset is not simulated: no product may use it (ICL 1126)")
 
 
-def post_sync(cs: Streamer, name: str, cmd: Record) -> None:
+def post_sync(cs: Streamer, flush: FlushPlan, cmd: Record) -> None:
     """Eight bytes, whatever they are (ICL 969-977); then the interrupt, if one is asked for."""
-    operation = word(cs, name, cmd, "post_sync_operation")
-    match operation:
+    match flush.operation:
         case "no write":
             value = None
         case "write immediate data":
@@ -93,15 +129,14 @@ def post_sync(cs: Streamer, name: str, cmd: Record) -> None:
         case "write ps depth count":
             value = cs.get("PS_DEPTH_COUNT")
         case _:
-            raise Unsupported(f"post_sync_operation {operation} is not known")
+            raise Unsupported(f"post_sync_operation {flush.operation} is not known")
     if value is not None:
-        is_global = word(cs, name, cmd, "destination_address_type") == "ggtt"
         data = value.to_bytes(8, "little")
-        if flag(cmd, "store_data_index"):
-            cs.write_status(cmd.address & 0xFFF, data, per_process=not is_global)
+        if flush.in_status_page:
+            cs.write_status(cmd.address & 0xFFF, data, per_process=not flush.is_global)
         else:
-            cs.write(cmd.address, data, is_global)
-    if flag(cmd, "notify_enable"):
+            cs.write(cmd.address, data, flush.is_global)
+    if flush.notifies:
         cs.device.interrupt(cs.base, "notify")
 
 

@@ -7,6 +7,7 @@ from array import array
 
 from softgen.memory.space import Space
 
+NOTHING = array("I")
 PIECE = 1 << 12  # bytes read ahead: a command that writes memory has them read again
 
 
@@ -15,40 +16,39 @@ class Window:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self._start = self._end = 0
-        self._data = array("I")
+        self.start = self.end = 0
+        self.data = NOTHING  # what was read ahead, from `start` to `end`
 
     def dwords(self, address: int, count: int) -> list[int]:
-        if not self._start <= address <= self._end - 4 * count:
+        if not self.start <= address <= self.end - 4 * count:
             self._load(address, 4 * count)
-        first = address - self._start >> 2
-        return self._data[first : first + count].tolist()
+        first = address - self.start >> 2
+        return self.data[first : first + count].tolist()
 
     def first(self, address: int) -> int | None:
         """One dword, if it is mapped."""
-        if not self._start <= address <= self._end - 4:
+        if not self.start <= address <= self.end - 4:
             self._load(address, 4)
-            if address > self._end - 4:
+            if address > self.end - 4:
                 return None
-        return self._data[address - self._start >> 2]
+        return self.data[address - self.start >> 2]
 
     def ahead(self, address: int) -> int | None:
         """The same, if it was read ahead."""
-        return self._data[address - self._start >> 2] if self._start <= address <= self._end - 4 else None
+        return self.data[address - self.start >> 2] if self.start <= address <= self.end - 4 else None
 
     def host(self, address: int) -> tuple[int, int]:
         """The host address of a dword that was read ahead, and how many dwords are readable from there."""
-        offset = address - self._start
-        return self._data.buffer_info()[0] + offset, (self._end - address) // 4
+        offset = address - self.start
+        return self.data.buffer_info()[0] + offset, (self.end - address) // 4
 
     def forget(self) -> None:
         """Read again what is asked for next: memory may have changed."""
-        self._start = self._end = 0
+        self.start, self.end, self.data = 0, 0, NOTHING
 
     def _load(self, address: int, size: int) -> None:
-        size = max(size, PIECE)
-        mapped = self.space.extent(address, size) & ~3
-        self._data = array("I", self.space.read(address, mapped))
+        data = self.space.read_mapped(address, max(size, PIECE))
+        self.data = array("I", data if len(data) % 4 == 0 else data[: len(data) & ~3])
         if sys.byteorder == "big":
-            self._data.byteswap()
-        self._start, self._end = address, address + mapped
+            self.data.byteswap()
+        self.start, self.end = address, address + 4 * len(self.data)

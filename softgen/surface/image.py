@@ -16,7 +16,7 @@ from softgen.bits.formats import Format, surface_formats
 from softgen.bits.generation import generation
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.errors import Unsupported
+from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
@@ -129,8 +129,8 @@ def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
     """The image that a surface state describes; raises Unsupported for surfaces that are not simulated."""
     try:
         return _decoded(layout.gen, state)
-    except Unsupported as error:
-        raise Unsupported(f"{what} {error}") from None
+    except (Unsupported, DecodeError) as error:
+        raise type(error)(f"{what} {error}") from None
 
 
 @lru_cache(1024)
@@ -206,6 +206,7 @@ def _is_near(image: SurfaceImage, size: int) -> bool:
 def reach(image: SurfaceImage) -> int:
     """Bytes from the base on that texels may occupy, whatever the state says; rather too many."""
     table, slices = level_table(image), (image.depth if image.is_array or image.kind == "3d" else 1) * (6 if image.kind == "cube" else 1)
+    slices = -(-slices >> tiling.slices(image.tiling)) << tiling.slices(image.tiling)
     packed = image.layout == "packed"
     beside = enumerate(zip(table.left, table.across, strict=True))
     wide: int = max(left + (across << level if packed else across) for level, (left, across) in beside)
@@ -242,10 +243,13 @@ def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
     if not getattr(state, "tiled_resource_mode", 0):
         return TILINGS[int(state.tile_mode)]
     mode = value_name(layout, state, "tiled_resource_mode")
-    if kind not in ("2d", "cube") or f"{mode}_{format.bits}" not in tiling.orders():
+    if kind == "1d":
+        raise DecodeError(f"is a 1D surface in {mode}, which 1D surfaces cannot be (KBL 19769-19770)")
+    name, tail = f"{mode}_3d_{format.bits}" if kind == "3d" else f"{mode}_{format.bits}", state.mip_tail_start_lod <= state.mip_count_lod
+    if name not in tiling.orders() or kind == "3d" and tail:  # where the levels of a 3D mip tail are is in no manual at hand
         described = f"a {kind} surface of {format.bits} bits with {state.mip_count_lod + 1} levels"
-        raise Unsupported(f"is {described} in {mode}: not yet simulated for this message")
-    return f"{mode}_{format.bits}"
+        raise Unsupported(f"is {described} in {mode}{', some in a mip tail' if tail else ''}: not yet simulated for this message")
+    return name
 
 
 def _lines(state: Record, kind: str) -> tuple[int, int]:
@@ -290,9 +294,16 @@ def _rows(layout: Layout, state: Record, arrangement: str, height: int, align: i
     if arrangement == "packed":
         return first
     if "qpitch_rows" in state._fields:
-        return int(state.qpitch_rows) or first
+        return (int(state.qpitch_rows) or first) * (2 if _doubles_qpitch(layout, state) else 1)
     spaced = "surface_array_spacing" not in state._fields or value_name(layout, state, "surface_array_spacing") == "full"
     return first + second + generation(layout.gen).qpitch_alignments * align if spaced else first
+
+
+def _doubles_qpitch(layout: Layout, state: Record) -> bool:
+    """Whether slices are two QPitches apart: those of a 3D surface with W tiles, whose tiles are rows of Y tiles taken in pairs. No manual
+    says so (public Mesa isl_surface_state.c, get_qpitch: found on hardware)."""
+    kind, walk = value_name(layout, state, "surface_type"), TILINGS[int(state.tile_mode)]
+    return kind == "3d" and walk == "w_major" and kind not in generation(layout.gen).packed_surfaces
 
 
 def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None, type: LaneType = u64) -> tuple[Value, Value]:
@@ -359,7 +370,11 @@ def column_offset(m: Machine, image: SurfaceImage, u: Value, r: Value, level: Va
 def row_offset(m: Machine, image: SurfaceImage, v: Value, r: Value, level: Value | None, type: LaneType) -> Value:
     """The part of a texel's offset that its row and slice decide."""
     lanes, row = v.lanes, m.convert(blocks.block_of(m, v, image.block[1]) if blocks.compressed(image.format) else v, type)
-    if image.layout == "packed" and level is not None:
+    tile = tiling.slices(image.tiling)
+    if tile:  # a tile has slices: rows count those of one (KBL 19311-19313)
+        r = r + broadcast_number(m, image.first, u32, lanes)
+        row = row + m.convert(r >> tile, type) * broadcast_number(m, image.rows, type, lanes)
+    elif image.layout == "packed" and level is not None:
         row = row + m.convert((r >> (level & u32.bits - 1)) * lookup(m, image.table.down, level), type)
     else:
         row = row + _slices_apart(m, image, r, image.rows, type)
@@ -370,7 +385,8 @@ def row_offset(m: Machine, image: SurfaceImage, v: Value, r: Value, level: Value
     step, first = image.lines
     if step > 1:
         row = row * step + first
-    return tiling.row(m, image.tiling, broadcast_number(m, image.pitch, type, lanes), row)
+    found = tiling.row(m, image.tiling, broadcast_number(m, image.pitch, type, lanes), row)
+    return found + tiling.slice_part(image.tiling, m.convert(r, type)) if tile else found
 
 
 def _slices_apart(m: Machine, image: SurfaceImage, r: Value, apart: int | Value, type: LaneType) -> Value:

@@ -46,6 +46,16 @@ def row(m: Machine, tiling: str, pitch: Value | int, y: Value) -> Value:
     return ((y >> order.count("Y")) * across << len(order)) + _inside(order, "Y", y)
 
 
+def slices(tiling: str) -> int:
+    """How many slices a tile has, as a power of two."""
+    return orders()[tiling].count("Z") if tiling != "linear" else 0
+
+
+def slice_part(tiling: str, z: Value) -> Value:
+    """The part of an offset that a slice's place in its tile decides, where tiles have several."""
+    return _inside(orders()[tiling], "Z", z)
+
+
 def _inside(order: str, axis: str, coordinate: Value) -> Value:
     """A coordinate's part of the offset within a tile: each run of its bits moved to its position."""
     taken, found, at = 0, None, 0

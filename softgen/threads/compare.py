@@ -76,10 +76,6 @@ class ComparingDispatcher:
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         raise Unsupported("dispatches that are compared are not prepared")
 
-    def run_kept(self, context: DispatchContext, kept: KeptLoop, loops: Sequence[NativeLoop],
-                 timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        raise Unsupported("dispatches that are compared are not prepared")
-
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         if self._work is not None:
             yield from self._work.current.run(context, dispatch, timed_out)

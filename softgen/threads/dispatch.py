@@ -6,7 +6,7 @@ A pipeline fills in a ThreadDispatch; a Dispatcher runs it. Nothing here knows w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +23,7 @@ from softgen.threads.payload import (
     Payload,
     PayloadList,
     PayloadWriter,
+    TemplatePayload,
     ThreadMasks,
     WrittenMasks,
     patched,
@@ -55,6 +56,12 @@ class DispatchContext:
     stepped: Callable[[Callable[[], str]], None] | None = None  # called after each instruction on the interpreter, with what names it
     elapsed: int = 0  # instructions of earlier dispatches: where the time stamps of threads (tm0) start
     unit_states: UnitStates = ()  # of the context, for every dispatch
+
+    def again(self, warn: Callable[[str], None], elapsed: int) -> DispatchContext:
+        """The same environment for a later dispatch."""
+        made = object.__new__(DispatchContext)
+        made.__dict__.update(self.__dict__, warn=warn, elapsed=elapsed)
+        return made
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)
@@ -93,6 +100,14 @@ class ThreadDispatch:
     units: tuple[str, ...] = UNITS  # shared functions that answer messages
     system_routine: int | None = None  # offset of the exception handler from the instruction base
     unit_states: UnitStates = ()
+    kind: object = field(default=None, repr=False, compare=False)  # the same object in records that `again` makes
+
+    def again(self, header: bytes, data: bytes, binding_table: int) -> ThreadDispatch:
+        """The same dispatch with other data in its TemplatePayload, and its binding table elsewhere."""
+        assert isinstance(self.payload, TemplatePayload)
+        made = object.__new__(ThreadDispatch)  # replace() would take longer than most short dispatches do
+        made.__dict__.update(self.__dict__, payload=self.payload.again(header, data), binding_table=binding_table)
+        return made
 
     @property
     def registers(self) -> int:

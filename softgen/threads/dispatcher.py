@@ -115,14 +115,6 @@ class EngineDispatcher:
         found.statistics = self._statistics(program, self.name)
         return found
 
-    def run_kept(self, context: DispatchContext, kept: KeptLoop, loops: Sequence[NativeLoop],
-                 timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        from softgen.threads import pool  # imported late: the reference engine needs none of it
-
-        kept.used_in(context)
-        with self._borrowed() as workers:
-            yield from self._counted(kept.program, self.name, pool.LoopRun(kept.shared, workers, timed_out, loops).run())
-
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
 

@@ -31,11 +31,6 @@ class Dispatcher(Protocol):
         """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
         ...
 
-    def run_kept(self, context: DispatchContext, kept: KeptLoop, loops: Sequence[NativeLoop],
-                 timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        """C loops of such a worker's dispatch, each on a host thread of its own; its state is what it was when the worker was made."""
-        ...
-
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
         ...

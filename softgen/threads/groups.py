@@ -51,7 +51,8 @@ class Staffing:
         if len(self.times) < 2:
             return False in self.times and seconds < EXPLORED
         better = self.times[True] < self.times[False]
-        return not better if self.runs % EXPLORE == 0 and seconds < EXPLORED else better
+        due = self.runs % EXPLORE == 0 or self.runs < EXPLORE and self.runs.bit_count() == 1  # often at first: one time may be disturbed
+        return not better if due and seconds < EXPLORED else better
 
     def ran(self, alone: bool, seconds: float) -> None:
         """What disturbs only adds."""
@@ -238,7 +239,7 @@ class GroupCache:
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
             timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        kind = _kind(dispatch)
+        kind = (dispatch.kind,) if dispatch.kind is not None else _kind(dispatch)
         run = self._kept.pop(kind, None) if kind else None
         if run is not None and (run.shared.engine is not engine or not run.renew(context, dispatch, program)):
             self._release(run)

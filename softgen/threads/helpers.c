@@ -18,23 +18,8 @@
 
 enum { MOST_HELPERS = 1024, SPINS = 2000 };
 
-typedef int64_t part_function(void *argument, void *record);
-
-/* One worker's part of a dispatch (threads/scheduler.py has the same). */
-struct part {
-    struct worker *worker;
-    void *record; /* of the guard */
-    int64_t signal; /* that ended it (guard_call), 0: none, and record->result says why it returned */
-    _Atomic uint32_t done; /* it has run */
-    uint32_t unused;
-    part_function *loop; /* runs with `argument`; NULL: threads_groups does, with the worker */
-    void *argument;
-};
-
-typedef int guard_call(part_function *function, void *argument, void *record);
-
 struct helper {
-    _Atomic(struct part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */
+    _Atomic(struct threads_part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */
     _Atomic uint32_t bell; /* counts calls */
     int busy; /* has been given a part, under the lock */
 };
@@ -43,7 +28,7 @@ static struct helper helpers[MOST_HELPERS];
 static int helper_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic(guard_call *) guarded;
+static _Atomic(threads_guard *) guarded;
 
 static void sleep_while(_Atomic uint32_t *word, uint32_t value)
 {
@@ -62,21 +47,27 @@ static void wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static void run_part(struct part *part)
+static int64_t run_guarded(void *argument, void *record)
 {
+    struct threads_part *part = argument;
+    part->result = part->loop ? part->loop(part->argument, record) : threads_groups((struct worker *)part->worker, record);
+    return part->result;
+}
+
+static void run_part(struct threads_part *part)
+{
+    struct worker *worker = (struct worker *)part->worker;
     *(uint64_t *)part->record = UINT64_MAX; /* no instruction yet (NO_IP of memory/guard.py) */
-    if (part->loop)
-        part->signal = atomic_load(&guarded)(part->loop, part->argument, part->record);
-    else
-        part->signal = atomic_load(&guarded)((part_function *)threads_groups, part->worker, part->record);
-    if (part->signal && part->worker->share)
-        atomic_store(&part->worker->share->halted, 1);
+    part->signal = atomic_load(&guarded)(run_guarded, part, part->record);
+    if (part->signal && worker->share)
+        atomic_store(&worker->share->halted, 1);
 }
 
 /* A loop, or the groups that a worker had taken before, on the calling thread: its helper did not wake up in time, or there is none. */
-static void run_rest(struct part *part)
+static void run_rest(struct threads_part *part)
 {
-    if (part->loop || part->worker->inside || part->worker->first != part->worker->last) {
+    const struct worker *worker = (const struct worker *)part->worker;
+    if (part->loop || worker->inside || worker->first != worker->last) {
         run_part(part);
         atomic_store(&part->done, 1);
     }
@@ -87,7 +78,7 @@ static void *helper_main(void *argument)
     struct helper *self = argument;
     for (uint32_t heard = 0;; heard++) {
         sleep_while(&self->bell, heard);
-        struct part *part = atomic_exchange(&self->part, NULL);
+        struct threads_part *part = atomic_exchange(&self->part, NULL);
         if (!part)
             continue; /* it was taken back: the work was done before this thread woke up */
         run_part(part);
@@ -152,7 +143,7 @@ static void give_back(struct helper *helper)
 
 /* Runs the parts of a dispatch, the first on the calling thread, the others on helpers. When it returns none of them runs; one that has no
  * groups, whose helper did not wake up in time, has not run at all. */
-void threads_parallel(struct part *parts, uint64_t count, guard_call *guard)
+void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard)
 {
     struct helper *lent[MOST_HELPERS];
     if (count > MOST_HELPERS)
@@ -172,7 +163,7 @@ void threads_parallel(struct part *parts, uint64_t count, guard_call *guard)
     run_part(&parts[0]);
     atomic_store(&parts[0].done, 1);
     for (uint64_t i = 1; i < count; i++) {
-        struct part *given = &parts[i];
+        struct threads_part *given = &parts[i];
         int taken_back = lent[i] && atomic_compare_exchange_strong(&lent[i]->part, &given, NULL);
         if (!lent[i] || taken_back)
             run_rest(&parts[i]);

@@ -9,6 +9,7 @@ were resolved from (DispatchBindings.current), base addresses, and the code that
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from softgen.eu.engine_protocol import CompilerEngine
@@ -17,8 +18,9 @@ from softgen.threads import places
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import DispatchProgram
+from softgen.threads.scheduler import WorkerPart
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.worker import Worker, WorkerState
+from softgen.threads.worker import Worker, WorkerState, answer_parts
 
 if TYPE_CHECKING:
     from softgen.threads.statistics import KernelStatistics
@@ -34,6 +36,7 @@ class KeptLoop:
         self.dispatch, self.program, self.engine = dispatch, program, engine
         self.shared = SharedDispatch(context, dispatch, program, engine, bindings)
         self.worker = Worker(self.shared, 0, state, self._poll)
+        self.workers = [self.worker]  # for loops that share its work
         self._timed_out: TimedOut = never
         self.statistics: KernelStatistics | None = None  # of the kernel, for a caller that runs the loop
 
@@ -41,7 +44,16 @@ class KeptLoop:
 
     def ready(self) -> None:
         """Chooses code; before the first run, and after a run while the engine may have better code."""
-        self.worker.choose()
+        for worker in self.workers:
+            worker.choose()
+
+    def workers_for(self, loops: int) -> list[Worker]:
+        """Workers for so many loops at the same time; the first is that of the calling thread. Threads without scratch space only."""
+        while len(self.workers) < loops:
+            made = Worker(self.shared, len(self.workers), WorkerState(), self._poll)
+            made.join()
+            self.workers.append(made)
+        return self.workers[:loops]
 
     @property
     def settled(self) -> bool:
@@ -63,6 +75,18 @@ class KeptLoop:
             self.worker.answer(why)
         except BaseException:  # threads were left in the middle
             self.worker.state.mark_dirty()
+            raise
+
+    def answer_parts(self, context: DispatchContext, parts: Sequence[WorkerPart], timed_out: TimedOut) -> None:
+        """Does what loops of several workers returned for."""
+        self.used_in(context)
+        self._timed_out = timed_out
+        held = {worker.address: worker for worker in self.workers}
+        try:
+            answer_parts([(held[part.worker], part) for part in parts])
+        except BaseException:
+            for worker in self.workers:
+                worker.state.mark_dirty()
             raise
 
     # -- for others ---------------------------------------------------------------------------------------------------------

@@ -96,6 +96,12 @@ class TemplatePayload:
     def common_offset(self) -> int:
         return len(self.header) + (self.own if self.own_first else 0)
 
+    def again(self, header: bytes, data: bytes) -> TemplatePayload:
+        """The same with another header and other data, as long as these."""
+        made = object.__new__(TemplatePayload)
+        made.__dict__.update(self.__dict__, header=header, data=data)
+        return made
+
     def of(self, number: int) -> bytes:
         """The payload of one thread of a group, without slot fields and counters."""
         common, start = self.data[: self.common], self.common + number * self.own

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from softgen.errors import SoftgenError
 from softgen.threads import places, scheduler
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
@@ -17,7 +16,7 @@ from softgen.threads.groups import GroupCache
 from softgen.threads.kept_loop import LoopCache
 from softgen.threads.scheduler import ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.worker import Worker, WorkerState
+from softgen.threads.worker import Worker, WorkerState, answer_parts
 
 
 class WorkerSet:
@@ -51,25 +50,14 @@ class LoopRun:
                 parts = (WorkerPart * len(left))(*(part for _, part in left))
                 scheduler.run_parts(parts)
                 returned = [(worker, part) for (worker, _), part in zip(left, parts, strict=True)]
-                left = [(worker, part) for worker, part in returned if part.signal or worker.call.record.result != ReturnReason.DONE]
+                left = [(worker, part) for worker, part in returned if part.signal or part.result != ReturnReason.DONE]
                 unfinished = {worker for worker, _ in left}
                 yield from (worker.finished() for worker, _ in returned if worker not in unfinished)
-                self._answer(left)
+                answer_parts(left)
         except BaseException:  # threads were left in the middle
             for worker in self.workers:
                 worker.state.mark_dirty()
             raise
-
-    def _answer(self, returned: list[tuple[Worker, WorkerPart]]) -> None:
-        """Does what loops returned for. Of several errors the one of the earliest group counts, as on the reference engine."""
-        errors: list[tuple[int, SoftgenError]] = []
-        for worker, part in returned:
-            try:
-                worker.answer(None if part.signal else int(worker.call.record.result))
-            except SoftgenError as error:
-                errors.append((int(worker.dispatch.first), error))
-        if errors:
-            raise min(errors, key=lambda error: error[0])[1]
 
     def _poll(self, worker: Worker) -> None:
         if self.timed_out():

@@ -145,10 +145,20 @@ static enum threads_reason interrupted(struct worker *w, int64_t status)
     return THREADS_DONE;
 }
 
+/* A barrier was passed: threads moved, and those that waited are left. How many is counted after a round without one. */
+static enum threads_reason passed_barrier(struct worker *w)
+{
+    for (uint64_t i = 0; i < w->context->threads; i++)
+        w->members[i].dirty = 1;
+    w->current = w->moved = 0;
+    return THREADS_DONE;
+}
+
 /* A round of turns by one function that runs one thread after another: fewer calls, and what threads have in common is done once. */
 static enum threads_reason joint_turns(struct worker *w)
 {
     struct context *c = w->context;
+    uint64_t barriers = c->notified;
     while (w->current < c->threads && !w->apart) {
         c->budget = w->turn;
         c->program = w->program;
@@ -161,6 +171,8 @@ static enum threads_reason joint_turns(struct worker *w)
         if (why != THREADS_DONE)
             return why;
     }
+    if (c->notified != barriers && !w->apart)
+        return passed_barrier(w);
     count_left(w);
     if (w->apart)
         return THREADS_DONE; /* those that had no turn yet have it one by one */
@@ -332,7 +344,7 @@ static struct threads_counts counts(const struct threads_worker *worker)
     return (struct threads_counts){w->threads_done, w->instructions};
 }
 
-static const struct threads_api api = {capacity, payload, pending, run, resume, context_of, begin, counts};
+static const struct threads_api api = {capacity, payload, pending, run, resume, context_of, begin, counts, threads_parallel};
 
 const struct threads_api *threads_functions(void)
 {
@@ -344,7 +356,8 @@ int64_t threads_layout(uint64_t *into)
 {
     uint64_t found[] = {sizeof(struct member), sizeof(struct range), sizeof(struct answer), sizeof(struct worker),
                         offsetof(struct worker, writer), offsetof(struct worker, first), offsetof(struct worker, instructions),
-                        sizeof(struct control), sizeof(struct context), sizeof(struct share), THREADS_HELP};
+                        sizeof(struct control), sizeof(struct context), sizeof(struct share),
+                        sizeof(struct threads_part), THREADS_HELP};
     memcpy(into, found, sizeof found);
     return sizeof found / sizeof *found;
 }

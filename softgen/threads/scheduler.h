@@ -95,6 +95,9 @@ static inline struct control *control_of(uint8_t *block)
 /* scheduler.c */
 int64_t threads_groups(struct worker *w, void *record);
 
+/* helpers.c */
+void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard);
+
 /* start.c */
 __attribute__((visibility("hidden"))) void start_thread(const struct worker *w, uint64_t number);
 __attribute__((visibility("hidden"))) void start_group(struct worker *w);

@@ -73,14 +73,15 @@ class GroupShare(ctypes.Structure):
 
 
 class WorkerPart(ctypes.Structure):
-    """One worker's part of a dispatch: `struct part` of helpers.c."""
+    """One worker's part of a dispatch: `struct threads_part` of threads.h."""
 
     _fields_ = [
         ("worker", ctypes.c_uint64),
         ("record", ctypes.c_uint64),
         ("signal", ctypes.c_int64),
+        ("result", ctypes.c_int64),
         ("done", ctypes.c_uint32),
-        ("unused", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
         ("loop", ctypes.c_uint64),
         ("argument", ctypes.c_uint64),
     ]
@@ -143,7 +144,8 @@ def layout() -> list[int]:
     """The numbers that threads_layout gives, as Python has them."""
     return [ctypes.sizeof(GroupMember), ctypes.sizeof(BlockRange), ctypes.sizeof(FallbackAnswer), ctypes.sizeof(SchedulerState),
             offset(SchedulerState, "writer"), offset(SchedulerState, "first"), offset(SchedulerState, "instructions"),
-            ctypes.sizeof(ControlBlock), ctypes.sizeof(ContextHead), ctypes.sizeof(GroupShare), ReturnReason.HELP]  # fmt: skip
+            ctypes.sizeof(ControlBlock), ctypes.sizeof(ContextHead), ctypes.sizeof(GroupShare), ctypes.sizeof(WorkerPart),
+            ReturnReason.HELP]  # fmt: skip
 
 
 @cache
@@ -158,13 +160,14 @@ def library() -> ctypes.CDLL:
 
 
 @cache
-def _guard() -> int:
+def guard_function() -> int:
+    """The host address of guard_call, for C code that runs parts."""
     return native.address(guard.library().guard_call)
 
 
 def run_parts(parts: ctypes.Array[WorkerPart]) -> None:
     """Runs the parts of a dispatch, the first on the calling thread, others on helpers (helpers.c); when it returns none of them runs."""
-    library().threads_parallel(ctypes.addressof(parts), len(parts), _guard())
+    library().threads_parallel(ctypes.addressof(parts), len(parts), guard_function())
 
 
 def helpers() -> int:

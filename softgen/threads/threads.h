@@ -33,6 +33,21 @@ struct context; /* eu/native.h */
 /* Work done since threads_begin. */
 struct threads_counts { uint64_t threads, instructions; };
 
+/* One of several loops that run at the same time, each with a worker and on a host thread of its own (threads/scheduler.py has the same). */
+struct threads_part {
+    struct threads_worker *worker;
+    void *record; /* of the guard */
+    int64_t signal; /* that ended it (guard_call); 0: none, and */
+    int64_t result; /* says why it returned */
+    _Atomic uint32_t done; /* it has run */
+    uint32_t reserved;
+    int64_t (*loop)(void *argument, void *record); /* runs with `argument`; NULL: the worker's groups are run */
+    void *argument;
+};
+
+/* guard_call of memory/guard.c. */
+typedef int threads_guard(int64_t (*function)(void *argument, void *record), void *argument, void *record);
+
 struct threads_api {
     uint64_t (*capacity)(const struct threads_worker *worker);
     uint8_t *(*payload)(const struct threads_worker *worker, uint64_t number);
@@ -42,6 +57,7 @@ struct threads_api {
     struct context *(*context)(const struct threads_worker *worker);
     void (*begin)(struct threads_worker *worker, uint64_t deadline);
     struct threads_counts (*counts)(const struct threads_worker *worker);
+    void (*parallel)(struct threads_part *parts, uint64_t count, threads_guard *guard);
 };
 
 /* What is public of a worker; functions are reached through it, so that a loop links with nothing. */
@@ -96,6 +112,12 @@ static inline void threads_begin(struct threads_worker *worker, uint64_t deadlin
 static inline struct threads_counts threads_counts(const struct threads_worker *worker)
 {
     return worker->api->counts(worker);
+}
+
+/* Runs all parts, the first on the calling thread, until each is done or needs Python (helpers.c). */
+static inline void threads_run_parts(struct threads_part *parts, uint64_t count, threads_guard *guard)
+{
+    parts->worker->api->parallel(parts, count, guard);
 }
 
 /* A payload source (PayloadWriter of threads/payload.py): writes the payloads of threads first to first + count - 1 of a dispatch, the

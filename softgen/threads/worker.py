@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -119,6 +119,19 @@ def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None
     return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
 
 
+def answer_parts(returned: Sequence[tuple[Worker, WorkerPart]]) -> None:
+    """Does what loops that ran at the same time returned for. Of several errors the one of the earliest group counts, as on the
+    reference engine."""
+    errors: list[tuple[int, SoftgenError]] = []
+    for worker, part in returned:
+        try:
+            worker.answer(None if part.signal else int(part.result))
+        except SoftgenError as error:
+            errors.append((int(worker.dispatch.first), error))
+    if errors:
+        raise min(errors, key=lambda error: error[0])[1]
+
+
 class Worker:
     """One host thread at work on a dispatch. `number` tells its workers apart; `poll` is called at intervals and may raise."""
 
@@ -180,9 +193,9 @@ class Worker:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def join(self, share: GroupShare) -> None:
-        """Takes part in a dispatch."""
-        self._prepare(ctypes.addressof(share))
+    def join(self, share: GroupShare | None = None) -> None:
+        """Takes part in a dispatch; without a share, by loops."""
+        self._prepare(0 if share is None else ctypes.addressof(share))
 
     def part(self) -> WorkerPart:
         """The worker's part of a dispatch, for run_parts."""

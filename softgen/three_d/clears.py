@@ -60,7 +60,9 @@ def _fast_clear(state: DrawState) -> fill.FillPlan:
     if image.tiling not in CONTROL_BLOCK:
         raise Unsupported(f"fast clear of a surface with tiling {image.tiling}: not yet simulated")
     width, rows = CONTROL_BLOCK[image.tiling]
-    _, place = target_surface(image, surface, "render target 0")
+    target, place = target_surface(image, surface, "render target 0")
+    if target.rotation:
+        raise Unsupported(f"fast clear of a surface that is rotated by {target.rotation} degrees: not yet simulated")
     value = texel_bytes(image, clear_color(state, surface, texel.is_integer(image.format)))
     scale = COLUMNS * width // image.size, state.generation.fast_clear_rows * rows
     return fill.plan(place, image.tiling, value, b"\xff" * image.size, scale)
@@ -73,6 +75,8 @@ def hiz(state: DrawState, command: Record) -> None:
     """3DSTATE_WM_HZ_OP: clears write the buffers; resolves of depth and HiZ have nothing to do."""
     if command.number_of_multisamples:
         raise Unsupported(f"number_of_multisamples {command.number_of_multisamples}: not yet simulated")
+    if not command.sample_mask & 1:  # its own, whatever 3DSTATE_SAMPLE_MASK says (BDW 13954-13971)
+        return
     if command.depth_buffer_clear_enable:
         _clear(state, command, _depth_clear(state), DEPTH_BLOCK)
     if command.stencil_buffer_clear_enable:

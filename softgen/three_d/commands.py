@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
 from softgen.errors import DecodeError
-from softgen.three_d import resource_streamer
+from softgen.three_d import constant_rules, resource_streamer
 from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
 
 COMMANDS: Commands = {**resource_streamer.COMMANDS}
@@ -27,8 +27,7 @@ def new_state() -> PipelineContext:
     return PipelineContext()
 
 
-def finish(cs: CommandStreamer) -> None:
-    """Nothing to do: a draw is complete when its command is done."""
+finish = nothing_collected  # a draw is complete when its command is done
 
 
 @handles("3DPRIMITIVE")
@@ -40,6 +39,11 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     call = draw_call(cs, cmd)
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
+    context = cs.state(PipelineContext)
+    if context.gathered:
+        constant_rules.check_gathered(cs, context.gathered)
+    if context.streamer.tables:
+        resource_streamer.write_tables(cs)
     if call.vertices and call.instances:
         pipeline(cs).draw(cs, call)
 

@@ -18,11 +18,13 @@ TABLE = 256  # entries of a binding table
 BLOCK = 16  # entries that are cleared together
 REGISTERS = {"F": (256, 4), "I": (32, 4), "B": (16, 1)}  # kind -> registers, dwords of each
 CLAMPED = "F"
+UNDEFINED = 0x7FBAD0FF  # as a float no number
 Dwords = npt.NDArray[np.uint32]
 
 
 def _files() -> dict[str, Dwords]:
-    return {kind: np.zeros(shape, np.uint32) for kind, shape in REGISTERS.items()}
+    """Registers that nothing was written to: their values are undefined after reset (BDW 4266-4269), here such that they show."""
+    return {kind: np.full(shape, UNDEFINED, np.uint32) for kind, shape in REGISTERS.items()}
 
 
 def _flags() -> dict[str, npt.NDArray[np.bool_]]:
@@ -72,6 +74,7 @@ class ResourceStreamer:
     """The resource streamer's part of a hardware context."""
 
     tables: dict[str, list[int]] = field(default_factory=dict)  # offsets of surface states, by stage
+    written: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # where and how tables were last written to the pool
     registers: dict[str, ConstantRegisters] = field(default_factory=dict)  # by stage
     pool: Record | None = None  # 3DSTATE_DX9_CONSTANT_BUFFER_POOL_ALLOC
 

@@ -9,6 +9,7 @@ Reads   3DSTATE_DEPTH_BUFFER 3DSTATE_STENCIL_BUFFER
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -16,6 +17,7 @@ from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.pixel_backend import SurfacePlacement
 from softgen.shared_functions.pixel_backend.depth import FORMATS
+from softgen.surface.levels import level_table
 from softgen.three_d.state import DrawState
 
 DEPTH, STENCIL = "3DSTATE_DEPTH_BUFFER", "3DSTATE_STENCIL_BUFFER"
@@ -48,14 +50,15 @@ def depth_buffers(state: DrawState) -> DepthBuffers:
     if kind == "null":
         return DepthBuffers(separate_stencil=separate)
     mode = int(getattr(buffer, "tiled_resource_mode", 0))
-    if format not in FORMATS or mode or buffer.lod and kind == "3d":
+    if format not in FORMATS or mode:
         described = f"a {kind} surface of format {format}, level {buffer.lod}, tiled_resource_mode {mode}"
         raise Unsupported(f"{DEPTH}: {described}: not yet simulated")
-    placement = _placement(state, buffer, buffer, *_alignment(state, format))
+    place = _packed_placement if kind in state.generation.packed_surfaces else _placement
+    placement = place(state, buffer, buffer, *_alignment(state, format))
     stencil, has_stencil = NOWHERE, not separate and FORMATS[format][2] is not None
     if separate and (found := state.get(STENCIL)) is not None:
         has_stencil = bool(getattr(found, "stencil_buffer_enable", 1))
-        stencil = _placement(state, buffer, found, 8, 8) if has_stencil else stencil
+        stencil = place(state, buffer, found, 8, 8) if has_stencil else stencil
     return DepthBuffers(format, _tiling(buffer), placement, stencil, has_stencil, separate, bool(getattr(buffer, "depth_write_enable", 1)),
                         bool(getattr(buffer, "stencil_write_enable", 1)))  # fmt: skip
 
@@ -93,6 +96,33 @@ def _placement(state: DrawState, buffer: Record, where: Record, across: int, dow
         raise Unsupported(f"{DEPTH}: a buffer of more than {REACH:#x} bytes: not yet simulated")
     return SurfacePlacement(int(where.surface_base_address), max(width >> lod, 1), max(height >> lod, 1), slices, pitch, rows,
                             int(buffer.minimum_array_element), x & 0xFFFFFFFF, y & 0xFFFFFFFF)  # fmt: skip
+
+
+class _PackedLevels(NamedTuple):
+    """What level_table needs of a buffer whose slices are beside each other."""
+
+    kind: str
+    width: int
+    height: int
+    depth: int
+    align: tuple[int, int]
+    layout: str = "packed"
+    block: tuple[int, int] = (1, 1)
+    tail: None = None
+
+
+def _packed_placement(state: DrawState, buffer: Record, where: Record, across: int, down: int) -> SurfacePlacement:
+    """The same for a buffer of a type of which 2^L slices of level L are beside each other."""
+    lod, width, height = int(buffer.lod), int(buffer.width) + 1, int(buffer.height) + 1
+    kind = value_name(catalogue.layout(DEPTH, state.gen), buffer, "surface_type")
+    table = level_table(_PackedLevels(kind, width, height, int(buffer.depth) + 1, (across, down)))
+    x, y = (int(getattr(buffer, f"depth_coordinate_offset_{axis}", 0)) for axis in "xy")
+    first, slices, pitch = int(buffer.minimum_array_element), int(buffer.render_target_view_extent) + 1, int(where.surface_pitch) + 1
+    if (table.down[lod] * ((first + slices >> lod) + 1) + table.top[lod] + height) * pitch >= REACH:
+        raise Unsupported(f"{DEPTH}: a buffer of more than {REACH:#x} bytes: not yet simulated")
+    left, top = table.left[lod] + x & 0xFFFFFFFF, table.top[lod] + y & 0xFFFFFFFF
+    return SurfacePlacement(int(where.surface_base_address), max(width >> lod, 1), max(height >> lod, 1), slices, pitch, table.down[lod],
+                            first, left, top, lod, table.across[lod])  # fmt: skip
 
 
 def _rows(state: DrawState, where: Record, height: int, down: int) -> int:

@@ -36,10 +36,8 @@ static void begin_draw(struct draw *d)
     d->binning->bins->tiles_x = p->tiles_x;
     d->binning->bins->tiles_y = p->tiles_y;
     d->binning->bins->capacity = p->bin_capacity;
-    if (p->vertex_worker)
-        threads_begin(p->vertex_worker, deadline);
-    if (p->pixel_worker)
-        threads_begin(p->pixel_worker, deadline);
+    begin_workers(p->vertex_worker, &p->vertex_loops, deadline);
+    begin_workers(p->pixel_worker, &p->pixel_loops, deadline);
     begin_stage_threads(d, deadline);
     d->viewports = 0;
     d->stage = STAGE_ASSEMBLE;
@@ -55,20 +53,22 @@ static int64_t begin_vertices(struct draw *d, void *record)
     if (!p->vertices->count)
         return THREADS_DONE;
     *p->vertex_count = p->vertices->count;
+    d->loops = 1;
     if (!p->vertex_worker)
         return THREADS_DONE;
     *p->vertex_next = 0;
     if (p->count_shaded)
         d->counts[VS_INVOCATIONS] += p->vertices->count;
     uint64_t threads = (p->vertices->count + p->vertices_per_thread - 1) / p->vertices_per_thread;
-    return d->host_threads > 1 && threads >= 2 * d->share_vertices ? DRAW_SHARE : THREADS_DONE;
+    return share_stage(d, &p->vertex_loops, threads / d->share_vertices);
 }
 
 static int64_t run_vertices(struct draw *d, void *record)
 {
     const struct prepared_draw *p = d->prepared;
     uint64_t began = monotonic_time();
-    int64_t why = p->vertex_function(p->vertex_argument, record);
+    int64_t why = d->loops > 1 ? run_loops(d, &p->vertex_loops, p->vertex_function, p->vertex_argument)
+                               : p->vertex_function(p->vertex_argument, record);
     d->vertex_work.nanoseconds += monotonic_time() - began;
     return why;
 }
@@ -90,18 +90,38 @@ static void begin_pixels(struct draw *d)
     d->next_tile = 0;
 }
 
+static void count_pixels(struct draw *d)
+{
+    const struct prepared_draw *p = d->prepared;
+    for (uint64_t i = 0; i < d->loops; i++) {
+        const struct pixel_loop *l = loop_of(&p->pixel_loops, i, d->loop);
+        d->counts[PS_DEPTH] += l->passed;
+        if (p->pixel_worker)
+            d->counts[PS_INVOCATIONS] += (p->count_covered ? l->covered : l->lit) * p->per_pixel;
+    }
+}
+
+static int64_t shade_loop(void *loop, void *record)
+{
+    return shade_tiles(loop, record);
+}
+
 static int64_t run_pixels(struct draw *d, void *record)
 {
     const struct prepared_draw *p = d->prepared;
     uint64_t began = monotonic_time();
-    int64_t why = shade_tiles(d->loop, record);
+    int64_t why = d->loops > 1 ? run_loops(d, &p->pixel_loops, shade_loop, d->loop) : shade_tiles(d->loop, record);
     d->pixel_work.nanoseconds += monotonic_time() - began;
-    if (why == THREADS_DONE && p->count_pixels) {
-        d->counts[PS_DEPTH] += d->loop->passed;
-        if (p->pixel_worker)
-            d->counts[PS_INVOCATIONS] += (p->count_covered ? d->loop->covered : d->loop->lit) * p->per_pixel;
-    }
+    if (why == THREADS_DONE && p->count_pixels)
+        count_pixels(d);
     return why;
+}
+
+/* Loops that the pixels of the records in bins are worth. */
+static uint64_t pixel_loops(const struct draw *d, uint64_t entries)
+{
+    uint64_t most = entries < d->host_threads ? entries : d->host_threads;
+    return d->prepared->pixel_worker && most > 1 ? pixels_boxed(d->records, most * d->share_pixels) / d->share_pixels : 1;
 }
 
 /* Sorts records that are not in bins yet. What follows: pixels, or the next objects. */
@@ -120,9 +140,7 @@ static int64_t fill_bins(struct draw *d)
         return THREADS_DONE;
     begin_pixels(d);
     d->stage = STAGE_PIXELS;
-    uint64_t most = entries < d->host_threads ? entries : d->host_threads;
-    int shared = d->prepared->pixel_worker && most > 1 && pixels_boxed(d->records, most * d->share_pixels) >= 2 * d->share_pixels;
-    return shared ? DRAW_SHARE : THREADS_DONE;
+    return share_stage(d, &d->prepared->pixel_loops, pixel_loops(d, entries));
 }
 
 /* -- all --------------------------------------------------------------------------------------------------------------------------- */
@@ -171,16 +189,8 @@ static void end_draw(struct draw *d)
     const struct prepared_draw *p = d->prepared;
     d->counts[CL_INVOCATIONS] = p->geometry->invocations;
     d->counts[CL_PRIMITIVES] = p->geometry->primitives;
-    if (p->vertex_worker) {
-        struct threads_counts done = threads_counts(p->vertex_worker);
-        d->vertex_work.threads = done.threads;
-        d->vertex_work.instructions = done.instructions;
-    }
-    if (p->pixel_worker) {
-        struct threads_counts done = threads_counts(p->pixel_worker);
-        d->pixel_work.threads = done.threads;
-        d->pixel_work.instructions = done.instructions;
-    }
+    count_work(p->vertex_worker, &p->vertex_loops, &d->vertex_work);
+    count_work(p->pixel_worker, &p->pixel_loops, &d->pixel_work);
     end_stage_threads(d);
 }
 
@@ -242,7 +252,8 @@ EXPORT int64_t draw_layout(uint64_t *into)
                         sizeof(struct memory_range), sizeof(struct host_place), sizeof(struct table_entry), sizeof(struct stage_table),
                         sizeof(struct moved_value), sizeof(struct state_block), sizeof(struct constant_range),
                         sizeof(struct vertex_source), sizeof(struct state_pointer), sizeof(struct pointed_range),
-                        sizeof(struct pointed_bits), sizeof(struct pointer_copy), sizeof(struct curbe_part), MOST_POINTERS,
+                        sizeof(struct pointed_bits), sizeof(struct pointer_copy), sizeof(struct curbe_part),
+                        sizeof(struct shared_loops), MOST_POINTERS,
                         sizeof(struct prepared_draw),
                         offsetof(struct prepared_draw, index_pointer), offsetof(struct prepared_draw, count_fetched),
                         sizeof(struct draw), offsetof(struct draw, counts), offsetof(struct draw, draws)};

@@ -132,6 +132,17 @@ struct curbe_part {
     uint8_t *into;
 };
 
+/* -- sharing work -------------------------------------------------------------------------------------------------------------------- */
+
+/* Loops of a stage that run at the same time, each on a host thread of its own. A loop begins with the address of its worker. */
+struct shared_loops {
+    const struct threads_part *parts; /* workers: the first is the one of the stage's own loop */
+    uint8_t *copies; /* of that loop, for the others */
+    uint64_t count; /* of parts */
+    uint64_t size; /* bytes of a loop */
+    uint64_t scratch; /* threads have scratch space by their number in one loop: Python shares it out */
+};
+
 /* -- draws --------------------------------------------------------------------------------------------------------------------------- */
 
 struct prepared_draw {
@@ -177,6 +188,7 @@ struct prepared_draw {
     struct threads_worker *clip_worker;
     struct setup_threads *setup_loop; /* NULL: attributes are not set up by threads */
     struct threads_worker *setup_worker;
+    struct shared_loops vertex_loops, setup_loops, pixel_loops;
     uint64_t attribute_stride, bin_capacity;
     uint32_t tiles_x, tiles_y;
     const struct pixel_plan *pixel_plan;
@@ -203,10 +215,12 @@ enum draw_reason {
     DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
     DRAW_MORE, /* another chunk follows, and it is time to look at the time limit */
     DRAW_NO_CLIPPER, /* an object is to be clipped by threads, which were not prepared */
-    DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
+    DRAW_SHARE, /* the stage's work is worth several host threads, with scratch space: do it, and go on with the next stage */
     DRAW_REFUSED, /* what threads put out is no vertex, or there is no room for it */
     DRAW_VIEWPORTS, /* a vertex has another viewport than the first, which was not compared: take all of them as they are now */
     DRAW_CLIP_ELSEWHERE, /* the chunk has no room for what CLIP threads may put out: clip into another one, and go on with the next stage */
+    DRAW_NO_WORKERS, /* the stage's work is worth more host threads than there are workers for: `loops` are needed */
+    DRAW_LOOPS, /* loops that ran at the same time need Python, those of `running` */
 };
 
 enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS, PS_DEPTH, GS_PRIMITIVES, DRAW_COUNTS };
@@ -238,6 +252,10 @@ struct draw {
     uint64_t next_tile;
     uint64_t host_threads, slice; /* nanoseconds between two returns to Python */
     uint64_t share_vertices, share_pixels; /* threads, and pixels of bounding boxes, that are worth another host thread */
+    threads_guard *guard;
+    uint64_t loops; /* of the stage: 1 is its own, on the calling thread */
+    struct threads_part *running; /* those of several that are not done; room for `host_threads` */
+    uint64_t running_count;
     uint32_t most_vertices, reserved; /* of a chunk */
     uint64_t finished, binned;
     uint64_t deadline; /* slice_is_over */
@@ -249,6 +267,14 @@ struct draw {
     uint64_t clipping, clip_begun; /* CLIP threads of the chunk, and of the draw, have been started */
     uint64_t addresses[MOST_POINTERS]; /* where the pointers of the draw that was found lead */
 };
+
+/* draw_loops.c */
+__attribute__((visibility("hidden"))) int64_t share_stage(struct draw *d, const struct shared_loops *s, uint64_t loops);
+__attribute__((visibility("hidden"))) int64_t run_loops(struct draw *d, const struct shared_loops *s, int64_t (*function)(void *, void *),
+                                                        void *loop);
+__attribute__((visibility("hidden"))) void *loop_of(const struct shared_loops *s, uint64_t number, void *own);
+__attribute__((visibility("hidden"))) void begin_workers(struct threads_worker *worker, const struct shared_loops *s, uint64_t deadline);
+__attribute__((visibility("hidden"))) void count_work(struct threads_worker *worker, const struct shared_loops *s, struct stage_work *work);
 
 /* draw_pointers.c */
 __attribute__((visibility("hidden"))) int same_pointed(const struct prepared_draw *p, struct draw *d);

@@ -9,6 +9,7 @@ from softgen.command import CommandStreamer
 from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
+from softgen.three_d.constant_rules import check_allocated
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 from softgen.three_d.geometry import oversized
@@ -27,6 +28,7 @@ class Pipeline3D(PipelinePlans):
         super().__init__()
         self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
         self.prepared = PreparedDraws(self)
+        self._marks = b""  # of state at the last draw that was not prepared
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
@@ -40,6 +42,8 @@ class Pipeline3D(PipelinePlans):
     def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
         """The same without a prepared draw, stage by stage."""
         state = DrawState.of(cs)
+        check_allocated(state, self._marks)
+        self._marks = state.marks
         self.front.memory.topology = UNKNOWN
         self.fenced.check(state)
         plans = self.plans.get(state)

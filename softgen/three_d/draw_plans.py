@@ -19,6 +19,7 @@ from softgen.three_d.prepared_threads import StageLoops
 from softgen.three_d.render_target import extent, render_target
 from softgen.three_d.software_rules import check_state
 from softgen.three_d.state import DrawState
+from softgen.three_d.state_rules import check_commands
 from softgen.three_d.urb_fences import FencedEntries
 
 MOST_PLANS = 16  # kept
@@ -36,6 +37,7 @@ class DrawPlans:
         self.target = render_target(state)
         self.targets = [] if self.target is None else [self.target]
         check_state(state, self.target)
+        check_commands(state)
         self.geometry = Geometry(state, memory, extent(self.target))
         self.clear = clears.rectangle_clear(state)
         self.prepares = True

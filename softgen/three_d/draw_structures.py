@@ -126,6 +126,15 @@ class CurbePart(ctypes.Structure):
     _fields_ = _longs("first", "size", "into")
 
 
+# -- sharing work ----------------------------------------------------------------------------------------------------------------
+
+
+class SharedLoops(ctypes.Structure):
+    """Loops of a stage that run at the same time, each on a host thread of its own."""
+
+    _fields_ = _longs("parts", "copies", "count", "size", "scratch")
+
+
 # -- draws -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -143,8 +152,9 @@ class PreparedStruct(ctypes.Structure):
         ("index_pointer", LatchedPointer),
         *_longs("index_size_offset", "assembly_plan", "fetch", "vertex_function", "vertex_argument", "vertex_count", "vertex_next",
                 "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "clip_results", "clip_loop",
-                "clip_worker", "setup_loop", "setup_worker", "attribute_stride", "bin_capacity"),
-        *_words("tiles_x", "tiles_y"),
+                "clip_worker", "setup_loop", "setup_worker"),
+        *((name, SharedLoops) for name in ("vertex_loops", "setup_loops", "pixel_loops")),
+        *_longs("attribute_stride", "bin_capacity"), *_words("tiles_x", "tiles_y"),
         *_longs("pixel_plan", "pixel_worker", "pixel_context", "clear"),
         *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "count_objects",
                 "one_viewport", "reserved_too"),
@@ -197,6 +207,8 @@ class DrawReason(IntEnum):
     REFUSED = 104
     VIEWPORTS = 105
     CLIP_ELSEWHERE = 106
+    NO_WORKERS = 107
+    LOOPS = 108
 
 
 class DrawStruct(ctypes.Structure):
@@ -208,7 +220,7 @@ class DrawStruct(ctypes.Structure):
         ("counts", ctypes.c_uint64 * len(COUNTS)),
         ("works", ctypes.c_uint64 * (3 * len(WORKS))),  # threads, instructions and time of each
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
-                "share_vertices", "share_pixels"),
+                "share_vertices", "share_pixels", "guard", "loops", "running", "running_count"),
         *_words("most_vertices", "reserved"),
         *_longs("finished", "binned", "deadline"),
         ("bases", ctypes.c_uint64 * len(Base)), ("curbe", ctypes.c_char_p),
@@ -220,7 +232,7 @@ class DrawStruct(ctypes.Structure):
 def layout() -> list[int]:
     """The numbers that draw_layout gives, as Python has them."""
     checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, MovedValue, StateBlock,
-               ConstantRange, VertexSource, StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart)  # fmt: skip
+               ConstantRange, VertexSource, StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart, SharedLoops)  # fmt: skip
     return [*(ctypes.sizeof(kind) for kind in checked), MOST_POINTERS, ctypes.sizeof(PreparedStruct),
             PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
             ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset]  # fmt: skip

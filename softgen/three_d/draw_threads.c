@@ -14,8 +14,7 @@ void begin_stage_threads(struct draw *d, uint64_t deadline)
     memset(&d->clip_work, 0, sizeof d->clip_work);
     memset(&d->setup_work, 0, sizeof d->setup_work);
     d->clip_begun = 0;
-    if (p->setup_worker)
-        threads_begin(p->setup_worker, deadline);
+    begin_workers(p->setup_worker, &p->setup_loops, deadline);
 }
 
 /* Whether a vertex of the chunk has another viewport than the first. */
@@ -105,30 +104,30 @@ int64_t begin_setup_threads(struct draw *d)
     s->stage.stride = vertices->stride;
     d->records->attributes = s->primitives;
     d->stage = STAGE_SETUP_THREADS;
-    return d->host_threads > 1 && s->count >= 2 * d->share_vertices ? DRAW_SHARE : THREADS_DONE;
+    return share_stage(d, &p->setup_loops, s->count / d->share_vertices);
+}
+
+static int64_t run_setup_loop(void *loop, void *record)
+{
+    return run_setup_threads(loop, record);
 }
 
 int64_t run_setup_stage(struct draw *d, void *record)
 {
+    const struct prepared_draw *p = d->prepared;
     uint64_t began = monotonic_time();
-    int64_t why = run_setup_threads(d->prepared->setup_loop, record);
+    int64_t why = d->loops > 1 ? run_loops(d, &p->setup_loops, run_setup_loop, p->setup_loop) : run_setup_threads(p->setup_loop, record);
     d->setup_work.nanoseconds += monotonic_time() - began;
     if (why == THREADS_DONE)
         d->stage = STAGE_BIN;
     return why;
 }
 
-static void count_work(struct threads_worker *worker, struct stage_work *work)
-{
-    if (worker) {
-        struct threads_counts done = threads_counts(worker);
-        work->threads = done.threads;
-        work->instructions = done.instructions;
-    }
-}
+static const struct shared_loops alone = {0}; /* CLIP threads are not shared: the order of what they put out counts */
 
 void end_stage_threads(struct draw *d)
 {
-    count_work(d->clip_begun ? d->prepared->clip_worker : NULL, &d->clip_work);
-    count_work(d->prepared->setup_worker, &d->setup_work);
+    const struct prepared_draw *p = d->prepared;
+    count_work(d->clip_begun ? p->clip_worker : NULL, &alone, &d->clip_work);
+    count_work(p->setup_worker, &p->setup_loops, &d->setup_work);
 }

@@ -55,8 +55,8 @@ class PixelLoop(ctypes.Structure):
     """struct pixel_loop of pixels.h."""
 
     _fields_ = [
-        ("plan", ctypes.c_uint64), ("records", ctypes.c_uint64), ("bins", ctypes.c_uint64), ("next_tile", ctypes.c_uint64),
-        ("worker", ctypes.c_uint64), ("context", ctypes.c_uint64), ("first_slot", ctypes.c_uint64),
+        ("worker", ctypes.c_uint64), ("plan", ctypes.c_uint64), ("records", ctypes.c_uint64), ("bins", ctypes.c_uint64),
+        ("next_tile", ctypes.c_uint64), ("context", ctypes.c_uint64), ("first_slot", ctypes.c_uint64),
         ("tile", ctypes.c_uint64), ("entry", ctypes.c_uint32), ("last_entry", ctypes.c_uint32), ("block", ctypes.c_uint32),
         ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
         ("open", ctypes.c_uint32), ("deadline", ctypes.c_uint64),

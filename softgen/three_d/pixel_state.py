@@ -211,8 +211,11 @@ def _scratch(state: DrawState, fields: Fields) -> Scratch | None:
     base, code = fields.scratch_space_base_pointer, fields.per_thread_scratch_space
     if not base and not code:
         return None
-    limit = "maximum_number_of_threads" if fields.has("maximum_number_of_threads") else "maximum_number_of_threads_per_psd"
-    return Scratch(base, state.generation.ps_scratch_unit << code, getattr(fields, limit) + 1)
+    if fields.has("maximum_number_of_threads"):
+        threads = fields.maximum_number_of_threads + 1
+    else:
+        threads = fields.maximum_number_of_threads_per_psd + state.generation.psd_thread_bias  # BDW-PS-09
+    return Scratch(base, state.generation.ps_scratch_unit << code, threads)
 
 
 def _control(state: DrawState, fields: Fields) -> tuple[int, ...]:

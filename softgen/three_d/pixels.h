@@ -118,11 +118,11 @@ struct pixel_plan {
 
 /* A worker's loop over tiles. Everything that it knows is here, so that it can return and be called again. */
 struct pixel_loop {
+    struct threads_worker *worker; /* NULL: pixels are only tested */
     const struct pixel_plan *plan;
     const struct record_array *records;
     const struct bins *bins;
     uint64_t *next_tile; /* shared by all loops of a draw */
-    struct threads_worker *worker; /* NULL: pixels are only tested */
     struct context *context;
     uint64_t first_slot; /* of the worker's threads */
     /* progress */

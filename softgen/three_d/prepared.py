@@ -21,6 +21,7 @@ from softgen.shared_functions.bindings import USED
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext
+from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import MemoryRange
 from softgen.three_d import geometry_threads
 from softgen.three_d.constants import push_constants
@@ -78,7 +79,7 @@ class PreparedDraw(PreparedFront):
         if self._notes.warnings or self._notes.volatile:
             raise NotPrepared("state with a warning, or that cannot be compared")
         self.statistics = [self._statistics(stage) for stage in WORKS]
-        self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
+        self._unsettled = self._find_unsettled()
         self._work = 0, 0  # instructions and draws since the last look for better code
         self._blocks: StateBlocks | None = None
         if self.pointers is None:
@@ -128,6 +129,7 @@ class PreparedDraw(PreparedFront):
         ctypes.memmove(held, data, len(data))
         clipper.loop.stage.constants, struct.clip_loop = ctypes.addressof(held), ctypes.addressof(clipper.loop)
         self.statistics[WORKS.index("CLIP")] = self._statistics("CLIP")
+        self._unsettled = self._find_unsettled()
 
     def clip_elsewhere(self, threads: ClipThreads) -> None:
         """CLIP threads whose vertices have no room in the chunk: they get arrays of their own, until the next chunk."""
@@ -316,10 +318,19 @@ class PreparedDraw(PreparedFront):
         if self._known() != self._seen:
             self.depend()
 
+    def _find_unsettled(self) -> list[tuple[int, KeptLoop]]:
+        """Loops for which the engine may have better code, with the places of their counts."""
+        return [(WORKS.index(stage), loop) for stage, loop in self.loops.items() if not loop.settled]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the engine has no better code for any of its threads."""
+        return not self._unsettled
+
     def ran(self, instructions: Sequence[int]) -> bool:
         """While the engine may have better code for what its threads run: whether it is time to look for it."""
-        for stage, loop in self.loops.items():  # at once: the next draw with these kernels may be of other state
-            loop.engine.ran(loop.program, instructions[WORKS.index(stage)])
+        for number, loop in self._unsettled:  # at once: the next draw with these kernels may be of other state
+            loop.engine.ran(loop.program, instructions[number])
         work, draws = self._work[0] + sum(instructions), self._work[1] + 1
         self._work = work, draws
         return draws > LOOK_DRAWS or work >= LOOK_WORK
@@ -329,6 +340,6 @@ class PreparedDraw(PreparedFront):
         self._work = 0, 0
         for loop in self.loops.values():
             loop.ready()
-        self.settled = all(loop.settled for loop in self.loops.values())
+        self._unsettled = self._find_unsettled()
         if self._known() != self._seen:
             self.depend()

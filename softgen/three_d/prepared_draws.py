@@ -17,7 +17,7 @@ from softgen.command import CommandStreamer, MarkedLatched
 from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
-from softgen.threads.scheduler import ReturnReason
+from softgen.threads.scheduler import ReturnReason, WorkerPart, guard_function
 from softgen.threads.worker import SLICE
 from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
@@ -29,7 +29,6 @@ from softgen.three_d.latched_state import NotPrepared
 from softgen.three_d.pixel_shader import LOOP_PIXELS, TESTS, PixelLoop
 from softgen.three_d.prepared import PreparedDraw
 from softgen.three_d.setup_threads import SetupThreads
-from softgen.three_d.shared_stages import SharedPixels, run_setup, run_vertices, shares
 from softgen.three_d.state import DrawCall, DrawState, PipelineContext
 from softgen.three_d.unit_state import dispatch_context
 from softgen.three_d.vertex_shader import PER_LOOP, VertexShader
@@ -64,11 +63,11 @@ class PreparedDraws:
         self.pipeline, memory = pipeline, pipeline.memory
         self._draws: dict[int, PreparedDraw] = {}  # by the address of their structures
         self._pointers: Any = (ctypes.c_uint64 * MOST_DRAWS)()
-        self._loop, self._record, self._pixels = PixelLoop(), guard.FaultRecord(), SharedPixels()
+        self._loop, self._record, self._running = PixelLoop(), guard.FaultRecord(), (WorkerPart * 1)()
         self._now = DrawStruct(
             draws=ctypes.addressof(self._pointers), assembly=ctypes.addressof(pipeline.front.memory.state),
             records=ctypes.addressof(memory.array), binning=ctypes.addressof(memory.bins.binning), loop=ctypes.addressof(self._loop),
-            slice=SLICE, share_vertices=PER_LOOP, share_pixels=LOOP_PIXELS, most_vertices=VERTICES,
+            slice=SLICE, share_vertices=PER_LOOP, share_pixels=LOOP_PIXELS, guard=guard_function(), most_vertices=VERTICES,
         )  # fmt: skip
         self._address, self._call = ctypes.addressof(self._now), guard.library().guard_call
         self._function = function("draw_run")
@@ -80,7 +79,7 @@ class PreparedDraws:
         self._slots = 0
         self._moves = False  # units read blocks of state, wherever pointers lead
         self._registers: dict[str, int] = {}
-        self._shared = NOTHING  # PIXEL_COUNTS of work that was shared
+        self._shared = NOTHING  # PIXEL_COUNTS of work that plans have shared out
         self._helped = False  # threads of the draw needed Python
 
     def draw(self, cs: CommandStreamer, call: DrawCall) -> bool:
@@ -140,6 +139,8 @@ class PreparedDraws:
             return False
         now = self._now
         now.latches, now.memory, now.host_threads = latched.address, ctypes.addressof(cs.space.table), dispatcher.threads
+        self._running = (WorkerPart * dispatcher.threads)()
+        now.running = ctypes.addressof(self._running)
         self._moves = cs.generation.unit_state
         now.bases[Base.GENERAL], now.bases[Base.SURFACE] = cs.bases.get("general", 0), cs.bases.get("surface", 0)
         self._latched, self._space, self._dispatcher, self._bases, self._slots = latched, cs.space, dispatcher, cs.bases, latched.slots
@@ -231,8 +232,12 @@ class PreparedDraws:
         elif why == DrawReason.NO_CLIPPER:
             self._helped = True
             draw.prepare_clipper(cs, DrawState.of(cs))
+        elif why == DrawReason.NO_WORKERS:
+            draw.share(STAGES[stage], int(self._now.loops))
+        elif why == DrawReason.LOOPS:
+            self._answer_loops(cs, draw)
         elif why == DrawReason.SHARE:
-            self._share(cs, call, draw)
+            self._share_scratch(cs, call, draw)
         elif why in (DrawReason.VIEWPORTS, DrawReason.CLIP_ELSEWHERE, DrawReason.REFUSED):
             self._answer_geometry(cs, draw, why)
         elif loop is None:
@@ -277,26 +282,23 @@ class PreparedDraws:
             raise SoftgenError(f"time is up: pixel shader, tile {self._loop.tile}, no thread started")
         return late
 
-    def _share(self, cs: CommandStreamer, call: DrawCall, draw: PreparedDraw) -> None:
-        """The work of a stage on several host threads."""
-        now, loop = self._now, draw.loops[STAGES[self._now.stage]]
-        draw.follow(DrawState.of(cs))
-        if not shares(loop):
-            self._share_scratch(cs, call, draw)
-        elif now.stage == Stage.VERTICES:
-            run_vertices(cs, draw.struct, loop, draw.chunk.vertices.count)
-        elif now.stage == Stage.SETUP_THREADS:
-            run_setup(cs, draw.struct, loop)
-        else:
-            memory = self.pipeline.memory
-            counts = self._pixels.run(cs, draw.struct, loop, memory.array, memory.bins.bins)
-            self._shared = self._shared[0] + counts.invocations, self._shared[1] + counts.depth
-        now.stage = AFTER[now.stage]
-        self._helped = True
+    def _answer_loops(self, cs: CommandStreamer, draw: PreparedDraw) -> None:
+        """Does what loops on several host threads returned for."""
+        now, parts = self._now, self._running[: self._now.running_count]
+        if any(part.signal or part.result != ReturnReason.DEADLINE for part in parts):
+            self._helped = True
+            draw.follow(DrawState.of(cs))
+        try:
+            draw.loops[STAGES[now.stage]].answer_parts(dispatch_context(cs), parts, lambda: self._timed_out(cs))
+        except GpuFault as fault:
+            if now.stage == Stage.PIXELS and any(PixelLoop.from_address(part.argument).testing for part in parts):
+                raise GpuFault(fault.address, fault.access, fault.space, TESTS, fault.why) from None
+            raise
 
     def _share_scratch(self, cs: CommandStreamer, call: DrawCall, draw: PreparedDraw) -> None:
-        """The same for threads with scratch space, which plans share out anew."""
+        """The work of a stage on several host threads, whose threads have scratch space: plans share that out anew."""
         now, state, pipeline = self._now, DrawState.of(cs), self.pipeline
+        draw.follow(state)
         array = pipeline.memory.array
         attributes = array.attributes, array.attribute_stride
         if now.stage == Stage.VERTICES:
@@ -311,6 +313,8 @@ class PreparedDraws:
             plans.shader.load_constants(state)
             counts = plans.shader.draw(cs, array, pipeline.memory.bins.bins, plans.backend)
             self._shared = self._shared[0] + counts.invocations, self._shared[1] + counts.depth
+        now.stage = AFTER[now.stage]
+        self._helped = True
 
     def _finish(self, cs: CommandStreamer) -> None:
         """Counts what the draw has done, and prepares for the next one."""

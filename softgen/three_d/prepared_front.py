@@ -25,6 +25,7 @@ from softgen.three_d.draw_structures import (
 from softgen.three_d.front import FrontPlan, entry_bytes
 from softgen.three_d.latched_state import LatchedBytes, NotPrepared
 from softgen.three_d.plan_cache import Notes
+from softgen.three_d.shared_stages import SharedStage, set_scratch
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.state_pointers import StatePointers
 from softgen.three_d.vertex_fetch import FetchElement, FetchPlan, FetchRun, VertexFetch, elements_of, fetch_key
@@ -147,7 +148,12 @@ class PreparedFront:
         loop = self._stage_loops.get(cs, context, dispatch) if self.pointers is not None and stage != "PS" else None
         loop = loop or cs.dispatcher.prepare(context, dispatch)
         self.loops[stage], self._bound[stage], self._dispatches[stage] = loop, loop.shared.bound, dispatch
+        set_scratch(self.struct, stage, loop)
         return loop
+
+    def share(self, stage: str, loops: int) -> None:
+        """Prepares workers for so many loops of a stage."""
+        self._kept[f"shared {stage}"] = SharedStage(self.struct, stage, self.loops[stage], loops)
 
     def _statistics(self, stage: str) -> KernelStatistics:
         """What the kernel of a stage has done, if it has threads."""

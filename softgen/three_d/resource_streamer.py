@@ -1,9 +1,10 @@
 """Resource streamer: binding tables that commands edit, constants gathered from buffers, and constant buffers of Direct3D 9.
 
 Reads   3DSTATE_BINDING_TABLE_EDIT_VS 3DSTATE_GATHER_CONSTANT_VS 3DSTATE_GATHER_POOL_ALLOC 3DSTATE_BINDING_TABLE_POOL_ALLOC
-        3DSTATE_DX9_CONSTANTF_VS 3DSTATE_DX9_CONSTANTI_VS 3DSTATE_DX9_CONSTANTB_VS 3DSTATE_DX9_LOCAL_VALID_VS
-        3DSTATE_DX9_GENERATE_ACTIVE_VS 3DSTATE_DX9_CONSTANT_BUFFER_POOL_ALLOC, those of other stages, RENDER_SURFACE_STATE
-Writes  the gather pool and the pool of Direct3D 9 constant buffers
+        3DSTATE_BINDING_TABLE_POINTERS_VS 3DSTATE_DX9_CONSTANTF_VS 3DSTATE_DX9_CONSTANTI_VS 3DSTATE_DX9_CONSTANTB_VS
+        3DSTATE_DX9_LOCAL_VALID_VS 3DSTATE_DX9_GENERATE_ACTIVE_VS 3DSTATE_DX9_CONSTANT_BUFFER_POOL_ALLOC, those of other stages,
+        RENDER_SURFACE_STATE
+Writes  binding tables, the gather pool and the pool of Direct3D 9 constant buffers
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import numpy as np
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
+from softgen.bits.units import DWORD
 from softgen.command import Commands, CommandStreamer
 from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.three_d.constant_registers import BLOCK, REGISTERS, TABLE, ResourceStreamer
+from softgen.three_d.constant_rules import owe_constants
 from softgen.three_d.state import PipelineContext
 
 COMMANDS: Commands = {}
@@ -49,6 +52,25 @@ def edit_table(stage: str, cs: CommandStreamer, cmd: Record) -> None:
         table[entry.binding_table_index] = entry.surface_state_offset
 
 
+def write_tables(cs: CommandStreamer) -> None:
+    """Write the edited tables of stages to the pool, where their pointers say now, as far as it has room (public: Mesa i965, hardware
+    binding tables: 3DSTATE_BINDING_TABLE_POINTERS has them written; draws come after it)."""
+    pool, streamer = cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC"), _streamer(cs)
+    if pool is None or not pool.binding_table_pool_enable:
+        return
+    if not pool.binding_table_pool_bytes:
+        raise DecodeError("3DSTATE_BINDING_TABLE_POOL_ALLOC: binding_table_pool_enable 1 and a size of 0 (BDW 1426-1428)")
+    for stage, table in streamer.tables.items():
+        pointer = cs.latched.get(f"3DSTATE_BINDING_TABLE_POINTERS_{stage}")
+        start = pointer.pool_offset if pointer is not None else 0
+        used = max((number + 1 for number, offset in enumerate(table) if offset), default=0)
+        room = max(pool.binding_table_pool_bytes - start, 0) // DWORD
+        held = pool.binding_table_pool_base_address + start, tuple(table[: min(-(-used // BLOCK) * BLOCK, room)])
+        if pointer is not None and streamer.written.get(stage) != held:
+            cs.space.write(held[0] & (1 << cs.space.bits) - 1, np.array(held[1], "<u4").tobytes())
+            streamer.written[stage] = held
+
+
 # -- gathered constants ------------------------------------------------------------------------------------------------
 
 
@@ -57,6 +79,7 @@ def gather(stage: str, cs: CommandStreamer, cmd: Record) -> None:
     for name in NOT_BUILT:
         if getattr(cmd, name, 0):
             raise Unsupported(f"{name} {getattr(cmd, name)}: not yet simulated")
+    owe_constants(cs, stage)
     if not cmd.constant_buffer_valid:  # the pool is left as it is (BDW 4692-4695)
         return
     pool, tables = cs.latched.get("3DSTATE_GATHER_POOL_ALLOC"), cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")

@@ -41,6 +41,7 @@ class PipelineContext:
     pipeline: DrawingPipeline | None = None  # None before the first draw
     curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
     streamer: ResourceStreamer = field(default_factory=ResourceStreamer)
+    gathered: dict[str, bytes] = field(default_factory=dict)  # stages whose constants were gathered since the last draw: marks of then
 
 
 class DrawState:

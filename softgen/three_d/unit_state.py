@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
+from softgen.shared_functions.unit import TABLES_END
 from softgen.threads.dispatch import DispatchContext
 from softgen.three_d.state import DrawState
 
@@ -24,6 +25,8 @@ BLOCKS = {
     "SF": ("pointer_to_sf_state", "SF_STATE", "pointer_to_sf_binding_table"),
     "PS": ("pointer_to_wm_state", "WM_STATE", "pointer_to_ps_binding_table"),
 }
+
+MOST_POOL = 1 << 19  # bytes that a table's pointer can span: no table in a larger pool is past its end
 
 
 def unit_state(state: DrawState, stage: str) -> Record:
@@ -66,4 +69,8 @@ def stage_bases(generation: Generation, bases: Mapping[str, int]) -> Mapping[str
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
     """The environment of the pipeline's threads."""
-    return DispatchContext(cs.generation, cs.space, stage_bases(cs.generation, cs.bases), cs.warn, cs.system_routine, elapsed=cs.elapsed)
+    bases = stage_bases(cs.generation, cs.bases)
+    pool = cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
+    if pool is not None and pool.binding_table_pool_enable and pool.binding_table_pool_bytes < MOST_POOL:
+        bases = {**bases, TABLES_END: pool.binding_table_pool_base_address + pool.binding_table_pool_bytes}
+    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)

@@ -216,3 +216,28 @@ def test_what_a_host_writes_it_and_the_loaded_context_read() -> None:
     assert bench.gpu.read_register(UNKNOWN) == 2
     bench.run(bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA))
     assert bench.data(1) == [2]
+
+
+def test_another_batch_of_a_context_begins_as_the_first_did() -> None:
+    """What a submission leaves does not outlive it: a predicate that skips commands, counts, a second-level batch that never came back."""
+    bench = Bench()
+    bench.put(BATCH, bench.store(0, 1), bench.pack("MI_SET_PREDICATE", predicate_enable=1), bench.pack("MI_BATCH_BUFFER_END"))
+    first = bench.gpu.begin(Work("render", bench.space, BATCH))
+    first.run_to_end()
+    before = first.streamer.skipping
+    bench.put(OTHER, bench.store(4, 2), bench.pack("MI_BATCH_BUFFER_END"))
+    second = bench.gpu.begin_again(first, OTHER)
+    second.run_to_end()
+    assert before and not second.streamer.skipping
+    assert (bench.space.read32(DATA), bench.space.read32(DATA + 4)) == (1, 2)
+    assert second.counters.commands == 2 and bench.gpu.counters.commands == 5 and bench.gpu.counters.batches == 2
+
+
+def test_another_batch_sees_the_registers_of_its_context() -> None:
+    bench = Bench()
+    bench.put(BATCH, bench.load({GPR: 7}), bench.pack("MI_BATCH_BUFFER_END"))
+    first = bench.gpu.begin(Work("render", bench.space, BATCH))
+    first.run_to_end()
+    bench.put(OTHER, bench.pack("MI_STORE_REGISTER_MEM", register_address=GPR, memory_address=DATA), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.begin_again(first, OTHER).run_to_end()
+    assert bench.space.read32(DATA) == 7 and bench.gpu.read_register(GPR) == 7

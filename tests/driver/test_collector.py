@@ -67,3 +67,42 @@ def test_frozen_garbage_is_collected_when_there_are_many_frozen_objects(monkeypa
     for _ in range(COUNTED_AFTER):
         gc.collect()
     assert found() is None and len(kept) == 5000
+
+
+def test_frozen_garbage_is_collected_when_the_process_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A draw that was prepared is a few objects, and a megabyte."""
+    size = 1 << 30
+    trimmed = []
+    monkeypatch.setattr(module, "resident", lambda: size)
+    monkeypatch.setattr(module, "trim", lambda: trimmed.append(size))
+    Collector().executed()
+    cycle = Cycle()
+    found = weakref.ref(cycle)
+    gc.collect()
+    del cycle
+    gc.collect()
+    assert found() is not None, "it is frozen"
+    size += module.MOST_GROWN + 1
+    gc.collect()
+    assert found() is None and trimmed == [size]
+    looked = [Cycle()]
+    found = weakref.ref(looked[0])
+    gc.collect()
+    looked.clear()
+    gc.collect()
+    assert found() is not None, "the process has not grown since"
+
+
+def test_memory_of_the_process_is_counted() -> None:
+    before = module.resident()
+    held = bytearray(b"x") * (64 << 20)
+    assert 60 << 20 < module.resident() - before < 80 << 20 and len(held) == 64 << 20
+
+
+def test_freed_memory_is_given_back() -> None:
+    """Small pieces, so that the C library does not map each by itself; one of them stays at the end of the heap."""
+    held = [bytearray(b"x") * 4096 for _ in range(16384)]
+    before = module.resident()
+    del held[:-1]
+    module.trim()
+    assert before - module.resident() > 48 << 20 and len(held) == 1

@@ -32,8 +32,8 @@ class Instant:
     """Work is done the moment it is submitted."""
 
     def submit(self, submission: Submission) -> None:
-        submission.vm.enter([(bound.bo, bound.address) for bound in submission.bound])
-        submission.vm.leave([bound.bo for bound in submission.bound])
+        submission.vm.enter(submission.bound)
+        submission.vm.leave(submission.bound)
         submission.fence.signal()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from softgen.driver.buffer_list import BufferList
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import EngineSlot, Queues
 from softgen.driver.submission import Submission
@@ -27,7 +28,7 @@ class Context:
 
 
 def submission(sequence: int, context: Any, engine: str = "rcs0", after: list[Fence] | None = None, vm: Any = NOWHERE) -> Submission:
-    return Submission(sequence, 1, "test", context, engine, vm, [], 0, 0, 0, 0, 0, 0, Fence(SIGNALS), after or [])
+    return Submission(sequence, 1, "test", context, engine, vm, BufferList(), 0, 0, 0, 0, 0, 0, Fence(SIGNALS), after or [])
 
 
 def wait(*ones: Submission) -> None:

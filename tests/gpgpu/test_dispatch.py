@@ -174,6 +174,14 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
                                "interface descriptors at 0x20 should begin at a multiple of 64"]  # fmt: skip
 
 
+@pytest.mark.behaviour("BDW-GPGPU-16", shows="action")
+@pytest.mark.parametrize("asked", [0, 1])
+def test_a_walker_needs_no_watermark_before_it(asked: int) -> None:
+    job = Job(SHOWS, [bytes(4)], "bdw", simd=8)
+    job.after = [job.pack("MEDIA_STATE_FLUSH", watermark_required=asked), walker(job), walker(job)]
+    assert [text.split(":")[0] for text in said(job.run())] == ["a walker checks the watermark itself"] * asked
+
+
 def test_a_stack_is_part_of_the_scratch_space() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
     assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]

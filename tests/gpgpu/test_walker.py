@@ -50,7 +50,7 @@ def planned(job: Job, dimensions: tuple[int, int, int] | None = None) -> ThreadD
     return walker.dispatch(context(job), front, table.raw(list(batch[at : at + table.dwords])), dimensions)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-01", shows="action")
+@pytest.mark.behaviour("BDW-GPGPU-01", "KBL-GPGPU-15", shows="action")
 def test_groups_run_x_fastest_from_start_to_dimension() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, starts=(1, 0, 2), ends=(4, 2, 4))
     ran = job.run()
@@ -93,9 +93,9 @@ def test_the_descriptor_is_chosen_by_its_number() -> None:
     job = Job(KERNEL, [])
     first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
     front = FrontEnd(descriptors=first + second)
-    assert front_end.descriptor(context(job), front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
+    assert front_end.descriptor(context(job).generation.number, front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
     with pytest.raises(DecodeError, match="GPGPU_WALKER: interface descriptor 2 is asked for, 2 are loaded"):
-        front_end.descriptor(context(job), front, 2, "GPGPU_WALKER")
+        front_end.descriptor(context(job).generation.number, front, 2, "GPGPU_WALKER")
 
 
 # -- payload -------------------------------------------------------------------------------------------------------
@@ -215,3 +215,9 @@ def test_tables_are_where_the_descriptor_says_and_counts_are_hints() -> None:
     plain = planned(Job(KERNEL, [], descriptor=given))
     hinted = planned(Job(KERNEL, [], descriptor={**given, "binding_table_entry_count": 31, "sampler_count": 4}))
     assert [(plan.binding_table, plan.samplers) for plan in (plain, hinted)] == [(0x660, 0x5540)] * 2
+
+
+@pytest.mark.behaviour("KBL-GPGPU-12", shows="action")
+def test_global_barriers_cannot_be_used() -> None:
+    with pytest.raises(DecodeError, match="global barriers cannot be used"):
+        planned(Job(KERNEL, [], simd=8, descriptor={"barrier_enable": 1, "global_barrier_enable": 1}))

@@ -160,10 +160,12 @@ class Target(Bench):
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
-    def header(self, pixels: int = 0xFFFF, index: int = 0, **present: int) -> Array:
-        """The two registers of a header, as a page says."""
+    def header(self, pixels: int = 0xFFFF, index: int = 0, first: int = 0, **present: int) -> Array:
+        """The two registers of a header, as a page says; `first` is that of the subspans in it."""
         page = layout("MH_RT", self.gen)
-        values: dict[str, int] = {"pixel_enables": pixels, **present}
+        places = [(self.pixel.place[n] & 0xFFFF, self.pixel.place[n] >> 16) for n in range(first, first + 4)]
+        values: dict[str, int] = {"pixel_enables": pixels, **{f"subspan_{n}_x": x for n, (x, _) in enumerate(places)},
+                                  **{f"subspan_{n}_y": y for n, (_, y) in enumerate(places)}, **present}  # fmt: skip
         if index:
             values["render_target_index"] = index
         return np.array(page.pack(**values), np.uint32)

@@ -147,12 +147,14 @@ def test_a64_untyped_surface_messages() -> None:
     assert found.view(u32).tolist() == [*range(16), *range(50, 66)]
 
 
+@pytest.mark.behaviour("KBL-DP-10", shows="action")
 def test_an_address_that_is_not_canonical_faults_and_names_the_lane() -> None:
     at = np.array([DATA, DATA + 4, 0x0000_8000_0000_0000] + [DATA] * 5, u64)
     with pytest.raises(GpuFault, match=r"read at 0x800000000000 .*not a canonical address \(lane 2\)"):
         Bench(gen=8).send("a64_dword_scattered_read", at, answer=1, data_elements=0, **FAR)
 
 
+@pytest.mark.behaviour("KBL-DP-10", shows="action")
 def test_canonical_high_addresses_are_the_upper_half_of_the_space() -> None:
     bench = Bench(gen=8)
     high = 0xFFFF_8000_0000_0000

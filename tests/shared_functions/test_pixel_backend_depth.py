@@ -267,6 +267,23 @@ def test_depth_is_updated_once_if_any_target_passes_the_alpha_test() -> None:
     assert bench.compiled == 2
 
 
+@pytest.mark.behaviour("BDW-RT-11", shows="action")
+@pytest.mark.parametrize("gen", [7, 8, 9, 11])
+def test_a_write_to_a_null_surface_may_be_the_last_of_its_pixels(gen: float) -> None:
+    """Pixels are counted and depth is written when the group is closed, whatever writes without the bit came before."""
+    target = target_of(DepthState("d32_float", test="less", write=True))
+    bench = bench_of(target, gen=gen)
+    for x, y in pixels(BLOCK):
+        put(target, bench.extra[0].array, bench.extra[1].array, x, y, Buffers(f32(0.5), 0))
+    bench.pixel.depth[:16] = [0.25] * 16
+    for last in (0, 0, 1):
+        assert {float(read(target, bench.extra[0].array, bench.extra[1].array, x, y).depth) for x, y in pixels(BLOCK)} == {0.5}
+        assert bench.pixel.passed == 0
+        bench.write(np.full((16, 4), 0.2, f32), surface=2 if last else 0, last=last)
+    assert {float(read(target, bench.extra[0].array, bench.extra[1].array, x, y).depth) for x, y in pixels(BLOCK)} == {0.25}
+    assert bench.pixel.passed == 0xFFFF and bench.compiled == 3
+
+
 @pytest.mark.behaviour("BDW-Z-07", shows="action")
 def test_no_read_where_the_result_is_known() -> None:
     """Depth ALWAYS without a write touches no memory."""

@@ -17,10 +17,10 @@ KEPT = 0xEEEEEEEE
 APART = [(2, 2), (20, 30), (38, 34), (0, 8)]
 
 
-def read(bench: Target, lanes: int = 16, enables: int = 0xFFFF, mask: int = 0xFFFF, **fields: Any) -> Array:
-    """What a read returns: lanes by channels."""
-    found = bench.send("render_target_read", bench.header(enables), answer=4 * lanes // 8, mask=mask, width=lanes, header_present=1,
-                       message_subtype=f"simd{lanes}", **fields)  # fmt: skip
+def read(bench: Target, lanes: int = 16, enables: int = 0xFFFF, mask: int = 0xFFFF, first: int = 0, **fields: Any) -> Array:
+    """What a read of subspans from `first` on returns: lanes by channels."""
+    found = bench.send("render_target_read", bench.header(enables, first=first), answer=4 * lanes // 8, mask=mask, width=lanes,
+                       header_present=1, message_subtype=f"simd{lanes}", **fields)  # fmt: skip
     return np.ascontiguousarray(found.view(np.uint32).reshape(4, lanes).T)
 
 
@@ -52,7 +52,7 @@ def test_eight_lanes_and_another_target(gen: float) -> None:
 def test_the_upper_slot_group_has_the_later_pixels() -> None:
     bench, places = Target(), [*BLOCK, *APART]
     bench.at(places)
-    found = read(bench, slot_group=1)
+    found = read(bench, slot_group=1, first=4)
     assert found.view(np.float32).tolist() == [unorms(bench, place) for place in pixels(places, first=16)]
 
 

@@ -203,6 +203,17 @@ def test_channel_selects_choose_but_not_for_resinfo() -> None:
     assert (whole.ask("sample_lz", *places)[:, 1] == 1).all()
 
 
+@pytest.mark.behaviour("KBL-SAMP-11", shows="action")
+@pytest.mark.parametrize("mode", ["none", "ccs_d", "append", "hiz", "ccs_e"])
+def test_auxiliary_surfaces_are_not_looked_at(mode: str) -> None:
+    """Memory is always resolved: texels are what the surface itself has, even where its auxiliary surface is not mapped."""
+    number = {"none": 0, "ccs_d": 1, "append": 2, "hiz": 3, "ccs_e": 5}[mode]
+    aux = {"auxiliary_surface_mode": number, "auxiliary_surface_base_address": 0x7000_0000, "auxiliary_surface_pitch": 3}
+    texture, plain = Texture(format="R32_FLOAT", surface=aux), Texture(format="R32_FLOAT")
+    places = coordinates(texture)
+    assert (texture.ask("sample_lz", *places) == plain.ask("sample_lz", *places)).all()
+
+
 # -- messages -------------------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +256,7 @@ def test_a_header_brings_offsets_and_a_table_of_samplers() -> None:
     assert first.compiled == 1, "compiled code leaves a table of its own to the interpreter"
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 @pytest.mark.parametrize(("gen", "order"), [(8, (0, 3, 1, 2)), (9, (0, 1, 3, 2)), (11, (0, 1, 3, 2))])
 def test_ld_takes_texels_by_number(gen: float, order: tuple[int, ...]) -> None:
     texture = Texture(gen=gen, kind="2d", array=True, shape=(13, 7, 4))
@@ -325,6 +337,7 @@ def test_a_disabled_sampler_and_a_null_surface_give_zeros() -> None:
     assert (Texture(surface={"surface_type": 7}).ask("ld_lz", np.zeros(16, np.int64)) == 0).all()
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 def test_resinfo_tells_sizes_of_levels() -> None:
     levels = np.resize([0, 1, 2, 3], 16)
     wanted = {("1d", True): [13, 4, 0], ("2d", False): [13, 7, 0], ("2d", True): [13, 7, 4], ("3d", False): [13, 7, 5]}
@@ -338,6 +351,7 @@ def test_resinfo_tells_sizes_of_levels() -> None:
             assert found[lane].tolist() == [*less, 3]
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 def test_sampleinfo_tells_of_one_sample() -> None:
     assert Texture(surface={"multisample_position_palette_index": 5}).ask("sampleinfo", np.zeros(16, np.int64))[0].tolist() == [1, 5, 0, 0]
 

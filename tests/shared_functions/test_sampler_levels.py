@@ -86,6 +86,7 @@ def test_texels_of_every_level_are_loaded(gen: float, kind: str, tiling: str) ->
     assert mipmap.compiled == compiled
 
 
+@pytest.mark.behaviour("KBL-SAMP-16", shows="action")
 @pytest.mark.parametrize("mip", [NEAREST, LINEAR])
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,16 +122,34 @@ def test_texels_of_a_mip_tail(gen: float, mode: int) -> None:
         assert found[lane].tolist() == pytest.approx(wanted.tolist()), (lane, lod[lane])
 
 
-def tile_place(order: str, x: int, y: int, pitch: int) -> int:
-    """Where a byte is: its tile, then bit by bit from the lowest."""
-    wide, high = order.count("X"), order.count("Y")
-    found = ((y >> high) * (pitch >> wide) + (x >> wide)) << len(order)
+def tile_place(order: str, x: int, y: int, pitch: int, z: int = 0, rows: int = 0) -> int:
+    """Where a byte is: its tile, then bit by bit from the lowest; `rows` of a slice are a row of tiles or more."""
+    wide, high, deep = (order.count(letter) for letter in "XYZ")
+    found = (((z >> deep) * (rows >> high) + (y >> high)) * (pitch >> wide) + (x >> wide)) << len(order)
+    left = {"X": x, "Y": y, "Z": z}
     for place, letter in enumerate(reversed(order)):
-        if letter == "X":
-            found, x = found | (x & 1) << place, x >> 1
-        else:
-            found, y = found | (y & 1) << place, y >> 1
+        found, left[letter] = found | (left[letter] & 1) << place, left[letter] >> 1
     return found
+
+
+@pytest.mark.behaviour("KBL-SAMP-04", shows="action")
+@pytest.mark.parametrize("gen", [9, 11])
+@pytest.mark.parametrize(("mode", "levels"), [(1, 3), (2, 1)])
+def test_texels_of_3d_tiles(gen: float, mode: int, levels: int) -> None:
+    """Levels have tiles of their own; a slice has 32 rows, as the surface state says."""
+    resource = {"tile_mode": 3, "tiled_resource_mode": mode, "mip_tail_start_lod": 15, "surface_qpitch": 32 // 4}
+    mipmap = Mipmap(gen=gen, kind="3d", shape=(20, 14, 9), levels=levels, surface=resource)
+    order, m = tiling.orders()[mipmap.image.tiling], np.random.default_rng(3)
+    lod = m.integers(0, levels, 16)
+    x, y, z = (m.integers(0, np.maximum(side >> lod, 1)) for side in (20, 14, 9))
+    order_of = {"u": x, "v": y, "r": z, "lod": lod}
+    found = values(send(mipmap, "ld", *(order_of[name] for name in generation(gen).ld_parameters), dword=np.uint32))
+    for lane in range(16):
+        left, top, _, _ = mipmap.image.level_box(int(lod[lane]))
+        at = tile_place(order, (left + int(x[lane])) * 4, top + int(y[lane]), PITCH, int(z[lane]), 32)
+        wanted = mipmap.data.array[at : at + 4] / 255
+        assert found[lane].tolist() == pytest.approx(wanted.tolist()), (lane, lod[lane])
+    assert mipmap.compiled == 1
 
 
 @pytest.mark.behaviour("KBL-SAMP-26", shows="action")
@@ -251,6 +270,7 @@ def test_gradients_of_a_message(gen: float) -> None:
     assert mipmap.compiled == 1
 
 
+@pytest.mark.behaviour("KBL-SAMP-16", shows="action")
 @pytest.mark.parametrize("most", [0, 1, 7])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_anisotropic_samples_lie_along_the_longer_gradient(gen: float, most: int) -> None:
@@ -352,6 +372,7 @@ def test_borders_of_integers_stand_apart_on_gen75(format: str, held: list[int], 
 # -- gather4 ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 @pytest.mark.parametrize("gen", [7, 8, 9, 11])
 @pytest.mark.parametrize("channel", range(4))
 def test_gather4_gives_a_channel_of_four_texels(gen: float, channel: int) -> None:
@@ -391,6 +412,7 @@ def test_gather4_takes_its_channel_through_the_channel_select() -> None:
         assert found[0, 3] == pytest.approx(wanted)
 
 
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
 def test_gather4_po_has_offsets_for_each_lane() -> None:
     mipmap = surface(9, levels=1, sampler=modes("wrap"))
     at, by = np.full(8, 8.5 / 16, np.float32), np.arange(8) - 4

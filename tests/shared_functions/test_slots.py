@@ -9,7 +9,7 @@ import pytest
 
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.unit import MessageHandler
-from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, Bench, Sender, Sent, header
+from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, TABLE, Bench, Sender, Sent, header
 
 u32, u64, f32 = np.uint32, np.uint64, np.float32
 BOUND, FAR = {"binding_table_index": 0}, {"binding_table_index": STATELESS}
@@ -148,6 +148,25 @@ def test_scaled_offsets_are_multiplied_by_the_pitch() -> None:
     assert local.tolist() == [5 * lane for lane in range(8)]
 
 
+@pytest.mark.behaviour("KBL-DP-12", shows="action")
+def test_a_sideband_offset_counts_for_all_lanes() -> None:
+    """Added to a header's base. Without a header: local memory of A32 messages, nowhere of A64 ones (KBL 1101-1103, 5643-5646)."""
+    bench = Bench(general=DATA)
+    bench.slm.held[:] = np.arange(1024) % 251
+    at, aside = np.arange(8, dtype=u32), {"width": 8, "mask": 0xFF, "answer": 1, "extended": 0x60 << 16 | 4, "sideband_offset_enable": 1}
+    words = bench.data.array.view(u32)
+    found = bench.send("scaled_untyped_surface_read", header(d0=3, d5=64, d7=0xFF), at, simd_mode="simd8", channel_mask="r",
+                       header_present=1, **aside).view(u32)  # fmt: skip
+    assert found.tolist() == words[(64 + 0x60) // 4 :][:8].tolist()
+    local = bench.send("scaled_byte_scattered_read", at, simd_mode="simd8", data_size="byte", scale=4, **aside).view(u32)
+    assert local.tolist() == bench.slm.held[0x60 : 0x60 + 40 : 5].tolist()
+    wide = np.full(8, DATA, u64)
+    assert not bench.send("scaled_a64_dword_scattered_read", wide, simd_mode="simd8", data_elements=0, **aside).any()
+    plain = {**aside, "sideband_offset_enable": 0}
+    found = bench.send("scaled_a64_dword_scattered_read", wide, simd_mode="simd8", data_elements=0, **plain).view(u32)
+    assert found.tolist() == [words[0]] * 8
+
+
 def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
     bench = Bench()
     bench.port.surfaces.bases = {"bindless": 0x10000, "surface": 0}
@@ -155,6 +174,21 @@ def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
     fields = {"simd_mode": "simd8", "channel_mask": "r", "binding_table_index": 252}
     found = bench.send("untyped_surface_read", at, answer=1, width=8, **fields).view(u32)
     assert found.tolist() == bench.data.array.view(u32)[:8].tolist() and not bench.compiled
+
+
+@pytest.mark.behaviour("KBL-BT-05", shows="action")
+def test_indices_from_240_on_are_special_where_a_message_has_such() -> None:
+    """Local memory, stateless and bindless accesses do not look at the table; a table of 240 entries before them does count."""
+    bench = Bench(general=DATA)
+    at, fields = np.arange(8, dtype=u32) * 4, {"answer": 1, "width": 8, "simd_mode": "simd8", "channel_mask": "r"}
+    bench.slm.held[:] = np.arange(1024) % 251
+    dwords = bench.state.array.view(u32)
+    dwords[TABLE // 4 : TABLE // 4 + 240] = dwords[TABLE // 4]
+    words = bench.data.array.view(u32)[:8].tolist()
+    for index in (0, 239):
+        assert bench.send("untyped_surface_read", at, binding_table_index=index, **fields).view(u32).tolist() == words
+    assert bench.send("untyped_surface_read", at, binding_table_index=255, **fields).view(u32).tolist() == words  # stateless, from DATA on
+    assert bench.send("untyped_surface_read", at, binding_table_index=SLM, **fields).tolist() == bench.slm.held[:32].tolist()
 
 
 @pytest.mark.behaviour("KBL-BT-07", shows="action")

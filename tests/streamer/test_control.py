@@ -378,3 +378,19 @@ def test_the_rules_name_fields_that_exist() -> None:
     fields = {field.name for field in layout("PIPE_CONTROL", 11).fields}
     for row in tomllib.loads((resources.files("softgen") / "spec/streamer/rules.toml").read_text())["icl"]["PIPE_CONTROL"]:
         assert {name for part in ("when", "needs", "one_of", "forbids") for name in row.get(part, ())} <= fields
+
+
+def test_registers_show_the_last_command_that_only_needed_its_handler() -> None:
+    """Its address and header are not written while nothing can look at them."""
+    bench = Bench()
+    flush = bench.pack("MEDIA_STATE_FLUSH")
+    with pytest.raises(DecodeError, match="GPGPU_WALKER at"):
+        bench.run(flush, bench.pack("GPGPU_WALKER"))
+    assert bench.gpu.registers.read(ACTHD) == BATCH + 4 * len(flush) and bench.gpu.registers.read(IPEHR) >> 16 == 0x7105
+
+
+def test_a_command_that_reads_registers_finds_itself_there() -> None:
+    bench = Bench()
+    flush, read = bench.pack("MEDIA_STATE_FLUSH"), bench.pack("MI_STORE_REGISTER_MEM", register_address=ACTHD, memory_address=DATA)
+    bench.run(flush, flush, read)
+    assert bench.space.read32(DATA) == BATCH + 4 * 2 * len(flush)

@@ -203,7 +203,7 @@ def test_state_that_acts_is_executed() -> None:
     bench = Bench()
     bench.run(bench.pack("3DSTATE_WM_HZ_OP"))
     with pytest.raises(DecodeError, match=r"3DSTATE_WM_HZ_OP at 0x10000.*without a depth buffer"):
-        bench.run(bench.pack("3DSTATE_WM_HZ_OP", depth_buffer_clear_enable=1))
+        bench.run(bench.pack("3DSTATE_WM_HZ_OP", depth_buffer_clear_enable=1, sample_mask=1))
 
 
 # -- MI ------------------------------------------------------------------------------------------------------------

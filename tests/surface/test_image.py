@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
-from softgen.errors import Unsupported
+from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32, u64
 from softgen.surface.image import SurfaceImage, image_from_state, locate
@@ -246,10 +246,19 @@ def test_tilings_of_gen8(mode: int, name: str) -> None:
     assert made(8, tile_mode=mode).tiling == name
 
 
+@pytest.mark.parametrize("gen, kind, mode, rows", [(9, "3d", 1, 64), (11, "3d", 1, 64), (9, "3d", 3, 32), (9, "2d", 1, 32)])
+def test_slices_of_3d_stencil_buffers_are_two_qpitches_apart(gen: float, kind: str, mode: int, rows: int) -> None:
+    """Since Gen9, where drivers write half of it (public Mesa isl_surface_state.c)."""
+    assert made(gen, kind, tile_mode=mode, surface_qpitch=8).rows == rows
+
+
 def test_tiled_resources_order_bits_by_texel_size() -> None:
     assert made(9, tile_mode=3, tiled_resource_mode=1).tiling == "tileyf_32"
-    with pytest.raises(Unsupported, match=r"surface 0 is a 3d surface of 32 bits with 1 levels in tileyf"):
+    assert made(9, "3d", tile_mode=3, tiled_resource_mode=2, mip_tail_start_lod=15).tiling == "tileys_3d_32"
+    with pytest.raises(Unsupported, match=r"surface 0 is a 3d surface of 32 bits with 1 levels in tileyf, some in a mip tail"):
         made(9, "3d", tile_mode=3, tiled_resource_mode=1)
+    with pytest.raises(DecodeError, match=r"surface 0 is a 1D surface in tileyf, which 1D surfaces cannot be"):
+        made(9, "1d", tile_mode=3, tiled_resource_mode=1)
 
 
 def test_samples_and_structured_buffers_are_refused() -> None:
@@ -266,6 +275,36 @@ def test_samples_and_structured_buffers_are_refused() -> None:
 def test_1d_arrays_of_gen9_count_texels() -> None:
     image = made(9, "1d", surface_array=1, surface_qpitch=5)
     assert image.across == 20 and image.rows == 0 and image.height == 1
+
+
+PITCHES = {"linear": 100, "x_major": 1024, "y_major": 256, "w_major": 256}  # bytes; of W tiles, those of two rows
+
+
+@pytest.mark.behaviour("KBL-SAMP-06", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("mode, name", [(0, "linear"), (1, "w_major"), (2, "x_major"), (3, "y_major")])
+def test_the_pitch_is_one_more_than_its_field(gen: float, mode: int, name: str) -> None:
+    """Row n of a linear surface is n pitches away, any multiple of bytes; of tiles, a row of them is pitch times their rows away."""
+    pitch = PITCHES[name]
+    image, m = made(gen, tile_mode=mode, surface_format=0x140, width=63, height=127, surface_pitch=pitch - 1), NumpyMachine()
+    rows = {"linear": 1, "x_major": 8, "y_major": 32, "w_major": 64}[name]
+    below = {"linear": pitch, "x_major": 8 * pitch, "y_major": 32 * pitch, "w_major": 32 * pitch}[name]
+    offsets = [locate(m, image, [m.constant(u32, number, 1) for number in (0, y, 0)], None)[0].payload[0] for y in (0, rows)]
+    assert image.pitch == pitch and offsets == [0, below]
+
+
+@pytest.mark.behaviour("KBL-SAMP-06", shows="action")
+def test_the_pitch_of_a_1d_surface_is_ignored_and_that_of_a_buffer_is_its_elements() -> None:
+    m = NumpyMachine()
+    for pitch in (1, 64, 4096):
+        image = made(9, "1d", surface_pitch=pitch - 1, surface_array=1, surface_qpitch=4)
+        assert locate(m, image, [m.constant(u32, number, 1) for number in (3, 2)], None)[0].payload[0] == (2 * 16 + 3) * 4
+    KINDS["buffer"] = 4
+    try:
+        image = made(9, "buffer", surface_pitch=23)
+    finally:
+        del KINDS["buffer"]
+    assert locate(m, image, [m.constant(u32, 5, 1)], None)[0].payload[0] == 5 * 24
 
 
 # -- tiled resources ----------------------------------------------------------------------------------------------
@@ -310,3 +349,31 @@ def test_levels_before_the_tail_begin_with_tiles() -> None:
 def test_without_a_tail_every_level_has_tiles_of_its_own() -> None:
     image = made(9, "cube", tile_mode=3, tiled_resource_mode=2, width=255, height=255, depth=0, mip_count_lod=8, mip_tail_start_lod=15)
     assert [image.level_box(level)[:2] for level in range(4)] == [(0, 0), (0, 256), (128, 256), (128, 384)]
+
+
+# Texels across, down and deep of a tile: what 4 and 64 KiB hold, twice as high as the largest level of a mip tail (KBL 19859-19860).
+CUBES = {1: {8: (16, 16, 16), 16: (8, 16, 16), 32: (8, 16, 8), 64: (8, 8, 8), 128: (4, 8, 8)},
+         2: {8: (64, 32, 32), 16: (32, 32, 32), 32: (32, 32, 16), 64: (32, 16, 16), 128: (16, 16, 16)}}  # fmt: skip
+
+
+@pytest.mark.behaviour("KBL-SAMP-04", shows="action")
+@pytest.mark.parametrize("gen", [9, 11])
+@pytest.mark.parametrize("bits", FORMATS)
+@pytest.mark.parametrize("mode", CUBES)
+def test_tiles_of_3d_resources_have_several_slices(gen: float, bits: int, mode: int) -> None:
+    """Texels of a cube are in one tile, no two at one place; QPitch counts rows of one slice (KBL 19311-19313)."""
+    (wide, high, deep), bytes_ = CUBES[mode][bits], bits // 8
+    image = made(gen, "3d", surface_format=FORMATS[bits], tile_mode=3, tiled_resource_mode=mode, mip_tail_start_lod=15,
+                 width=2 * wide - 1, height=2 * high - 1, depth=2 * deep - 1, surface_pitch=2 * wide * bytes_ - 1,
+                 surface_qpitch=2 * high // 4)  # fmt: skip
+    size, m, random = 4096 if mode == 1 else 65536, NumpyMachine(), np.random.default_rng(bits)
+    assert wide * high * deep * bytes_ == size
+    places = np.concatenate([random.integers(0, (2 * deep, 2 * high, 2 * wide), (192, 3)), list(np.ndindex(4, 4, 16 // bytes_))])
+    places = np.unique(places, axis=0)[-256:]
+    z, y, x = (m.value(u32, np.ascontiguousarray(column, np.uint32)) for column in places.T)
+    offsets, inside = locate(m, image, [x, y, z], None)
+    found = np.asarray(offsets.payload)
+    assert np.asarray(inside.payload).all() and len(set(found.tolist())) == len(places)
+    np.testing.assert_array_equal(found // size, (places[:, 0] // deep * 2 + places[:, 1] // high) * 2 + places[:, 2] // wide)
+    near = found[(places[:, 0] < 4) & (places[:, 1] < 4) & (places[:, 2] * bytes_ < 16)]
+    assert near.max() < 256 and not (found % bytes_).any(), "16 bytes of four rows of four slices are together"

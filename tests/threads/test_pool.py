@@ -358,13 +358,22 @@ def test_the_faster_number_of_workers_is_found_by_trying() -> None:
     for _ in range(2 * groups_module.EXPLORE):
         chosen.append(staffing.alone(0.01))
         staffing.ran(chosen[-1], 0.004 if chosen[-1] else 0.009)
-    assert chosen[:3] == [False, True, True] and chosen.count(False) == 3  # two of them to see whether it still holds
+    tried = [run + 1 for run, alone in enumerate(chosen) if not alone]
+    assert tried == [1, 4, 8, 16, 32, 64, groups_module.EXPLORE, 2 * groups_module.EXPLORE]  # to see whether it still holds
     slow = groups_module.Staffing()
     for _ in range(10):
         alone = slow.alone(0.01)
         slow.ran(alone, 0.009 if alone else 0.005)
     assert not slow.alone(0.01)
     assert not groups_module.Staffing().alone(1.0)  # too long to try
+
+
+def test_one_disturbed_dispatch_does_not_decide_the_number_of_workers() -> None:
+    staffing, chosen = groups_module.Staffing(), list[bool]()
+    for run in range(16):
+        chosen.append(staffing.alone(0.01))
+        staffing.ran(chosen[-1], 0.1 if not run else 0.009 if chosen[-1] else 0.005)
+    assert chosen[1:] == [True, True] + [False] * 4 + [True] + [False] * 7 + [True]  # the first one with several workers was disturbed
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])

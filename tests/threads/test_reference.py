@@ -62,6 +62,7 @@ def test_lanes_the_walker_left_out_do_nothing(groups: Dispatcher) -> None:
     assert found[:16] == (*range(1000, 1008), *[0] * 8)
 
 
+@pytest.mark.behaviour("KBL-GPGPU-12", shows="action")
 @pytest.mark.behaviour("BDW-GPGPU-14", shows="action")
 def test_a_barrier_holds_threads_until_all_have_come(groups: Dispatcher) -> None:
     """Without it the first thread would read its neighbour's place before anything stands there."""

@@ -183,12 +183,23 @@ HALF = struct.unpack("<I", struct.pack("<f", 0.25))[0]
 def test_a_hiz_clear_writes_the_depth_value_in_the_buffers_format(format: int, stored: int) -> None:
     """D24 keeps the byte above its depth."""
     state = buffers(9, format, HALF)
-    command = record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1, "clear_rectangle_x_max": 96, "clear_rectangle_y_max": 40})
+    command = record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1, "clear_rectangle_x_max": 96, "clear_rectangle_y_max": 40,
+                                                  "sample_mask": 1})  # fmt: skip
     clears.hiz(state, command)
     found = detiled(state.space.read(TARGET, 0x10000), "y_major", 512, 128, 64)
     expected = np.full_like(found, 0xEEEEEEEE)
     expected[:40, :96] = stored
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.behaviour("BDW-Z-17", shows="action")
+@pytest.mark.parametrize(("own", "state_mask", "cleared"), [(0, 1, False), (1, 0, True), (0xFFFE, 0xFFFF, False)])
+def test_a_hiz_operation_has_a_sample_mask_of_its_own(own: int, state_mask: int, cleared: bool) -> None:
+    """Of one sample bit 0 counts; 3DSTATE_SAMPLE_MASK does not (BDW 13954-13971)."""
+    state = buffers(9, 1, HALF, **{"3DSTATE_SAMPLE_MASK": {"sample_mask": state_mask}})
+    fields = {"depth_buffer_clear_enable": 1, "clear_rectangle_x_max": 96, "clear_rectangle_y_max": 40, "sample_mask": own}
+    clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, fields))
+    assert (set(state.space.read(TARGET, 0x10000)) == {0xEE}) != cleared
 
 
 @pytest.mark.behaviour("BDW-Z-13", shows="action")
@@ -197,7 +208,7 @@ def test_a_clear_of_the_full_surface_clears_whole_blocks() -> None:
     state = buffers(9, 1, HALF)
     fields = {"depth_buffer_clear_enable": 1, "stencil_buffer_clear_enable": 1, "stencil_clear_value": 3,
               "full_surface_depth_and_stencil_clear": 1, "clear_rectangle_x_min": 9, "clear_rectangle_x_max": 97,
-              "clear_rectangle_y_min": 6, "clear_rectangle_y_max": 13}  # fmt: skip
+              "clear_rectangle_y_min": 6, "clear_rectangle_y_max": 13, "sample_mask": 1}  # fmt: skip
     clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, fields))
     depth = detiled(state.space.read(TARGET, 0x10000), "y_major", 512, 128, 64)
     stencil = detiled(state.space.read(TARGET + 0x20000, 0x4000), "w_major", 256, 128, 64, 1)
@@ -208,7 +219,8 @@ def test_a_clear_of_the_full_surface_clears_whole_blocks() -> None:
 @pytest.mark.behaviour("BDW-Z-08", shows="action")
 def test_a_stencil_clear_writes_the_w_tiled_buffer() -> None:
     state = buffers(9, 1, HALF)
-    fields = {"stencil_buffer_clear_enable": 1, "stencil_clear_value": 0x5A, "clear_rectangle_x_max": 70, "clear_rectangle_y_max": 9}
+    fields = {"stencil_buffer_clear_enable": 1, "stencil_clear_value": 0x5A, "clear_rectangle_x_max": 70, "clear_rectangle_y_max": 9,
+              "sample_mask": 1}  # fmt: skip
     clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, fields))
     found = detiled(state.space.read(TARGET + 0x20000, 0x4000), "w_major", 256, 128, 64, 1)
     expected = np.full_like(found, 0xEE)
@@ -238,6 +250,6 @@ def test_hiz_resolves_have_nothing_to_do() -> None:
 def test_a_depth_clear_without_a_buffer_says_so() -> None:
     state = made_state(9, {}, {"3DSTATE_DEPTH_BUFFER": {"surface_type": 7}, "3DSTATE_CLEAR_PARAMS": {"depth_clear_value_valid": 1}})
     with pytest.raises(DecodeError, match="without a depth buffer"):
-        clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1}))
+        clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1, "sample_mask": 1}))
     with pytest.raises(Unsupported, match="number_of_multisamples"):
         clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1, "number_of_multisamples": 2}))

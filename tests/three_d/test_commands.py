@@ -29,8 +29,9 @@ def streamer(gen: float, predicate: bool = True, pitch: int = 24) -> Any:
     latched.indexed[BUFFERS] = {0: record("VERTEX_BUFFER_STATE", gen, {"buffer_pitch": pitch})}
     remarks: list[str] = []
     pipeline = SimpleNamespace(draw=lambda cs, call: drawn.append(call))
+    context = SimpleNamespace(pipeline=pipeline, gathered={}, streamer=SimpleNamespace(tables={}))
     return SimpleNamespace(latched=latched, get=REGISTERS.__getitem__, counters=Counters(), traced=False, warn=remarks.append,
-                           predicate=lambda: predicate, state=lambda kind: SimpleNamespace(pipeline=pipeline), drawn=drawn,
+                           predicate=lambda: predicate, state=lambda kind: context, drawn=drawn,
                            remarks=remarks)  # fmt: skip
 
 

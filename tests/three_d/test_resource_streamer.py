@@ -13,6 +13,7 @@ from softgen.bits.formats import surface_formats
 from softgen.errors import DecodeError, Unsupported
 from softgen.memory.store import MemfdBuffer
 from softgen.three_d import constants
+from softgen.three_d.constant_registers import UNDEFINED
 from tests.streamer.bench import Bench
 from tests.three_d.made import made_state
 
@@ -64,10 +65,10 @@ class Rig(Bench):
 
     # -- Direct3D 9
 
-    def registers(self, kind: str, first: int, *rows: Any, shared: int = 1, stage: str = "VS") -> list[int]:
+    def registers(self, kind: str, first: int, *rows: Any, globally: int = 1, stage: str = "VS") -> list[int]:
         names = ["component"] if kind == "B" else [f"component_{n}" for n in range(4)]
         values = [dict(zip(names, row if isinstance(row, tuple) else (row,), strict=True)) for row in rows]
-        return self.pack(f"3DSTATE_DX9_CONSTANT{kind}_{stage}", global_constant_register=shared, constant_register_index=first,
+        return self.pack(f"3DSTATE_DX9_CONSTANT{kind}_{stage}", global_constant_register=globally, constant_register_index=first,
                          constant=values)  # fmt: skip
 
     def dx9_pool(self, enable: int = 1, pages: int = 4) -> list[int]:
@@ -178,14 +179,14 @@ def test_valid_local_registers_win_over_global_ones(gpu: str, stage: str) -> Non
     rig = Rig(gpu)
     both = {"stage": stage}
     rig.go(rig.dx9_pool(), rig.registers("F", 254, (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0), **both),
-           rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), shared=0, **both),
+           rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), globally=0, **both),
            rig.registers("I", 31, (1, -2, 3, -4), **both), rig.registers("B", 14, 1, 0, **both),
-           rig.registers("B", 15, 1, shared=0, **both),
-           rig.generate(0, dx9=0, **both), rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), shared=0, **both),
-           rig.registers("B", 15, 1, shared=0, **both), rig.generate(1, **both), rig.generate(2, **both))  # fmt: skip
+           rig.registers("B", 15, 1, globally=0, **both),
+           rig.generate(0, dx9=0, **both), rig.registers("F", 255, (9.0, 10.0, 11.0, 12.0), globally=0, **both),
+           rig.registers("B", 15, 1, globally=0, **both), rig.generate(1, **both), rig.generate(2, **both))  # fmt: skip
     plain, chosen, after = (rig.constants(slot) for slot in range(3))
-    assert plain[0][254:].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]] and plain[2].tolist() == [0] * 14 + [1, 0]
-    assert chosen[0][254:].tolist() == [[1, 2, 3, 4], [9, 10, 11, 12]] and chosen[2].tolist() == [0] * 14 + [1, 1]
+    assert plain[0][254:].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]] and plain[2].tolist() == [UNDEFINED] * 14 + [1, 0]
+    assert chosen[0][254:].tolist() == [[1, 2, 3, 4], [9, 10, 11, 12]] and chosen[2].tolist() == [UNDEFINED] * 14 + [1, 1]
     assert after[0][255].tolist() == [5, 6, 7, 8] and after[2][15] == 0
     assert all(held[1][31].tolist() == [1, -2, 3, -4] for held in (plain, chosen, after))
 
@@ -195,7 +196,7 @@ def test_global_floats_may_be_clamped_on_their_way_out() -> None:
     """Local ones are not, nor are the registers themselves."""
     rig = Rig()
     rig.go(rig.dx9_pool(), rig.registers("F", 0, (2.0, -3.0, 0.5, 1.0), (2.0, 2.0, 2.0, 2.0)),
-           rig.registers("F", 1, (4.0, -4.0, 0.0, 9.0), shared=0),
+           rig.registers("F", 1, (4.0, -4.0, 0.0, 9.0), globally=0),
            rig.generate(0, clamp=1), rig.generate(1))  # fmt: skip
     assert rig.constants(0)[0][:2].tolist() == [[1, -1, 0.5, 1], [4, -4, 0, 9]]
     assert rig.constants(1)[0][:2].tolist() == [[2, -3, 0.5, 1], [2, 2, 2, 2]]
@@ -206,23 +207,37 @@ def test_valid_bits_can_be_set_all_at_once() -> None:
     """As a context that is restored does it."""
     rig = Rig()
     bits = [{"bits": 1 << 31 if n == 7 else 0} for n in range(8)]
-    rig.go(rig.dx9_pool(), rig.registers("F", 254, (1.0,) * 4, (2.0,) * 4, shared=0), rig.registers("I", 0, (7, 7, 7, 7), shared=0),
+    rig.go(rig.dx9_pool(), rig.registers("F", 254, (1.0,) * 4, (2.0,) * 4, globally=0), rig.registers("I", 0, (7, 7, 7, 7), globally=0),
            rig.pack("3DSTATE_DX9_LOCAL_VALID_VS", local_constantf_valid=bits, local_constanti_valid_bits=0, local_constantb_valid_bits=0),
            rig.generate())  # fmt: skip
-    assert rig.constants()[0][254:].tolist() == [[0] * 4, [2] * 4] and not rig.constants()[1].any()
+    assert rig.constants()[0].view(np.uint32)[254].tolist() == [UNDEFINED] * 4 and rig.constants()[0][255].tolist() == [2] * 4
+    assert (rig.constants()[1] == UNDEFINED).all()
 
 
 @pytest.mark.behaviour("BDW-DX9-05", shows="action")
 def test_slots_of_the_pool_and_its_end() -> None:
     """Disabling the pool forgets which local registers are valid; a buffer past the end is not written (it would read as 0)."""
     rig = Rig()
-    local = rig.registers("F", 0, (3.0,) * 4, shared=0)
+    local = rig.registers("F", 0, (3.0,) * 4, globally=0)
     pool = rig.dx9_pool(pages=2)
     rig.go(pool, local, rig.generate(1), local, rig.dx9_pool(0), pool, rig.generate(0), local, rig.generate(2))
-    assert [rig.constants(slot)[0][0, 0] for slot in range(3)] == [0, 3, 0]
+    first = [rig.constants(slot)[0].view(np.uint32)[0, 0] for slot in range(3)]
+    assert first == [UNDEFINED, 0x40400000, 0]
     assert any("past the end of the pool" in remark for remark in rig.gpu.remarks)
     with pytest.raises(DecodeError, match="pool for it is not enabled"):
         rig.go(rig.dx9_pool(0), rig.generate())
+
+
+@pytest.mark.behaviour("BDW-DX9-06", shows="action")
+@pytest.mark.parametrize("globally", [0, 1])
+def test_registers_that_nothing_was_written_to_are_no_numbers(globally: int) -> None:
+    """They are undefined after reset (BDW 4266-4269): a shader that uses one shows it. Neither valid bits nor clamping hide it."""
+    rig = Rig()
+    bits = [{"bits": 0xFFFFFFFF}] * 8
+    valid = rig.pack("3DSTATE_DX9_LOCAL_VALID_VS", local_constantf_valid=bits, local_constanti_valid_bits=0, local_constantb_valid_bits=0)
+    rig.go(rig.dx9_pool(), rig.registers("F", 3, (1.0,) * 4, globally=globally), valid, rig.generate(dx9=not globally, clamp=globally))
+    floats = rig.constants()[0]
+    assert floats[3].tolist() == [1] * 4 and np.isnan(floats).sum() == 4 * 255
 
 
 @pytest.mark.behaviour("BDW-RS-07", shows="action")

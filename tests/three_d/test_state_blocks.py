@@ -141,8 +141,8 @@ def test_draws_report_what_their_threads_executed() -> None:
         draws.draws.dispatcher = EngineDispatcher("auto", threads=1, make=lambda name: engine)
         engine.fast.at_hand = lambda *key: None  # type: ignore[method-assign]  # nothing is on disk
         draws.draws.again()
-        first = dict(engine._ran)
+        first = {program: program.executed for program in engine._asked}
         draws.draws.again()
-        assert first and all(engine._ran[program] == 2 * count > 0 for program, count in first.items())
+        assert first and all(program.executed == 2 * count > 0 for program, count in first.items())
 
     moving(check, "auto")

@@ -5,6 +5,8 @@ The function runs several threads in one call, as many as the context says (bloc
 
 from __future__ import annotations
 
+from ctypes import sizeof
+
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.eu.thread.state import VECTOR_MASK
 from softgen.eu.translate.key import Key
@@ -16,8 +18,10 @@ from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Variable
+from softgen.shared_functions.bindings import Bindings
 
 CONTROL, CONTEXT = RecordLayout.of(ControlBlock), RecordLayout.of(Context)
+SURFACES = "surfaces"  # the context's pointer to bindings
 TURN_OVER = (ThreadStatus.ENDED, ThreadStatus.WAITING)  # the next thread runs
 
 
@@ -111,6 +115,7 @@ class EntryExit:
         m = self.m
         block, turns = m.pointer("block"), m.argument(i64, "turns")
         given = self._context("turns").load(i64)
+        self._context(SURFACES).load_pointer_as(SURFACES, sizeof(Bindings))  # here, so that loads of bindings move out of the loop
         m.jump("thread")
         m.start("next")
         fewer = turns - 1

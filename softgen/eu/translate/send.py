@@ -6,6 +6,7 @@ from softgen.errors import GpuFault, Unsupported
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.send import execute_message, has_lane_program
 from softgen.eu.thread.block import BLOCK_OFFSETS, Context
+from softgen.eu.translate.entry_exit import SURFACES
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u64
@@ -13,6 +14,7 @@ from softgen.shared_functions.compiled import MessageCode
 
 CONTEXT = RecordLayout.of(Context)
 PIXEL_AT = BLOCK_OFFSETS["pixel"]
+LOADED = frozenset({SURFACES})
 
 
 def send(state: TranslationState, inst: Instruction, here: bool) -> None:
@@ -20,7 +22,7 @@ def send(state: TranslationState, inst: Instruction, here: bool) -> None:
     if not here or not has_lane_program(inst):
         raise Unsupported("this message has no translation")
     ip = state.m.number(u64, state.ip)
-    code = MessageCode(state.m, state.gen, ip, lambda good: state.escape(~good), CONTEXT, state.indices, state.count, PIXEL_AT)
+    code = MessageCode(state.m, state.gen, ip, lambda good: state.escape(~good), CONTEXT, state.indices, state.count, PIXEL_AT, LOADED)
     try:
         execute_message(state, inst, code)
     except GpuFault as fault:

@@ -19,7 +19,7 @@ from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.dataport.target import AccessTarget, GraphicsMemory, Nothing
 from softgen.shared_functions.texture_tables import NO_TABLES, TextureTables
-from softgen.shared_functions.unit import DispatchBindings
+from softgen.shared_functions.unit import TABLES_END, DispatchBindings
 from softgen.surface.image import SurfaceImage, image_from_state
 from softgen.surface.texel import is_paletted
 
@@ -80,7 +80,9 @@ class Surfaces:
 
     def address(self, index: int) -> int:
         """Where the state of a binding table index is."""
-        base = self._base("surface")
+        base, end = self._base("surface"), self.bases.get(TABLES_END)
+        if end is not None and base + self.table + 4 * index + 4 > end:  # past the end of the pool of tables (BDW 1413-1414)
+            return base
         entry = self._unpacked("BINDING_TABLE_STATE", base + self.table + 4 * index, "binding table entry ", index)
         return base + int(entry.surface_state_pointer)
 

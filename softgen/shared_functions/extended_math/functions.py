@@ -29,6 +29,7 @@ QUARTER.append(float(PI / 2 - Fraction(QUARTER[0]) - Fraction(QUARTER[1])))
 ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # the square root of one half
 FAR = 2.0**45
 INFINITY, SMALLEST = 0x7F800000, 0x00800000  # bits of floats: infinity, and the smallest normal number
+MARGIN = 2.0**-22  # 8u of one half: see enclose_rsq
 GUESS = 0x5F375A86  # minus half the bits of x: a first approximation of 1 / sqrt(x) within 4 %
 FRACTION, BIAS = 52, 1023
 
@@ -91,16 +92,36 @@ def inv(m: Machine, x: Value) -> Value:
 
 
 def rsq(m: Machine, x: Value) -> Value:
-    """1 / sqrt(x), correctly rounded. The fast path requires positive, finite, normal floats in all lanes."""
+    """1 / sqrt(x), correctly rounded. The fast path requires that the rounding is certain in all lanes: a zero, a negative number, an
+    infinity and a NaN never are."""
     if x.type is not f32:
         return m.div(m.like(x, 1.0), m.sqrt(x))
     bits, start = m.bitcast(x, u32), m.estimate_rsq(x)
     if start is None:
-        start = _guessed_rsq(m, x, m.like(bits, GUESS) - (bits >> 1))
-    found = m.variable(round_rsq(m, x, near_rsq(m, x, start)))
-    for _ in m.If(m.any(bits - SMALLEST >= INFINITY - SMALLEST)):
+        low = high = round_rsq(m, x, near_rsq(m, x, _guessed_rsq(m, x, m.like(bits, GUESS) - (bits >> 1))))
+        uncertain = bits - SMALLEST >= INFINITY - SMALLEST
+    else:
+        low, high = enclose_rsq(m, x, start)
+        uncertain = low != high
+    found = m.variable(low)
+    for _ in m.If(m.any(uncertain)):
         found.value = _any_rsq(m, x, bits)
     return found.value
+
+
+def enclose_rsq(m: Machine, x: Value, y: Value) -> tuple[Value, Value]:
+    """Both ends of an interval around 1 / sqrt(x), rounded, from any approximation y within 2^-14: where they are equal, both are correct.
+
+    The residual r = x y² - 1 is at most 2^-13, and the result y + y r (3/8 r - 1/2). With u = 2^-24 the relative error of the product is
+    at most (2u + u²/r) of the residual, u of y r, u of the second factor and u/6 of the next term of the series: below 7u where r is at
+    least u/2, and the ends are 8u away. Where r is less, all three round to y: half of r is less than half a unit of its last place.
+    """
+    product = x * y
+    residual = m.fma(m.fma(x, y, -product), y, m.fma(product, y, m.like(x, -1.0)))
+    change, slope = y * residual, m.like(x, 0.375)
+    ends = (m.fma(residual, slope, m.like(x, middle)) for middle in (-0.5 - MARGIN, -0.5 + MARGIN))
+    low, high = (m.fma(change, end, y) for end in ends)
+    return low, high
 
 
 def _guessed_rsq(m: Machine, x: Value, guess: Value) -> Value:

@@ -15,6 +15,7 @@ from softgen.shared_functions.pixel_backend import functions
 from softgen.shared_functions.pixel_backend.binding import named_target
 from softgen.shared_functions.pixel_backend.messages import PixelRead, PixelWrite
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, TargetRecord, TargetTable
+from softgen.shared_functions.pixel_backend.write import PLACE_AT
 
 TABLE = RecordLayout.of(TargetTable)
 
@@ -60,7 +61,9 @@ class CompiledBackend:
             room.at(4 * lanes * slot).store(value, align=4)
         code.announce()
         flags = m.number(u32, given.first | (functions.LAST if given.last else 0))
+        own = self._move(given)
         m.call_native(function.as_pointer(), code.context, record, code.pixel(), room, m.scalar(m.bits_from_mask(mask)), flags)
+        self._move_back(given, own)
 
     def read(self, machine: Machine, read: PixelRead) -> list[Value]:
         code, m, lanes = self.code, self.code.m, read.lanes
@@ -71,9 +74,24 @@ class CompiledBackend:
         code.escape((function != 0).lane())
         room = m.stack(u32, lanes, functions.CHANNELS, align=64)
         code.announce()
+        own = self._move(read)
         m.call_native(function.as_pointer(), code.context, records.as_pointer(), code.pixel(), room, m.scalar(m.bits_from_mask(read.mask)),
                       m.number(u32, read.first))  # fmt: skip
+        self._move_back(read, own)
         return [room.at(4 * lanes * channel).load_lanes(u32, lanes, align=4) for channel in range(functions.CHANNELS)]
+
+    def _move(self, message: PixelWrite | PixelRead) -> Value | None:
+        """Put the thread's subspans where the message's header says; the places of its own."""
+        if message.places is None:
+            return None
+        place = self.code.pixel().at(PLACE_AT + message.first)
+        own = place.load_lanes(u32, message.places.lanes, align=4)
+        place.store(message.places, align=4)
+        return own
+
+    def _move_back(self, message: PixelWrite | PixelRead, own: Value | None) -> None:
+        if own is not None:
+            self.code.pixel().at(PLACE_AT + message.first).store(own, align=4)
 
     def _function(self, record: HostPointer, write: PixelWrite) -> Scalar:
         return record.at(8 * write.variant.number).load(u64)

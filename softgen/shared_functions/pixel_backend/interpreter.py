@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +22,7 @@ from softgen.shared_functions.pixel_backend.read import TargetRead
 from softgen.shared_functions.pixel_backend.records import TargetRecord, fill_target
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
-from softgen.shared_functions.pixel_backend.write import TargetWrite
+from softgen.shared_functions.pixel_backend.write import PLACE_AT, TargetWrite
 from softgen.shared_functions.unit import DispatchBindings
 
 NAME = "pixel backend"
@@ -69,7 +71,8 @@ class PixelBackend:
         held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
         first, last = m.constant(u32, given.first, 1), m.constant(bool_, int(given.last), 1)
         write = TargetWrite(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
-        write.write(given.sources, given.mask)
+        with _moved(m, pixel, given):
+            write.write(given.sources, given.mask)
 
     def read(self, m: Machine, read: PixelRead) -> list[Value]:
         state, space = backend_state(self.dispatch), self.dispatch.space
@@ -81,7 +84,21 @@ class PixelBackend:
         assert self.sender is not None
         held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
         first = m.constant(u32, read.first, 1)
-        return TargetRead(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first).read(read.mask)
+        with _moved(m, pixel, read):
+            return TargetRead(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first).read(read.mask)
+
+
+@contextmanager
+def _moved(m: Machine, pixel: Memory, message: PixelWrite | PixelRead) -> Iterator[None]:
+    """For the time of a message, the thread's subspans are where its header says."""
+    if message.places is None:
+        yield
+        return
+    at = PLACE_AT + message.first
+    own = m.load_block(u32, message.places.lanes, pixel, at)
+    m.store_block(message.places, pixel, at)
+    yield
+    m.store_block(own, pixel, at)
 
 
 def absolute(m: Machine, space: Space, base: int) -> Region:

@@ -86,15 +86,17 @@ class PixelWrite(NamedTuple):
     mask: Value
     first: int
     last: bool
+    places: Value | None = None  # of subspans, where a header has them
 
 
 class PixelRead(NamedTuple):
-    """A read: lanes, binding table index, the lanes that read, and the channel of lane 0."""
+    """A read: lanes, binding table index, the lanes that read, the channel of lane 0, and the places of subspans if a header has them."""
 
     lanes: int
     surface: int
     mask: Value
     first: int
+    places: Value | None = None
 
     @property
     def variant(self) -> Variant:
@@ -277,6 +279,14 @@ def message_mask(x: Message[PixelEnvironment], form: WriteForm) -> Value:
     return mask & m.mask_from_bits(bits >> form.first if form.first else bits, form.lanes)
 
 
+def subspan_places(x: Message[PixelEnvironment], form: WriteForm) -> Value | None:
+    """Where the subspans of a message are, if it has a header; otherwise the thread's are meant (KBL 20562-20580, 25151-25166)."""
+    if not x.plan.header:
+        return None
+    at = catalogue.layout(HEADER, x.plan.gen).field("subspan_0_x").low // 8 - GRF_BYTES  # Message.take skips one register
+    return x.take(u32, at + form.first // 4 * u32.bytes, form.lanes // 4)
+
+
 @answers(NAME, compiled=_compiled)
 def render_target_write(x: Message[PixelEnvironment]) -> None:
     if not hasattr(x.environment, "parts"):
@@ -291,6 +301,7 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
                           f"colours and {', '.join(_announced(x.plan.gen))} is so long")  # fmt: skip
     mask, (surface, index, known) = message_mask(x, form), _target(x)
     first = form.first + (GROUP if x.plan.words.get("slot_group") == "high_16" else 0)
+    last, places = bool(x.plan.fields.last_render_target), subspan_places(x, form)
     yes, said = m.constant(bool_, 1, 1), _said(x) if len(choices) > 1 else None
     found = []
     for parts in choices:
@@ -298,7 +309,7 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
         sources, omask = payload.sources(parts)
         variant = Variant(form.lanes, form.dual, sources.alpha is not None, sources.depth is not None, sources.stencil is not None)
         lit = mask if omask is None else mask & ((omask & 1) != 0)
-        found.append((holds, PixelWrite(variant, surface, index, known, sources, lit, first, bool(x.plan.fields.last_render_target))))
+        found.append((holds, PixelWrite(variant, surface, index, known, sources, lit, first, last, places)))
     if said is not None:
         fits = found[0][0]
         for holds, _ in found[1:]:

@@ -18,7 +18,7 @@ from softgen.lanes.types import u32
 from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.message import Message, MessagePlan, answers
 from softgen.shared_functions.pixel_backend import blend, surface
-from softgen.shared_functions.pixel_backend.messages import FORMS, GROUP, PixelEnvironment, PixelRead, message_mask
+from softgen.shared_functions.pixel_backend.messages import FORMS, GROUP, PixelEnvironment, PixelRead, message_mask, subspan_places
 from softgen.shared_functions.pixel_backend.records import COLOR_AT, PLACEMENT
 from softgen.shared_functions.pixel_backend.surface import PixelAddresses, TargetSurface
 from softgen.shared_functions.pixel_backend.write import PIXEL, PLACE_AT, words
@@ -54,7 +54,8 @@ class TargetRead:
             return [m.constant(u32, 0, self.lanes)] * 4
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         mask = mask & surface.inside(m, self.place, pixels)
-        places = PixelAddresses(m, self.place, self.form.surface.tiling, format.bits // 8, pixels, self.pixel.load("layer"))
+        target = self.form.surface
+        places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation)
         memory = self.memory(self.place.load("base"))
         held = [m.convert(places.load(type, memory.moved(byte), mask), u32) for byte, type in words(format)]
         found = dict(zip(self.form.surface.order, texel.unpack(m, format, held), strict=True))
@@ -74,6 +75,7 @@ def render_target_read(x: Message[PixelEnvironment]) -> None:
     form = FORMS[x.plan.words["message_subtype"]]
     x.expect(4 * form.lanes * u32.bytes)
     mask, first = message_mask(x, form), GROUP if x.plan.words.get("slot_group") == "high_16" else 0
-    found = x.environment.read(x.m, PixelRead(form.lanes, int(x.plan.fields.binding_table_index), mask, first))
+    found = x.environment.read(x.m, PixelRead(form.lanes, int(x.plan.fields.binding_table_index), mask, first,
+                                                  subspan_places(x, form)))  # fmt: skip
     for channel, value in enumerate(found):
         x.give(value, channel * form.lanes * u32.bytes, mask)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from softgen.bits.formats import Format
 from softgen.bits.record import Record
-from softgen.errors import Unsupported
+from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.record import RecordView
 from softgen.lanes.types import LaneType, u32
@@ -28,6 +28,10 @@ BLOCK = 16  # pixels of 4x4
 CUBE_FACES = 6
 ALL_COLUMNS = 12  # slices of a surface are fewer than 2^12
 REACH = 1 << 32  # bytes that a surface may extend over: offsets have 32 bits
+# Formats of targets that can be rotated (KBL 19593-19597)
+ROTATED = frozenset(("B5G6R5_UNORM", "B5G6R5_UNORM_SRGB", "R8G8B8A8_UNORM", "R8G8B8A8_UNORM_SRGB", "B8G8R8A8_UNORM", "B8G8R8X8_UNORM",
+                     "B8G8R8A8_UNORM_SRGB", "B8G8R8X8_UNORM_SRGB", "B10G10R10A2_UNORM", "B10G10R10X2_UNORM", "B10G10R10A2_UNORM_SRGB",
+                     "R10G10B10A2_UNORM", "R10G10B10A2_UNORM_SRGB", "R16G16B16A16_FLOAT", "R16G16B16X16_FLOAT"))  # fmt: skip
 
 
 class BlockShape(NamedTuple):
@@ -59,6 +63,7 @@ class TargetSurface:
     format: Format | None
     tiling: str = "linear"
     order: str = "rgba"  # the shader channel that red, green, blue and alpha of the surface take; - for none
+    rotation: int = 0  # degrees, clockwise, of the picture in memory
 
 
 @dataclass(frozen=True)
@@ -78,13 +83,14 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     """The code and the numbers of a render target. Its level is the one that surfaces of other uses have as their last."""
     if image.kind == "null":
         return TargetSurface(None), SurfacePlacement()
-    rotated = int(getattr(state, "render_target_and_sample_unorm_rotation", 0))
-    if image.kind == "buffer" or rotated:
-        kind = "a buffer" if image.kind == "buffer" else "rotated"
-        raise Unsupported(f"{what} is {kind}: not yet simulated for render targets")
+    if image.kind == "buffer":
+        raise Unsupported(f"{what} is a buffer: not yet simulated for render targets")
     if image.lines != (1, 0):
         raise Unsupported(f"{what} has vertical_line_stride 1: not yet simulated for render targets")
+    if tiling.slices(image.tiling):
+        raise Unsupported(f"{what} has tiling {image.tiling}: not yet simulated for render targets")
     texel.check(image.format)
+    rotation = _rotation(image, state, what)
     level = image.levels - 1
     left, top, width, height = image.level_box(level)
     left, top = left + image.at[0], top + image.at[1]
@@ -94,7 +100,21 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     if end >= REACH:
         raise Unsupported(f"{what} extends over {end:#x} bytes: not yet simulated for render targets")
     placement = SurfacePlacement(image.base, width, height, slices, image.pitch, rows, image.first, left, top, columns, across)
-    return TargetSurface(image.format, image.tiling, _order(image)), placement
+    return TargetSurface(image.format, image.tiling, _order(image), rotation), placement
+
+
+def _rotation(image: SurfaceImage, state: Record, what: str) -> int:
+    """Degrees by which a target is rotated when it is written; only plain X-tiled pictures of some formats can be (KBL 19558-19597)."""
+    rotation = int(getattr(state, "render_target_and_sample_unorm_rotation", 0)) * 90
+    if not rotation:
+        return 0
+    plain = image.kind == "2d" and not image.is_array and image.levels == 1 and image.at == (0, 0) and image.tiling == "x_major"
+    if rotation == 180 or not plain or image.format.name not in ROTATED:
+        kind = f"{image.tiling} {image.kind}{' array' if image.is_array else ''} of format {image.format.name}"
+        raise DecodeError(f"{what} is rotated by {rotation} degrees: not possible for a render target, {kind} (KBL 19572-19597)")
+    if image.width % 2 or image.height % 2:
+        raise DecodeError(f"{what}, {image.width}x{image.height}, is rotated by {rotation} degrees: both must be even (KBL 19590-19591)")
+    return rotation
 
 
 def _slice_steps(image: SurfaceImage, level: int) -> tuple[int, int, int]:
@@ -149,13 +169,19 @@ def inside(m: Machine, view: RecordView, pixels: Pixels) -> Value:
     return (pixels.x < width) & (pixels.y < height)
 
 
+def _rotated(m: Machine, view: RecordView, pixels: Pixels, rotation: int) -> Pixels:
+    """Where pixels of a rotated target are in memory. The hardware rotates clockwise (public: i915 skl_plane_ctl_rotate, of planes)."""
+    last_column, last_row = (m.broadcast(view.load(name), pixels.lanes) - 1 for name in ("width", "height"))
+    return Pixels(last_row - pixels.y, pixels.x) if rotation == 90 else Pixels(pixels.y, last_column - pixels.x)
+
+
 class PixelAddresses:
     """The addresses of pixels of `size` bytes in a surface. An array index that the surface does not have counts as its first (KBL
     20625-20629)."""
 
-    def __init__(self, m: Machine, view: RecordView, tiled: str, size: int, pixels: Pixels, layer: Value) -> None:
-        self.m, self.tiled, self.size, self.pixels = m, tiled, size, pixels
-        self.shape = block_shape(tiled, size, pixels.lanes)
+    def __init__(self, m: Machine, view: RecordView, tiled: str, size: int, pixels: Pixels, layer: Value, rotation: int = 0) -> None:
+        self.m, self.tiled, self.size, self.pixels = m, tiled, size, pixels if not rotation else _rotated(m, view, pixels, rotation)
+        self.shape = block_shape(tiled, size, pixels.lanes) if not rotation else None
         index = m.select(layer < view.load("slices"), layer, m.like(layer, 0)) + view.load("first")
         columns, self.pitch = view.load("columns"), view.load("pitch")
         beside = index & (m.like(index, 1) << columns) - 1

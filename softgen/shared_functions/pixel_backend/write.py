@@ -153,7 +153,8 @@ class TargetWrite:
         if not any(masks):
             return
         mask = mask & surface.inside(m, self.place, pixels)
-        places = PixelAddresses(m, self.place, self.form.surface.tiling, format.bits // 8, pixels, self.pixel.load("layer"))
+        target = self.form.surface
+        places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation)
         memory, read = self.memory(self.place.load("base")), blend.needs_destination(self.form.state)
         old = [m.convert(places.load(type, memory.moved(byte), mask), u32) if read or kept else m.constant(u32, 0, self.lanes)
                for (byte, type), kept in zip(words(format), kept_bits(format, masks), strict=True)]  # fmt: skip

@@ -15,8 +15,8 @@ from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.routine import Routine
 from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import f16, f32, f64, u32
-from softgen.lanes.value import Memory
-from softgen.shared_functions.extended_math.functions import evaluate, log2, round_rsq
+from softgen.lanes.value import Memory, Value
+from softgen.shared_functions.extended_math.functions import enclose_rsq, evaluate, log2, round_rsq
 from tests.eu.semantics.build import dst, instr, reg, run, thread
 from tests.lanes.both import compile_
 
@@ -128,6 +128,43 @@ def neighbours(x: np.ndarray, root: np.ndarray) -> None:
         assert np.array_equal(np.asarray(found, np.float32).view(np.uint32), root[part])
 
 
+APART = np.array([-1, -0.5, -0.01, 0, 0.01, 0.5, 1], np.float32) * np.float32(2.0**-14)  # relative errors of approximations
+
+
+def certain(m: Machine, x: Value, y: Value) -> Value:
+    """1 / sqrt(x) where the interval from an approximation y shows it, else 0."""
+    low, high = enclose_rsq(m, x, y)
+    return m.select(low == high, low, m.like(x, 0.0))
+
+
+def approximations(root: np.ndarray, apart: np.float32) -> np.ndarray:
+    return (root.view(np.float32) * (1 + apart.astype(np.float64))).astype(np.float32).view(np.uint32)
+
+
+@pytest.mark.parametrize("apart", APART)
+def test_intervals_of_reciprocal_roots_from_any_approximation(apart: np.float32) -> None:
+    """What an interval shows is correctly rounded, and it shows nearly all roots."""
+    unknown = 0
+    for seed in range(8):
+        x = np.concatenate([HARD, between(23 + seed, 1, 4, 256 - len(HARD)).view(np.uint32)])
+        root = computed("rsq", x.view(np.float32)).view(np.uint32)
+        assert correctly_rounded(x, root).all()
+        start = approximations(root, apart)
+        found = certain(M, M.value(f32, x.view(np.float32)), M.value(f32, start.view(np.float32))).payload
+        shown = np.asarray(found, np.float32).view(np.uint32)
+        assert np.array_equal(shown[shown != 0], root[shown != 0])
+        unknown += np.count_nonzero(shown == 0)
+    assert unknown <= 8
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, float("inf"), float("-inf"), float("nan"), -1.0])
+def test_intervals_show_no_root_of_what_has_none(x: float) -> None:
+    """Estimates of hosts are infinity of zeros, zero of infinity and NaN of negative numbers."""
+    estimate = {0.0: float("inf"), float("inf"): 0.0}.get(x, float("nan"))
+    for y in (estimate, -estimate):
+        assert certain(M, M.value(f32, np.array([x], np.float32)), M.value(f32, np.array([y], np.float32))).payload[0] == 0
+
+
 @pytest.mark.parametrize("lanes", [1, 8, 16, 32])
 def test_reciprocal_roots_are_correctly_rounded_with_and_without_estimates(lanes: int) -> None:
     """Compiled code of 8 lanes or more starts from the host's estimate where there is one; the reference and the others do not."""
@@ -138,6 +175,17 @@ def test_reciprocal_roots_are_correctly_rounded_with_and_without_estimates(lanes
     routine = compile_(lambda m, value: evaluate(m, "rsq", False, value), Signature((Lanes(f32, lanes),), (Lanes(f32, lanes),)))
     there = [routine(x[at : at + lanes].view(np.float32))[0] for at in range(0, len(x), lanes)]
     assert np.array_equal(np.concatenate(there).view(np.uint32), here)
+
+
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+def test_reciprocal_roots_of_all_exponents_on_both_machines(lanes: int) -> None:
+    """Of normal numbers and of denormals, in vectors of their own: one that is special takes all with it."""
+    random = np.random.default_rng(24)
+    routine = compile_(lambda m, value: evaluate(m, "rsq", False, value), Signature((Lanes(f32, lanes),), (Lanes(f32, lanes),)))
+    for first, end in ((0x00800000, 0x7F800000), (1, 0x00800000), (0x7F7FFF00, 0x7F800000), (0, 1 << 32)):
+        x = random.integers(first, end, 512, np.uint32).view(np.float32)
+        there = np.concatenate([routine(x[at : at + lanes])[0] for at in range(0, len(x), lanes)])
+        assert np.array_equal(there, computed("rsq", x), equal_nan=True)
 
 
 def in_place(function: Callable[..., Any], width: int) -> Routine:
@@ -156,8 +204,10 @@ def in_place(function: Callable[..., Any], width: int) -> Routine:
 @pytest.mark.witness
 @pytest.mark.parametrize("width", [4, 16])
 def test_reciprocal_roots_of_all_significands(width: int) -> None:
-    """All floats from 1 up to 4: without the host's estimate (4 lanes) and by it, and the last step from all neighbours of the result."""
+    """All floats from 1 up to 4: without the host's estimate (4 lanes) and by it, the last step from all neighbours of the result, and
+    the interval from approximations as far away as they may be."""
     whole, last = in_place(lambda m, x, _: evaluate(m, "rsq", False, x), width), in_place(round_rsq, width)
+    shows = in_place(certain, width)
     rows = np.zeros((CHUNK // width, 2, width), np.uint32)
     for first in range(ONE, FOUR, CHUNK):
         rows[:, 0] = np.arange(first, first + CHUNK, dtype=np.uint32).reshape(-1, width)
@@ -168,6 +218,10 @@ def test_reciprocal_roots_of_all_significands(width: int) -> None:
             rows[:, 1] = (right.astype(np.int64) + step).astype(np.uint32)
             last(rows.view(np.uint8).reshape(-1))
             assert np.array_equal(rows[:, 1], right), f"from neighbour {step} at {first:#x}"
+        for apart in APART:
+            rows[:, 1] = approximations(right, apart)
+            shows(rows.view(np.uint8).reshape(-1))
+            assert np.array_equal(rows[:, 1][rows[:, 1] != 0], right[rows[:, 1] != 0]), f"from {apart} at {first:#x}"
 
 
 @pytest.mark.parametrize(("x", "want"), [

@@ -1,0 +1,123 @@
+"""What handlers of commands use of the command streamer that calls them: state, memory, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from softgen.bits.generation import Generation
+from softgen.bits.layout import Layout
+from softgen.command import Counters, StateT
+from softgen.errors import Unsupported
+from softgen.memory.space import Space
+from softgen.streamer.context import SavedContext
+from softgen.streamer.engine_status import EngineStatusRegisters
+from softgen.streamer.interface import DeviceInterface, SubmissionHooks
+from softgen.streamer.latch import LatchedState
+from softgen.streamer.parser import Command, FetchPointer
+from softgen.surface.image import SurfaceImage
+from softgen.threads.dispatcher_protocol import Dispatcher
+
+
+class HandlerServices:
+    """The part of a Streamer that implements `CommandStreamer` (softgen/command.py), but for registers."""
+
+    generation: Generation
+    space: Space
+    global_space: Space
+    device: DeviceInterface
+    hooks: SubmissionHooks
+    saved: SavedContext
+    counters: Counters
+    status: EngineStatusRegisters
+    place: FetchPointer | None
+    process_page: int | None
+    _executing: Command | tuple[int, int, int, Layout, list[int]] | None  # the command, or what it is made of
+    _read_ahead_is_stale: bool
+
+    def _where(self, command: Command) -> str:
+        return f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation})"
+
+    @property
+    def command(self) -> Command:
+        """The command being executed."""
+        assert self._current is not None
+        return self._current
+
+    @property
+    def _current(self) -> Command | None:
+        if isinstance(self._executing, tuple):
+            self._executing = Command(*self._executing)
+        return self._executing
+
+    @property
+    def bases(self) -> Mapping[str, int]:
+        """Base addresses that STATE_BASE_ADDRESS set."""
+        return self.saved.latched.bases
+
+    @property
+    def latched(self) -> LatchedState:
+        """State commands as they were latched, by name."""
+        return self.saved.latched
+
+    @property
+    def system_routine(self) -> int | None:
+        """The exception handler of EU threads (STATE_SIP)."""
+        found = self.saved.latched.get("STATE_SIP")
+        return None if found is None else int(found.system_instruction_pointer)
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        return self.hooks.dispatcher
+
+    def state(self, kind: type[StateT]) -> StateT:
+        """A pipeline's part of the hardware context."""
+        found: StateT | None = self.saved.pipelines.get(kind)
+        return found if found is not None else self.saved.state(kind, self.device.pipelines)
+
+    def warn(self, text: str) -> None:
+        """Reports a broken rule of the manual at the command being executed."""
+        self.device.warn(f"{self._where(self._current)}: {text}" if self._current is not None else text)
+
+    @property
+    def traced(self) -> bool:
+        return self.device.trace is not None
+
+    def trace(self, topic: str, text: str) -> None:
+        if self.device.trace is not None:
+            self.device.trace(topic, text)
+
+    def drawn(self, targets: Sequence[SurfaceImage]) -> None:
+        """Reports the render targets that a draw has written to."""
+        if self.hooks.drawn is not None:
+            self.hooks.drawn(self.space, targets)
+
+    def timed_out(self) -> bool:
+        return self.hooks.timed_out()
+
+    def memory_changed(self) -> None:
+        """Drops commands that were read ahead."""
+        self._read_ahead_is_stale = True
+
+    def memory(self, is_global: object = False) -> Space:
+        """The context's space; the global one where a command asks for it, which only a privileged batch may."""
+        return self.global_space if is_global and (self.place is None or self.place.privileged) else self.space
+
+    def address(self, canonical: int) -> int:
+        return canonical & (1 << self.space.bits) - 1
+
+    def read(self, address: int, size: int, is_global: object = False) -> bytes:
+        return self.memory(is_global).read(self.address(address), size)
+
+    def write(self, address: int, data: bytes, is_global: object = False) -> None:
+        """Memory written by a command; what was read ahead is read again."""
+        self.memory(is_global).write(self.address(address), data)
+        self.memory_changed()
+
+    def write_status(self, offset: int, data: bytes, per_process: object = False) -> None:
+        """Into the hardware status page: the engine's, or the context's own. Both stand in the global space."""
+        page = self.process_page if per_process else self.status.status_page()
+        if not page:
+            raise Unsupported(f"no {'per-process ' if per_process else ''}hardware status page is set up")
+        self.global_space.write(page + offset, data)
+        self.memory_changed()

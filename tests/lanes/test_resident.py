@@ -1,0 +1,73 @@
+"""Resident pages of libraries: given back when idle, and mapped again when they are used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from softgen.lanes import jit, resident
+from softgen.lanes.resident import LibraryPages
+
+IR = "define i32 @f(i32 %x) {\n  %y = add i32 %x, 5\n  ret i32 %y\n}\n"
+SHOWN = """
+import ctypes, re
+from softgen.lanes import jit
+def mapped():
+    return sum(map(int, re.findall(r"^RssFile:\\s+(\\d+) kB", open("/proc/self/status").read(), re.MULTILINE)))
+data = jit.compile_object({ir!r}, jit.host())
+code = jit.LoadedCode(data, ("f",))
+before = mapped()
+jit._pages.release()
+print(before, mapped())
+function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(code.address("f"))
+again = jit.LoadedCode(jit.compile_object({ir!r}, jit.host()), ("f",))
+print(function(37), ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(again.address("f"))(1))
+"""
+
+
+def test_pages_of_llvm_are_given_back_and_llvm_still_works() -> None:
+    """In a process of its own: others have loaded what they have loaded."""
+    ran = subprocess.run([sys.executable, "-c", SHOWN.format(ir=IR)], capture_output=True, text=True, check=True)
+    sizes, results = ran.stdout.splitlines()
+    before, after = map(int, sizes.split())
+    assert after < before - 20_000  # kB
+    assert results == "42 6"
+
+
+def test_what_is_not_loaded_has_no_pages() -> None:
+    assert resident.release("/no/such/library.so") == 0
+
+
+def test_only_pages_up_to_the_code_are_named() -> None:
+    """What follows may have been relocated: it is mapped from the part of the file that is written."""
+    jit.host()
+    ranges = resident._unwritten(jit._pages.library)
+    assert ranges
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        lines = [line.split() for line in maps if line.rstrip().endswith(jit._pages.library)]
+    writable = [int(fields[0].split("-")[0], 16) for fields in lines if "w" in fields[1]]
+    assert writable and max(end for _, end in ranges) <= min(writable)
+    assert any("x" in fields[1] and (int(fields[0].split("-")[0], 16), int(fields[0].split("-")[1], 16)) in ranges for fields in lines)
+
+
+def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "IDLE", 0.05)
+    released: list[float] = []
+    pages = LibraryPages("none")
+    monkeypatch.setattr(pages, "release", lambda: released.append(time.monotonic()))
+    last = 0.0
+    for _ in range(5):
+        pages.used()
+        last = time.monotonic()
+        time.sleep(0.02)
+    deadline = time.monotonic() + 5
+    while not released and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(released) == 1 and released[0] >= last + 0.04
+    pages.used()  # and again
+    while len(released) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(released) == 2

@@ -1,0 +1,62 @@
+"""Render target writes: places of subspans that a header has, and targets that are rotated in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError
+from tests.shared_functions.rendering import BLOCK, Target
+from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
+
+
+@pytest.mark.behaviour("KBL-RT-10", shows="action")
+@pytest.mark.parametrize("subtype", ["simd16", "simd8", "simd8_dual_source_high"])
+@pytest.mark.parametrize("gen", HEADERS)
+def test_subspans_are_where_a_header_says(gen: float, subtype: str) -> None:
+    """A message without a header means the pixels of the thread, also after one with others in its header."""
+    bench, moved = Target(gen=gen), [(20, 2), (6, 30), (12, 12), (34, 8)]
+    bench.at(moved)
+    header = bench.header()
+    bench.at(BLOCK)
+    before, lanes, first = bench.data.array.copy(), 16 if subtype == "simd16" else 8, 8 if subtype.endswith("high") else 0
+    given = np.concatenate([colors(lanes)] * 2, axis=1) if "dual" in subtype else colors(lanes)
+    bench.write(given, subtype, header, width=16 if first else lanes)
+    check(bench, {place: bgra(color) for place, color in zip(pixels(moved, lanes, first), colors(lanes), strict=True)}, before)
+    before = bench.data.array.copy()
+    bench.write(colors())
+    check(bench, {place: bgra(color) for place, color in zip(pixels(BLOCK), colors(), strict=True)}, before)
+    assert bench.compiled == 2
+
+
+ROTATIONS = {90: 1, 180: 2, 270: 3}
+
+
+@pytest.mark.behaviour("KBL-RT-14", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("degrees", [90, 270])
+@pytest.mark.parametrize("format", ["B8G8R8A8_UNORM", "R16G16B16A16_FLOAT"])
+def test_targets_may_be_rotated_in_memory(gen: float, degrees: int, format: str) -> None:
+    """Clockwise: the picture's upper left pixel is at the right, or lower, end of the first column or row; blending finds it there."""
+    turned = {"surface": {"render_target_and_sample_unorm_rotation": ROTATIONS[degrees]}}
+    bench = Target(gen=gen, tiling="x_major", format=format, **turned)
+    plain = Target(gen=gen, tiling="x_major", format=format)
+    for target in (bench, plain):
+        target.at([(8, 4), (10, 4), (8, 6), (38, 34)])
+        target.write(colors())
+    places = pixels([(8, 4), (10, 4), (8, 6), (38, 34)])
+    at = [(bench.height - 1 - y, x) if degrees == 90 else (y, bench.width - 1 - x) for x, y in places]
+    assert [bench.texel(*place) for place in at] == [plain.texel(*place) for place in places] and bench.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-RT-14", shows="action")
+@pytest.mark.parametrize(("degrees", "more"), [
+    (180, {}), (90, {"tiling": "y_major"}), (270, {"format": "R32G32B32A32_FLOAT"}), (90, {"width": 39}),
+    (90, {"surface": {"surface_array": 1}})])  # fmt: skip
+def test_targets_that_cannot_be_rotated(degrees: int, more: dict[str, Any]) -> None:
+    surface = {"render_target_and_sample_unorm_rotation": ROTATIONS[degrees], **more.get("surface", {})}
+    bench = Target(gen=9, **{"tiling": "x_major", **more, "surface": surface})
+    with pytest.raises(DecodeError, match=f"is rotated by {degrees} degrees: .*KBL 195"):
+        bench.write(colors())

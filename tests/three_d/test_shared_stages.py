@@ -1,0 +1,83 @@
+"""Stages of prepared draws on several host threads: loops that share the work of a stage, and what they need of Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import GpuFault
+from softgen.three_d import prepared_draws
+from softgen.three_d.prepared import PreparedDraw
+from tests.three_d.g45_draw import SIZE, TARGET, TRIANGLES, Drawn, G45Draw, moves, send, vertex
+
+WIDE = 128  # pixels of the target in x and y: four tiles
+COVERED = [vertex(0, 0, attribute=(1, 0, 1, 0)), vertex(2 * WIDE, 0, attribute=(0, 1, 0, 1)), vertex(0, 2 * WIDE, attribute=(1, 1, 0, 1))]
+COUNTS = ("VS_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT", "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT")
+OBJECTS = 200
+COPY = moves(1, "g1", "g2", "g3", "g4") + "\n" + send(0, 6, 0xC400, 5, eot=True)
+VS_STATE = {"enable": 1, "kernel_start_pointer": 0x1000, "vertex_urb_entry_read_length": 2, "statistics_enable": 1,
+            "dispatch_grf_start_register_for_urb_data": 1, "maximum_number_of_threads": 3}  # fmt: skip
+
+
+def scene(**state: Any) -> G45Draw:
+    """Two draws of triangles that cover the target."""
+    return G45Draw(COVERED * OBJECTS, TRIANGLES, {"VS_STATE": VS_STATE, **state}, vs=COPY, primitives=({}, {}), size=(WIDE, WIDE),
+                   format="B8G8R8A8_UNORM")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> list[PreparedDraw]:
+    """Prepared draws, whose work is shared even if it is little."""
+    found: list[PreparedDraw] = []
+
+    class Kept(PreparedDraw):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            found.append(self)
+
+    monkeypatch.setattr(prepared_draws, "PreparedDraw", Kept)
+    monkeypatch.setattr(prepared_draws, "LOOP_PIXELS", 64)
+    monkeypatch.setattr(prepared_draws, "PER_LOOP", 1)
+    return found
+
+
+def registers(drawn: Drawn) -> list[int]:
+    return [drawn.register(name) for name in COUNTS]
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_loops_share_the_work_of_a_stage(threads: int, made: list[PreparedDraw]) -> None:
+    """Pictures, statistics and counts of threads are those of one host thread."""
+    alone = scene().run(threads=1)
+    assert not made[0].struct.pixel_loops.count
+    shared = scene().run(threads=threads)
+    assert np.array_equal(shared.pixels, alone.pixels) and shared.pixels.all()
+    assert registers(shared) == registers(alone)
+    assert shared.gpu.counters.threads == alone.gpu.counters.threads
+    assert shared.gpu.counters.instructions == alone.gpu.counters.instructions
+    prepared = made[1].struct
+    assert [loops.count for loops in (prepared.vertex_loops, prepared.setup_loops, prepared.pixel_loops)] == 3 * [threads]
+
+
+def test_loops_that_are_past_their_deadline_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, polls = scene().run(threads=1), list[int]()
+    answer = prepared_draws.PreparedDraws._answer_loops
+
+    def counted(self: Any, *arguments: Any) -> None:
+        polls.append(int(self._now.running_count))
+        answer(self, *arguments)
+
+    monkeypatch.setattr(prepared_draws.PreparedDraws, "_answer_loops", counted)
+    monkeypatch.setattr(prepared_draws, "SLICE", 1)
+    shared = scene().run(threads=2)
+    assert set(polls) <= {1, 2} and polls
+    assert np.array_equal(shared.pixels, alone.pixels) and registers(shared) == registers(alone)
+
+
+def test_a_fault_of_one_loop_ends_the_draw() -> None:
+    """The target has more rows than memory."""
+    with pytest.raises(GpuFault, match="3DPRIMITIVE") as found:
+        scene(RENDER_SURFACE_STATE={"surface_base_address": TARGET + SIZE // 2}).run(threads=2)
+    assert TARGET + SIZE <= found.value.address < TARGET + 2 * SIZE and found.value.access == "write"
