@@ -219,6 +219,6 @@ EXPORT int64_t clip_test(struct geometry *g)
         must += g->results[i].action == CLIP_MUST;
     }
     if (plan->enabled && plan->statistics)
-        g->invocations += g->objects->count;
+        g->invocations += plan->statistics == CLIP_COUNTS_THREADS ? (uint64_t)must : g->objects->count;
     return must;
 }

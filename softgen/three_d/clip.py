@@ -22,6 +22,7 @@ VIEWPORTS = 16
 LAST_STAGES = ("3DSTATE_GS", "3DSTATE_DS", "3DSTATE_VS")  # the one whose vertices CLIP gets is the first that is enabled
 NORMAL, REJECT_ALL, ACCEPT_ALL = 0, 3, 4  # clip_mode
 DISCARD, PASS, MUST = range(3)  # enum clip_action
+COUNTS = {"messages": 0, "objects": 1, "threads": 2}  # clip_invocations -> enum clip_statistics; messages count by themselves
 
 
 class Limits(ctypes.Structure):
@@ -137,7 +138,7 @@ def _make(generation: Generation, fields: UnitFields, enabled: bool, discard: bo
         test_z_min=fields.viewport_z_near_clip_test_enable, test_z_max=fields.viewport_z_far_clip_test_enable,
         test_negative_w=fields.get("negative_w_clip_test_enable", 1), user_clip=masks[0], user_cull=masks[1], user_flags=not clip_space,
         w_flag=generation.negative_w == "flag", user_must_clip=fields.get("user_clip_flags_must_clip_enable", 1), viewports=count,
-        statistics=fields.clipper_statistics_enable if clip_space else 0, z_min=0.0 if fields.api_mode else -1.0,
+        statistics=COUNTS[generation.clip_invocations] if fields.clipper_statistics_enable else 0, z_min=0.0 if fields.api_mode else -1.0,
         viewport=Limits(-1, 1, -1, 1),
     )  # fmt: skip
     if screen:

@@ -23,6 +23,8 @@ enum outcode {
 
 struct limits { float x_min, x_max, y_min, y_max; };
 
+enum clip_statistics { CLIP_COUNTS_NOTHING, CLIP_COUNTS_OBJECTS, CLIP_COUNTS_THREADS };
+
 enum clip_mode { CLIP_NORMAL, CLIP_ALL, CLIP_NON_REJECTED, CLIP_REJECT_ALL, CLIP_ACCEPT_ALL };
 
 struct clip_plan {
@@ -34,7 +36,7 @@ struct clip_plan {
     uint32_t w_flag; /* a negative 1/w counts as user clip flag 7, and that flag as a bad position */
     uint32_t user_must_clip; /* a vertex outside a user plane makes the object one to clip */
     uint32_t viewports; /* that are valid: an index past them counts as 0 */
-    uint32_t statistics; /* CL_INVOCATION_COUNT counts objects */
+    uint32_t statistics; /* what CL_INVOCATION_COUNT counts: enum clip_statistics */
     float z_min;
     struct limits viewport; /* of the XY test */
     struct limits guardband[VIEWPORTS];

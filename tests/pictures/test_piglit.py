@@ -29,7 +29,8 @@ def driver() -> None:
 
 
 @pytest.mark.parametrize(("gpu", "name"), [
-    ("g45", "shadow"), ("g45", "two-sided stencil"), ("g45", "uniforms that are scalars"), ("gm965", "shadow"), ("gm965", "user clip planes"),
+    ("g45", "shadow"), ("g45", "two-sided stencil"), ("g45", "uniforms that are scalars"),
+    ("gm965", "shadow"), ("gm965", "user clip planes"),
 ])  # fmt: skip
 def test_a_sample(gpu: str, name: str) -> None:
     assert run(gpu, SAMPLE[name]) == "pass"

@@ -34,6 +34,14 @@ def test_vertex_shader_entries_and_threads(stage: str, fields: Fields, text: str
     assert [text in remark for remark in remarks] == ([True] if text else [])
 
 
+@pytest.mark.parametrize(("name", "mode", "counted"), [("gm965", 1, 1), ("gm965", 4, 0), ("g45", 1, 0)])
+def test_invocations_of_clip_are_threads(name: str, mode: int, counted: int) -> None:
+    """[Pre-DevCTG] counts CLIP threads (G45 1683, 4805); later, kernels count."""
+    state: dict[str, Fields] = {"CLIP_STATE": {"clip_mode": mode, "clipper_statistics_enable": 1}}
+    drawn = G45Draw(LEFT, clip=put_out((0, 1, 2), TRIANGLES), state=state, device=name).run()
+    assert drawn.lit and drawn.register("CL_INVOCATION_COUNT") == counted
+
+
 def test_the_device() -> None:
     """Mesa's device info: 256 rows of 512 bits, 8 EUs of 4 threads; Linux i915: no video engine."""
     found = device("gm965")
