@@ -1,19 +1,23 @@
 """The benchmark runner prints rates and ratios."""
 
 import hashlib
+import json
 import os
+import re
 import struct
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import compute, driver, graphics
+from bench import compute, driver, graphics, growth, kernels
 from bench.__main__ import as_json, available, row
+from bench._plot import plot
 from bench._program import Dispatch, kernel
 from softgen.errors import SoftgenError
 from tests.conftest import ROOT
@@ -114,6 +118,93 @@ def test_kernels_beside_a_peer_and_their_mean() -> None:
     rows = list(compute.table(ours, theirs, 2))
     assert [row.ratio for row in rows] == pytest.approx([4.0, 1.0, 2.0]) and rows[0].what == "a, 2 threads"
     assert "median over best 2.00" in rows[0].note and "of medians 1.41" in rows[2].note
+
+
+def case(folder: Path, **spec: object) -> kernels.Case:
+    folder.mkdir()
+    held = {"kernel": "work", "global": [64], "local": [16], "offset": [0], "options": "", "args": [], **spec}
+    (folder / "case.json").write_text(json.dumps(held), "utf-8")
+    return kernels.Case(folder)
+
+
+def test_a_case_is_enlarged_in_a_dimension_that_it_does_not_use(tmp_path: Path) -> None:
+    line, plane = case(tmp_path / "line"), case(tmp_path / "plane", **{"global": [8, 4], "local": [4, 2], "offset": [1, 2]})
+    assert line.size(7) == "size work 64 7 1 16 1 1 0 0 0" and plane.size(7) == "size work 8 4 7 4 2 1 1 2 0"
+    space = case(tmp_path / "space", **{"global": [8, 4, 2], "local": [4, 2, 1]})
+    assert not space.grows and space.size(7) == "size work 8 4 2 4 2 1 0 0 0"
+
+
+def test_arguments_of_a_case_are_files_and_bytes(tmp_path: Path) -> None:
+    given = [{"index": 1, "kind": "scalar", "name": "n", "dt": "i2", "v": -2}, {"index": 2, "kind": "local", "name": "l", "nbytes": 64},
+             {"index": 0, "kind": "in", "name": "a", "dt": "f4", "n": 3, "file": "in_a.npy"},
+             {"index": 3, "kind": "img_out", "name": "i", "order": "RGBA", "ctype": "FLOAT", "shape": [32, 16]},
+             {"index": 4, "kind": "out", "name": "o", "dt": "u4", "n": 5}]  # fmt: skip
+    found = case(tmp_path / "one", args=given)
+    np.save(found.folder / "in_a.npy", np.array([1, 2, 3], np.float32))
+    first, *lines = found.order(tmp_path).splitlines()
+    assert first == f"kernel work {tmp_path}/one/one.cl 1 1 1 1 5"
+    assert lines == [f"buffer {tmp_path}/one-a", "bytes feff", "local 64", "image 1 4277 4318 32 16 -", f"buffer {tmp_path}/one-o"]
+    assert np.fromfile(tmp_path / "one-a", np.float32).tolist() == [1, 2, 3] and (tmp_path / "one-o").stat().st_size == 20
+
+
+class Growing(compute.Runner):
+    """Takes so many seconds a repetition."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.count = seconds, 1
+
+    def ask(self, order: str) -> str:
+        self.count = int(order.split()[3])
+        return "sized work"
+
+    def run(self, name: str, count: int) -> list[float]:
+        return [self.seconds * self.count] * count
+
+
+def test_cases_take_long_enough_and_not_too_long(tmp_path: Path) -> None:
+    one = case(tmp_path / "one")
+    runners: list[compute.Runner] = [Growing(1e-5), Growing(1e-4)]
+    assert kernels.enlarged(one, runners) == 1024 and min(runners[0].run("", 1)) >= kernels.LEAST
+    assert kernels.enlarged(one, [Growing(1e-7), Growing(1e-2)]) == 16  # the slowest may take half a second
+
+
+def test_without_a_driver_nothing_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    for module in (growth, kernels):
+        [measurement] = module.measure()
+        assert "intel-opencl-icd" in measurement.note and measurement.ratio is None
+
+
+def test_growth_is_plotted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the time of the smallest size, in rows and in a picture."""
+    monkeypatch.setattr(growth, "lacking", lambda: "")
+    monkeypatch.setattr(growth, "Programs", lambda *values: None)
+    monkeypatch.setattr(growth, "unit_time", lambda programs, what, number: 1e-6 * (2 if number == 1024 else 1))
+    monkeypatch.setenv("PLOT", str(tmp_path / "growth.svg"))
+    rows = list(growth.measure())
+    assert [row.ratio for row in rows] == [1, 1, 1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1] and rows[7].what == "10,000,000 threads"
+    drawn = ElementTree.parse(tmp_path / "growth.svg").getroot()
+    lines = [line.get("points", "").split() for line in drawn.iter("{http://www.w3.org/2000/svg}polyline")]
+    heights = [[float(point.split(",")[1]) for point in line] for line in lines]
+    assert len(lines) == 3 and heights[0][3] < heights[0][2] == heights[1][3]
+
+
+def test_a_program_that_says_nothing_about_growth() -> None:
+    class Silent(driver.Programs):
+        def __init__(self) -> None: ...
+
+        def run(self, *arguments: str, cache: str = "warm", simulated: bool = True) -> str:
+            return "12.5 ns\n" if arguments == ("threads", "3") else ""
+
+    assert growth.unit_time(Silent(), "threads", 3) == pytest.approx(12.5e-9)
+    with pytest.raises(SoftgenError, match="said nothing about buffers"):
+        growth.unit_time(Silent(), "buffers", 3)
+
+
+def test_a_plot_shows_all_of_its_values() -> None:
+    drawn = plot({"a": [1.0, 30.0], "b": [1.0, 0.01]}, (1, 4), "title")
+    heights = [float(y) for y in re.findall(r"[\d.]+,([\d.]+)", drawn)]
+    assert all(0 <= height <= 320 for height in heights) and len(heights) == 4
 
 
 def test_memory_is_not_called_time() -> None:

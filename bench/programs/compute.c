@@ -2,7 +2,9 @@
  * are measured with: it reads lines and answers each.
  *
  *     kernel NAME FILE GLOBAL_X GLOBAL_Y LOCAL_X LOCAL_Y COUNT    a kernel of an OpenCL source file; the next COUNT lines are its arguments:
- *     buffer FILE | uint NUMBER | float NUMBER
+ *     buffer FILE | uint NUMBER | float NUMBER | bytes HEX | local SIZE | image WRITTEN ORDER TYPE WIDTH HEIGHT FILE, which is - for none
+ *     options TEXT                for the kernels that follow, with commas for spaces; - for none
+ *     size NAME GLOBAL_X GLOBAL_Y GLOBAL_Z LOCAL_X LOCAL_Y LOCAL_Z OFFSET_X OFFSET_Y OFFSET_Z    another size, in three dimensions
  *     run NAME COUNT              microseconds of each of COUNT enqueues
  *     read NAME ARGUMENT FILE     a buffer's content, into a file
  *
@@ -20,7 +22,8 @@ enum { NAME = 64, PATH = 1024, KERNELS = 64, ARGUMENTS = 16 };
 struct job {
     char name[NAME];
     cl_kernel kernel;
-    size_t global[2], local[2];
+    cl_uint dimensions;
+    size_t global[3], local[3], offset[3];
     cl_mem buffers[ARGUMENTS];
     size_t sizes[ARGUMENTS];
 };
@@ -30,6 +33,7 @@ static cl_command_queue queue;
 static cl_device_id device;
 static struct job jobs[KERNELS];
 static int job_count;
+static char options[PATH];
 
 static void fail(const char *what, const char *about, long code)
 {
@@ -78,7 +82,7 @@ static cl_kernel built(const char *name, const char *path)
     char *source = content(path, &size);
     cl_program program = clCreateProgramWithSource(context, 1, (const char **)&source, &size, &error);
     check(error, "clCreateProgramWithSource", path);
-    check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram", path);
+    check(clBuildProgram(program, 1, &device, options, NULL, NULL), "clBuildProgram", path);
     cl_kernel kernel = clCreateKernel(program, name, &error);
     check(error, "clCreateKernel", name);
     free(source);
@@ -95,6 +99,35 @@ static void set_buffer(struct job *job, cl_uint index, const char *path)
     free(data);
 }
 
+static void set_bytes(struct job *job, cl_uint index, const char *text)
+{
+    unsigned char value[16];
+    size_t size = strlen(text) / 2;
+    for (size_t i = 0; i < size && i < sizeof value; i++) {
+        unsigned byte = 0;
+        sscanf(text + 2 * i, "%2x", &byte);
+        value[i] = (unsigned char)byte;
+    }
+    check(clSetKernelArg(job->kernel, index, size, value), "clSetKernelArg", job->name);
+}
+
+static void set_image(struct job *job, cl_uint index, int written)
+{
+    cl_int error;
+    char path[PATH];
+    size_t width, height, size;
+    cl_image_format format;
+    if (scanf("%u %u %zu %zu %1023s", &format.image_channel_order, &format.image_channel_data_type, &width, &height, path) != 5)
+        fail("what image for", job->name, index);
+    cl_image_desc shape = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = width, .image_height = height};
+    char *data = strcmp(path, "-") ? content(path, &size) : NULL;
+    cl_mem_flags flags = (written ? CL_MEM_WRITE_ONLY : CL_MEM_READ_ONLY) | (data ? CL_MEM_COPY_HOST_PTR : 0);
+    cl_mem image = clCreateImage(context, flags, &format, &shape, data, &error);
+    check(error, "clCreateImage", job->name);
+    check(clSetKernelArg(job->kernel, index, sizeof image, &image), "clSetKernelArg", job->name);
+    free(data);
+}
+
 static void set_argument(struct job *job, cl_uint index)
 {
     char kind[NAME], value[PATH];
@@ -104,6 +137,12 @@ static void set_argument(struct job *job, cl_uint index)
     cl_float real = strtof(value, NULL);
     if (!strcmp(kind, "buffer"))
         set_buffer(job, index, value);
+    else if (!strcmp(kind, "bytes"))
+        set_bytes(job, index, value);
+    else if (!strcmp(kind, "local"))
+        check(clSetKernelArg(job->kernel, index, number, NULL), "clSetKernelArg", job->name);
+    else if (!strcmp(kind, "image"))
+        set_image(job, index, (int)number);
     else
         check(clSetKernelArg(job->kernel, index, 4, !strcmp(kind, "float") ? (void *)&real : (void *)&number), "clSetKernelArg", job->name);
 }
@@ -117,6 +156,7 @@ static void add(void)
         || count > ARGUMENTS || job_count == KERNELS)
         fail("what kernel?", job->name, count);
     job->kernel = built(job->name, path);
+    job->dimensions = 2;
     for (cl_uint i = 0; i < count; i++)
         set_argument(job, i);
     printf("ready %s\n", job->name);
@@ -133,6 +173,26 @@ static struct job *find(void)
     return NULL;
 }
 
+static void resize(struct job *job)
+{
+    size_t *all[] = {job->global, job->local, job->offset};
+    for (int i = 0; i < 9; i++)
+        if (scanf("%zu", &all[i / 3][i % 3]) != 1)
+            fail("what size?", job->name, i);
+    job->dimensions = 3;
+    printf("sized %s\n", job->name);
+}
+
+static void read_options(void)
+{
+    if (scanf("%1023s", options) != 1 || !strcmp(options, "-"))
+        options[0] = 0;
+    for (char *at = options; *at; at++)
+        if (*at == ',')
+            *at = ' ';
+    printf("options\n");
+}
+
 static double now(void)
 {
     struct timespec time;
@@ -147,7 +207,8 @@ static void run(struct job *job)
         fail("how often?", job->name, 0);
     for (int i = 0; i < count; i++) {
         double began = now();
-        check(clEnqueueNDRangeKernel(queue, job->kernel, 2, NULL, job->global, job->local, 0, NULL, NULL), "clEnqueueNDRangeKernel", job->name);
+        check(clEnqueueNDRangeKernel(queue, job->kernel, job->dimensions, job->offset, job->global, job->local, 0, NULL, NULL),
+              "clEnqueueNDRangeKernel", job->name);
         check(clFinish(queue), "clFinish", job->name);
         printf("%.1f ", now() - began);
     }
@@ -178,6 +239,10 @@ int main(void)
     while (scanf("%63s", word) == 1) {
         if (!strcmp(word, "kernel"))
             add();
+        else if (!strcmp(word, "options"))
+            read_options();
+        else if (!strcmp(word, "size"))
+            resize(find());
         else if (!strcmp(word, "run"))
             run(find());
         else if (!strcmp(word, "read"))

@@ -4,8 +4,8 @@ Reads   XY_COLOR_BLT XY_SRC_COPY_BLT XY_FAST_COPY_BLT COLOR_BLT SRC_COPY_BLT XY_
         XY_SETUP_BLT XY_SETUP_CLIP_BLT XY_SETUP_MONO_PATTERN_SL_BLT BCS_SWCTRL
 Writes  memory
 
-A fill's colour is the pattern of its raster operation; copies have no pattern. Whatever else has a pattern, a monochrome source or
-transparency is not built.
+A fill's colour is the pattern of its raster operation; copies have no pattern. Blits with an 8x8 pattern, a monochrome source or
+transparency are in operands.py; text and fixed patterns are not built.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.blitter import raster
-from softgen.blitter.blit import BlitSurface, blit
+from softgen.blitter.blit import AT_ONCE, BlitSurface, blit
 from softgen.blitter.raster import raster_masks
 from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.surface.tiling import orders
 
 COMMANDS: Commands = {}
@@ -100,7 +100,7 @@ def xy_scanlines_blt(cs: CommandStreamer, cmd: Record) -> None:
     """Rows with the pattern of the setup command; a solid one is its background colour (KBL 2682-2695)."""
     setup = _setup(cs)
     if not getattr(setup, "solid_pattern_select", 0) and raster.uses_pattern(setup.raster_operation):
-        raise Unsupported("an 8x8 pattern: not yet simulated")
+        raise Unsupported("an 8x8 pattern of a setup command: not yet simulated")
     _fill(cs, cmd, setup, rectangle(cmd), setup.background_color)
 
 
@@ -161,6 +161,44 @@ def xy_fast_copy_blt(cs: CommandStreamer, cmd: Record) -> None:
                      _fast_tiling(cmd.source_tiling_method, cmd.source_tile_y_type, size),
                      cmd.source_x1_coordinate * size, cmd.source_y1_coordinate)  # fmt: skip
     blit(cs, raster_masks(raster.COPY), ((area.x2 - area.x1) * size, area.y2 - area.y1), where, source)
+
+
+# -- patterns, monochrome sources and transparency ----------------------------------------------------------------------
+
+
+@handles("XY_PAT_BLT", "XY_PAT_BLT_IMMEDIATE", "XY_MONO_PAT_BLT", "XY_FULL_BLT", "XY_FULL_IMMEDIATE_PATTERN_BLT",
+         "XY_FULL_MONO_PATTERN_BLT", "XY_MONO_SRC_COPY_BLT", "XY_MONO_SRC_COPY_IMMEDIATE_BLT", "XY_FULL_MONO_SRC_BLT",
+         "XY_FULL_MONO_SRC_IMMEDIATE_PATTERN_BLT", "XY_FULL_MONO_PATTERN_MONO_SRC_BLT", "XY_SRC_COPY_CHROMA_BLT", "XY_PAT_CHROMA_BLT",
+         "XY_PAT_CHROMA_BLT_IMMEDIATE")  # fmt: skip
+def patterned_blt(cs: CommandStreamer, cmd: Record) -> None:
+    """A blit whose operands are made as arrays (operands.py), some rows at a time."""
+    whole = rectangle(cmd)
+    area = whole.clipped(cs.state(Blitter).clip) if cmd.clipping_enabled else whole
+    if area.x2 <= area.x1:
+        return
+    step = max(AT_ONCE // ((area.x2 - area.x1) * PIXEL_BYTES[cmd.color_depth]), 1)
+    for top in range(area.y1, area.y2, step):
+        if cs.timed_out():
+            raise SoftgenError(f"time is up: {area.y2 - top} of {area.y2 - area.y1} rows left")
+        _patterned_rows(cs, cmd, whole, area._replace(y1=top, y2=min(top + step, area.y2)))
+
+
+def _patterned_rows(cs: CommandStreamer, cmd: Record, whole: PixelRectangle, area: PixelRectangle) -> None:
+    from softgen.blitter import operands
+    from softgen.blitter.rectangle import SurfaceRectangle
+
+    size, columns, rows = PIXEL_BYTES[cmd.color_depth], area.x2 - area.x1, area.y2 - area.y1
+    left, top = area.x1 - whole.x1, area.y1 - whole.y1
+    source = None
+    if "monochrome_source_start" in cmd._fields:
+        pixels, lit = operands.monochrome(cs, cmd, size, whole.x2 - whole.x1, top, rows)
+        source = pixels[:, left : left + columns], lit[:, left : left + columns] if lit is not None else None
+    elif "source_base_address" in cmd._fields:
+        place = surface(cs, cmd.source_base_address, cmd.source_pitch, _tiling(cs, cmd.source_tiling_enable, "source_y_major"),
+                        (cmd.source_x1_coordinate + left) * size, cmd.source_y1_coordinate + top)  # fmt: skip
+        source = SurfaceRectangle(cs.space, place, (columns * size, rows)).read().view(operands.pixel_type(size)), None
+    where = SurfaceRectangle(cs.space, destination(cs, cmd, area, size, cmd.destination_tiling_enable), (columns * size, rows))
+    operands.combine(cs, cmd, written(cmd), where, operands.pattern(cs, cmd, size, area), source)
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import namedtuple
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +18,37 @@ class Structure:
     """Layout of a C structure; unpack() returns an object with its fields, pack() the bytes."""
 
     def __init__(self, text: str) -> None:
-        pairs = [field.split(":") for field in text.split()]
-        self.names = [name for name, _ in pairs]
-        self.struct = struct.Struct("<" + "".join(kind for _, kind in pairs))
-        self.size = self.struct.size
-        self.row: Any = namedtuple("Row", self.names)  # type: ignore[misc]
-        self.sizes = {name: struct.calcsize(f"<{kind}") for name, kind in pairs}
-        self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
+        self._text = text
+
+    # Made when a program first uses the ioctl: there are many, and few are used.
+
+    @cached_property
+    def _pairs(self) -> list[list[str]]:
+        return [field.split(":") for field in self._text.split()]
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [name for name, _ in self._pairs]
+
+    @cached_property
+    def struct(self) -> struct.Struct:
+        return struct.Struct("<" + "".join(kind for _, kind in self._pairs))
+
+    @cached_property
+    def size(self) -> int:
+        return self.struct.size
+
+    @cached_property
+    def row(self) -> Any:
+        return namedtuple("Row", self.names)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        return {name: struct.calcsize(f"<{kind}") for name, kind in self._pairs}
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        return {name: struct.calcsize("<" + "".join(kind for _, kind in self._pairs[:at])) for at, name in enumerate(self.names)}
 
     def unpack(self, data: bytes) -> SimpleNamespace:
         """Decode one structure. Short data is extended with zeros: an older program knows fewer fields."""

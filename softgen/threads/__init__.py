@@ -16,7 +16,7 @@ programs.py    kernels and the system routine in memory
 bindings.py    surface entries for compiled code, kept between dispatches
 scheduler.c    groups of threads in turns on one host thread; threads.h lets C loops of pipelines start batches
 shared.py      the part of a dispatch that its workers share: kernel, engine, bindings
-worker.py      one host thread's share; templates.py the blocks its threads start from
+worker.py      one host thread's share; templates.py the blocks its threads start from; block_ranges.py what of a block is written again
 affine.py      affine lane values in payloads
 places.py      error messages that all engines use
 compare.py     two engines on the same dispatch, and the first difference between them; compare_work.py: on the same draw

@@ -9,12 +9,10 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from softgen.bits.units import GRF_BYTES
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import CompiledFunction
@@ -28,6 +26,7 @@ from softgen.memory import arena, guard
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places, scheduler
+from softgen.threads.block_ranges import block_ranges
 from softgen.threads.dispatch import Finished, NativeLoop
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import (
@@ -46,11 +45,6 @@ from softgen.threads.templates import LINE, AlignedMemory, TemplateCache, Thread
 SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
 CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # opcodes with which programs change cr0
 ANSWERS = 32  # fallbacks that scheduler.c can repeat without Python
-
-# What a thread may have changed, as ranges of its block from one register up to another, and whether a thread starts with zeros there.
-GRF_END, END = "mrf", ""
-RANGES = (("acc", "sr", True), ("sr", "n", False), ("ip", "tdr", True), ("control", END, False))  # n is cleared with the group
-RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, stacks and the like
 
 
 class WorkerState:
@@ -98,25 +92,6 @@ def only_control(inst: Instruction) -> bool:
     ]
     immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
     return plain and inst.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
-
-
-@cache
-def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
-    payload = -(-registers * GRF_BYTES // LINE) * LINE
-    at = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
-    spans = [(at[first], at[last] - at[first], zero) for first, last, zero in RANGES + RARE]
-    spans += [(0, payload, False), (payload, at[GRF_END] - payload, True)]
-    if needs is not None:
-        copied = [(start, start + size) for start, size, zero in spans if not zero]
-        after = [(max(start, payload), start + size) for start, size in needs if start + size > payload]
-        zeros = [need for need in after if not any(start <= need[0] < end for start, end in copied)]  # sr and cr are not
-        spans = [*(span for span in spans if not span[2]), *((start, end - start, True) for start, end in zeros)]
-    elif flow == "channel":  # no message registers, and no stack in use
-        spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
-    if not copies_payload:  # what follows a written payload in its last line is zero
-        end = registers * GRF_BYTES
-        spans = [(end, payload - end, True) if not span[0] else span for span in spans]
-    return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
 
 
 def answer_parts(returned: Sequence[tuple[Worker, WorkerPart]]) -> None:
@@ -236,7 +211,7 @@ class Worker:
         """Threads start with this code."""
         now, self.chosen = self.dispatch, chosen
         now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
-        ranges = _ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
+        ranges = block_ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
         if ranges is not self.state.ranges:  # clean blocks were made for other code
             self.state.ranges = ranges
             self.state.mark_dirty()

@@ -15,6 +15,7 @@ from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 from softgen.three_d.geometry import oversized
 from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.prepared_draws import PreparedDraws
+from softgen.three_d.rasterizer import check_topology
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
 
@@ -42,6 +43,7 @@ class Pipeline3D(PipelinePlans):
     def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
         """The same without a prepared draw, stage by stage."""
         state = DrawState.of(cs)
+        check_topology(state, call.topology)
         check_allocated(state, self._marks)
         self._marks = state.marks
         self.front.memory.topology = UNKNOWN

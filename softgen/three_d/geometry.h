@@ -70,6 +70,7 @@ struct setup_plan {
     uint32_t line_coverage, point_coverage; /* enum coverage */
     uint32_t last_pixel; /* of a one-pixel line is drawn */
     uint32_t conservative; /* triangles cover all pixels that they touch */
+    uint32_t sampled; /* the rasterizer looks at several samples of a pixel */
     uint32_t line_stipple;
     float line_cap; /* pixels that a smooth line goes on after its ends */
     int32_t origin_x, origin_y; /* drawing rectangle, pixels */
@@ -184,6 +185,7 @@ static inline int64_t snap(const struct setup_plan *plan, double value)
 int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
+int set_sampled_bounds(const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 int set_touched_bounds(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
 void widen_edges(struct setup_record *record);
 float depth_offset(const struct setup_plan *plan, const struct screen_vertex *v, const struct plane *z);

@@ -181,15 +181,17 @@ static uint32_t is_whole(const struct setup_record *r, int64_t x, int64_t y)
     return 1;
 }
 
-/* Input coverage of a pixel: sample covered, whole area covered, or early depth and stencil tests passed. */
+/* Input coverage of a pixel: samples covered, whole area covered, or early depth and stencil tests passed. */
 static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, int i)
 {
+    if (t->raster->samples && state == INPUT_COVERAGE_NORMAL)
+        return covered_samples(t->raster, t->record, t->block->x + (int64_t)t->order->x[i], t->block->y + (int64_t)t->order->y[i]);
     if (state == INPUT_COVERAGE_INNER)
         return (t->covered >> i & 1) && is_whole(t->record, t->block->x + (int64_t)t->order->x[i], t->block->y + (int64_t)t->order->y[i]);
     return (state == INPUT_COVERAGE_DEPTH ? t->lit : t->covered) >> i & 1;
 }
 
-/* Offsets of the sample within each pixel, and samples covered: there is one sample. */
+/* Offsets of the sample within each pixel, and samples covered; threads are of pixels. */
 static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
     uint32_t at = t->upper ? plan->half : 0, covered[BLOCK_PIXELS];

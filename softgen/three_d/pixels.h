@@ -12,6 +12,8 @@ enum { BLOCK_PIXELS = 16, STIPPLE_ROWS = 32, BARYCENTRIC_MODES = 6, BATCH_THREAD
 
 /* -- rasterizer.c -------------------------------------------------------------------------------------------------------------------- */
 
+enum { MOST_SAMPLES = 16 };
+
 struct raster_plan {
     uint32_t stipple[STIPPLE_ROWS]; /* polygon stipple, its offsets applied: row y mod 32, bit 31 is column 0 mod 32 */
     uint64_t stippled; /* a bit for each topology whose objects the stipple masks */
@@ -21,11 +23,17 @@ struct raster_plan {
     uint32_t aa_manhattan; /* distances from edges of smooth lines are Manhattan distances */
     float aa_region, aa_cap_region; /* pixels over which coverage rises from a side, and from a cap */
     float aa_slope, aa_bias, aa_cap_slope, aa_cap_bias, aa_point_slope, aa_point_bias;
+    uint32_t samples; /* of a pixel that polygons are tested at; 0: one, where edges count from */
+    uint32_t sample_mask; /* those that count */
+    int32_t sample[MOST_SAMPLES][2]; /* from where edges count, in 1/256 pixel */
 };
 
 /* The covered blocks of a record in the tile whose upper left pixel is (x, y), TILE_BLOCKS at most; their number. */
 uint32_t rasterize_tile(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
                         struct pixel_block *blocks);
+
+/* The samples of a pixel that a polygon covers. */
+uint32_t covered_samples(const struct raster_plan *plan, const struct setup_record *record, int64_t x, int64_t y);
 
 /* -- lines.c ------------------------------------------------------------------------------------------------------------------------- */
 

@@ -49,6 +49,13 @@ int set_touched_bounds(const struct setup_plan *plan, const struct screen_vertex
     return narrow_box(record, pixel_of(b.x0 + x - 1), pixel_of(b.y0 + y - 1), pixel_of(b.x1 + x) + 1, pixel_of(b.y1 + y) + 1);
 }
 
+/* The box of pixels that a polygon of `count` vertices can touch: one of their samples may be inside, wherever it is. */
+int set_sampled_bounds(const struct screen_vertex *v, uint32_t count, struct setup_record *record)
+{
+    struct box b = box_about(v, count);
+    return narrow_box(record, pixel_of(b.x0), pixel_of(b.y0), pixel_of(b.x1) + 1, pixel_of(b.y1) + 1);
+}
+
 /* The edges of a convex polygon. Clockwise along an edge from a to b, (b - a) x (p - a) is 0 or more inside. A sample on the edge is in
  * if the edge is left (goes up) or top (goes right, level); else the constant is one less (G45 6514). */
 void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record)

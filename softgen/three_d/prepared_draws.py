@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
 MOST_DRAWS = 384  # kept: those of several frames, whose render targets differ
+MOST_WORKERS = 256  # besides the first of each stage; half a megabyte each
 CALL = struct.Struct("8I")  # the parameters of DrawStruct
 RESULTS = struct.Struct(f"{len(COUNTS) + 3 * len(WORKS)}Q")
 RESULTS_AT = DrawStruct.counts.offset
@@ -62,6 +63,7 @@ class PreparedDraws:
     def __init__(self, pipeline: PipelinePlans) -> None:
         self.pipeline, memory = pipeline, pipeline.memory
         self._draws: dict[int, PreparedDraw] = {}  # by the address of their structures
+        self._sharing: dict[tuple[int, str], int] = {}  # workers of its own besides the first, by the address of a draw and the stage
         self._pointers: Any = (ctypes.c_uint64 * MOST_DRAWS)()
         self._loop, self._record, self._running = PixelLoop(), guard.FaultRecord(), (WorkerPart * 1)()
         self._now = DrawStruct(
@@ -148,6 +150,7 @@ class PreparedDraws:
 
     def _clear(self) -> None:
         self._draws.clear()
+        self._sharing.clear()
         self._registers.clear()
         self.pipeline.stage_loops.clear()
         self._now.draw_count = self._now.previous = 0
@@ -158,6 +161,8 @@ class PreparedDraws:
         self._pointers[: len(left)] = left
         now.draw_count, now.previous = len(left), 0
         del self._draws[address]
+        for key in [key for key in self._sharing if key[0] == address]:
+            del self._sharing[key]
         for other in self._draws.values():
             if other.struct.after == address:
                 other.struct.after = 0
@@ -233,7 +238,7 @@ class PreparedDraws:
             self._helped = True
             draw.prepare_clipper(cs, DrawState.of(cs))
         elif why == DrawReason.NO_WORKERS:
-            draw.share(STAGES[stage], int(self._now.loops))
+            self._share(draw, STAGES[stage], int(self._now.loops))
         elif why == DrawReason.LOOPS:
             self._answer_loops(cs, draw)
         elif why == DrawReason.SHARE:
@@ -281,6 +286,19 @@ class PreparedDraws:
         if late and self._now.stage == Stage.PIXELS and not self._loop.started:  # there is no thread to name
             raise SoftgenError(f"time is up: pixel shader, tile {self._loop.tile}, no thread started")
         return late
+
+    def _share(self, draw: PreparedDraw, stage: str, loops: int) -> None:
+        """Workers for the loops of a stage; those that other draws were given first make room."""
+        draw.share(stage, loops)
+        if stage not in draw.own:
+            return
+        sharing, address = self._sharing, ctypes.addressof(draw.struct)
+        sharing[address, stage] = loops - 1
+        others = [key for key in sharing if key[0] != address]
+        while others and sum(sharing.values()) > MOST_WORKERS:
+            other, of_stage = others.pop(0)
+            del sharing[other, of_stage]
+            self._draws[other].unshare(of_stage)
 
     def _answer_loops(self, cs: CommandStreamer, draw: PreparedDraw) -> None:
         """Does what loops on several host threads returned for."""

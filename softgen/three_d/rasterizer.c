@@ -222,10 +222,51 @@ static uint32_t stipple(const struct raster_plan *plan, struct pixel_block *bloc
     return kept;
 }
 
+/* A record whose edges count from a sample. */
+static struct setup_record at_sample(const struct raster_plan *plan, const struct setup_record *r, uint32_t sample)
+{
+    struct setup_record moved = *r;
+    for (uint32_t n = 0; n < r->edges; n++) /* steps are multiples of 256 */
+        moved.edge[n] += (r->edge_dx[n] >> UNIT_SHIFT) * plan->sample[sample][0] + (r->edge_dy[n] >> UNIT_SHIFT) * plan->sample[sample][1];
+    return moved;
+}
+
+uint32_t covered_samples(const struct raster_plan *plan, const struct setup_record *record, int64_t x, int64_t y)
+{
+    uint32_t found = 0;
+    for (uint32_t sample = 0; sample < plan->samples; sample++) {
+        struct setup_record r = at_sample(plan, record, sample);
+        uint32_t inside = plan->sample_mask >> sample & 1;
+        for (uint32_t n = 0; n < r.edges; n++)
+            inside &= r.edge[n] + r.edge_dx[n] * x + r.edge_dy[n] * y >= 0;
+        found |= inside << sample;
+    }
+    return found;
+}
+
+/* The blocks of which a sample is covered, in reading order. */
+static uint32_t walk_samples(const struct raster_plan *plan, const struct setup_record *record, int32_t x, int32_t y,
+                             struct pixel_block *blocks)
+{
+    uint16_t covered[TILE_BLOCKS] = {0};
+    uint32_t found = 0;
+    for (uint32_t sample = 0; sample < plan->samples; sample++) {
+        struct setup_record r = at_sample(plan, record, sample);
+        uint32_t count = plan->sample_mask >> sample & 1 ? walk_tile(&r, x, y, blocks) : 0;
+        for (uint32_t i = 0; i < count; i++)
+            covered[blocks[i].y / BLOCK * (TILE / BLOCK) + blocks[i].x / BLOCK] |= (uint16_t)blocks[i].mask;
+    }
+    for (uint32_t i = 0; i < TILE_BLOCKS; i++)
+        if (covered[i])
+            blocks[found++] = (struct pixel_block){(uint16_t)(i % (TILE / BLOCK) * BLOCK), (uint16_t)(i / (TILE / BLOCK) * BLOCK), covered[i]};
+    return found;
+}
+
 EXPORT uint32_t rasterize_tile(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
                                struct pixel_block *blocks)
 {
-    uint32_t count = walk_tile(record, (int32_t)x, (int32_t)y, blocks);
+    uint32_t count = plan->samples ? walk_samples(plan, record, (int32_t)x, (int32_t)y, blocks)
+                                   : walk_tile(record, (int32_t)x, (int32_t)y, blocks);
     for (uint32_t i = 0; i < count; i++) {
         blocks[i].x = (uint16_t)(blocks[i].x + x);
         blocks[i].y = (uint16_t)(blocks[i].y + y);

@@ -1,7 +1,8 @@
 """Rasterizer: which pixels an object covers (rasterizer.c), and what state says about it.
 
 Reads   WM_STATE SF_STATE or 3DSTATE_WM; 3DSTATE_POLY_STIPPLE_PATTERN 3DSTATE_POLY_STIPPLE_OFFSET 3DSTATE_MULTISAMPLE 3DSTATE_SAMPLE_MASK
-        3DSTATE_RASTER 3DSTATE_RAST_MULTISAMPLE 3DSTATE_SF 3DSTATE_LINE_STIPPLE 3DSTATE_AA_LINE_PARAMETERS
+        3DSTATE_RASTER 3DSTATE_RAST_MULTISAMPLE 3DSTATE_SF 3DSTATE_LINE_STIPPLE 3DSTATE_AA_LINE_PARAMETERS 3DSTATE_SAMPLE_PATTERN
+        3DSTATE_WM_DEPTH_STENCIL
 Writes  a RasterPlan, which rasterizer.c and lines.c read
 """
 
@@ -21,7 +22,11 @@ ROWS = 32  # and columns of a polygon stipple
 # Objects that polygon stipple masks (G45 6524-6536).
 STIPPLED = ("polygon", "trifan", "trilist", "tristrip", "tristrip_reverse")
 STATE = ("3DSTATE_POLY_STIPPLE_PATTERN", "3DSTATE_POLY_STIPPLE_OFFSET", "3DSTATE_MULTISAMPLE", "3DSTATE_SAMPLE_MASK", "3DSTATE_RASTER",
-         "3DSTATE_RAST_MULTISAMPLE", "3DSTATE_SF", "3DSTATE_LINE_STIPPLE", "3DSTATE_AA_LINE_PARAMETERS")  # fmt: skip
+         "3DSTATE_RAST_MULTISAMPLE", "3DSTATE_SF", "3DSTATE_LINE_STIPPLE", "3DSTATE_AA_LINE_PARAMETERS",
+         "3DSTATE_SAMPLE_PATTERN", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
+MOST_SAMPLES, PIXEL, SIXTEENTHS = 16, 256, 16  # of positions in a pixel, and of those in 3DSTATE_SAMPLE_PATTERN
+SAMPLE_GROUPS = {2: ("samples_2x",), 4: ("samples_4x",), 8: ("samples_8x", "samples_8x_from_4"), 16: ("samples_16x",)}
+POLYGONS = (*STIPPLED, "rectlist", "quadlist", "quadstrip")
 REGIONS = (0.5, 1.0, 2.0, 4.0)  # pixels of enum Antialiasing_Region_Width
 # State that changes coverage and is not built, by command.
 NOT_BUILT = {
@@ -36,7 +41,9 @@ class RasterPlan(ctypes.Structure):
     _fields_ = [("stipple", ctypes.c_uint32 * ROWS), ("stippled", ctypes.c_uint64),
                 *((name, ctypes.c_uint32) for name in ("line_pattern", "line_repeat", "legacy_diamond", "antialiased", "aa_manhattan")),
                 *((name, ctypes.c_float) for name in ("aa_region", "aa_cap_region", "aa_slope", "aa_bias", "aa_cap_slope", "aa_cap_bias",
-                                                      "aa_point_slope", "aa_point_bias"))]  # fmt: skip
+                                                      "aa_point_slope", "aa_point_bias")),
+                ("samples", ctypes.c_uint32), ("sample_mask", ctypes.c_uint32),
+                ("sample", (ctypes.c_int32 * 2) * MOST_SAMPLES)]  # fmt: skip
 
 
 class PixelBlock(ctypes.Structure):
@@ -56,20 +63,45 @@ def raster_plan(state: DrawState, windower: Record) -> RasterPlan:
     """The plan for a draw; `windower` is WM_STATE or 3DSTATE_WM."""
     for name, fields in NOT_BUILT.items():
         refuse(name, state.get(name), fields)
-    _check_forced_samples(state)
     plan = RasterPlan()
+    _set_samples(plan, state)
     _set_lines(plan, state, windower)
     if windower.polygon_stipple_enable:
         _set_polygon_stipple(plan, state)
     return plan
 
 
-def _check_forced_samples(state: DrawState) -> None:
-    """Raise Unsupported for more than one sample of pixels without regard to render targets; one is what there is (BDW 8520-8547)."""
-    raster = state.get("3DSTATE_RASTER")
-    count = getattr(raster, "forced_sample_count", 0)
-    if count > 1:
-        raise Unsupported(f"3DSTATE_RASTER: forced_sample_count {1 << count - 1}, multisampling: not yet simulated")
+def forced_samples(state: DrawState) -> int:
+    """Samples of a pixel that polygons are tested at, whatever render targets have; 1 where nothing says so (BDW 8520-8547)."""
+    return 1 << max(int(getattr(state.get("3DSTATE_RASTER"), "forced_sample_count", 0)) - 1, 0)
+
+
+def _set_samples(plan: RasterPlan, state: DrawState) -> None:
+    """Target-independent rasterization: where the samples are; there are no depth and stencil tests at them."""
+    count = forced_samples(state)
+    if count == 1:
+        return
+    name, depth, multisample = f"forced_sample_count {count}", state.get("3DSTATE_WM_DEPTH_STENCIL"), state.get("3DSTATE_MULTISAMPLE")
+    for field in ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable"):
+        if getattr(depth, field, 0):
+            raise Unsupported(f"3DSTATE_RASTER: {name}, and 3DSTATE_WM_DEPTH_STENCIL has {field} 1: not yet simulated")
+    pattern, mask = state.get("3DSTATE_SAMPLE_PATTERN"), state.get("3DSTATE_SAMPLE_MASK")
+    groups = SAMPLE_GROUPS.get(count, ())
+    if pattern is None or any(group not in pattern._fields for group in groups) or not groups:
+        raise DecodeError(f"3DSTATE_RASTER: {name}, but no 3DSTATE_SAMPLE_PATTERN has set so many")
+    at = 0 if getattr(multisample, "pixel_location", 0) else PIXEL // 2
+    plan.samples, plan.sample_mask = count, mask.sample_mask & (1 << count) - 1 if mask is not None else (1 << count) - 1
+    for number, sample in enumerate(sample for group in groups for sample in getattr(pattern, group)):
+        plan.sample[number][:] = [int(place) * PIXEL // SIXTEENTHS - at for place in (sample.x_offset, sample.y_offset)]
+
+
+def check_topology(state: DrawState, topology: int) -> None:
+    """Raise Unsupported for lines and points whose pixels have several samples."""
+    count, raster = forced_samples(state), state.get("3DSTATE_RASTER")
+    if count == 1:
+        return
+    if not topologies(state.gen, POLYGONS) >> topology & 1 or any(getattr(raster, f"{side}_face_fill_mode") for side in ("front", "back")):
+        raise Unsupported(f"3DSTATE_RASTER: forced_sample_count {count} of lines or points: not yet simulated")
 
 
 def _set_polygon_stipple(plan: RasterPlan, state: DrawState) -> None:
@@ -115,7 +147,7 @@ def is_antialiased(state: DrawState) -> bool:
 def draws_nothing(state: DrawState) -> bool:
     """Whether the sample mask excludes the only sample (BDW-WM-02)."""
     mask = state.get("3DSTATE_SAMPLE_MASK")
-    return mask is not None and not mask.sample_mask & 1
+    return mask is not None and not mask.sample_mask & (1 << forced_samples(state)) - 1
 
 
 @cache

@@ -172,6 +172,7 @@ def test_fast_copies_from_yf_and_ys(method: int, kind: int, columns: int, bits: 
     assert np.array_equal(bench.memory(), expected)
 
 
+@pytest.mark.behaviour("KBL-BLT-04", shows="action")
 def test_rows_across_4_gib_with_48_bit_addresses() -> None:
     base = 0x7F_0000_0000 - SIZE // 2
     bench = BlitBench("bdw", data=base)
@@ -247,8 +248,8 @@ def test_what_is_not_built_says_so_by_name() -> None:
         bench.run(*copy(bench, 3, 0xC0, (0, 0, 1, 1), area, area))
     with pytest.raises(Unsupported, match=r"XY_COLOR_BLT at .*raster_operation 0x66, which depends on a source"):
         bench.run(fill(bench, (0, 0, 1, 1), raster_operation=0x66))
-    with pytest.raises(Unsupported, match=r"XY_PAT_BLT at .*not yet simulated"):
-        bench.run(bench.pack("XY_PAT_BLT"))
+    with pytest.raises(Unsupported, match=r"XY_TEXT_BLT at .*not yet simulated"):
+        bench.run(bench.pack("XY_TEXT_BLT"))
     with pytest.raises(DecodeError, match=r"XY_FAST_COPY_BLT at .*color_depth 2 is reserved"):
         bench.run(fast_copy(bench, 2, (0, 0, 1, 1), area, area))
 

@@ -1,6 +1,6 @@
-"""Frameworks that compute on Vulkan, unchanged: wgpu, taichi and ncnn of an interpreter that has them, and ffmpeg's Vulkan filters.
+"""Frameworks, unchanged: wgpu, taichi, ncnn and moderngl of an interpreter that has them, and ffmpeg's Vulkan filters.
 
-    python3 -m venv /tmp/frameworks && /tmp/frameworks/bin/pip install wgpu taichi ncnn numpy
+    python3 -m venv /tmp/frameworks && /tmp/frameworks/bin/pip install wgpu taichi ncnn moderngl numpy
     SOFTGEN_FRAMEWORKS_PYTHON=/tmp/frameworks/bin/python make witness TESTS=tests/driver/test_frameworks.py
 """
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.driver.running import DRIVER_CHOICES, PROGRAMS, Softgen, needs_driver, needs_shim
+from tests.pictures.compare import compare
 
 pytestmark = needs_shim
 INTERPRETER = os.environ.get("SOFTGEN_FRAMEWORKS_PYTHON", "/usr/bin/python3")
@@ -53,6 +54,25 @@ def test_a_framework_computes_what_numpy_does(framework: str, gpu: str, tmp_path
     found = json.loads(run.out.splitlines()[-1])
     assert found["difference"] <= APART and "llvmpipe" not in found["device"], found
     assert sum(kernel["dispatches"] for kernel in json.loads(report.read_text("utf-8"))["kernels"]) > 0, "it was done on the processor"
+
+
+@pytest.mark.witness
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("framework, api", [("moderngl", "OpenGL"), ("wgpu", "Vulkan")])
+def test_a_framework_draws_what_it_draws_on_the_processor(framework: str, api: str, gpu: str, tmp_path: Path) -> None:
+    needs_driver(gpu, api)
+    if not has(framework) or not has("numpy"):
+        pytest.skip(f"{INTERPRETER} has no {framework} or no numpy (SOFTGEN_FRAMEWORKS_PYTHON names another interpreter)")
+    program = [INTERPRETER, str(PROGRAMS / "framework_scene.py"), framework]
+    usual = {name: text for name, text in os.environ.items() if name not in DRIVER_CHOICES}
+    software = {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "VK_ICD_FILENAMES": str(LAVAPIPE)}
+    expected, found = tmp_path / "expected.npy", tmp_path / "found.npy"
+    said = subprocess.run([*program, str(expected)], env={**usual, **software}, capture_output=True, text=True, check=True).stdout
+    run = Softgen("--gpu", gpu, "--", *program, str(found), XDG_CACHE_HOME=str(tmp_path))
+    assert run.finish(seconds=600) == 0, run.out + run.err
+    assert "llvmpipe" in said and "Intel" in run.out
+    comparison = compare(np.load(found), np.load(expected))
+    assert comparison.agrees and comparison.drawn > 4000, str(comparison)
 
 
 def on_vulkan(chosen: str) -> list[str]:

@@ -43,13 +43,15 @@ def test_known_places(name: str, x: int, y: int, want: int) -> None:
 @pytest.mark.parametrize("name", TILINGS[1:])
 def test_each_byte_of_a_tile_has_a_place_of_its_own(name: str) -> None:
     order = tiling.orders()[name]
-    wide, high = order.count("X"), order.count("Y")
-    m = NumpyMachine()
-    found = set()
+    wide, high, deep = (order.count(letter) for letter in "XYZ")
+    m, some, found = NumpyMachine(), min(64, 1 << wide), set()
+    slices = [int(tiling.slice_part(name, m.constant(u64, z, 1)).payload[0]) for z in range(1 << deep)] if deep else [0]
+    assert tiling.slices(name) == deep
     for y in range(1 << high):
-        for x in range(0, 1 << wide, 64):
-            at = m.value(u64, np.arange(x, x + 64, dtype=np.uint64))
-            found.update(tiling.offset(m, name, PITCH, at, m.constant(u64, y, 64)).payload.tolist())
+        for x in range(0, 1 << wide, some):
+            at = m.value(u64, np.arange(x, x + some, dtype=np.uint64))
+            offsets = tiling.offset(m, name, PITCH, at, m.constant(u64, y, some)).payload.tolist()
+            found.update(offset + more for offset in offsets for more in slices)
     assert found == set(range(1 << len(order)))
 
 

@@ -67,8 +67,9 @@ class Draw:
         self.loop = PixelLoop()
 
     def run(self, worker: RecordingWorker, first_slot: int = 0, built: ctypes.CDLL | None = None) -> list[Thread]:
-        self.loop = PixelLoop(ctypes.addressof(self.plan), ctypes.addressof(self.records.array), ctypes.addressof(self.binned.bins),
-                              ctypes.addressof(self.next_tile), worker.address, 0, first_slot)  # fmt: skip
+        self.loop = PixelLoop(plan=ctypes.addressof(self.plan), records=ctypes.addressof(self.records.array),
+                              bins=ctypes.addressof(self.binned.bins), next_tile=ctypes.addressof(self.next_tile), worker=worker.address,
+                              first_slot=first_slot)  # fmt: skip
         self.returns = 0
         while (built or library()).shade_tiles(ctypes.byref(self.loop), ctypes.byref(ctypes.c_uint64())) != DONE:
             self.returns += 1

@@ -143,13 +143,13 @@ def test_state_that_is_not_built_is_refused_by_name() -> None:
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
-def test_one_forced_sample_is_what_there_is_and_more_are_refused() -> None:
+def test_one_forced_sample_is_what_there_is_and_more_need_places() -> None:
     stream = windowed()
     plain = bytes(raster_plan(stream.state(), stream.latched["3DSTATE_WM"]))
     stream.latch("3DSTATE_RASTER", forced_sample_count=1)
     assert bytes(raster_plan(stream.state(), stream.latched["3DSTATE_WM"])) == plain
     stream.latch("3DSTATE_RASTER", forced_sample_count=4)
-    with pytest.raises(Unsupported, match="3DSTATE_RASTER: forced_sample_count 8, multisampling"):
+    with pytest.raises(DecodeError, match="3DSTATE_RASTER: forced_sample_count 8, but no 3DSTATE_SAMPLE_PATTERN"):
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 

@@ -19,10 +19,11 @@ from softgen.lanes.value import Value
 
 LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068000949339362196969471560586")
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
-HALVES = [float(LN2**k / factorial(k)) for k in range(14)]  # 2^r
-ARTANH = [float(2 / LN2 / (2 * k + 1)) for k in range(13)]  # log2 of (1 + s) / (1 - s) by odd powers of s
-SINE = [float(Fraction((-1) ** k, factorial(2 * k + 1))) for k in range(10)]
-COSINE = [float(Fraction((-1) ** k, factorial(2 * k))) for k in range(10)]
+# Polynomials are as long as floats need: the first term left out is below 2^-36 of the result; of log2, which pow multiplies, 2^-50.
+HALVES = [float(LN2**k / factorial(k)) for k in range(10)]  # 2^r
+ARTANH = [float(2 / LN2 / (2 * k + 1)) for k in range(9)]  # log2 of (1 + s) / (1 - s) by odd powers of s
+SINE = [float(Fraction((-1) ** k, factorial(2 * k + 1))) for k in range(6)]
+COSINE = [float(Fraction((-1) ** k, factorial(2 * k))) for k in range(7)]
 QUARTER = [float(PI / 2)]  # pi / 2 as a sum of three doubles
 QUARTER.append(float(PI / 2 - Fraction(QUARTER[0])))
 QUARTER.append(float(PI / 2 - Fraction(QUARTER[0]) - Fraction(QUARTER[1])))
@@ -32,6 +33,7 @@ INFINITY, SMALLEST = 0x7F800000, 0x00800000  # bits of floats: infinity, and the
 MARGIN = 2.0**-22  # 8u of one half: see enclose_rsq
 GUESS = 0x5F375A86  # minus half the bits of x: a first approximation of 1 / sqrt(x) within 4 %
 FRACTION, BIAS = 52, 1023
+NO_FRACTION = 1.5 * 2.0**23
 
 
 def _polynomial(m: Machine, x: Value, coefficients: list[float]) -> Value:
@@ -48,6 +50,18 @@ def exp2(m: Machine, x: Value) -> Value:
     scale = m.bitcast(m.convert(whole, i64) + BIAS << FRACTION, f64)
     value = _polynomial(m, held - whole, HALVES) * scale
     return m.select(m.is_nan(x), x, value)
+
+
+def exp(m: Machine, x: Value) -> Value:
+    """2^x of floats: as exp2 of doubles, with the argument reduced in floats, where that is exact. Floats from 2^23 on have no fraction: a
+    sum with one is rounded to an integer, which is in its low bits."""
+    if x.type is not f32:
+        return m.convert(exp2(m, m.convert(x, f64)), x.type)
+    held = m.select(x > 200.0, 200.0, m.select(x > -200.0, x, m.like(x, -200.0)))
+    total = held + NO_FRACTION
+    value = m.bitcast(_polynomial(m, m.convert(held - (total - NO_FRACTION), f64), HALVES), u64)
+    scaled = m.bitcast(value + (m.convert(m.bitcast(total, u32), u64) << FRACTION), f64)
+    return m.select(m.is_nan(x), x, m.convert(scaled, f32))
 
 
 def log2(m: Machine, x: Value) -> Value:
@@ -171,11 +185,11 @@ def divide(m: Machine, x: Value, y: Value) -> Value:
     return m.div(x, y)
 
 
-FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log2, "exp": exp2, "sqrt": sqrt, "rsq": rsq, "sin": sin, "cos": cos,
+FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log2, "exp": exp, "sqrt": sqrt, "rsq": rsq, "sin": sin, "cos": cos,
                                            "fdiv": divide, "pow": power}  # fmt: skip
 POSITIVE = frozenset({"log", "rsq", "sqrt"})  # functions of the absolute value in ALT mode (IVB 1063-1073)
 ONCE = frozenset({"inv", "sqrt", "fdiv"})  # correctly rounded in the source type; in doubles they would be rounded twice
-SINGLE = ONCE | {"rsq"}  # functions that are computed in floats for float sources
+SINGLE = ONCE | {"rsq", "exp"}  # functions that take floats as they are
 
 
 def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:

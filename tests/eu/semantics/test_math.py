@@ -16,7 +16,7 @@ from softgen.lanes.routine import Routine
 from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import f16, f32, f64, u32
 from softgen.lanes.value import Memory, Value
-from softgen.shared_functions.extended_math.functions import enclose_rsq, evaluate, log2, round_rsq
+from softgen.shared_functions.extended_math.functions import enclose_rsq, evaluate, exp2, log2, round_rsq
 from tests.eu.semantics.build import dst, instr, reg, run, thread
 from tests.lanes.both import compile_
 
@@ -261,6 +261,24 @@ def test_powers_of_two() -> None:
     assert worst("exp", between(5, -149, -126, 200), lambda x: (x * LN2).exp()) <= 0.51      # denormal results
     whole = np.arange(-149, 128, dtype=np.float32)
     assert (computed("exp", whole) == np.ldexp(np.float32(1), whole.astype(int))).all()
+
+
+def test_powers_of_two_reduced_in_floats_are_those_of_doubles() -> None:
+    """Of any float: infinities, NaN, denormals and numbers far out of range are among them."""
+
+    def differs(m: Machine, x: Value, _: Value) -> Value:
+        a, b = evaluate(m, "exp", False, x), m.convert(exp2(m, m.convert(x, f64)), f32)
+        same = (m.bitcast(a, u32) == m.bitcast(b, u32)) | (m.is_nan(a) & m.is_nan(b))
+        return m.select(same, m.like(x, 0.0), m.like(x, 1.0))
+
+    routine, rows = in_place(differs, 16), np.zeros((CHUNK // 16, 2, 16), np.uint32)
+    special = np.array([0, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0xC3160000, 0xC3150000, 0x43000000], np.uint32)
+    for seed in range(4):
+        rows[:, 0] = np.random.default_rng(seed).integers(0, 1 << 32, (CHUNK // 16, 16), np.uint32)
+        rows[1::2, 0] = between(seed, -160, 140, CHUNK // 2).view(np.uint32).reshape(-1, 16)
+        rows[0, 0, : len(special)] = special
+        routine(rows.view(np.uint8).reshape(-1))
+        assert not rows[:, 1].any()
 
 
 @pytest.mark.parametrize("reach", [6.2831855, 1000.0, 2.0**20])

@@ -1,0 +1,225 @@
+"""Blits with patterns, monochrome sources and ranges of transparent colours, pixel by pixel again."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError, SoftgenError, Unsupported
+from tests.blitter.test_commands import GPUS, TILINGS, controls, corners, some_box, some_surface, tiled
+from tests.blitter.twin import BYTES, DATA, Area, BlitBench, Bytes, combined, pixels
+
+KINDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+PATTERN, SOURCE = DATA + 0x30000, DATA + 0x20000  # of 256 bytes; in memory
+COLORS = 0x89ABCDEF, 0x10325476
+BITS = bytes.fromhex("8040201008040281")
+
+
+def pattern_at(bench: BlitBench, size: int, x: int, y: int, across: int, down: int) -> Any:
+    colors = np.frombuffer(bench.space.read(PATTERN, 64 * size), KINDS[size]).reshape(8, 8)
+    return colors[(y + down) % 8, (x + across) % 8]
+
+
+def bit(data: bytes, row: int, column: int) -> bool:
+    return bool(data[row] >> 7 - column & 1)
+
+
+def after(bench: BlitBench, memory: Bytes, size: int, box: Any, to: Area, code: int, pattern: Any, source: Any, lit: Any,
+          mask: int = 3) -> Bytes:  # fmt: skip
+    """Memory after a blit, from functions of a pixel's place: its pattern and source, and whether it is written, which sees both sides."""
+    result, (x1, y1, x2, y2) = memory.copy(), box
+    places = pixels(to._replace(x=x1, y=y1), size, x2 - x1, y2 - y1) - bench.data
+    keep = {3: 0, 1: 0xFF000000, 2: 0x00FFFFFF, 0: 0xFFFFFFFF}[mask] if size == 4 else 0
+    for y in range(y1, y2):
+        for x in range(x1, x2):
+            at = places[y - y1, (x - x1) * size : (x - x1 + 1) * size]
+            held = memory[at].view(KINDS[size])
+            p, s = (np.array([value], np.uint32).astype(KINDS[size]) for value in (pattern(x, y), source(x, y)))
+            new = combined(code, p, s, held)
+            new = new & KINDS[size](~keep & 0xFFFFFFFF >> 32 - 8 * size) | held & KINDS[size](keep & 0xFFFFFFFF >> 32 - 8 * size)
+            if lit(x, y, int(s[0]), int(held[0])):
+                result[at] = new.view(np.uint8)
+    return result
+
+
+def always(x: int, y: int, source: int, held: int) -> bool:
+    return True
+
+
+def nothing(x: int, y: int) -> int:
+    return 0
+
+
+def setting(rng: random.Random, gpu: str) -> tuple[BlitBench, int, int, Any, Area]:
+    bench, depth = BlitBench(gpu, rng.randrange(1000)), rng.randrange(4)
+    to = some_surface(rng, TILINGS.get(gpu, ("linear", "x_major", "y_major")), DATA)
+    return bench, depth, BYTES[depth], some_box(rng), to
+
+
+def switch(bench: BlitBench, to: Area, source: Area | None = None) -> list[list[int]]:
+    y_source = source is not None and source.tiling == "y_major"
+    return [] if bench.engine == "render" else [bench.y_major(y_source, to.tiling == "y_major")]
+
+
+@pytest.mark.behaviour("KBL-BLT-07", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kind", ["memory", "immediate", "monochrome", "transparent"])
+def test_patterns_of_8_by_8_pixels(gpu: str, kind: str) -> None:
+    """Their seeds are the pixel at X and Y 0; monochrome bits choose between two colours, or between a colour and nothing."""
+    rng = random.Random(f"{gpu} {kind}")
+    for code in (0xF0, 0x5A, 0xA0, 0xFF):
+        bench, depth, size, box, to = setting(rng, gpu)
+        across, down = rng.randrange(8), rng.randrange(8)
+        fields: dict[str, Any] = {**controls(depth, code), **corners(box), **tiled(to, "destination"), "pattern_horizontal_seed": across,
+                                  "pattern_vertical_seed": down}  # fmt: skip
+        seen, lit = (lambda x, y: pattern_at(bench, size, x, y, across, down)), always  # noqa: B023
+        if kind == "memory":
+            command = bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN, **fields)
+        elif kind == "immediate":
+            data = np.frombuffer(bench.space.read(PATTERN, 64 * size), np.uint32).tolist()
+            command = bench.pack("XY_PAT_BLT_IMMEDIATE", immediate_data=[{"dword": dword} for dword in data], **fields)
+        else:
+            first, second = (int.from_bytes(BITS[at : at + 4], "little") for at in (0, 4))
+            command = bench.pack("XY_MONO_PAT_BLT", pattern_foreground_color=COLORS[0], pattern_background_color=COLORS[1],
+                                 pattern_data_0=first, pattern_data_1=second,
+                                 monochrome_pattern_transparency_mode=kind == "transparent", **fields)  # fmt: skip
+            on = lambda x, y: bit(BITS, (y + down) % 8, (x + across) % 8)  # noqa: B023, E731
+            seen = lambda x, y: COLORS[0] if on(x, y) else COLORS[1]  # noqa: B023, E731
+            lit = (lambda x, y, s, d: on(x, y)) if kind == "transparent" else always  # noqa: B023
+        before = bench.memory()
+        wanted = after(bench, before, size, box, to, code, seen, nothing, lit)
+        bench.run(*switch(bench, to), command)
+        assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("transparent", [0, 1])
+@pytest.mark.parametrize("immediate", [False, True])
+def test_monochrome_sources(gpu: str, transparent: int, immediate: bool) -> None:
+    """Rows begin with a word, at a bit of its first byte; the highest bit is the leftmost pixel."""
+    rng = random.Random(f"{gpu} {transparent} {immediate}")
+    for code in (0xCC, 0x66):
+        bench, depth, size, box, to = setting(rng, gpu)
+        start, (width, height) = rng.randrange(8), (box[2] - box[0], box[3] - box[1])
+        row = -(-(start + width) // 16) * 2
+        held = bench.space.read(SOURCE, row * height + 4)
+        fields = {**controls(depth, code), **corners(box), **tiled(to, "destination"), "monochrome_source_start": start,
+                  "monochrome_source_transparency_mode": transparent, "source_foreground_color": COLORS[0],
+                  "source_background_color": COLORS[1]}  # fmt: skip
+        if immediate:
+            data = np.frombuffer(held[: (row * height + 3) // 4 * 4], np.uint32).tolist()
+            command = bench.pack("XY_MONO_SRC_COPY_IMMEDIATE_BLT", immediate_data=[{"dword": dword} for dword in data], **fields)
+        else:
+            command = bench.pack("XY_MONO_SRC_COPY_BLT", source_address=SOURCE, **fields)
+
+        def on(x: int, y: int) -> bool:
+            column = x - box[0] + start  # noqa: B023
+            return bit(held[(y - box[1]) * row :], column // 8, column % 8)  # noqa: B023
+
+        before = bench.memory()
+        wanted = after(bench, before, size, box, to, code, nothing, lambda x, y: COLORS[0] if on(x, y) else COLORS[1],
+                       (lambda x, y, s, d: on(x, y)) if transparent else always)  # fmt: skip
+        bench.run(*switch(bench, to), command)
+        assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+COMPONENTS = {0: (8,), 1: (5, 6, 5), 2: (5, 5, 5, 1), 3: (8, 8, 8, 8)}
+
+
+def in_range(pixel: int, low: int, high: int, depth: int, alpha: bool) -> bool:
+    at, found = 0, True
+    for number, bits in enumerate(COMPONENTS[depth]):
+        value, least, most = (each >> at & (1 << bits) - 1 for each in (pixel, low, high))
+        found, at = found and (least <= value <= most or number == 3 and not alpha), at + bits
+    return found
+
+
+@pytest.mark.behaviour("KBL-BLT-03", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("mode", [0, 1, 3, 5, 7])
+def test_a_range_of_colours_may_be_transparent(gpu: str, mode: int) -> None:
+    """Each component is compared: sources outside the range are written, or pixels whose destination is inside."""
+    rng = random.Random(f"{gpu} {mode}")
+    for code in (0xCC, 0x66):
+        bench, depth, size, box, to = setting(rng, gpu)
+        source = some_surface(rng, TILINGS.get(gpu, ("linear", "x_major", "y_major")), SOURCE)
+        low, high = 0x20182008, 0xE0F7DFD9
+        read = pixels(source, size, box[2] - box[0], box[3] - box[1]) - DATA
+        before = bench.memory()
+        taken = before[read].view(KINDS[size])
+
+        def lit(x: int, y: int, s: int, d: int) -> bool:
+            inside = in_range(s if mode in (1, 3) else d, low, high, depth, mode in (3, 5))  # noqa: B023
+            return not inside if mode in (1, 3) else inside if mode else True
+
+        command = bench.pack("XY_SRC_COPY_CHROMA_BLT", **controls(depth, code), **corners(box), **tiled(to, "destination"),
+                             **tiled(source, "source"), source_x1_coordinate=source.x, source_y1_coordinate=source.y,
+                             transparency_range_mode=mode, transparency_color_low=low, transparency_color_high=high)  # fmt: skip
+        wanted = after(bench, before, size, box, to, code, nothing, lambda x, y: int(taken[y - box[1], x - box[0]]), lit)  # noqa: B023
+        bench.run(*switch(bench, to, source), command)
+        changed = np.flatnonzero(bench.memory() != wanted).tolist()
+        assert changed == []
+
+
+@pytest.mark.behaviour("KBL-BLT-07", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "kbl"])
+@pytest.mark.parametrize("mono_source", [False, True])
+@pytest.mark.parametrize("mono_pattern", [False, True])
+def test_all_operands_together(gpu: str, mono_source: bool, mono_pattern: bool) -> None:
+    """Raster operations of three operands, byte masks, and a clip rectangle that leaves pattern and source where they are."""
+    rng = random.Random(f"{gpu} {mono_source} {mono_pattern}")
+    names = {(False, False): "XY_FULL_BLT", (True, False): "XY_FULL_MONO_SRC_BLT", (False, True): "XY_FULL_MONO_PATTERN_BLT",
+             (True, True): "XY_FULL_MONO_PATTERN_MONO_SRC_BLT"}  # fmt: skip
+    for code, mask in ((0xCA, 3), (0xE2, 1), (0x96, 2)):
+        bench, depth, size, box, to = setting(rng, gpu)
+        clip = box[0] + 3, box[1] + 2, box[2] - 1, box[3] - 2
+        if clip[2] <= clip[0] or clip[3] <= clip[1]:
+            clip = box
+        source, before = Area(SOURCE, 256, "linear", 3, 4), bench.memory()
+        fields: dict[str, Any] = {**controls(depth, code, mask, clip=True), **corners(box), **tiled(to, "destination"),
+                                  "pattern_horizontal_seed": 3, "pattern_vertical_seed": 5}  # fmt: skip
+        read = pixels(source, size, box[2] - box[0], box[3] - box[1]) - DATA
+        taken = before[read].view(KINDS[size])
+        row = -(-(box[2] - box[0]) // 16) * 2
+        bits = bench.space.read(SOURCE, row * (box[3] - box[1]) + 2)
+        seen: Any = lambda x, y: int(taken[y - box[1], x - box[0]])  # noqa: B023, E731
+        of: Any = lambda x, y: pattern_at(bench, size, x, y, 3, 5)  # noqa: B023, E731
+        if mono_source:
+            fields |= {"source_address": SOURCE, "source_foreground_color": COLORS[0], "source_background_color": COLORS[1]}
+            seen = lambda x, y: COLORS[not bit(bits[(y - box[1]) * row :], (x - box[0]) // 8, (x - box[0]) % 8)]  # noqa: B023, E731
+        else:
+            fields |= {**tiled(source, "source"), "source_x1_coordinate": 3, "source_y1_coordinate": 4}
+        if mono_pattern:
+            first, second = (int.from_bytes(BITS[at : at + 4], "little") for at in (0, 4))
+            fields |= {"pattern_foreground_color": COLORS[1], "pattern_background_color": COLORS[0], "pattern_data_0": first,
+                       "pattern_data_1": second}  # fmt: skip
+            of = lambda x, y: COLORS[bit(BITS, (y + 5) % 8, (x + 3) % 8)]  # noqa: E731
+        else:
+            fields["pattern_base_address"] = PATTERN
+        wanted = after(bench, before, size, clip, to, code, of, seen, always, mask)
+        rectangle = bench.pack("XY_SETUP_CLIP_BLT", **corners(clip, "cliprect"))
+        bench.run(*switch(bench, to), rectangle, bench.pack(names[mono_source, mono_pattern], **fields))
+        assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+def test_what_patterned_blits_refuse() -> None:
+    bench, area = BlitBench("kbl"), Area(DATA, 512, "linear", 0, 0)
+    fields = {**controls(3, 0xF0), **corners((0, 0, 4, 4)), **tiled(area, "destination")}
+    with pytest.raises(DecodeError, match="4 bytes of immediate data; the pattern has 256"):
+        bench.run(bench.pack("XY_PAT_BLT_IMMEDIATE", immediate_data=[{"dword": 1}], **fields))
+    with pytest.raises(Unsupported, match="raster_operation 0xca, which depends on a source"):
+        bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN, **{**fields, "raster_operation": 0xCA}))
+    bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN + 64, **fields))
+    assert any("not aligned to its 256 bytes" in remark for remark in bench.gpu.remarks)
+
+
+def test_a_patterned_blit_that_takes_for_ever_is_stopped() -> None:
+    """The largest rectangle is made of some rows at a time; the first ones fit the memory that is there."""
+    polls = iter([False, False])
+    bench = BlitBench("kbl", timed_out=lambda: next(polls, True))
+    fields = {**controls(0, 0xF0), **corners((0, 0, 32767, 32767)), **tiled(Area(DATA, 0, "linear", 0, 0), "destination")}
+    with pytest.raises(SoftgenError, match=r"time is up: \d+ of 32767 rows left"):
+        bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN, **fields))
