@@ -98,6 +98,7 @@ def test_a_command_without_function_is_refused_with_its_place() -> None:
 DISPLAY = {"MI_DISPLAY_FLIP", "MI_LOAD_SCAN_LINES_INCL", "MI_LOAD_SCAN_LINES_EXCL"}
 URB = {"MI_URB_CLEAR", "MI_LOAD_URB_MEM", "MI_STORE_URB_MEM", "MI_URB_ATOMIC_ALLOC"}
 MISSING = {
+    "gm965": DISPLAY | {"MI_OVERLAY_FLIP"},
     "g45": DISPLAY | {"MI_OVERLAY_FLIP"},
     "ivb": DISPLAY | {"MI_URB_CLEAR"},
     "hsw": DISPLAY | URB,
@@ -124,7 +125,7 @@ def test_a_fault_names_the_command() -> None:
         bench.run(bench.pack("MI_STORE_DATA_IMM", address=0x900000))
 
 
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_every_command_is_executed_latched_or_refused(gpu: str) -> None:
     """Nothing that acts is taken for state: draws, objects and copies are refused until they are built."""
     gen = device(gpu).generation.number
@@ -137,7 +138,7 @@ def test_every_command_is_executed_latched_or_refused(gpu: str) -> None:
     assert all(re.match("3DSTATE_(BINDING_TABLE_EDIT|GATHER_CONSTANT|RS_CONSTANT|DX9|URB_CLEAR)", name) for name in state)
 
 
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_a_command_without_handler_is_latched_or_refused_as_its_page_says(gpu: str) -> None:
     """Every command of every engine is met in a batch of its own: state passes, what acts or starts is refused by name."""
     gen = device(gpu).generation.number
@@ -251,7 +252,7 @@ def test_registers_may_count_from_where_the_engine_starts() -> None:
 
 
 @pytest.mark.behaviour("ICL-SYNC-10", "G45-SYNC-01", "ICL-PC-34", shows="action")
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_what_pipe_control_writes(gpu: str) -> None:
     """Eight bytes: an immediate, the depth count, the timestamp, or nothing."""
     bench = Bench(gpu)
