@@ -99,6 +99,7 @@ class PreparedDraw(PreparedFront):
         now = geometry.struct
         now.vertices, now.objects = struct.vertices, struct.objects
         now.outcodes, now.results = memory.addresses
+        self._kept["clip results"] = memory.outcodes, memory.results  # a larger chunk gets others
         own = self._kept["geometry"] = self.geometry = type(now).from_buffer_copy(now)
         struct.geometry, struct.attribute_stride, struct.clip_results = ctypes.addressof(own), memory.array.attribute_stride, own.results
         bins = memory.bins

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d import prepared_draws
+from softgen.three_d.chunk import Chunk
 from softgen.three_d.constants import constant_ranges
 from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN
 from softgen.three_d.state import DrawState
@@ -301,5 +303,21 @@ def test_draws_are_prepared_where_that_pays() -> None:
         made = len(draws.prepared)
         other_state(3 * LATEST)
         assert draws.again() == first and len(draws.prepared) == made + 1
+
+    at_the_last_draw("t1", check)
+
+
+def test_a_prepared_draw_keeps_its_memory_when_a_larger_chunk_gets_more() -> None:
+    """Such as that of GS threads, which put out more vertices than they get."""
+
+    def check(draws: GearDraws) -> None:
+        first, memory = draws.again(), draws.kept.prepared.pipeline.memory
+        (prepared,) = draws.prepared
+        held = [weakref.ref(array) for array in (memory.outcodes, memory.results)]
+        memory.reserve_chunk(Chunk(64, 1 << 16, 1 << 16))
+        assert memory.addresses != (prepared.geometry.outcodes, prepared.geometry.results)
+        places = [array.ctypes.data for array in (ref() for ref in held) if array is not None]
+        assert places == [prepared.geometry.outcodes, prepared.geometry.results]
+        assert draws.again() == first
 
     at_the_last_draw("t1", check)
