@@ -175,6 +175,7 @@ def flagged(plan: ClipPlan, position: Sequence[float], flags: int) -> int:
     return twin(plan, (x, y, z, abs(w)), flags) | ((plan.user_clip & 0x80) << 14 if np.signbit(np.float32(w)) else 0)
 
 
+@pytest.mark.behaviour("G45-CLIP-04", "G45-CLIP-18", "G45-CLIP-30", shows="action")
 @given(fields=tests, z=st.integers(0, 1), must=st.integers(0, 1), mode=st.integers(0, 4), planes=st.sampled_from([0, 5, 0x40, 0x80, 0xC1]),
        positions=st.lists(st.tuples(*[coordinates] * 4), min_size=3, max_size=3),
        flags=st.lists(st.sampled_from([0, 1, 0x40, 0x41, 0x80]), min_size=3, max_size=3))  # fmt: skip
