@@ -6,7 +6,7 @@ Out: memory changed.
 commands.py  handlers: what a command asks for, as surfaces, a rectangle and a raster operation
 raster.py    raster operations as masks
 blit.py      the plan of a blit, carried out by blit.c
-operands.py  blits with 8x8 patterns, monochrome sources and transparent colours, over arrays of pixels; rectangle.py reads and writes those
+operands.py  blits with 8x8 patterns, monochrome sources, text and transparent colours, as arrays; rectangle.py reads and writes those
 """
 
 from softgen.blitter.commands import COMMANDS, finish, new_state

@@ -1,11 +1,11 @@
 """Commands of the blitter: on Gen4.5 of the render ring, later of an engine of its own.
 
 Reads   XY_COLOR_BLT XY_SRC_COPY_BLT XY_FAST_COPY_BLT COLOR_BLT SRC_COPY_BLT XY_PIXEL_BLT XY_SCANLINES_BLT
-        XY_SETUP_BLT XY_SETUP_CLIP_BLT XY_SETUP_MONO_PATTERN_SL_BLT BCS_SWCTRL
+        XY_TEXT_BLT XY_TEXT_IMMEDIATE_BLT XY_SETUP_BLT XY_SETUP_CLIP_BLT XY_SETUP_MONO_PATTERN_SL_BLT BCS_SWCTRL
 Writes  memory
 
 A fill's colour is the pattern of its raster operation; copies have no pattern. Blits with an 8x8 pattern, a monochrome source or
-transparency are in operands.py; text and fixed patterns are not built.
+transparency are in operands.py. Fixed patterns are not built: XY_MONO_PAT_FIXED_BLT numbers them, and no manual here shows their pixels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from softgen.blitter import raster
 from softgen.blitter.blit import AT_ONCE, BlitSurface, blit
 from softgen.blitter.raster import raster_masks
 from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
-from softgen.errors import DecodeError, SoftgenError, Unsupported
+from softgen.errors import DecodeError, SoftgenError
 from softgen.surface.tiling import orders
 
 COMMANDS: Commands = {}
@@ -97,11 +97,14 @@ def xy_pixel_blt(cs: CommandStreamer, cmd: Record) -> None:
 
 @handles("XY_SCANLINES_BLT")
 def xy_scanlines_blt(cs: CommandStreamer, cmd: Record) -> None:
-    """Rows with the pattern of the setup command; a solid one is its background colour (KBL 2682-2695)."""
+    """Rows with the pattern of the setup command: pixels in memory or bits of the command (KBL 2517-2521, 2851-2868); a solid one is its
+    background colour (KBL 2682-2695)."""
     setup = _setup(cs)
-    if not getattr(setup, "solid_pattern_select", 0) and raster.uses_pattern(setup.raster_operation):
-        raise Unsupported("an 8x8 pattern of a setup command: not yet simulated")
-    _fill(cs, cmd, setup, rectangle(cmd), setup.background_color)
+    is_solid = getattr(setup, "solid_pattern_select", 0) or not raster.uses_pattern(setup.raster_operation)
+    if is_solid and not getattr(setup, "monochrome_pattern_transparency_mode", 0):
+        _fill(cs, cmd, setup, rectangle(cmd), setup.background_color)
+    else:
+        _combine(cs, cmd, setup)
 
 
 def _fill(cs: CommandStreamer, cmd: Record, control: Record, area: PixelRectangle, color: int) -> None:
@@ -171,34 +174,48 @@ def xy_fast_copy_blt(cs: CommandStreamer, cmd: Record) -> None:
          "XY_FULL_MONO_SRC_IMMEDIATE_PATTERN_BLT", "XY_FULL_MONO_PATTERN_MONO_SRC_BLT", "XY_SRC_COPY_CHROMA_BLT", "XY_PAT_CHROMA_BLT",
          "XY_PAT_CHROMA_BLT_IMMEDIATE")  # fmt: skip
 def patterned_blt(cs: CommandStreamer, cmd: Record) -> None:
-    """A blit whose operands are made as arrays (operands.py), some rows at a time."""
+    _combine(cs, cmd, cmd)
+
+
+@handles("XY_TEXT_BLT", "XY_TEXT_IMMEDIATE_BLT")
+def xy_text_blt(cs: CommandStreamer, cmd: Record) -> None:
+    """A monochrome source in the colours of the setup command (KBL 2805-2832). The byte mask is the setup command's, too: drivers set none
+    in the text command and expect pixels (public: Mesa i965 intel_blit.c)."""
+    _combine(cs, cmd, _setup(cs))
+
+
+def _combine(cs: CommandStreamer, cmd: Record, control: Record) -> None:
+    """A blit whose operands are made as arrays (operands.py), some rows at a time; `control` has the destination, depth and raster
+    operation."""
     whole = rectangle(cmd)
-    area = whole.clipped(cs.state(Blitter).clip) if cmd.clipping_enabled else whole
+    area = whole.clipped(cs.state(Blitter).clip) if control.clipping_enabled else whole
     if area.x2 <= area.x1:
         return
-    step = max(AT_ONCE // ((area.x2 - area.x1) * PIXEL_BYTES[cmd.color_depth]), 1)
+    step = max(AT_ONCE // ((whole.x2 - whole.x1) * PIXEL_BYTES[control.color_depth]), 1)  # clipping leaves a monochrome source whole
     for top in range(area.y1, area.y2, step):
         if cs.timed_out():
             raise SoftgenError(f"time is up: {area.y2 - top} of {area.y2 - area.y1} rows left")
-        _patterned_rows(cs, cmd, whole, area._replace(y1=top, y2=min(top + step, area.y2)))
+        _combine_rows(cs, cmd, control, whole, area._replace(y1=top, y2=min(top + step, area.y2)))
 
 
-def _patterned_rows(cs: CommandStreamer, cmd: Record, whole: PixelRectangle, area: PixelRectangle) -> None:
+def _combine_rows(cs: CommandStreamer, cmd: Record, control: Record, whole: PixelRectangle, area: PixelRectangle) -> None:
     from softgen.blitter import operands
     from softgen.blitter.rectangle import SurfaceRectangle
 
-    size, columns, rows = PIXEL_BYTES[cmd.color_depth], area.x2 - area.x1, area.y2 - area.y1
+    size, columns, rows = PIXEL_BYTES[control.color_depth], area.x2 - area.x1, area.y2 - area.y1
     left, top = area.x1 - whole.x1, area.y1 - whole.y1
     source = None
-    if "monochrome_source_start" in cmd._fields:
-        pixels, lit = operands.monochrome(cs, cmd, size, whole.x2 - whole.x1, top, rows)
+    is_text = "packing" in cmd._fields
+    if is_text or "monochrome_source_start" in cmd._fields:
+        pixels, lit = operands.monochrome(cs, cmd, control, size, whole.x2 - whole.x1, top, rows)
         source = pixels[:, left : left + columns], lit[:, left : left + columns] if lit is not None else None
     elif "source_base_address" in cmd._fields:
         place = surface(cs, cmd.source_base_address, cmd.source_pitch, _tiling(cs, cmd.source_tiling_enable, "source_y_major"),
                         (cmd.source_x1_coordinate + left) * size, cmd.source_y1_coordinate + top)  # fmt: skip
         source = SurfaceRectangle(cs.space, place, (columns * size, rows)).read().view(operands.pixel_type(size)), None
-    where = SurfaceRectangle(cs.space, destination(cs, cmd, area, size, cmd.destination_tiling_enable), (columns * size, rows))
-    operands.combine(cs, cmd, written(cmd), where, operands.pattern(cs, cmd, size, area), source)
+    where = SurfaceRectangle(cs.space, destination(cs, control, area, size, cmd.destination_tiling_enable), (columns * size, rows))
+    pattern = None if is_text else operands.pattern(cs, cmd, control, size, area)  # a setup command's is for scan lines (KBL 2853-2857)
+    operands.combine(cs, control, written(control), where, pattern, source)
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------
@@ -236,10 +253,7 @@ def surface(cs: CommandStreamer, base: int, pitch: int, tiling: str, x: int, y: 
 
 def _code(cmd: Record, missing: str) -> int:
     """The raster operation, which must not depend on the operand that the command lacks."""
-    code = int(cmd.raster_operation)
-    if (raster.uses_pattern if missing == "pattern" else raster.uses_source)(code):
-        raise Unsupported(f"raster_operation {code:#04x}, which depends on a {missing}: not yet simulated")
-    return code
+    return raster.without(missing, int(cmd.raster_operation))
 
 
 def _pixel(color: int, size: int) -> bytes:

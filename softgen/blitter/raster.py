@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from softgen.errors import Unsupported
+
 GROUP = 16  # bytes after which masks repeat
 ONES = (1 << 8 * GROUP) - 1
 COPY = 0xCC  # the source
@@ -39,6 +41,14 @@ def uses_pattern(code: int) -> bool:
 def uses_source(code: int) -> bool:
     """Whether the result depends on the source."""
     return bool((code >> 2 ^ code) & 0x33)
+
+
+def without(missing: str, code: int) -> int:
+    """The raster operation of a command without a pattern or a source. Raises Unsupported if it depends on that: the manual selects any of
+    256 for any command (KBL 2757-2759) and does not say what the engine takes for an operand that the opcode lacks."""
+    if (uses_pattern if missing == "pattern" else uses_source)(code):
+        raise Unsupported(f"raster_operation {code:#04x}, which depends on a {missing}: not yet simulated")
+    return code
 
 
 @lru_cache(256)

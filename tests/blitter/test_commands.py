@@ -229,14 +229,13 @@ def test_solid_scanlines_and_pixels(gpu: str) -> None:
               bench.pack("XY_SCANLINES_BLT", **corners((10, 20, 50, 24)), destination_tiling_enable=True),
               bench.pack("XY_PIXEL_BLT", destination_x1_coordinate=3, destination_y1_coordinate=4, destination_tiling_enable=True))
     assert np.array_equal(bench.memory(), expected)
-    with pytest.raises(Unsupported, match="an 8x8 pattern"):
-        bench.run(bench.pack("XY_SETUP_MONO_PATTERN_SL_BLT", **held), bench.pack("XY_SCANLINES_BLT", **corners((10, 20, 50, 24))))
 
 
-def test_a_pixel_needs_a_setup_command() -> None:
+@pytest.mark.parametrize("name", ["XY_PIXEL_BLT", "XY_SCANLINES_BLT", "XY_TEXT_BLT", "XY_TEXT_IMMEDIATE_BLT"])
+def test_pixels_scanlines_and_text_need_a_setup_command(name: str) -> None:
     bench = BlitBench("kbl")
-    with pytest.raises(DecodeError, match=r"XY_PIXEL_BLT at 0x10000 .*no XY_SETUP_BLT"):
-        bench.run(bench.pack("XY_PIXEL_BLT"))
+    with pytest.raises(DecodeError, match=rf"{name} at 0x10000 .*no XY_SETUP_BLT"):
+        bench.run(bench.pack(name))
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -248,8 +247,8 @@ def test_what_is_not_built_says_so_by_name() -> None:
         bench.run(*copy(bench, 3, 0xC0, (0, 0, 1, 1), area, area))
     with pytest.raises(Unsupported, match=r"XY_COLOR_BLT at .*raster_operation 0x66, which depends on a source"):
         bench.run(fill(bench, (0, 0, 1, 1), raster_operation=0x66))
-    with pytest.raises(Unsupported, match=r"XY_TEXT_BLT at .*not yet simulated"):
-        bench.run(bench.pack("XY_TEXT_BLT"))
+    with pytest.raises(Unsupported, match=r"XY_MONO_PAT_FIXED_BLT at .*not yet simulated"):
+        bench.run(bench.pack("XY_MONO_PAT_FIXED_BLT"))
     with pytest.raises(DecodeError, match=r"XY_FAST_COPY_BLT at .*color_depth 2 is reserved"):
         bench.run(fast_copy(bench, 2, (0, 0, 1, 1), area, area))
 

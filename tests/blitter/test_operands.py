@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.blitter import operands
 from softgen.errors import DecodeError, SoftgenError, Unsupported
 from tests.blitter.test_commands import GPUS, TILINGS, controls, corners, some_box, some_surface, tiled
 from tests.blitter.twin import BYTES, DATA, Area, BlitBench, Bytes, combined, pixels
@@ -205,6 +206,116 @@ def test_all_operands_together(gpu: str, mono_source: bool, mono_pattern: bool) 
         assert np.flatnonzero(bench.memory() != wanted).tolist() == []
 
 
+# -- setup commands ----------------------------------------------------------------------------------------------------
+
+
+def held_by_setup(rng: random.Random, depth: int, code: int, to: Area, box: Any) -> tuple[dict[str, Any], int, Any]:
+    """Fields of a setup command, its byte mask, and what is left of a box in its clip rectangle."""
+    mask, clip = rng.randrange(4), (box[0] + rng.randrange(3), box[1] + rng.randrange(3), 60, 60)
+    left = max(box[0], clip[0]), max(box[1], clip[1]), max(min(box[2], clip[2]), clip[0]), max(min(box[3], clip[3]), clip[1])
+    return {**controls(depth, code, mask, clip=True), **tiled(to, "destination"), **corners(clip, "cliprect"),
+            "foreground_color": COLORS[0], "background_color": COLORS[1]}, mask, left  # fmt: skip
+
+
+@pytest.mark.behaviour("KBL-BLT-02", shows="action")
+@pytest.mark.behaviour("KBL-BLT-07", shows="action")
+@pytest.mark.behaviour("KBL-BLT-08", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kind", ["memory", "monochrome", "transparent", "solid", "solid transparent"])
+def test_scanlines_with_the_pattern_of_a_setup_command(gpu: str, kind: str) -> None:
+    """The seeds are of the scan lines; pattern, colours, depth, raster operation, byte mask and clip rectangle of the setup command. All
+    bits of a solid pattern are 0."""
+    rng = random.Random(f"{gpu} {kind}")
+    for code in (0xF0, 0x5A, 0xA0, 0x55):
+        bench, depth, size, box, to = setting(rng, gpu)
+        across, down = rng.randrange(8), rng.randrange(8)
+        held, mask, left = held_by_setup(rng, depth, code, to, box)
+        bits = bytes(8) if "solid" in kind else BITS
+        on = lambda x, y: bit(bits, (y + down) % 8, (x + across) % 8)  # noqa: B023, E731
+        if kind == "memory":
+            setup = bench.pack("XY_SETUP_BLT", pattern_base_address=PATTERN, **held)
+            seen: Any = lambda x, y: pattern_at(bench, size, x, y, across, down)  # noqa: B023, E731
+        else:
+            first, second = (int.from_bytes(BITS[at : at + 4], "little") for at in (0, 4))
+            setup = bench.pack("XY_SETUP_MONO_PATTERN_SL_BLT", pattern_data_0=first, pattern_data_1=second,
+                               monochrome_pattern_transparency_mode="transparent" in kind, solid_pattern_select="solid" in kind,
+                               **held)  # fmt: skip
+            seen = lambda x, y: COLORS[not on(x, y)]  # noqa: B023, E731
+        lit = (lambda x, y, s, d: on(x, y)) if "transparent" in kind else always  # noqa: B023
+        wanted = after(bench, bench.memory(), size, left, to, code, seen, nothing, lit, mask)
+        lines = bench.pack("XY_SCANLINES_BLT", **corners(box), destination_tiling_enable=to.tiling != "linear",
+                           pattern_horizontal_seed=across, pattern_vertical_seed=down)  # fmt: skip
+        bench.run(*switch(bench, to), setup, lines)
+        assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+@pytest.mark.behaviour("KBL-BLT-01", shows="action")
+@pytest.mark.behaviour("KBL-BLT-08", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("transparent", [False, True])
+@pytest.mark.parametrize("packing", [0, 1])
+@pytest.mark.parametrize("name", ["XY_TEXT_BLT", "XY_TEXT_IMMEDIATE_BLT"])
+def test_text(gpu: str, name: str, packing: int, transparent: bool) -> None:
+    """Rows of bits without a gap, or rows that begin with a byte, in the colours of either setup command; clipping leaves the bits where
+    they are. The raster operation and byte mask are the setup command's."""
+    rng = random.Random(f"{gpu} {name} {packing} {transparent}")
+    for code in (0xCC, 0x66):
+        bench, depth, size, box, to = setting(rng, gpu)
+        held, mask, left = held_by_setup(rng, depth, code, to, box)
+        width, height = box[2] - box[0], box[3] - box[1]
+        row = -(-width // 8) * 8 if packing else width
+        data = bench.space.read(SOURCE, -(-row * height // 32) * 4)
+        setup = bench.pack(rng.choice(["XY_SETUP_BLT", "XY_SETUP_MONO_PATTERN_SL_BLT"]),
+                           monochrome_source_transparency_mode=transparent, **held)  # fmt: skip
+        fields: dict[str, Any] = {**corners(box), "packing": packing, "destination_tiling_enable": to.tiling != "linear"}
+        if name == "XY_TEXT_BLT":
+            fields["source_address"] = SOURCE
+        else:
+            fields["immediate_data"] = [{"dword": dword} for dword in np.frombuffer(data, np.uint32).tolist()]
+
+        def on(x: int, y: int) -> bool:
+            place = (y - box[1]) * row + x - box[0]  # noqa: B023
+            return bit(data, place // 8, place % 8)  # noqa: B023
+
+        wanted = after(bench, bench.memory(), size, left, to, code, nothing, lambda x, y: COLORS[not on(x, y)],
+                       (lambda x, y, s, d: on(x, y)) if transparent else always, mask)  # fmt: skip
+        bench.run(*switch(bench, to), setup, bench.pack(name, **fields))
+        assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+@pytest.mark.parametrize("clip", [(0, 0, 13, 31), (5, 0, 6, 31)])
+def test_rows_of_text_that_are_packed_bit_by_bit_are_read_where_they_begin(monkeypatch: pytest.MonkeyPatch, clip: Any) -> None:
+    """A blit in parts: each begins within a byte of the source, and reads as many rows of it, however much is clipped."""
+    counts, monochrome = [], operands.monochrome
+    monkeypatch.setattr(operands, "monochrome", lambda *given: (counts.append(given[-1]), monochrome(*given))[1])
+    monkeypatch.setattr("softgen.blitter.commands.AT_ONCE", 13 * 3)
+    bench, box, to = BlitBench("kbl"), (0, 0, 13, 31), Area(DATA, 64, "linear", 0, 0)
+    data = bench.space.read(SOURCE, 64)
+    on = lambda x, y: bit(data, (13 * y + x) // 8, (13 * y + x) % 8)  # noqa: E731
+    wanted = after(bench, bench.memory(), 1, clip, to, 0xCC, nothing, lambda x, y: COLORS[not on(x, y)], always)
+    setup = bench.pack("XY_SETUP_BLT", **controls(0, 0xCC, clip=True), **tiled(to, "destination"), **corners(clip, "cliprect"),
+                       foreground_color=COLORS[0], background_color=COLORS[1])  # fmt: skip
+    bench.run(setup, bench.pack("XY_TEXT_BLT", **corners(box), source_address=SOURCE))
+    assert counts == [3] * 10 + [1]
+    assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+def test_what_text_and_scanlines_refuse() -> None:
+    bench, area = BlitBench("kbl"), Area(DATA, 512, "linear", 0, 0)
+    before = bench.memory()
+
+    def setup(code: int) -> list[int]:
+        return bench.pack("XY_SETUP_BLT", **controls(3, code), **tiled(area, "destination"), pattern_base_address=PATTERN)
+
+    with pytest.raises(Unsupported, match=r"XY_TEXT_BLT at .*raster_operation 0xca, which depends on a pattern"):
+        bench.run(setup(0xCA), bench.pack("XY_TEXT_BLT", **corners((0, 0, 4, 4)), source_address=SOURCE))
+    with pytest.raises(Unsupported, match=r"XY_SCANLINES_BLT at .*raster_operation 0xca, which depends on a source"):
+        bench.run(setup(0xCA), bench.pack("XY_SCANLINES_BLT", **corners((0, 0, 4, 4))))
+    with pytest.raises(DecodeError, match="4 bytes of immediate data; the source has 5"):
+        bench.run(setup(0xCC), bench.pack("XY_TEXT_IMMEDIATE_BLT", **corners((0, 0, 4, 10)), immediate_data=[{"dword": 0}]))
+    assert np.array_equal(bench.memory(), before)
+
+
 def test_what_patterned_blits_refuse() -> None:
     bench, area = BlitBench("kbl"), Area(DATA, 512, "linear", 0, 0)
     fields = {**controls(3, 0xF0), **corners((0, 0, 4, 4)), **tiled(area, "destination")}
@@ -212,6 +323,12 @@ def test_what_patterned_blits_refuse() -> None:
         bench.run(bench.pack("XY_PAT_BLT_IMMEDIATE", immediate_data=[{"dword": 1}], **fields))
     with pytest.raises(Unsupported, match="raster_operation 0xca, which depends on a source"):
         bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN, **{**fields, "raster_operation": 0xCA}))
+    for name in ("XY_MONO_SRC_COPY_BLT", "XY_SRC_COPY_CHROMA_BLT"):
+        source = {"source_address": SOURCE} if "MONO" in name else {"source_base_address": SOURCE, "source_pitch": 64}
+        with pytest.raises(Unsupported, match="raster_operation 0xca, which depends on a pattern"):
+            bench.run(bench.pack(name, **source, **{**fields, "raster_operation": 0xCA}))
+    with pytest.raises(Unsupported, match="transparency_range_mode 1, of a source, in a blit that has none"):
+        bench.run(bench.pack("XY_PAT_CHROMA_BLT", pattern_base_address=PATTERN, transparency_range_mode=1, **fields))
     bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN + 64, **fields))
     assert any("not aligned to its 256 bytes" in remark for remark in bench.gpu.remarks)
 
