@@ -179,8 +179,8 @@ def patterned_blt(cs: CommandStreamer, cmd: Record) -> None:
 
 @handles("XY_TEXT_BLT", "XY_TEXT_IMMEDIATE_BLT")
 def xy_text_blt(cs: CommandStreamer, cmd: Record) -> None:
-    """A monochrome source in the colours of the setup command (KBL 2805-2832). The byte mask is the setup command's, too: drivers set none
-    in the text command and expect pixels (public: Mesa i965 intel_blit.c)."""
+    """A monochrome source in the colours of the setup command (KBL 2805-2832). The raster operation and byte mask are that command's,
+    too: drivers set no mask in the text command, and a logic operation before it (public: Mesa i965 intel_blit.c; the 815 ignored that)."""
     _combine(cs, cmd, _setup(cs))
 
 
