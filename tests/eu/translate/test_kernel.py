@@ -67,7 +67,6 @@ def test_a_join_for_fewer_channels_than_the_thread_has_leaves_the_others_behind(
 
 @pytest.mark.parametrize("items, why", [
     ([branch(GEN, "jmpi", None, None, arf(0xA0), scalar(4), size=1)], "register"),
-    ([branch(GEN, "call", "end", target=dst(10, "ud"))], "call"),
 ])
 def test_what_cannot_be_one_function(items: list[Instruction], why: str) -> None:
     with pytest.raises(Untranslatable, match=why):
