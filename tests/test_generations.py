@@ -17,7 +17,7 @@ PACKAGE = ROOT / "softgen"
 EXEMPT = ("spec", "bits")
 GENERATION = re.compile(r"^(gen|generation|number|gfx_?ver|ver|verx10|gfx_?verx10|gen_?number|generation_number|gen_?x10)$", re.IGNORECASE)
 NAMED_NUMBER = re.compile(r"^(GEN|GFX)_?\d")                # a constant that is a generation in disguise
-GPUS = {"g45", "g41", "ivb", "hsw", "bdw", "skl", "kbl", "icl", "icllp"}
+GPUS = {"gm965", "g45", "g41", "ivb", "hsw", "bdw", "skl", "kbl", "icl", "icllp"}
 HALVES = {4.5, 7.5}                                         # numbers that are nothing but generations
 TABLE = re.compile(r"^[A-Z][A-Z0-9_]*$")
 

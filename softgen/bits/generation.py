@@ -14,7 +14,7 @@ from typing import Any
 
 from softgen.errors import SpecError
 
-GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
+GENERATIONS = (4.0, 4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
 SPEC = Path(__file__).parent.parent / "spec"
 
 

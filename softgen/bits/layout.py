@@ -125,7 +125,7 @@ def guess_length(header: int) -> int | None:
 
 @lru_cache
 def generations(text: str) -> frozenset[float]:
-    """'8+' -> {8, 9, 11};  '7..7.5' -> {7, 7.5};  '..7.5' -> {4.5, 7, 7.5};  '9' -> {9};  '7,9+' -> {7, 9, 11}."""
+    """'8+' -> {8, 9, 11};  '7..7.5' -> {7, 7.5};  '..7.5' -> {4, 4.5, 7, 7.5};  '9' -> {9};  '7,9+' -> {7, 9, 11}."""
     found: set[float] = set()
     for part in text.split(","):
         first, dots, last = part.removesuffix("+").partition("..")

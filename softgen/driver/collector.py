@@ -8,9 +8,10 @@ process has grown, because a few may hold much memory: then one collection looks
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
+
+from softgen.lanes.resident import trim_heap
 
 SETTLED = (1, 8, 64)  # submissions after which what is there will stay
 FULL_AFTER = 2  # collections of the second generation: some 15,000 new objects
@@ -25,12 +26,6 @@ def resident() -> int:
     with open("/proc/self/statm", encoding="ascii") as file:
         _, pages, shared, *_ = file.read().split()
     return (int(pages) - int(shared)) * PAGE
-
-
-def trim() -> None:
-    """Has the C library return freed memory: host threads have heaps of their own, of which each keeps what it had at most."""
-    if function := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's alone
-        function(0)
 
 
 class Collector:
@@ -70,5 +65,5 @@ class Collector:
 
     def _look_again_later(self) -> None:
         if self._all:
-            trim()
+            trim_heap()  # host threads have heaps of their own, of which each keeps what it had at most
         self._limit, self._most = gc.get_freeze_count() + MOST_FROZEN, resident() + MOST_GROWN

@@ -50,7 +50,7 @@ class LibraryPages:
 
 
 def trim_heap() -> None:
-    """Give back memory that was allocated and freed: most of it by compilations."""
+    """Give back memory that was allocated and freed."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only the GNU C library has it
     if trim is not None:
         trim(0)

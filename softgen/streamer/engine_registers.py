@@ -31,6 +31,8 @@ class EngineRegisters:
 
     def get(self, name: str, number: int = 0) -> int:
         """The value of a register, all its dwords."""
+        if self.counted_names:
+            self.write_counts()
         offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
         return sum(self.registers.read(offset + 4 * i) << 32 * i for i in range(dwords))
 
@@ -39,6 +41,8 @@ class EngineRegisters:
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
 
     def set(self, name: str, value: int, number: int = 0) -> None:
+        if self.counted_names:
+            self.write_counts()
         offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
         for i in range(dwords):
             self.registers.write(offset + 4 * i, value >> 32 * i & 0xFFFFFFFF)
@@ -57,7 +61,7 @@ class EngineRegisters:
                 return
 
     def count(self, names: tuple[str, ...], counts: Sequence[int]) -> None:
-        """The same for several, which are written before a command may look at them: one that is no draw."""
+        """The same for several, which are written before something looks at them: `get`, and commands that may read any register."""
         if names is self.counted_names:
             self._counted = [held + count for held, count in zip(self._counted, counts, strict=True)]
         else:

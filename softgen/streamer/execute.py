@@ -118,6 +118,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 if self._latch_ahead(place):
                     continue
                 header = place.header()
+                simple = header is not None and self._simple[header] is not None
             try:
                 if not (simple and self._run_simple(place)):
                     command = self._fetch(place, header)
@@ -175,7 +176,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                     self._warn_of_rules(layout.name, self.command)
                 if reads_registers:
                     status.show()
-                if self.counted_names and layout.name != DRAW:
                     self.write_counts()
                 try:
                     handler(self, record(layout, dwords))

@@ -92,6 +92,7 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
         refuse_reset(cmd)
     cs.finish_pipelines()
     if flush.writes_register:
+        cs.write_counts()
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD_MASK)
     if flush.stalls:
         cs.note_work()

@@ -18,8 +18,7 @@ plan_cache.py             plans kept from draw to draw, and what of state and me
 prepared.py               the plans of all stages for one state; latched_state.py what of commands is compared, what copied into plans
 prepared_front.py         its stages up to the vertex shader; prepared_threads.py its CLIP and SF threads on Gen4.5 (draw_threads.c);
                           state_pointers.py what pointers lead to there (draw_pointers.c); state_blocks.py the same of later
-                          generations; shared_stages.py its stages on several host
-                          threads
+                          generations; shared_stages.py its stages on several host threads (draw_loops.c)
 prepared_draws.py         the prepared draws of a context, which draw.c finds and runs; draw_state.c compares; their structures are in
                           draw.h, draw_structures.py
 stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,

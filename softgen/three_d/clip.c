@@ -55,6 +55,19 @@ static uint32_t user_code(const struct clip_plan *plan, const uint8_t *entry, ui
     return (flags & plan->user_clip) << OUT_USER_SHIFT | (flags & plan->user_cull) << OUT_CULL_SHIFT;
 }
 
+/* [DevCL-B]: flag 7 of the header makes a vertex bad, a negative 1/w is outside user plane 7, and no comparison turns round
+   (G45 3714-3761, 4204, 4364). */
+static uint32_t flagged_code(const struct clip_plan *plan, const uint8_t *entry, uint64_t stride, const float *p,
+                             const struct limits *guard)
+{
+    uint32_t flags, seventh = 1u << 7;
+    memcpy(&flags, entry + 4 * HEADER_POINT_WIDTH, 4);
+    if (flags & seventh)
+        return OUT_BAD;
+    uint32_t outside_w = signbit(p[3]) ? (plan->user_clip & seventh) << OUT_USER_SHIFT : 0;
+    return position_code(plan, p, guard, 1.0f, 0) | user_code(plan, entry, stride) | outside_w;
+}
+
 static uint32_t vertex_code(const struct clip_plan *plan, const uint8_t *entry, uint64_t stride)
 {
     float p[4];
@@ -66,6 +79,8 @@ static uint32_t vertex_code(const struct clip_plan *plan, const uint8_t *entry, 
     int negative = plan->clip_space ? !(p[3] > 0) : signbit(p[3]) != 0;
     float scale = plan->clip_space ? p[3] : 1.0f;
     const struct limits *guard = &plan->guardband[viewport_index(index, plan->viewports)];
+    if (plan->w_flag)
+        return flagged_code(plan, entry, stride, p, guard);
     uint32_t code = position_code(plan, p, guard, scale, negative && !plan->clip_space) | user_code(plan, entry, stride);
     return code | (negative && plan->test_negative_w ? OUT_NEGATIVE_W : 0);
 }
@@ -162,6 +177,8 @@ static struct clip_result determine(const struct clip_plan *plan, uint32_t all, 
     case CLIP_NON_REJECTED: action = bad || rejected ? CLIP_DISCARD : CLIP_MUST; break;
     case CLIP_ACCEPT_ALL: action = bad ? CLIP_DISCARD : CLIP_PASS; break;
     }
+    if (bad && plan->w_flag && plan->mode != CLIP_REJECT_ALL) /* G45 4484, 4514 */
+        action = CLIP_MUST;
     return (struct clip_result){action, any & ~(uint32_t)OUT_CULL};
 }
 
@@ -202,6 +219,6 @@ EXPORT int64_t clip_test(struct geometry *g)
         must += g->results[i].action == CLIP_MUST;
     }
     if (plan->enabled && plan->statistics)
-        g->invocations += g->objects->count;
+        g->invocations += plan->statistics == CLIP_COUNTS_THREADS ? (uint64_t)must : g->objects->count;
     return must;
 }

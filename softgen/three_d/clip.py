@@ -22,6 +22,7 @@ VIEWPORTS = 16
 LAST_STAGES = ("3DSTATE_GS", "3DSTATE_DS", "3DSTATE_VS")  # the one whose vertices CLIP gets is the first that is enabled
 NORMAL, REJECT_ALL, ACCEPT_ALL = 0, 3, 4  # clip_mode
 DISCARD, PASS, MUST = range(3)  # enum clip_action
+COUNTS = {"messages": 0, "objects": 1, "threads": 2}  # clip_invocations -> enum clip_statistics; messages count by themselves
 
 
 class Limits(ctypes.Structure):
@@ -37,7 +38,7 @@ class ClipPlan(ctypes.Structure):
         ("enabled", ctypes.c_uint32), ("mode", ctypes.c_uint32), ("clip_space", ctypes.c_uint32),
         ("test_xy", ctypes.c_uint32), ("test_guardband", ctypes.c_uint32), ("test_z_min", ctypes.c_uint32),
         ("test_z_max", ctypes.c_uint32), ("test_negative_w", ctypes.c_uint32),
-        ("user_clip", ctypes.c_uint32), ("user_cull", ctypes.c_uint32), ("user_flags", ctypes.c_uint32),
+        ("user_clip", ctypes.c_uint32), ("user_cull", ctypes.c_uint32), ("user_flags", ctypes.c_uint32), ("w_flag", ctypes.c_uint32),
         ("user_must_clip", ctypes.c_uint32), ("viewports", ctypes.c_uint32), ("statistics", ctypes.c_uint32),
         ("z_min", ctypes.c_float), ("viewport", Limits), ("guardband", Limits * VIEWPORTS),
     ]  # fmt: skip
@@ -136,8 +137,8 @@ def _make(generation: Generation, fields: UnitFields, enabled: bool, discard: bo
         test_xy=fields.viewport_xy_clip_test_enable, test_guardband=fields.guardband_clip_test_enable,
         test_z_min=fields.viewport_z_near_clip_test_enable, test_z_max=fields.viewport_z_far_clip_test_enable,
         test_negative_w=fields.get("negative_w_clip_test_enable", 1), user_clip=masks[0], user_cull=masks[1], user_flags=not clip_space,
-        user_must_clip=fields.get("user_clip_flags_must_clip_enable", 1), viewports=count,
-        statistics=fields.clipper_statistics_enable if clip_space else 0, z_min=0.0 if fields.api_mode else -1.0,
+        w_flag=generation.negative_w == "flag", user_must_clip=fields.get("user_clip_flags_must_clip_enable", 1), viewports=count,
+        statistics=COUNTS[generation.clip_invocations] if fields.clipper_statistics_enable else 0, z_min=0.0 if fields.api_mode else -1.0,
         viewport=Limits(-1, 1, -1, 1),
     )  # fmt: skip
     if screen:

@@ -23,6 +23,8 @@ enum outcode {
 
 struct limits { float x_min, x_max, y_min, y_max; };
 
+enum clip_statistics { CLIP_COUNTS_NOTHING, CLIP_COUNTS_OBJECTS, CLIP_COUNTS_THREADS };
+
 enum clip_mode { CLIP_NORMAL, CLIP_ALL, CLIP_NON_REJECTED, CLIP_REJECT_ALL, CLIP_ACCEPT_ALL };
 
 struct clip_plan {
@@ -30,10 +32,11 @@ struct clip_plan {
     uint32_t clip_space; /* positions are in clip space: the unit tests there and divides; else they are NDC or screen, with 1/w */
     uint32_t test_xy, test_guardband, test_z_min, test_z_max, test_negative_w;
     uint32_t user_clip, user_cull; /* masks of distances, or of flags in the header */
-    uint32_t user_flags; /* user clip codes are flags in the vertex header (4.5), not distances */
+    uint32_t user_flags; /* user clip codes are flags in the vertex header (4, 4.5), not distances */
+    uint32_t w_flag; /* a negative 1/w counts as user clip flag 7, and that flag as a bad position */
     uint32_t user_must_clip; /* a vertex outside a user plane makes the object one to clip */
     uint32_t viewports; /* that are valid: an index past them counts as 0 */
-    uint32_t statistics; /* CL_INVOCATION_COUNT counts objects */
+    uint32_t statistics; /* what CL_INVOCATION_COUNT counts: enum clip_statistics */
     float z_min;
     struct limits viewport; /* of the XY test */
     struct limits guardband[VIEWPORTS];

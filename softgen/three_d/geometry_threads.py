@@ -50,7 +50,8 @@ class GeometryThreads:
         self.cs, self.state, self.call, self.enabled = cs, state, call, enabled(state)
         clip = unit_state(state, "CLIP") if state.command("3DSTATE_PIPELINED_POINTERS").clip_enable else None
         self._counts_objects = counts_objects(state)
-        self._counts_clipping = clip is not None and bool(clip.clipper_statistics_enable)  # what kernels count (G45 4809)
+        kernels_count = state.generation.clip_invocations == "messages"  # G45 4809
+        self._counts_clipping = kernels_count and clip is not None and bool(clip.clipper_statistics_enable)
         self.statistics = dict.fromkeys(("GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT", "CL_INVOCATION_COUNT"), 0)
         if self.enabled:
             self._check(unit_state(state, "GS"), clip)

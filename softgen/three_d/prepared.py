@@ -81,6 +81,7 @@ class PreparedDraw(PreparedFront):
         self.statistics = [self._statistics(stage) for stage in WORKS]
         self._unsettled = self._find_unsettled()
         self._work = 0, 0  # instructions and draws since the last look for better code
+        self.runs = 0
         self._blocks: StateBlocks | None = None
         if self.pointers is None:
             self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
@@ -98,6 +99,7 @@ class PreparedDraw(PreparedFront):
         now = geometry.struct
         now.vertices, now.objects = struct.vertices, struct.objects
         now.outcodes, now.results = memory.addresses
+        self._kept["clip results"] = memory.outcodes, memory.results  # a larger chunk gets others
         own = self._kept["geometry"] = self.geometry = type(now).from_buffer_copy(now)
         struct.geometry, struct.attribute_stride, struct.clip_results = ctypes.addressof(own), memory.array.attribute_stride, own.results
         bins = memory.bins

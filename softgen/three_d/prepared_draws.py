@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +37,9 @@ from softgen.three_d.vertex_shader import PER_LOOP, VertexShader
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
+LATEST, TRY_AGAIN = 16, 16  # draws that show whether preparing pays; of those that are not prepared then, one in how many is tried
 MOST_DRAWS = 384  # kept: those of several frames, whose render targets differ
+MOST_WORKERS = 256  # besides the first of each stage; half a megabyte each
 CALL = struct.Struct("8I")  # the parameters of DrawStruct
 RESULTS = struct.Struct(f"{len(COUNTS) + 3 * len(WORKS)}Q")
 RESULTS_AT = DrawStruct.counts.offset
@@ -62,6 +65,7 @@ class PreparedDraws:
     def __init__(self, pipeline: PipelinePlans) -> None:
         self.pipeline, memory = pipeline, pipeline.memory
         self._draws: dict[int, PreparedDraw] = {}  # by the address of their structures
+        self._sharing: dict[tuple[int, str], int] = {}  # workers of its own besides the first, by the address of a draw and the stage
         self._pointers: Any = (ctypes.c_uint64 * MOST_DRAWS)()
         self._loop, self._record, self._running = PixelLoop(), guard.FaultRecord(), (WorkerPart * 1)()
         self._now = DrawStruct(
@@ -81,6 +85,8 @@ class PreparedDraws:
         self._registers: dict[str, int] = {}
         self._shared = NOTHING  # PIXEL_COUNTS of work that plans have shared out
         self._helped = False  # threads of the draw needed Python
+        self._latest: deque[PreparedDraw] = deque(maxlen=LATEST)  # that were prepared
+        self._unprepared = 0  # draws that were not, because that would not have paid
 
     def draw(self, cs: CommandStreamer, call: DrawCall) -> bool:
         """Execute a draw; False: there is no prepared draw for its state, nor can there be one."""
@@ -148,6 +154,8 @@ class PreparedDraws:
 
     def _clear(self) -> None:
         self._draws.clear()
+        self._sharing.clear()
+        self._latest.clear()
         self._registers.clear()
         self.pipeline.stage_loops.clear()
         self._now.draw_count = self._now.previous = 0
@@ -158,6 +166,8 @@ class PreparedDraws:
         self._pointers[: len(left)] = left
         now.draw_count, now.previous = len(left), 0
         del self._draws[address]
+        for key in [key for key in self._sharing if key[0] == address]:
+            del self._sharing[key]
         for other in self._draws.values():
             if other.struct.after == address:
                 other.struct.after = 0
@@ -182,7 +192,7 @@ class PreparedDraws:
         self.pipeline.front.memory.topology = UNKNOWN  # prepared draws have left another
         self.pipeline.fenced.check(state)
         plans = self.pipeline.plans.get(state)
-        if not plans.prepares:
+        if not plans.prepares or not self._pays():
             return None
         try:
             made = PreparedDraw(self.pipeline, cs, state, call)
@@ -190,8 +200,17 @@ class PreparedDraws:
             plans.prepares = False
             return None
         self._remember(made)
+        self._latest.append(made)
         self._registers |= made.registers
         return plans
+
+    def _pays(self) -> bool:
+        """Whether a draw is worth preparing. It takes twice the time of a draw by its stages, which is lost with a program that changes
+        state with each draw, such as a test of all mip levels."""
+        if len(self._latest) < LATEST or any(draw.runs > 1 for draw in self._latest):
+            return True
+        self._unprepared += 1
+        return self._unprepared % TRY_AGAIN == 0
 
     # -- a draw ------------------------------------------------------------------------------------------------------------------
 
@@ -233,7 +252,7 @@ class PreparedDraws:
             self._helped = True
             draw.prepare_clipper(cs, DrawState.of(cs))
         elif why == DrawReason.NO_WORKERS:
-            draw.share(STAGES[stage], int(self._now.loops))
+            self._share(draw, STAGES[stage], int(self._now.loops))
         elif why == DrawReason.LOOPS:
             self._answer_loops(cs, draw)
         elif why == DrawReason.SHARE:
@@ -282,6 +301,19 @@ class PreparedDraws:
             raise SoftgenError(f"time is up: pixel shader, tile {self._loop.tile}, no thread started")
         return late
 
+    def _share(self, draw: PreparedDraw, stage: str, loops: int) -> None:
+        """Workers for the loops of a stage; those that other draws were given first make room."""
+        draw.share(stage, loops)
+        if stage not in draw.own:
+            return
+        sharing, address = self._sharing, ctypes.addressof(draw.struct)
+        sharing[address, stage] = loops - 1
+        others = [key for key in sharing if key[0] != address]
+        while others and sum(sharing.values()) > MOST_WORKERS:
+            other, of_stage = others.pop(0)
+            del sharing[other, of_stage]
+            self._draws[other].unshare(of_stage)
+
     def _answer_loops(self, cs: CommandStreamer, draw: PreparedDraw) -> None:
         """Does what loops on several host threads returned for."""
         now, parts = self._now, self._running[: self._now.running_count]
@@ -321,6 +353,7 @@ class PreparedDraws:
         now, pipeline, counters = self._now, self.pipeline, cs.counters
         pipeline.memory.user, pipeline.front.memory.topology = None, UNKNOWN  # others find their memory as draw.c left it
         draw = self._current
+        draw.runs += 1
         found = RESULTS.unpack_from(now, RESULTS_AT)
         cs.count(COUNTS, found[:COUNTED])
         for statistics, threads, instructions, spent in zip(draw.statistics, found[COUNTED::3], found[COUNTED + 1 :: 3],

@@ -57,6 +57,7 @@ class PreparedFront:
         self.latches, self.slots = LatchedBytes(latched, state.gen, state.space.bits), latched.slots
         self.registers: dict[str, int] = {}  # values that it depends on
         self.loops: dict[str, KeptLoop] = {}  # by stage
+        self.own: set[str] = set()  # stages whose loops no other draw has
         self._bound: dict[str, BoundUnits] = {}
         self._headers: dict[str, int] = {}  # addresses of r0 in plans of payloads
         self._places: dict[str, TablePlace] = {}  # of binding tables
@@ -146,7 +147,9 @@ class PreparedFront:
 
     def _start(self, stage: str, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         loop = self._stage_loops.get(cs, context, dispatch) if self.pointers is not None and stage != "PS" else None
-        loop = loop or cs.dispatcher.prepare(context, dispatch)
+        if loop is None:
+            loop = cs.dispatcher.prepare(context, dispatch)
+            self.own.add(stage)
         self.loops[stage], self._bound[stage], self._dispatches[stage] = loop, loop.shared.bound, dispatch
         set_scratch(self.struct, stage, loop)
         return loop
@@ -154,6 +157,10 @@ class PreparedFront:
     def share(self, stage: str, loops: int) -> None:
         """Prepares workers for so many loops of a stage."""
         self._kept[f"shared {stage}"] = SharedStage(self.struct, stage, self.loops[stage], loops)
+
+    def unshare(self, stage: str) -> None:
+        """Frees the memory of workers but for the first, of a loop of its own."""
+        self._kept.pop(f"shared {stage}").remove()
 
     def _statistics(self, stage: str) -> KernelStatistics:
         """What the kernel of a stage has done, if it has threads."""

@@ -30,9 +30,14 @@ class SharedStage:
 
     def __init__(self, draw: PreparedStruct, stage: str, kept: KeptLoop, loops: int) -> None:
         name, kind = LOOPS[stage]
-        self.workers = kept.workers_for(loops)
+        self._kept, self.workers = kept, kept.workers_for(loops)
         self.parts = (WorkerPart * loops)(*(worker.part() for worker in self.workers))
         self.copies = (kind * (loops - 1))()
-        held: SharedLoops = getattr(draw, name)
-        held.parts, held.copies = ctypes.addressof(self.parts), ctypes.addressof(self.copies)
-        held.count, held.size = loops, ctypes.sizeof(kind)
+        self._held: SharedLoops = getattr(draw, name)
+        self._held.parts, self._held.copies = ctypes.addressof(self.parts), ctypes.addressof(self.copies)
+        self._held.count, self._held.size = loops, ctypes.sizeof(kind)
+
+    def remove(self) -> None:
+        """The draw has one worker again."""
+        self._held.parts = self._held.copies = self._held.count = 0
+        del self._kept.workers[1:]

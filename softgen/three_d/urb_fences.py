@@ -1,4 +1,4 @@
-"""URB of Gen4.5: whether the entries that stages ask for fit between the fences, and other rules about their numbers.
+"""URB of Gen4 and Gen4.5: whether the entries that stages ask for fit between the fences, and other rules about their numbers.
 
 Entries in flight are not counted (DESIGN 12.1); what software must not ask for is reported.
 
@@ -14,7 +14,6 @@ from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import unit_state
 
 STAGES = ("VS", "GS", "CLIP", "SF")  # in the order of their regions
-VERTEX_ENTRIES = (8, 12, 16, 32, 64)  # that VS may have (G45 2908-2910)
 THREAD_LIMITS = {"VS": "vertex_threads", "GS": "geometry_threads", "CLIP": "clip_threads", "SF": "setup_threads"}  # of devices
 MOST_SETUP_ENTRIES = 64  # G45 5653
 
@@ -68,8 +67,8 @@ def _complaints(generation: Generation, stage: str, unit: Record, rows: int) -> 
         found.append(f"{entries} entries of {size} rows do not fit into the {max(rows, 0)} rows before its fence")
     if threads > most:
         found.append(f"maximum_number_of_threads {threads}; the stage may have {most}")
-    if stage == "VS" and entries and entries not in VERTEX_ENTRIES:
-        found.append(f"number_of_urb_entries {entries}; it must be one of {', '.join(map(str, VERTEX_ENTRIES))}")
+    if stage == "VS" and entries and entries not in generation.vertex_urb_entries:
+        found.append(f"number_of_urb_entries {entries}; it must be one of {', '.join(map(str, generation.vertex_urb_entries))}")
     if stage in ("GS", "CLIP") and threads == most and entries % 2:
         found.append(f"number_of_urb_entries {entries}; two threads need an even number")
     if stage == "SF" and entries > MOST_SETUP_ENTRIES:

@@ -24,7 +24,7 @@ def test_a_row() -> None:
     (f"{HEAD}\n{ROW}\n{ROW}", "formats.csv:3: B8G8R8A8_UNORM, 192, is listed twice"),
     (f"{HEAD}\n{ROW.replace('b:unorm8', 'b:unrom8')}", "formats.csv:2: a channel is a name, a type and a width such as r:unorm8, not 'b:u"),
     (f"{HEAD}\n{ROW.replace('1x1', '1')}", "formats.csv:2: value and bits are numbers and a block is 4x4, not '192', '32', '1'"),
-    (f"{HEAD}\n{ROW.replace('4.5', '5')}", "formats.csv:2: sampling must be one of 4.5, 7, 7.5, 8, 9, 11 or -, not '5'"),
+    (f"{HEAD}\n{ROW.replace('4.5', '5')}", "formats.csv:2: sampling must be one of 4, 4.5, 7, 7.5, 8, 9, 11 or -, not '5'"),
     (f"{HEAD}\n1, R", "formats.csv:2: a row has 19 cells, not 2"),
     ("value, name", "formats.csv:1: the columns are"),
 ])  # fmt: skip

@@ -119,7 +119,7 @@ def test_enumerations_are_gated() -> None:
 
 
 def test_ranges() -> None:
-    assert generations("8+") == {8, 9, 11} and generations("..7.5") == {4.5, 7, 7.5}
+    assert generations("8+") == {8, 9, 11} and generations("..7.5") == {4, 4.5, 7, 7.5}
     assert generations("7..8") == {7, 7.5, 8} and generations("7,9+") == {7, 9, 11}
 
 
@@ -135,7 +135,7 @@ BAD = {
     "no source": ("structure S\n  gen 9  1 dwords\n    0 1 a\n", "p:1: S has no source; write 'source …' above it"),
     "bad source": ("source rumour\n", "p:1: a source is BDW, KBL, G45, IVB or ICL with line numbers, or public and a name, not 'rumour'"),
     "bad kind": ("source public x\nthing S\n", "p:2: cannot read 'thing S'; a section is one of command, structure, register, message, instruction, enum or source"),
-    "bad gate": (HEAD + "    0 1 a @6\n", "p:4: no generations in '6'; they are 4.5, 7, 7.5, 8, 9, 11"),
+    "bad gate": (HEAD + "    0 1 a @6\n", "p:4: no generations in '6'; they are 4, 4.5, 7, 7.5, 8, 9, 11"),
     "bad gen": ("source public x\nstructure S\n  gen 9  dwords\n", "p:3: cannot read 'gen 9  dwords'; expected 'gen 8+  9 dwords'"),
     "bits upside down": (HEAD + "    0 3:5 a\n", "p:4: bits run from high to low, not 3:5"),
     "no type": (HEAD + "    0 5:0 a colour\n", "p:4: 'colour' is no type; types are uint, int, bool, address, bytes, float, double, half, fixed, mocs, offset, mbz, mbo, enum, struct, minus1, u4.8, s4.8 and a | b | c"),

@@ -343,7 +343,8 @@ def test_an_image_with_an_impossible_ring_is_refused() -> None:
 @pytest.mark.behaviour("ICL-CS-05", "ICL-CS-07", shows="action")
 @pytest.mark.parametrize(
     "gpu, engine, base",
-    [("g45", "render", 0x2000), ("ivb", "render", 0x2000), ("ivb", "blitter", 0x22000), ("hsw", "video_enhance", 0x1A000)],
+    [("gm965", "render", 0x2000), ("g45", "render", 0x2000), ("ivb", "render", 0x2000),
+     ("ivb", "blitter", 0x22000), ("hsw", "video_enhance", 0x1A000)],
 )
 def test_a_ring_runs_from_its_head_to_the_tail_that_is_written(gpu: str, engine: str, base: int) -> None:
     host = Host(gpu)

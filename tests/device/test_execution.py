@@ -38,7 +38,7 @@ def kept(bench: Bench, offset: int, context: int, engine: str = "render") -> int
 # -- registers of contexts -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_contexts_do_not_see_each_others_registers(gpu: str) -> None:
     bench = Bench(gpu)
     run(bench, bench.load({UNKNOWN: 5}), context=1)

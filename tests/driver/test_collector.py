@@ -74,7 +74,7 @@ def test_frozen_garbage_is_collected_when_the_process_has_grown(monkeypatch: pyt
     size = 1 << 30
     trimmed = []
     monkeypatch.setattr(module, "resident", lambda: size)
-    monkeypatch.setattr(module, "trim", lambda: trimmed.append(size))
+    monkeypatch.setattr(module, "trim_heap", lambda: trimmed.append(size))
     Collector().executed()
     cycle = Cycle()
     found = weakref.ref(cycle)
@@ -104,5 +104,5 @@ def test_freed_memory_is_given_back() -> None:
     held = [bytearray(b"x") * 4096 for _ in range(16384)]
     before = module.resident()
     del held[:-1]
-    module.trim()
+    module.trim_heap()
     assert before - module.resident() > 48 << 20 and len(held) == 1

@@ -15,7 +15,7 @@ from tests.driver.running import PROGRAMS, Softgen, needs_driver, needs_shim, so
 
 pytestmark = needs_shim
 VULKAN = {"ivb": "IVB GT2", "hsw": "HSW GT2", "bdw": "BDW GT2", "skl": "SKL GT2", "kbl": "KBL GT2", "icl": "ICL GT2"}
-EGL = {"g45": "crocus", "ivb": "crocus", "hsw": "crocus", "bdw": "iris", "skl": "iris", "kbl": "iris", "icl": "iris"}
+EGL = {"gm965": "crocus", "g45": "crocus", "ivb": "crocus", "hsw": "crocus", "bdw": "iris", "skl": "iris", "kbl": "iris", "icl": "iris"}
 # Entry points that each VA-API driver offers; none: it refuses the GPU.
 VIDEO = [("g45", "i965", 2), ("ivb", "i965", 16), ("hsw", "i965", 19), ("bdw", "i965", 17), ("skl", "i965", 28), ("kbl", "i965", 28),
          ("icl", "i965", 0), ("g45", "iHD", 0), ("ivb", "iHD", 0), ("hsw", "iHD", 0), ("bdw", "iHD", 7),

@@ -419,7 +419,8 @@ def cubes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Pict
 
 @needs_shim
 @pytest.mark.parametrize("gpu_name, mode", [
-    ("g45", "smooth"), ("g45", "rgba"), ("g45", "nv12-2img"), ("ivb", "smooth"), ("bdw", "smooth"), ("kbl", "smooth"), ("icl", "smooth"),
+    ("gm965", "smooth"), ("g45", "smooth"), ("g45", "rgba"), ("g45", "nv12-2img"),
+    ("ivb", "smooth"), ("bdw", "smooth"), ("kbl", "smooth"), ("icl", "smooth"),
     ("kbl", "rgba"),
 ])  # fmt: skip
 def test_kmscube_draws_what_llvmpipe_draws(gpu_name: str, mode: str, cubes: Callable[[str], list[Picture]], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from softgen.bits.catalogue import layout
 from softgen.inspect.cli.main import main
 from tests.conftest import ROOT, SHARED, needs_shared
 
-GPUS = ("g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
+GPUS = ("gm965", "g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
 BUNDLED = sorted({path.parent for path in (ROOT / "tests" / "data").glob("*/exec-*.json")})
 LARGEST = 400_000  # bytes of a capture that is read here
 FOUR = 4  # captures of each GPU

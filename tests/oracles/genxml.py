@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-FILES = {4.5: "gen45.xml", 7.0: "gen70.xml", 7.5: "gen75.xml", 8.0: "gen80.xml", 9.0: "gen90.xml", 11.0: "gen110.xml"}
+FILES = {4.0: "gen40.xml", 4.5: "gen45.xml", 7.0: "gen70.xml", 7.5: "gen75.xml", 8.0: "gen80.xml", 9.0: "gen90.xml", 11.0: "gen110.xml"}
 HEADER_BITS = {0: 23, 2: 22, 3: 16}  # command type -> lowest bit that names the command
 LENGTH_NAMES = ("DWord Length", "Dword Length", "Length")
 

@@ -23,6 +23,7 @@ from tests.driver.running import DRIVER_CHOICES
 FOLDERS = (Path("/usr/lib/x86_64-linux-gnu/piglit"), Path("/usr/lib/piglit"), Path("/usr/lib64/piglit"))
 RESULT = re.compile(r'PIGLIT: \{"result": "(\w+)"')
 CORE = "kbl-core"  # the list for GPUs from bdw on
+OLD = ("gm965", "g45", "g41")  # GPUs with the list of g45
 PATIENCE = 900.0  # seconds for a test: tex-miplevel-selection *GradARB draws 58,226 times, with other state each time
 
 
@@ -70,7 +71,7 @@ def run(gpu: str, command: Sequence[str], seconds: float = PATIENCE) -> str:
 
 def main() -> None:
     gpu, *texts = sys.argv[1:]
-    for test in listed(gpu if gpu == "g45" else CORE):
+    for test in listed("g45" if gpu in OLD else CORE):
         if not texts or any(text in test.name for text in texts):
             print(f"{test.name}\t{run(gpu, test.command)}", flush=True)
 

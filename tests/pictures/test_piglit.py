@@ -1,4 +1,4 @@
-"""A sample of piglit on g45: shaders, lines, stencil, textures and framebuffers; all of the list as a witness."""
+"""A sample of piglit on g45 and gm965: shaders, lines, stencil, textures and framebuffers; all of the list as a witness."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ def driver() -> None:
     needs_driver("g45", "OpenGL")
 
 
-@pytest.mark.parametrize("name", ["shadow", "two-sided stencil", "uniforms that are scalars"])
-def test_a_sample(name: str) -> None:
-    assert run("g45", SAMPLE[name]) == "pass"
+@pytest.mark.parametrize(("gpu", "name"), [
+    ("g45", "shadow"), ("g45", "two-sided stencil"), ("g45", "uniforms that are scalars"),
+    ("gm965", "shadow"), ("gm965", "user clip planes"),
+])  # fmt: skip
+def test_a_sample(gpu: str, name: str) -> None:
+    assert run(gpu, SAMPLE[name]) == "pass"
 
 
 @pytest.mark.witness

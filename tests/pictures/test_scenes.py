@@ -13,8 +13,8 @@ from tests.pictures.running import built, drawn, expected, needs
 from tests.pictures.test_programs import GL_SCENES, VULKAN_SCENES
 
 pytestmark = needs_shim
-GPUS = ("g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
-VULKAN = GPUS[1:]  # those with a Vulkan driver
+GPUS = ("gm965", "g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
+VULKAN = GPUS[2:]  # those with a Vulkan driver
 QUICK = ("g45", "hsw", "kbl")  # for what takes long; the others are witnesses
 DEPTH = {"crossing": ("depth=24",), "near": ("depth=16",)}
 CIRCUMSTANCES = (("clear=0,1,1,1",), ("clear=1,0.5,0.25,0",), ("width=1000", "height=700"), ("width=61", "height=3"), ("frames=3",),
@@ -94,7 +94,7 @@ def test_the_reference_draws_the_same_bits_in_sampled_tiles_of_a_large_picture(g
     assert np.array_equal(found[0], drawn(gpu, "gl_scene", large)[0])
 
 
-@pytest.mark.parametrize("gpu", ["g45", "kbl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "kbl"])
 def test_images_of_a_run(gpu: str, tmp_path: Path) -> None:
     """Among the pictures is the one that the program read back."""
     needs_gl(gpu)

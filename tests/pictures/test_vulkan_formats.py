@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 
+import numpy as np
 import pytest
 
 from tests.driver.running import needs_driver, needs_shim
+from tests.pictures import vulkan_ycbcr
 from tests.pictures.running import LAVAPIPE
 from tests.pictures.vulkan_formats import HEADER, Result, different, expected, formats, found, same, table
 
@@ -55,3 +57,23 @@ def test_features_of_all_formats(gpu: str) -> None:
     needs_driver(gpu, "Vulkan")
     results, failures = found(gpu)
     assert not failures and not different(results, expected()) and len(results) >= LEAST
+
+
+@needs_tools
+def test_texels_of_ycbcr_formats_are_the_components_of_their_planes() -> None:
+    rows = vulkan_ycbcr.formats()
+    assert rows["G8B8G8R8_422_UNORM"].row() == '{"G8B8G8R8_422_UNORM", 1000156000, 1, {2, 0, 0}, 2, 1},\n'
+    packed = vulkan_ycbcr.channels(rows["G8B8G8R8_422_UNORM"], [bytes([255, 51, 0, 102]) * 48])
+    assert packed[1, 0, :4].tolist() == [1, 0, 1, 0] and np.allclose(packed[2], 0.2) and np.allclose(packed[0], 0.4)
+    planes = [bytes(2 * 96), b"\xc0\xff\x00\x00" * 24]
+    planar = vulkan_ycbcr.channels(rows["G10X6_B10X6R10X6_2PLANE_420_UNORM_3PACK16"], planes)
+    assert planar[:, 7, 11].tolist() == [0, 0, 1]
+
+
+@needs_shim
+@needs_tools
+@pytest.mark.parametrize("gpu", GPUS)
+def test_ycbcr_formats_are_sampled(gpu: str) -> None:
+    needs_driver(gpu, "Vulkan")
+    results, failures = vulkan_ycbcr.found(gpu)
+    assert not failures and len(results) >= 60 and not vulkan_ycbcr.different(results)

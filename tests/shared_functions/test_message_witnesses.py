@@ -70,7 +70,7 @@ def sends(gen: float) -> Iterator[Send]:
         unit = re.search(r"([a-z][\w:/ ]*?) MsgDesc:", text.replace("0x", "#"))
         if "MsgDesc: indirect" in text or not unit:
             continue
-        sfid = word[15] & 15 if gen == GENERATIONS[0] else word[3] & 15
+        sfid = word[15] & 15 if gen in GENERATIONS[:2] else word[3] & 15
         said = re.search(r"MsgDesc: (.*?)\s*mlen", text)
         lengths = re.search(r"mlen (\d+)(?: ex_mlen (\d+))? rlen (\d+)", text)
         assert said and lengths

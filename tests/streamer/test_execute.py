@@ -19,6 +19,7 @@ from softgen.streamer.execute import Streamer
 from softgen.streamer.interface import SubmissionHooks
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.latch_rules import latch_table
+from softgen.streamer.parser import Command, FetchPointer
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, OTHER, RING, Bench
 
@@ -97,6 +98,7 @@ def test_a_command_without_function_is_refused_with_its_place() -> None:
 DISPLAY = {"MI_DISPLAY_FLIP", "MI_LOAD_SCAN_LINES_INCL", "MI_LOAD_SCAN_LINES_EXCL"}
 URB = {"MI_URB_CLEAR", "MI_LOAD_URB_MEM", "MI_STORE_URB_MEM", "MI_URB_ATOMIC_ALLOC"}
 MISSING = {
+    "gm965": DISPLAY | {"MI_OVERLAY_FLIP"},
     "g45": DISPLAY | {"MI_OVERLAY_FLIP"},
     "ivb": DISPLAY | {"MI_URB_CLEAR"},
     "hsw": DISPLAY | URB,
@@ -123,7 +125,7 @@ def test_a_fault_names_the_command() -> None:
         bench.run(bench.pack("MI_STORE_DATA_IMM", address=0x900000))
 
 
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_every_command_is_executed_latched_or_refused(gpu: str) -> None:
     """Nothing that acts is taken for state: draws, objects and copies are refused until they are built."""
     gen = device(gpu).generation.number
@@ -136,7 +138,7 @@ def test_every_command_is_executed_latched_or_refused(gpu: str) -> None:
     assert all(re.match("3DSTATE_(BINDING_TABLE_EDIT|GATHER_CONSTANT|RS_CONSTANT|DX9|URB_CLEAR)", name) for name in state)
 
 
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_a_command_without_handler_is_latched_or_refused_as_its_page_says(gpu: str) -> None:
     """Every command of every engine is met in a batch of its own: state passes, what acts or starts is refused by name."""
     gen = device(gpu).generation.number
@@ -250,7 +252,7 @@ def test_registers_may_count_from_where_the_engine_starts() -> None:
 
 
 @pytest.mark.behaviour("ICL-SYNC-10", "G45-SYNC-01", "ICL-PC-34", shows="action")
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_what_pipe_control_writes(gpu: str) -> None:
     """Eight bytes: an immediate, the depth count, the timestamp, or nothing."""
     bench = Bench(gpu)
@@ -264,6 +266,35 @@ def test_pipe_control_writes_a_register() -> None:
     bench = Bench()
     bench.run(bench.pack("PIPE_CONTROL", lri_post_sync_operation=1, address=0x2600, immediate_data=3))
     assert bench.gpu.read_register(0x2600) == 3
+
+
+def test_counts_of_draws_are_there_before_registers_are_used() -> None:
+    """A command after draws finds what they counted, and what it writes stays."""
+    def draw(cs: Streamer, cmd: object) -> None:
+        cs.count(counted, (7,))  # pixels
+
+    bench, counted = Bench(), ("PS_DEPTH_COUNT",)
+    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
+    depth = {"post_sync_operation": 2, "depth_stall_enable": 1, "address": DATA}
+    write = bench.pack("PIPE_CONTROL", lri_post_sync_operation=1, address=0x2350, immediate_data=100)
+    primitive, plain = bench.pack("3DPRIMITIVE"), bench.pack("PIPE_CONTROL", dc_flush_enable=1)
+    bench.run(primitive, plain, primitive, bench.pack("PIPE_CONTROL", **depth), primitive, write, primitive)
+    assert bench.data(2) == [14, 0] and bench.qword(0x2350) == 107
+
+
+def test_commands_after_state_need_only_their_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """State commands are latched together; the flush that follows them is not looked at more closely than others."""
+    bench, stepped = Bench(), list[str | None]()
+    step = Streamer._step
+
+    def noted(self: Streamer, place: FetchPointer, command: Command) -> None:
+        stepped.append(command.name)
+        step(self, place, command)
+
+    monkeypatch.setattr(Streamer, "_step", noted)
+    state, flush = bench.pack("3DSTATE_SAMPLE_MASK"), bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=5)
+    bench.run(state, state, flush, state, flush)
+    assert bench.data(1) == [5] and stepped == ["MI_BATCH_BUFFER_END"]
 
 
 def test_flush_dw_writes_too() -> None:

@@ -21,7 +21,7 @@ from softgen.streamer.latch_rules import longest
 from softgen.trace.work import Work
 from tests.streamer.bench import OTHER, Bench
 
-GPUS = ("g45", "ivb", "hsw", "bdw", "skl", "icl")
+GPUS = ("gm965", "g45", "ivb", "hsw", "bdw", "skl", "icl")
 LARGE, LARGE_BYTES = 0x40_0000, 0x8000
 
 # -- random commands -----------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def test_memory_the_gpu_was_to_write_is_not_read_as_commands() -> None:
     assert met[1].text == "jumps to 0x30000, unwritten; shown as it stands"
 
 
-GPUS, ENGINES = ("g45", "ivb", "hsw", "bdw", "kbl", "icl"), ("render", "blitter", "video", "video_enhance")
+GPUS, ENGINES = ("gm965", "g45", "ivb", "hsw", "bdw", "kbl", "icl"), ("render", "blitter", "video", "video_enhance")
 
 
 @given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=200), st.sampled_from(GPUS), st.sampled_from(ENGINES))

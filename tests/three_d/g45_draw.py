@@ -164,8 +164,12 @@ class G45Draw:
     patch: Mapping[int, bytes] = field(default_factory=dict)  # what memory holds besides, by address
     device: str = "g45"
 
+    @property
+    def gen(self) -> float:
+        return device(self.device).generation.number
+
     def pack(self, name: str, **fields: Any) -> list[int]:
-        return list(layout(name, GEN).pack(**fields))
+        return list(layout(name, self.gen).pack(**fields))
 
     def fields(self, name: str) -> Fields:
         return {**DEFAULTS.get(name, {}), **self.state.get(name, {})}
@@ -238,7 +242,7 @@ class G45Draw:
                 held[at + n * len(block) : at + (n + 1) * len(block)] = block
         for name, at in KERNELS.items():
             if text := getattr(self, name):
-                code = dialect.read(text, GEN)
+                code = dialect.read(text, self.gen)
                 held[at : at + len(code)] = code
         return bytes(held)
 
@@ -249,7 +253,8 @@ class G45Draw:
         states = [target, *self.state.get("surfaces", {}).get("more", [])]
         held = bytearray(SIZE)
         for number, fields in enumerate(states):
-            held[0x40 * number : 0x40 * number + 24] = np.array(self.pack("RENDER_SURFACE_STATE", **fields), np.uint32).tobytes()
+            words = np.array(self.pack("RENDER_SURFACE_STATE", **fields), np.uint32).tobytes()
+            held[0x40 * number : 0x40 * number + len(words)] = words
             for table in (0x800, 0x820):
                 held[table + 4 * number : table + 4 * number + 4] = struct.pack("<I", 0x40 * number)
         return bytes(held)
@@ -311,6 +316,6 @@ class Drawn:
 
     def register(self, name: str) -> int:
         """A statistics register of the render engine."""
-        places = {at: place(at, GEN, "render") for at in range(0x2000, 0x2400, 8)}
+        places = {at: place(at, self.draw.gen, "render") for at in range(0x2000, 0x2400, 8)}
         offset = next(at for at, found in places.items() if found is not None and found.layout.name == name)
         return self.gpu.read_register(offset) | self.gpu.read_register(offset + 4) << 32

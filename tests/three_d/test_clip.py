@@ -167,6 +167,31 @@ def test_unit(fields: dict[str, int], z: int, w: int, must: int, screen: int, mo
     assert found.actions == [decided(plan, codes), decided(plan, codes[:2]), decided(plan, codes[:1])]
 
 
+def flagged(plan: ClipPlan, position: Sequence[float], flags: int) -> int:
+    """VertexClipTest of [DevCL-B] (G45 3714-3761): no comparison turns round, 1/w below zero is outside user plane 7."""
+    x, y, z, w = position
+    if math.isnan(w) or flags & 0x80:
+        return BAD
+    return twin(plan, (x, y, z, abs(w)), flags) | ((plan.user_clip & 0x80) << 14 if np.signbit(np.float32(w)) else 0)
+
+
+@pytest.mark.behaviour("G45-CLIP-04", "G45-CLIP-18", "G45-CLIP-30", shows="action")
+@given(fields=tests, z=st.integers(0, 1), must=st.integers(0, 1), mode=st.integers(0, 4), planes=st.sampled_from([0, 5, 0x40, 0x80, 0xC1]),
+       positions=st.lists(st.tuples(*[coordinates] * 4), min_size=3, max_size=3),
+       flags=st.lists(st.sampled_from([0, 1, 0x40, 0x41, 0x80]), min_size=3, max_size=3))  # fmt: skip
+def test_unit_of_gen_4(fields: dict[str, int], z: int, must: int, mode: int, planes: int, positions: Any, flags: Any) -> None:
+    """A bad object is clipped in all modes but one (G45 4484); there is no plane of its own for negative 1/w."""
+    given_fields = fields | {"user_clip_distance_clip_test_enable_bitmask": planes}
+    state = geometry_state(4, **given_fields, viewport_z_clip_test_enable=z, clip_mode=mode, user_clip_flags_must_clip_enable=must)
+    plan = clip.plan(state)
+    vertices = [vertex(*p, flags=f) for p, f in zip(positions, flags, strict=True)]
+    found = ClipOutcome(state, vertices, [triangle(0, 1, 2), line(0, 1), point(0)])
+    codes = [flagged(plan, p, f) for p, f in zip(positions, flags, strict=True)]
+    assert found.outcodes == codes
+    objects = (codes, codes[:2], codes[:1])
+    assert found.actions == [MUST if any(code & BAD for code in given) and mode != 3 else decided(plan, given) for given in objects]
+
+
 @pytest.mark.behaviour("G45-CLIP-35", "G45-CLIP-37", "G45-CLIP-38", shows="action")
 def test_outcodes_of_an_object_are_those_of_a_clip_threads_payload() -> None:
     corners = [vertex(-9, 0, 0, 1, flags=0), vertex(0, 0, 2, 1, flags=0), vertex(0, 9, 0, -1, flags=1)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,9 @@ from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d import prepared_draws
+from softgen.three_d.chunk import Chunk
 from softgen.three_d.constants import constant_ranges
+from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import binding_table
 from softgen.trace.file import open_trace
@@ -279,5 +282,42 @@ def test_a_prepared_draw_whose_constants_are_gone_is_forgotten() -> None:
         draws.cs.space.map(COPY, MemfdBuffer(16 * PAGE, "copies"))
         draws.cs.space.write(COPY, data)
         assert draws.again() == moved and len(draws.prepared) == 1
+
+    at_the_last_draw("t1", check)
+
+
+def test_draws_are_prepared_where_that_pays() -> None:
+    """Not where state is another one with each draw; again, when the same state comes back."""
+
+    def check(draws: GearDraws) -> None:
+        def other_state(number: int) -> None:
+            draws.dwords("3DSTATE_VF", lambda dwords: dwords.__setitem__(1, number))  # the cut index, of a draw without indices
+
+        first = draws.again()
+        for number in range(1, 3 * LATEST):
+            other_state(number)
+            assert draws.again() == first
+        assert LATEST <= len(draws.prepared) <= LATEST + 2 * LATEST // TRY_AGAIN
+        for _ in range(TRY_AGAIN + 1):
+            assert draws.again() == first
+        made = len(draws.prepared)
+        other_state(3 * LATEST)
+        assert draws.again() == first and len(draws.prepared) == made + 1
+
+    at_the_last_draw("t1", check)
+
+
+def test_a_prepared_draw_keeps_its_memory_when_a_larger_chunk_gets_more() -> None:
+    """Such as that of GS threads, which put out more vertices than they get."""
+
+    def check(draws: GearDraws) -> None:
+        first, memory = draws.again(), draws.kept.prepared.pipeline.memory
+        (prepared,) = draws.prepared
+        held = [weakref.ref(array) for array in (memory.outcodes, memory.results)]
+        memory.reserve_chunk(Chunk(64, 1 << 16, 1 << 16))
+        assert memory.addresses != (prepared.geometry.outcodes, prepared.geometry.results)
+        places = [array.ctypes.data for array in (ref() for ref in held) if array is not None]
+        assert places == [prepared.geometry.outcodes, prepared.geometry.results]
+        assert draws.again() == first
 
     at_the_last_draw("t1", check)

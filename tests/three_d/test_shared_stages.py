@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from softgen.errors import GpuFault
 from softgen.three_d import prepared_draws
 from softgen.three_d.prepared import PreparedDraw
-from tests.three_d.g45_draw import SIZE, TARGET, TRIANGLES, Drawn, G45Draw, moves, send, vertex
+from tests.three_d.g45_draw import SIZE, STRIP, TARGET, TRIANGLES, Drawn, G45Draw, moves, send, vertex
 
 WIDE = 128  # pixels of the target in x and y: four tiles
 COVERED = [vertex(0, 0, attribute=(1, 0, 1, 0)), vertex(2 * WIDE, 0, attribute=(0, 1, 0, 1)), vertex(0, 2 * WIDE, attribute=(1, 1, 0, 1))]
@@ -59,6 +60,17 @@ def test_loops_share_the_work_of_a_stage(threads: int, made: list[PreparedDraw])
     assert shared.gpu.counters.instructions == alone.gpu.counters.instructions
     prepared = made[1].struct
     assert [loops.count for loops in (prepared.vertex_loops, prepared.setup_loops, prepared.pixel_loops)] == 3 * [threads]
+
+
+def test_workers_that_were_made_first_make_room(monkeypatch: pytest.MonkeyPatch, made: list[PreparedDraw]) -> None:
+    """Draws of two states, in turn; there is room for the workers of one."""
+    monkeypatch.setattr(prepared_draws, "MOST_WORKERS", 1)
+    draw = replace(scene(), primitives=({}, {"primitive_topology_type": STRIP}, {}))
+    alone = draw.run(threads=1)
+    shared = draw.run(threads=2)
+    assert np.array_equal(shared.pixels, alone.pixels) and registers(shared) == registers(alone)
+    first, second = (prepared.struct.pixel_loops for prepared in made[2:])
+    assert (first.count, second.count) == (2, 0) and len(made[2].loops["PS"].workers) == 2 and len(made[3].loops["PS"].workers) == 1
 
 
 def test_loops_that_are_past_their_deadline_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

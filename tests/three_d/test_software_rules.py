@@ -188,14 +188,14 @@ def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int
 
 
 @pytest.mark.behaviour("G45-WM-47", shows="action")
-@pytest.mark.parametrize("name", ["g45", "g41"])
-def test_pixel_shader_threads_are_as_many_as_the_eus_have(name: str) -> None:
+@pytest.mark.parametrize(("name", "most"), [("gm965", 32), ("g45", 50), ("g41", 50)])
+def test_pixel_shader_threads_are_as_many_as_the_eus_have(name: str, most: int) -> None:
     found = device(name)
-    most = found.limit("eus") * found.limit("threads")
-    assert most == found.limit("pixel_threads") == 50
+    assert most == found.limit("eus") * found.limit("threads") == found.limit("pixel_threads")
     for threads in (most, most + 1):
         text = remarks(TRIANGLE, state={"WM_STATE": {"maximum_number_of_threads": threads - 1}}, device=name)
-        assert (f"maximum_number_of_threads {threads}; 10 EUs of 5 threads each have {most}" in text) == (threads > most)
+        wanted = f"maximum_number_of_threads {threads}; {found.limit('eus')} EUs of {found.limit('threads')} threads each have {most}"
+        assert (wanted in text) == (threads > most)
 
 
 # -- SF ----------------------------------------------------------------------------------------------------------------

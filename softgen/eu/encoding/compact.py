@@ -148,14 +148,13 @@ def _fits(value: int, width: int) -> int | None:
 
 
 class Compactor:
-    """Compaction for one generation."""
+    """Compaction for one generation; the oldest has no compact instructions."""
 
     def __init__(self, gen: float) -> None:
         self.gen = gen
-        self.usual = CompactionTables(instruction_page("EU_COMPACT", gen), instruction_page("EU_COMPACT_NATIVE", gen))
-        short, native = find_page("EU_COMPACT_THREE_SOURCE", gen), find_page("EU_COMPACT_THREE_NATIVE", gen)
-        self.three = CompactionTables(short, native) if short and native else None
-        self.opcode_bits = self.usual.native.mask("opcode")
+        self.usual = _tables_between("EU_COMPACT", "EU_COMPACT_NATIVE", gen)
+        self.three = _tables_between("EU_COMPACT_THREE_SOURCE", "EU_COMPACT_THREE_NATIVE", gen)
+        self.opcode_bits = instruction_page("EU_CONTROL", gen).mask("opcode")
         self.threes = frozenset(row.number for row in opcodes.of_generation(gen) if row.form in opcodes.THREE_SOURCE_FORMS)
         self.sources = operand_fields("EU_SOURCE_0", gen), operand_fields("EU_SOURCE_1", gen)
 
@@ -181,6 +180,11 @@ class Compactor:
         if found is None:
             return None
         return found.compact(word, found is self.usual and self.has_immediate(word))
+
+
+def _tables_between(compact: str, native: str, gen: float) -> CompactionTables | None:
+    pages = find_page(compact, gen), find_page(native, gen)
+    return CompactionTables(pages[0], pages[1]) if pages[0] and pages[1] else None
 
 
 @cache

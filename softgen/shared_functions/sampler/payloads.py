@@ -1,6 +1,6 @@
 """Parameters of sampler messages: in which order payloads hold them, by message and width.
 
-Since Gen7 the descriptor says how wide a message is, and trailing parameters may be missing. On Gen4.5 the length says both, and
+Since Gen7 the descriptor says how wide a message is, and trailing parameters may be missing. On Gen4 and Gen4.5 the length says both, and
 coordinates come first (public: Mesa brw_lower_logical_sends.cpp, brw_vec4_nir.cpp).
 """
 
@@ -39,7 +39,7 @@ SLOT = {
     "gather4_po_c": ("u", "v", "r", "ref", "offset_u", "offset_v"),
 }  # fmt: skip
 _U, _UV, _UVR = COORDINATES[:1], COORDINATES[:2], COORDINATES[:3]
-# Gen4.5, by message length: lanes and parameters
+# Gen4 and Gen4.5, by message length: lanes and parameters
 LENGTHS: dict[str, dict[int, tuple[int, tuple[str, ...]]]] = {
     "sample": {3: (16, _U), 5: (16, _UV), 7: (16, _UVR), 4: (8, _UVR)},
     "sample_b": {9: (16, (*_UVR, "bias"))}, "sample_b_c": {6: (8, (*_UVR, "bias", "ref"))},
@@ -82,6 +82,8 @@ def by_length(plan: MessagePlan) -> bool:
 def payload(plan: MessagePlan, ld_parameters: tuple[str, ...]) -> Payload | None:
     """The payload of a message; None where its header decides."""
     if by_length(plan):
+        if plan.words.get("data_type", wanted := "uint" if plan.name == "resinfo" else "float") != wanted:
+            raise Unsupported(f"{plan.name} with data_type {plan.words['data_type']}: not yet simulated")
         found = LENGTHS.get(plan.name, {}).get(int(plan.fields.message_length))
         if found is None:
             raise Unsupported(f"{plan.name} of {plan.fields.message_length} registers: not yet simulated")

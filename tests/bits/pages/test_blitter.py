@@ -50,7 +50,7 @@ def header(opcode: int, dwords: int, flags: int = 0) -> int:
 def test_blits_are_known_where_they_run(line: str) -> None:
     opcode, name, length, addresses, wide = line.split()
     least = int(length.rstrip("+"))
-    for gen, engine in ((4.5, "render"), (7, "blitter"), (7.5, "blitter"), (8, "blitter"), (9, "blitter"), (11, "blitter")):
+    for gen, engine in ((4, "render"), (4.5, "render"), (7, "blitter"), (7.5, "blitter"), (8, "blitter"), (9, "blitter"), (11, "blitter")):
         dwords = least if gen < 8 else int(wide)
         found = find_command(header(int(opcode, 16), dwords), gen, engine)
         assert found is not None and found.name == name

@@ -63,7 +63,7 @@ def test_lengths_of_8_to_16_bits(name: str, bits: int) -> None:
 
 def test_no_two_commands_of_an_engine_share_a_header() -> None:
     """Each command's own header finds it on each of its engines, on every generation."""
-    for gen in (4.5, 7, 7.5, 8, 9, 11):
+    for gen in (4, 4.5, 7, 7.5, 8, 9, 11):
         for command in commands(gen):
             for engine in ENGINES:
                 there = find_command(command.header.value, gen, engine) if command.header else None

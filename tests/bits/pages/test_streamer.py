@@ -39,38 +39,38 @@ def name(gen: float, engine: str, header: int) -> str | None:
 
 # opcode, name, generations, engines; opcodes from intel_gpu_commands.h
 KNOWN = """
-00 MI_NOOP                          4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+00 MI_NOOP                          4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
 01 MI_SET_PREDICATE                 7.5,8,9,11        render
-02 MI_USER_INTERRUPT                4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
-03 MI_WAIT_FOR_EVENT                4.5,7,7.5,8,9,11  render
-05 MI_ARB_CHECK                     4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+02 MI_USER_INTERRUPT                4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+03 MI_WAIT_FOR_EVENT                4,4.5,7,7.5,8,9,11  render
+05 MI_ARB_CHECK                     4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
 06 MI_RS_CONTROL                    7.5,8,9,11        render
-07 MI_REPORT_HEAD                   4.5,7,7.5,8,9,11  render
-08 MI_ARB_ON_OFF                    4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+07 MI_REPORT_HEAD                   4,4.5,7,7.5,8,9,11  render
+08 MI_ARB_ON_OFF                    4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
 09 MI_URB_ATOMIC_ALLOC              7.5,8,9           render
-0a MI_BATCH_BUFFER_END              4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+0a MI_BATCH_BUFFER_END              4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
 0b MI_SUSPEND_FLUSH                 7,7.5,8,9,11      render
 0c MI_PREDICATE                     7,7.5,8,9,11      render
 0d MI_TOPOLOGY_FILTER               7,7.5,8,9,11      render
 0e MI_SET_APPID                     7,7.5,8,9,11      render,video
 0f MI_RS_CONTEXT                    7.5,8,9,11        render
-11 MI_OVERLAY_FLIP                  4.5               render
-12 MI_LOAD_SCAN_LINES_INCL          4.5,7,7.5,8,9,11  render
-13 MI_LOAD_SCAN_LINES_EXCL          4.5,7,7.5,8,9,11  render
-14 MI_DISPLAY_FLIP                  4.5,7,7.5,8,9,11  render
+11 MI_OVERLAY_FLIP                  4,4.5             render
+12 MI_LOAD_SCAN_LINES_INCL          4,4.5,7,7.5,8,9,11  render
+13 MI_LOAD_SCAN_LINES_EXCL          4,4.5,7,7.5,8,9,11  render
+14 MI_DISPLAY_FLIP                  4,4.5,7,7.5,8,9,11  render
 16 MI_SEMAPHORE_MBOX                7,7.5             render,blitter,video
-18 MI_SET_CONTEXT                   4.5,7,7.5,8,9,11  render
+18 MI_SET_CONTEXT                   4,4.5,7,7.5,8,9,11  render
 19 MI_URB_CLEAR                     7,7.5,8           render
 1a MI_MATH                          7.5,8,9,11        render
 1a MI_MATH                          8,9,11            blitter,video,video_enhance
 1b MI_SEMAPHORE_SIGNAL              8,9,11            render,blitter,video,video_enhance
 1c MI_SEMAPHORE_WAIT                8,9,11            render,blitter,video,video_enhance
 1d MI_FORCE_WAKEUP                  9,11              render,video
-20 MI_STORE_DATA_IMM                4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
-21 MI_STORE_DATA_INDEX              4.5,7,7.5,8,9,11  render,blitter,video
-22 MI_LOAD_REGISTER_IMM             4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
-23 MI_UPDATE_GTT                    4.5,7,7.5,8,9,11  render
-24 MI_STORE_REGISTER_MEM            4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+20 MI_STORE_DATA_IMM                4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+21 MI_STORE_DATA_INDEX              4,4.5,7,7.5,8,9,11  render,blitter,video
+22 MI_LOAD_REGISTER_IMM             4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+23 MI_UPDATE_GTT                    4,4.5,7,7.5,8,9,11  render
+24 MI_STORE_REGISTER_MEM            4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
 26 MI_FLUSH_DW                      7,7.5,8,9,11      blitter,video
 26 MI_FLUSH_DW                      7.5,8,9,11        video_enhance
 27 MI_CLFLUSH                       7,7.5,8,9,11      render
@@ -82,7 +82,7 @@ KNOWN = """
 2d MI_STORE_URB_MEM                 7.5,8,9           render
 2e MI_COPY_MEM_MEM                  8,9,11            render,blitter,video,video_enhance
 2f MI_ATOMIC                        8,9,11            render,blitter,video,video_enhance
-31 MI_BATCH_BUFFER_START            4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
+31 MI_BATCH_BUFFER_START            4,4.5,7,7.5,8,9,11  render,blitter,video,video_enhance
 36 MI_CONDITIONAL_BATCH_BUFFER_END  7,7.5,8,9,11      render,blitter,video,video_enhance
 """
 
@@ -97,7 +97,7 @@ def test_memory_interface_commands_are_known(line: str) -> None:
 
 def test_commands_below_10h_are_one_dword_and_have_no_length() -> None:
     for opcode in range(0x10):
-        for gen in (4.5, 7, 7.5, 8, 9, 11):
+        for gen in (4, 4.5, 7, 7.5, 8, 9, 11):
             found = find_command(mi(opcode, 0x3F), gen, "render")
             assert found is None or found.length(mi(opcode, 0x3F)) == 1, f"{found.name} on gen {gen:g}"
 

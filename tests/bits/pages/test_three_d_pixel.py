@@ -191,7 +191,7 @@ def test_depth_buffer() -> None:
 @pytest.mark.behaviour("BDW-Z-06", shows="layout")
 def test_stencil_references_changed_their_place() -> None:
     """Until 8 COLOR_CALC_STATE, on 9 the fourth dword of 3DSTATE_WM_DEPTH_STENCIL: neither manual alone says so."""
-    place = [(name, gen) for name in ("COLOR_CALC_STATE", "3DSTATE_WM_DEPTH_STENCIL") for gen in GENERATIONS[1:]
+    place = [(name, gen) for name in ("COLOR_CALC_STATE", "3DSTATE_WM_DEPTH_STENCIL") for gen in GENERATIONS[2:]
              if name == "COLOR_CALC_STATE" or gen > 7.5]  # fmt: skip
     holds = {(name, gen) for name, gen in place if any(f.name == "stencil_reference_value" for f in layout(name, gen).fields)}
     assert holds == {("COLOR_CALC_STATE", 7), ("COLOR_CALC_STATE", 7.5), ("COLOR_CALC_STATE", 8),

@@ -79,7 +79,14 @@ def test_any_bit_more_and_it_is_another_instruction_or_none(gen: float) -> None:
                 assert other is None or other != short and expand(other, gen) == native ^ 1 << bit
 
 
-@pytest.mark.parametrize("gen", GENERATIONS)
+def test_gen_4_has_no_compact_instructions() -> None:
+    """Mesa's elk_eu_compact.c compacts from Gen4.5 on."""
+    word = expand(1 | 1 << 29, 4.5)
+    assert word is not None and compact(word, 4.5) is not None
+    assert compact(word, 4.0) is None and expand(1 | 1 << 29, 4.0) is None
+
+
+@pytest.mark.parametrize("gen", PAIRS)
 def test_a_half_that_is_not_marked_does_not_expand(gen: float) -> None:
     assert expand(1, gen) is None
     assert expand(1 | 1 << 29, gen) is not None

@@ -256,6 +256,6 @@ def test_every_compiled_kernel_becomes_compact_again(gpu: str) -> None:
 @needs_shared("traces")
 def test_every_captured_kernel_comes_back() -> None:
     codes = captured()
-    assert len(codes) > 150 and {gen for _, gen, _ in codes} == set(GENERATIONS)
+    assert len(codes) > 150 and {gen for _, gen, _ in codes} == set(GENERATIONS) - {4.0}
     for name, gen, data in codes:
         assert program.assemble(only(data, gen)) == data, name

@@ -15,7 +15,7 @@ WHILE = Instruction(9.0, "while", 39, "branch", jip=-32)
 
 
 @pytest.mark.behaviour("EU-12", shows="action")
-@pytest.mark.parametrize(("gen", "unit"), [(4.5, 16), (7.0, 8), (7.5, 8), (8.0, 1), (9.0, 1), (11.0, 1)])
+@pytest.mark.parametrize(("gen", "unit"), [(4.0, 16), (4.5, 16), (7.0, 8), (7.5, 8), (8.0, 1), (9.0, 1), (11.0, 1)])
 def test_units(gen: float, unit: int) -> None:
     inst = replace(WHILE, gen=gen)
     assert labels.unit(gen) == unit

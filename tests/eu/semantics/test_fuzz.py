@@ -17,6 +17,7 @@ from softgen.eu.encoding.encode import encode
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import ThreadState
 from tests.conftest import SHARED
@@ -50,7 +51,7 @@ def answer(made: ThreadState, sent: SentMessage) -> None:
 
 def execute(gen: float, code: bytes, seed: int = 0, mask: int = 0xFFFF, most: int = MOST) -> SoftgenError | None:
     """Runs code on registers full of something, some instructions long; the error it ended in, which must say where."""
-    listeners = {sfid: answer for sfid in range(16) if sfid != EXTENDED_MATH or gen > min(GENERATIONS)}
+    listeners = {sfid: answer for sfid in range(16) if sfid != EXTENDED_MATH or rules(gen).math == "instruction"}
     made = ThreadState(gen, listeners, dispatch_mask=mask)
     random = np.random.default_rng(seed)
     if seed % 4:

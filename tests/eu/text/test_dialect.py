@@ -45,7 +45,8 @@ def few(lines: Counter[tuple[str, float]], annotated: Counter[tuple[str, float]]
 
 def test_which_dialects_there_are() -> None:
     assert {gen: dialect.dialects_of(gen) for gen in GENERATIONS} == {
-        4.5: ("mesa",), 7: ("mesa",), 7.5: ("iga", "mesa"), 8: ("iga", "mesa"), 9: ("iga", "mesa"), 11: ("iga", "mesa")}  # fmt: skip
+        4: ("mesa",), 4.5: ("mesa",), 7: ("mesa",),
+        7.5: ("iga", "mesa"), 8: ("iga", "mesa"), 9: ("iga", "mesa"), 11: ("iga", "mesa")}  # fmt: skip
     assert (
         dialect.select_dialect(None, 9.0) == "iga"
         and dialect.select_dialect("mesa", 9.0) == "mesa"
@@ -58,7 +59,7 @@ def test_which_dialects_there_are() -> None:
 def test_bundled_kernels_come_back() -> None:
     wrong, lines, _ = differences(bundled())
     assert wrong == []
-    assert set(lines) == {(syntax, gen) for gen in GENERATIONS for syntax in dialect.dialects_of(gen)}
+    assert set(lines) == {(syntax, gen) for gen in GENERATIONS if gen != 4 for syntax in dialect.dialects_of(gen)}
 
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=code[0]) for code in bundled()])

@@ -53,14 +53,14 @@ def test_the_example_counts_right_on_every_gpu_whose_dialect_it_is(gpu: str, cap
     assert changed(capsys)["r3.0:d"] == [0, 1, 7, 8, 16, 19, 20, 111]
 
 
-@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "kbl", "icl"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw", "bdw", "kbl", "icl"])
 def test_text_in_both_dialects(gpu: str, file: Path, capsys: Capture) -> None:
     settings = ("--set", "r2:d=1,2,3,4,5,6,7,8", "--set", "r3:d=-10*8")
-    for text in {"g45": [G45_ADD], "ivb": [MESA_ADD]}.get(gpu, [MESA_ADD, ADD]):
+    for text in {"gm965": [G45_ADD], "g45": [G45_ADD], "ivb": [MESA_ADD]}.get(gpu, [MESA_ADD, ADD]):
         ran(file, text, *settings, gpu=gpu)
         lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
         assert lines[0] == ["a.asm:", f"{gpu}, 1 instruction, end of code"]
-        written = ["r4:d", "acc0:d"] if gpu == "g45" else ["r4:d"]  # there arithmetic also writes the accumulator
+        written = ["r4:d", "acc0:d"] if gpu in ("gm965", "g45") else ["r4:d"]  # there arithmetic also writes the accumulator
         assert lines[1:] == [[name, "-9 -8 -7 -6 -5 -4 -3 -2"] for name in written]
 
 

@@ -382,7 +382,7 @@ static void run_format(const Row *row) {
     if (s.features & texels)
         run_check(s, "buffer", texel_buffer);
     if (strstr(row->name, "_422_"))
-        return; /* they need a conversion: vulkan_ycbcr.c */
+        return; /* they need a conversion (vulkan_ycbcr.c) */
     run_image_checks(row, VK_IMAGE_TILING_OPTIMAL, properties.optimalTilingFeatures);
     run_image_checks(row, VK_IMAGE_TILING_LINEAR, properties.linearTilingFeatures);
 }
