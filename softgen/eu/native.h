@@ -14,7 +14,7 @@ struct control {
     uint32_t ip, status, active, waiting;
     uint64_t executed;
     uint32_t imask, lmask, cmask, if_depth, loop_depth, number;
-    uint32_t ifs[MAX_DEPTH], loops[2 * MAX_DEPTH], channel_ip[CHANNELS];
+    uint32_t ifs[MAX_DEPTH], loops[2 * MAX_DEPTH], channel_ip[CHANNELS], stray;
 };
 
 struct program;

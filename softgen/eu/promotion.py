@@ -12,6 +12,8 @@ from softgen.eu.translate.engine import Translator
 
 HOT = 200_000  # executions of each instruction after which a translation has paid for itself
 
+FALLBACK = 20_000  # instructions of t0 that take as long as one left to the interpreter (0.3 ms)
+
 
 class PromotingEngine:
     """The engine auto."""
@@ -44,4 +46,4 @@ class PromotingEngine:
         return self.fast.settled(chosen)
 
     def _is_hot(self, program: KernelProgram) -> bool:
-        return program.executed > self.hot * max(len(program.lines), 1)
+        return program.executed + FALLBACK * program.fallbacks.total() > self.hot * max(len(program.lines), 1)

@@ -270,12 +270,29 @@ class AccessFunction:
             return m.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
         found = m.place(vector)
         m.line(f"store {vector} zeroinitializer, ptr {found}")
+        self._gather_inside_dwords()
 
         def load_lane(lane: str) -> None:
             value = m.emit(f"load {element}, ptr {self._place(offsets, lane)}, align 1")
             m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {found}, i64 {lane}')}")
         self._each(load_lane)
         return m.emit(f"load {vector}, ptr {found}")
+
+    def _gather_inside_dwords(self) -> None:
+        """Return if each narrow lane is inside one aligned dword: the dwords are gathered. They are on the pages of the lanes."""
+        m, far, words, places = self.m, f"<{self.lanes} x i64>", f"<{self.lanes} x i32>", f"<{self.lanes} x ptr>"
+        where = m.emit(f"ptrtoint {places} {self._pointers()} to {far}")
+        rest = m.emit(f"trunc {far} {m.emit(f'and {far} {where}, splat (i64 3)')} to {words}")
+        within, across = m.labels("within", "across")
+        inside = self._all(m.emit(f"icmp ule {words} {rest}, splat (i32 {4 - self.size})")) if self.size > 1 else "true"
+        m.line(f"br i1 {inside}, label %{within}, label %{across}, !prof !1")
+        m.start(within)
+        aligned = m.emit(f"inttoptr {far} {m.emit(f'and {far} {where}, splat (i64 -4)')} to {places}")
+        operands = [(places, aligned), ("i32", "4"), (self.bools, self.mask), (words, "zeroinitializer")]
+        held = m.intrinsic("llvm.masked.gather", words, operands, (words, places))
+        shifted = m.emit(f"lshr {words} {held}, {m.emit(f'shl {words} {rest}, splat (i32 3)')}")
+        m.line(f"ret {self.vector} {m.emit(f'trunc {words} {shifted} to {self.vector}')}")
+        m.start(across)
 
     def write(self) -> None:
         m, vector = self.m, self.vector

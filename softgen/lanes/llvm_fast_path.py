@@ -1,4 +1,4 @@
-"""The inline fast paths of accesses to graphics memory: contiguous or uniform offsets.
+"""The inline fast paths of accesses to graphics memory: contiguous or uniform offsets, and those of a known stride.
 
 The test costs a few instructions and keeps the rest in registers; divergent offsets are a call of the access function (llvm_access.py).
 """
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY
-from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, AccessShape
+from softgen.lanes.llvm_access import CONTIGUOUS, GATHERED, SIZE_SHIFT, TABLE, UNIFORM, AccessShape
 from softgen.lanes.llvm_addressing import CANONICAL_BITS, LlvmAddressing
 from softgen.lanes.llvm_memory import _every
 from softgen.lanes.value import Region, Value
+
+FARTHEST = 1 << 12  # bytes between neighbouring lanes of a known stride
 
 
 class FastPath:
@@ -43,6 +45,26 @@ class FastPath:
             yield from self._known(0, self.shape.type.bytes, UNIFORM)
             return
         yield from self._try(self._splat(), self.shape.type.bytes, UNIFORM)
+
+    def strided(self) -> Iterator[str]:
+        """Offsets of another stride that is known: the pointer to the first lane. Of narrow lanes, only if all are active."""
+        shape, known = self.shape, self.affine
+        if known is None or shape.table or known.stride in (0, shape.type.bytes) or known.stride > FARTHEST:
+            return
+        if shape.type.bits < GATHERED and self.mask not in (EVERY, _every(None)):
+            return
+        yield from self._known(known.stride, (shape.lanes - 1) * known.stride + shape.type.bytes, 0)
+
+    def lane_pointer(self, pointer: str, lane: int) -> str:
+        assert self.affine is not None
+        return self.m.emit(f"getelementptr i8, ptr {pointer}, i64 {lane * self.affine.stride}")
+
+    def lane_pointers(self, pointer: str) -> str:
+        return self.m.emit(f"getelementptr i8, ptr {pointer}, <{self.shape.lanes} x i64> {self._steps('i64')}")
+
+    def _steps(self, kind: str) -> str:
+        assert self.affine is not None
+        return f"<{', '.join(f'{kind} {lane * self.affine.stride}' for lane in range(self.shape.lanes))}>"
 
     def offsets(self, value: Value) -> Value:
         """The offsets for the call: rematerialised where they are affine, so that the vector need not be computed otherwise."""
@@ -126,3 +148,6 @@ class FastPath:
         word = m.emit(f"or i64 {mask}, {self.shape.type.bytes << SIZE_SHIFT | TABLE * self.shape.table | how}")
         for place, text in enumerate((word, address)):
             m.line(f"store i64 {text}, ptr {m.emit(f'getelementptr i64, ptr {self.note}, i64 {place}')}")
+        if not how:
+            at = m.emit(f"getelementptr i64, ptr {self.note}, i64 2")
+            m.line(f"store <{self.shape.lanes} x i32> {self._steps('i32')}, ptr {at}, align 8")

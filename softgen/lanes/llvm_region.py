@@ -41,10 +41,35 @@ class LlvmRegions(LlvmAddressing):
             every = self._splat(element, shape.lanes, self.emit(f"load {element}, ptr {pointer}, align 1"))
             on = self.emit(f"select {path.bools} {path.mask}, {vector} {every}, {vector} zeroinitializer")
             self.line(f"store {vector} {on}, ptr {found}")
+        for pointer in path.strided():
+            self.line(f"store {vector} {self._strided_load(path, pointer)}, ptr {found}")
         far = self._ask(shape, vector, base, path.offsets(offsets), mask, [], lambda inner: AccessFunction(inner, shape).read())
         self.line(f"store {vector} {far}, ptr {found}")
         path.end()
         return self.emit(f"load {vector}, ptr {found}")
+
+    def _strided_load(self, path: FastPath, pointer: str) -> str:
+        type, lanes = path.shape.type, path.shape.lanes
+        vector, element, pointers = self.vector(type, lanes), self.element(type), f"<{lanes} x ptr>"
+        if type.bits >= GATHERED:
+            operands = [(pointers, path.lane_pointers(pointer)), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
+            return self.intrinsic("llvm.masked.gather", vector, operands, (vector, pointers))
+        found = "poison"
+        for lane in range(lanes):
+            value = self.emit(f"load {element}, ptr {path.lane_pointer(pointer, lane)}, align 1")
+            found = self.emit(f"insertelement {vector} {found}, {element} {value}, i64 {lane}")
+        return found
+
+    def _strided_store(self, path: FastPath, pointer: str, value: str) -> None:
+        type, lanes = path.shape.type, path.shape.lanes
+        vector, element, pointers = self.vector(type, lanes), self.element(type), f"<{lanes} x ptr>"
+        if type.bits >= GATHERED:
+            operands = [(vector, value), (pointers, path.lane_pointers(pointer)), ("i32", "1"), (path.bools, path.mask)]
+            self.intrinsic("llvm.masked.scatter", "void", operands, (vector, pointers))
+            return
+        for lane in range(lanes):  # where they meet, the highest wins
+            text = self.emit(f"extractelement {vector} {value}, i64 {lane}")
+            self.line(f"store {element} {text}, ptr {path.lane_pointer(pointer, lane)}, align 1")
 
     def _gather(self, type: LaneType, base: Region, offsets: Value, mask: Value | None) -> str:
         """A gather in place: a call would spill every vector."""
@@ -72,6 +97,8 @@ class LlvmRegions(LlvmAddressing):
         for pointer in path.contiguous():
             operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (path.bools, path.mask)]
             self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
+        for pointer in path.strided():
+            self._strided_store(path, pointer, value.payload)
         self._ask(shape, "void", base, path.offsets(offsets), mask, [value], lambda inner: AccessFunction(inner, shape).write())
         path.end()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,12 +13,15 @@ from softgen.errors import GpuFault
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_access import SIZE_SHIFT
 from softgen.lanes.llvm_region import FlatRegion, region
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import bool_, u8, u32, u64
+from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
+from softgen.shared_functions.access_fault import places
+from softgen.shared_functions.context import ContextHead
 
 SIZE = 40
 
@@ -63,7 +68,8 @@ def program(m: Machine, memory: Region) -> None:
     m.store(old + new, memory, m.constant(u32, [16, 20, 24, 28]), m.inside(memory, m.constant(u32, [37, 36, 0, 40]), 4))
 
 
-def compiled(data: np.ndarray) -> None:
+def compiled(data: np.ndarray, program: Callable[[Machine, Region], None] = program) -> np.ndarray:
+    """Run a program on a region of these bytes; its note."""
     m = LlvmMachine()
     host = m.emit("ptrtoint ptr %block to i64")
     program(m, region(m, FlatRegion(host, str(len(data)), "%context")))
@@ -72,6 +78,7 @@ def compiled(data: np.ndarray) -> None:
     code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
     note = np.zeros(64, np.uint64)
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
+    return note
 
 
 def test_both_machines_do_the_same_to_a_region() -> None:
@@ -82,6 +89,54 @@ def test_both_machines_do_the_same_to_a_region() -> None:
     compiled(second[:SIZE])
     assert first.tolist() == second.tolist() and (first[SIZE:] == whole[SIZE:]).all()
     assert (first[:SIZE] != whole[:SIZE]).sum() > 10
+
+
+def strided(m: Machine, memory: Region, type: LaneType, start: int, stride: int, mask: int) -> None:
+    """Copies lanes of a known stride to where lanes overlap; the last access is the write."""
+    on = None if mask == 0xFF else m.mask_from_bits(mask, 8)
+    offsets = m.lane_index(8) * stride + start
+    m.store(m.load(type, memory, offsets, on) + 1, memory, offsets + 1, on)
+
+
+@pytest.mark.parametrize("type", [u8, u16, u32, u64])
+@pytest.mark.parametrize("mask", [0xFF, 0b1011_0110, 0])
+def test_lanes_of_a_known_stride_are_those_of_their_offsets(type: LaneType, mask: int) -> None:
+    """Also where they overlap, where some are past the end, and where a stride is negative or far."""
+    for stride in (1, 2, 3, 12, 16, 27, 5000, -4):
+        for start in (0, 1, 35, 199 - 7 * 27, 200, 0xFFFFFFF8):
+            act = partial(strided, type=type, start=start, stride=stride % (1 << 32), mask=mask)
+            first = np.arange(256, dtype=np.uint8)
+            second, m = first.copy(), NumpyMachine()
+            act(m, Region(m, Held(first[:200])))
+            compiled(second[:200], act)
+            assert first.tolist() == second.tolist(), (stride, start)
+
+
+def test_an_access_of_a_known_stride_notes_its_lanes() -> None:
+    data = np.zeros(200, np.uint8)
+    note = compiled(data, partial(strided, type=u32, start=8, stride=12, mask=0b1011_0110))
+    head = ContextHead(mask=int(note[0]), base=int(note[1]))
+    ctypes.memmove(ctypes.addressof(head) + ContextHead.offsets.offset, note[2:6].tobytes(), 32)
+    expected = {lane: data.ctypes.data + 9 + 12 * lane for lane in (1, 2, 4, 5, 7)}
+    assert places(head) == expected and int(note[0]) >> SIZE_SHIFT == 4
+
+
+def test_bytes_anywhere_are_read_with_the_dwords_around_them() -> None:
+    """Words across two dwords are read one by one."""
+    for more in (0, 2):
+        for type in (u8, u16):
+            act = partial(divergent, type=type, more=more)
+            first = np.arange(256, dtype=np.uint8)
+            second, m = first.copy(), NumpyMachine()
+            act(m, Region(m, Held(first[1:41])))
+            compiled(second[1:41], act)
+            assert first.tolist() == second.tolist()
+
+
+def divergent(m: Machine, memory: Region, type: LaneType, more: int) -> None:
+    offsets = m.constant(u32, [7, 1, 13, 5, 39, 38, 40, 17]) + more
+    found = m.load(type, memory, offsets, m.mask_from_bits(0b1111_0111, 8))
+    m.store_block(m.convert(found, u32) + 1, memory, m.constant(u64, 8, 1), None, 4)
 
 
 def test_a_misaligned_atomic_names_its_lane() -> None:

@@ -93,8 +93,26 @@ class OffsetBranch(BranchMachine):
         """The target of an encoded offset; None: the offset is in a register."""
 
 
+class LinkingBranch(OffsetBranch):
+    """A branch that may also be a call or a return: the call's link is the ip after it and the mask of its channels, two dwords of a
+    register."""
+
+    @property
+    def absolute(self) -> int:
+        """JIP as an address."""
+        return self._target(None) if self.instruction.jip is None else self.instruction.jip
+
+    @abstractmethod
+    def link(self) -> Any:
+        """Store the next ip and the taken channels to the destination if there are any; whether there are."""
+
+    @abstractmethod
+    def linked(self) -> tuple[Any, Any]:
+        """The address and the mask that a call stored."""
+
+
 @dataclass
-class InterpretedBranch(OffsetBranch):
+class InterpretedBranch(LinkingBranch):
     """A branch in the interpreter, which changes a ThreadState."""
 
     thread: ThreadState
@@ -116,6 +134,18 @@ class InterpretedBranch(OffsetBranch):
         if count is None:
             count = (self.dwords()[0] ^ 1 << 31) - (1 << 31)
         return labels.target(self.instruction, self.ip, count)
+
+    @property
+    def absolute(self) -> int:
+        return self.dwords()[0] if self.instruction.jip is None else self.instruction.jip
+
+    def link(self) -> bool:
+        if self.taken:
+            self.store(self.next, self.taken)
+        return bool(self.taken)
+
+    def linked(self) -> tuple[int, int]:
+        return self.dwords()
 
     def instruction_after(self, address: int) -> int:
         return self.following(address)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from softgen.eu.semantics.branch_machine import BranchMachine, BranchSemantics, InterpretedBranch, semantics_of
+from softgen.eu.semantics.branch_machine import BranchMachine, BranchSemantics, LinkingBranch, semantics_of
 
 PER_CHANNEL: dict[str, BranchSemantics] = {}
 SINGLE_FLOW: dict[str, BranchSemantics] = {}
-INTERPRETED_ONLY = frozenset({"call", "calla", "ret"})  # their targets are in registers: they need an InterpretedBranch
+LINKING = frozenset({"call", "calla", "ret"})  # their return address is in a register: they need a LinkingBranch
 
 
 # -- an ip per channel ---------------------------------------------------------------------------------------------
@@ -84,30 +84,20 @@ def join(b: BranchMachine) -> Any:
     return b.continue_or(b.jip)
 
 
-def _call(b: InterpretedBranch, target: int) -> int:
+@semantics_of(PER_CHANNEL, "call", "calla")
+def call(b: LinkingBranch) -> Any:
+    """JIP of a calla is an absolute address."""
+    target = b.jip if b.instruction.opcode == "call" else b.absolute
+    called = b.link()
     b.split(b.taken, target)
-    if not b.taken:
-        return b.next
-    b.store(b.next, b.taken)
-    return target
-
-
-@semantics_of(PER_CHANNEL, "call")
-def call(b: InterpretedBranch) -> int:
-    return _call(b, b.jip)
-
-
-@semantics_of(PER_CHANNEL, "calla")
-def calla(b: InterpretedBranch) -> int:
-    """JIP is an absolute address."""
-    return _call(b, b.dwords()[0] if b.instruction.jip is None else b.instruction.jip)
+    return b.choose(called, target, b.next)
 
 
 @semantics_of(PER_CHANNEL, "ret")
-def ret(b: InterpretedBranch) -> Any:
+def ret(b: LinkingBranch) -> Any:
     """The channels of the call's mask return to the address it stored; the thread follows when no channel is left here (public: the call's
     two dwords)."""
-    address, mask = b.dwords()
+    address, mask = b.linked()
     b.split(b.taken & mask, address)
     return b.continue_or(address)
 
@@ -159,10 +149,10 @@ def single_goto(b: BranchMachine) -> Any:
 
 
 @semantics_of(SINGLE_FLOW, "call", "calla")
-def single_call(b: InterpretedBranch) -> Any:
-    return call(b) if b.instruction.opcode == "call" else calla(b)
+def single_call(b: LinkingBranch) -> Any:
+    return b.choose(b.link(), b.jip if b.instruction.opcode == "call" else b.absolute, b.next)
 
 
 @semantics_of(SINGLE_FLOW, "ret")
-def single_ret(b: InterpretedBranch) -> int:
-    return b.dwords()[0] if b.taken else b.next
+def single_ret(b: LinkingBranch) -> Any:
+    return b.choose(b.any(b.taken), b.linked()[0], b.next)

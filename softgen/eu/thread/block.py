@@ -53,6 +53,7 @@ class ControlBlock(ctypes.Structure):
         ("imask_stack", ctypes.c_uint32 * MASK_STACK_DEPTH),
         ("loop_stack", ctypes.c_uint32 * (2 * MASK_STACK_DEPTH)),
         ("channel_ip", ctypes.c_uint32 * CHANNELS),  # ips of the channels that are not at the thread's ip
+        ("stray", ctypes.c_uint32),  # 1: it returned to where no call was; facts of a translation do not hold any more
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from softgen.eu.interpreter import LONG_BRANCH
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.branch_machine import BranchMachine
-from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.control import LINKING, PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS, Context, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
@@ -156,7 +156,7 @@ def execution(state: BlockState, vector: bool) -> Value:
 
 def branch(state: BlockState, inst: Instruction, single: bool, vector: bool) -> None:
     meaning = (SINGLE_FLOW if single else PER_CHANNEL).get(inst.opcode)
-    if meaning is None or inst.opcode in INTERPRETED_ONLY:
+    if meaning is None or inst.opcode in LINKING:
         raise Escape
     made = BlockFlow(state, inst, single, vector)
     made.go(meaning(made))

@@ -20,7 +20,7 @@ from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.control import LINKING, PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.semantics.descriptor_bits import AddressImmediates, known_bits
 from softgen.eu.semantics.mask_stack import MASK_STACK, branch_of
 from softgen.eu.thread.block import BLOCK_OFFSETS
@@ -108,7 +108,7 @@ class Linker:
             return ()
         found = self.addresses(line)
         self.waited.update(found)
-        if self.channels and (inst.opcode in INTERPRETED_ONLY or inst.jip is None and inst.uip is None and inst.opcode != "jmpi"):
+        if self.channels and (inst.opcode in LINKING or inst.jip is None and inst.uip is None and inst.opcode != "jmpi"):
             self.anywhere = self.anywhere or not self.single
         return found
 

@@ -6,18 +6,19 @@ such channels (`pending`): where it is empty, every channel of the thread is act
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels
-from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.branch_machine import BranchSemantics, OffsetBranch
-from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.branch_machine import BranchSemantics, LinkingBranch
+from softgen.eu.semantics.control import LINKING, PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.semantics.descriptor_bits import AddressImmediates
 from softgen.eu.semantics.mask_stack import ADD_IP, MASK_STACK, UNCHANGING, branch_of
 
@@ -32,8 +33,8 @@ class Untranslatable(SoftgenError):
 # -- where a branch may lead ---------------------------------------------------------------------------------------
 
 
-class StaticFlow(OffsetBranch):
-    """A branch whose targets are known before the kernel runs."""
+class StaticFlow(LinkingBranch):
+    """A branch whose targets are known before the kernel runs; a return's are all addresses after a call."""
 
     def __init__(self, program: KernelProgram, line: DecodedInstruction) -> None:
         self.program, self.line, self.instruction = program, line, line.instruction
@@ -51,6 +52,10 @@ class StaticFlow(OffsetBranch):
             raise Untranslatable(f"{self.instruction.opcode} at {self.line.ip:#x} leads past {address:#x}, where nothing is") from None
 
 
+class ReturnAddress:
+    """The target of a return, for probing: any address after a call."""
+
+
 class UnknownMask:
     """A mask of unknown channels, for probing."""
 
@@ -66,9 +71,10 @@ class UnknownMask:
 class Probe(StaticFlow):
     """Evaluates a branch for its successors and for the addresses it sends channels to."""
 
-    def __init__(self, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, width: int) -> None:
+    def __init__(self, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, width: int,
+                 returns: Collection[int] = ()) -> None:  # fmt: skip
         super().__init__(program, line)
-        self.rules, self.width = rules, width
+        self.rules, self.width, self.returns = rules, width, returns
         self.active = self.taken = UnknownMask()
         self.sent: set[int] = set()
         self.successors: set[int] = set()  # of the thread
@@ -79,9 +85,19 @@ class Probe(StaticFlow):
         if self.instruction.predicate or self.instruction.exec_size < self.width:
             self.sent.add(self.line.ip)
 
-    def split(self, leave: Any, to: int) -> None:
+    def split(self, leave: Any, to: Any) -> None:
         if isinstance(leave, UnknownMask):
-            self.sent.add(to)
+            self.sent |= self._targets(to)
+
+    def _targets(self, to: Any) -> set[int]:
+        return set(self.returns) if isinstance(to, ReturnAddress) else set() if to is None else {to}
+
+    def link(self) -> None:
+        link_location(self.instruction.dst, self.line)
+
+    def linked(self) -> tuple[ReturnAddress, UnknownMask]:
+        link_location(link_operand(self.instruction), self.line)
+        return ReturnAddress(), UnknownMask()
 
     def any(self, channels: Any) -> None:
         return None
@@ -94,16 +110,18 @@ class Probe(StaticFlow):
 
     def choose(self, condition: Any, then: Any, other: Any) -> None:
         """Where the thread does not go on, what is left of its channels waits."""
-        successors = {to for to in (then, other) if to is not None}
-        if successors - {self.next}:
+        successors = self._targets(then) | self._targets(other)
+        all_leave = self.instruction.opcode in LINKING and not self.instruction.predicate and self.instruction.exec_size >= self.width
+        if successors - {self.next} and not all_leave:
             self.sent.add(self.next)
         self.successors |= successors
         self.deserted -= successors
 
     def continue_or(self, otherwise: Any) -> None:
-        if otherwise not in self.successors | {None, self.next}:
-            self.deserted.add(otherwise)
-        self.successors |= {self.next, otherwise} - {None}
+        stays = self.instruction.opcode != "ret" or self.instruction.predicate  # a return of all channels goes elsewhere, or astray
+        targets = self._targets(otherwise)
+        self.deserted |= targets - self.successors - {self.next}
+        self.successors |= targets | ({self.next} if stays else set())
 
     def jump(self, condition: Any, then: int, other: int) -> None:
         self.successors |= {then, other}
@@ -118,10 +136,26 @@ def stack_successors(probe: Probe) -> None:
     probe.successors |= set() if inst.opcode in FALL_THROUGH else {probe.jip}
 
 
+def link_operand(inst: Instruction) -> Operand | None:
+    """The operand of a return: the last source in a general register, or an immediate (interpreter.py)."""
+    found = (operand for operand in reversed(inst.sources) if operand.file == "imm" or operand.file == "grf" and not operand.indirect)
+    return next(found, None)
+
+
+def link_location(operand: Operand | None, line: DecodedInstruction) -> int:
+    """The byte of the register file at which a call's two dwords are."""
+    if operand is None or operand.file != "grf" or operand.indirect:
+        raise Untranslatable(f"{line.instruction.opcode} at {line.ip:#x} has no general register for its return address")
+    start = operand.number * GRF_BYTES + operand.sub
+    if start % 4 or start + 8 > GRF_BYTES * GRF_COUNT:
+        raise Untranslatable(f"{line.instruction.opcode} at {line.ip:#x} has its return address at byte {start:#x} of the register file")
+    return start
+
+
 def meaning(inst: Instruction, rules: ExecutionRules, single: bool) -> BranchSemantics:
     table = MASK_STACK if rules.flow == "stack" else SINGLE_FLOW if single else PER_CHANNEL
     found = table.get(inst.opcode)
-    if found is None or inst.opcode in INTERPRETED_ONLY:
+    if found is None:
         raise Untranslatable(f"{inst.opcode or 'an unknown opcode'} has no translation")
     return found
 
@@ -151,6 +185,12 @@ class ControlFlowGraph:
     blocks: dict[int, BasicBlock]  # by address, ascending
     targets: frozenset[int]  # addresses at which channels may wait
     outside: frozenset[int]  # branch targets without an instruction
+    returns: frozenset[int] = frozenset()  # addresses after calls, if anything returns
+
+    @property
+    def links(self) -> bool:
+        """Whether there are calls or returns."""
+        return any(block.lines[-1].instruction.opcode in LINKING for block in self.blocks.values())
 
     @property
     def changes_masks(self) -> bool:
@@ -168,6 +208,7 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
     probes: dict[int, Probe] = {}
     outside: set[int] = set()
     lines = dict(_reached(program, lambda line: Probe(program, line, rules, width), single, probes, outside))
+    returns = _follow_returns(probes, single)
     starts = {program.start, *(ip for ip, line in lines.items() if line.instruction.opcode == "wait")}
     if not lines:
         raise Untranslatable(f"there is no instruction at {program.start:#x}")
@@ -188,7 +229,19 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
             block.successors = (block.end,)
     _pend(program, blocks)
     targets = frozenset().union(*(block.sent for block in blocks.values()))
-    return ControlFlowGraph(program, dict(sorted(blocks.items())), targets, frozenset(outside))
+    return ControlFlowGraph(program, dict(sorted(blocks.items())), targets, frozenset(outside), returns)
+
+
+def _follow_returns(probes: dict[int, Probe], single: bool) -> frozenset[int]:
+    """Probe returns again, now that all calls are known; the addresses they may lead to."""
+    found = frozenset(probe.next for probe in probes.values() if probe.instruction.opcode in ("call", "calla"))
+    leaving = [probe for probe in probes.values() if probe.instruction.opcode == "ret"]
+    for probe in leaving:
+        if not found:
+            raise Untranslatable(f"ret at {probe.line.ip:#x} has no call to return from")
+        probe.returns = found
+        meaning(probe.instruction, probe.rules, single)(probe)
+    return found if leaving else frozenset()
 
 
 def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Probe], single: bool, probes: dict[int, Probe],

@@ -34,6 +34,7 @@ class EntryExit:
         self.waiting: dict[int, Variable] = {}
         self.executed, self.budget = (m.variable(m.constant(i64, 0, 1)) for _ in range(2))
         self.segments: dict[int, Segment] = {}
+        self.links = False  # there are calls and returns: threads may stray
 
     def _place(self, name: str, more: int = 0) -> HostPointer:
         return self.m.pointer("block").at(BLOCK_OFFSETS[name] + more)
@@ -58,6 +59,8 @@ class EntryExit:
             self._place("cr").store(m.number(u32, exit.control))
         for name, value in (("ip", exit.ip), ("status", int(exit.status)), ("waiting", exit.wait)):
             self._control(name).store(m.number(u32, value))
+        if exit.stray:
+            self._control("stray").store(m.number(u32, 1))
         executed = self.executed.value
         self._control("executed").store(executed)
         if exit.status in TURN_OVER:
@@ -99,6 +102,9 @@ class EntryExit:
         self.executed.value = self._control("executed").load_lanes(i64, 1)
         self.budget.value = self._context("budget").load_lanes(i64, 1)
         self._load_channels()
+        if self.links:
+            m.branch(self._control("stray").load(u32) == 0, "known", "unknown")
+            m.start("known")
         m.switch(ip, "unknown", {segment.ip: f"enter{segment.ip:x}" for segment in entries})
         for segment in entries:
             m.start(f"enter{segment.ip:x}")

@@ -66,6 +66,7 @@ class KernelTranslator(EntryExit):
         self.state.count = self._count
         self.graph: ControlFlowGraph = control_flow.build(program, self.state.rules, self.single, key.width)
         self.diverges = self.stack and self.graph.changes_masks
+        self.links = self.graph.links
         self.controls = cr0_propagation.controls(self.graph, key.control)
         self.waiting = {at: m.variable(self.state.none(key.width)) for at in sorted(self.graph.targets)}
         self.segment = Segment(program.start)
@@ -89,7 +90,8 @@ class KernelTranslator(EntryExit):
         registers = self.state.registers
         registers.partition()
         parts = list(registers.all())
-        if not (self.key.observe or self.key.anywhere or self.escapes or self.state.scattered or self.single or self.diverges):
+        unknown = self.key.anywhere or self.escapes or self.state.scattered or self.links  # which channels read what
+        if not (self.key.observe or unknown or self.single or self.diverges):
             inactive_lanes.drop_write_masks(self.graph, self.segments, registers)
         compute_liveness(self.segments, registers, parts, len(self.state.flag), self.key.observe)
         for part in self._dormant(parts):
@@ -113,7 +115,7 @@ class KernelTranslator(EntryExit):
 
     def _needs(self, parts: list[RegisterPart]) -> tuple[tuple[int, int], ...] | None:
         """The live-in bytes of the kernel; unknown (None) where the interpreter may read registers on its own."""
-        if self.escapes or self.state.scattered:
+        if self.escapes or self.state.scattered or self.links:
             return None
         live = self.segments[self.program.start].live_in
         read = [part for number, part in enumerate(parts) if live >> number & 1]
@@ -247,7 +249,7 @@ class KernelTranslator(EntryExit):
         if self.stack:
             self._stack_branch(line)
             return
-        flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(inst), self.waiting)
+        flow = Branching(state, self.graph, line, self._taken(inst), self.waiting, self._stray_if)
         successors = control_flow.meaning(inst, state.rules, self.single)(flow)
         self.uncounted += 1
         self._count()
@@ -310,7 +312,7 @@ class KernelTranslator(EntryExit):
         if to == flow.next or follow or self.single:
             self.active.value = flow.left
         else:
-            if not none_left:
+            if not (none_left or flow.all_left):
                 flow.wait(flow.next, flow.left)
             self.active.value = self.state.none(self.key.width)
         self._jump(to)
@@ -335,11 +337,11 @@ class KernelTranslator(EntryExit):
             self.executed.value = self.executed.value + self.uncounted
             self.uncounted = 0
 
-    def _exit(self, status: ThreadStatus, ip: int, condition: Scalar | None = None, wait: int = 0) -> None:
+    def _exit(self, status: ThreadStatus, ip: int, condition: Scalar | None = None, wait: int = 0, stray: bool = False) -> None:
         """An exit, or a side exit where a condition holds."""
         self._count()
         pending = (self.block.pending | self.block.sent) & self.graph.targets
-        exit = Exit(f"exit{len(self.exits)}", status, ip, self.state.control, pending, wait, condition is not None)
+        exit = Exit(f"exit{len(self.exits)}", status, ip, self.state.control, pending, wait, condition is not None, stray)
         self.exits.append(exit)
         self.segment.items.append(exit)
         if condition is None:
@@ -351,6 +353,10 @@ class KernelTranslator(EntryExit):
 
     def _escape_if(self, condition: Value) -> None:
         self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.scalar(condition))
+
+    def _stray_if(self, condition: Value) -> None:
+        """The side exit of a return that leads to no address after a call: the thread is the interpreter's until it ends."""
+        self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.scalar(condition), stray=True)
 
 
 def _is_indexed(inst: Instruction) -> bool:

@@ -22,6 +22,7 @@ class Exit:
     pending: frozenset[int]  # where channels may wait
     wait: int = 0  # 1 + notification register
     conditional: bool = False
+    stray: bool = False  # the thread does not come back
     live: int = 0  # parts to spill, a bit for each
 
 
@@ -87,7 +88,7 @@ def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: d
     """The parts that must be in the block at an exit; `live_out`: what the code after it reads."""
     if exit.status is ThreadStatus.ENDED:
         return everything if observe else 0
-    if observe or exit.status is ThreadStatus.ESCAPE and not exit.conditional:
+    if observe or exit.status is ThreadStatus.ESCAPE and (exit.stray or not exit.conditional):
         return everything
     if exit.status is ThreadStatus.ESCAPE:  # the interpreter executes this instruction, and the thread resumes after it
         found = live_out

@@ -12,6 +12,7 @@ from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import ExecutionRules, rules
 from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import FLAG, first_channel
+from softgen.eu.thread.regions import lane_type
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, READ_ONLY, FloatMode, float_mode, register_sizes
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.inactive_lanes import by_lane
@@ -23,6 +24,7 @@ from softgen.lanes.value import Value, Variable
 
 KEPT = frozenset({"grf", "mrf", "acc", "acc_d", "acc_w", "a"})  # places that instructions may write; the rest is read where it stands
 NOT_HERE = frozenset({"tm"})  # changes by itself
+MASK_TYPES = frozenset({"uw", "w", "ud", "d"})  # of an immediate
 SHOWN = 8  # low bits of ip that are always zero
 
 
@@ -140,9 +142,17 @@ class TranslationState:
         return self.m.gather_lanes(type, self._reach(place, type, offsets), self.every(offsets.lanes))
 
     def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
+        m, lanes = self.m, moved_lanes(self.instruction, value.lanes)
         self.scattered = True
         self.affine.invalidate([(0, self.sizes[place])])
-        self.m.scatter_lanes(value, self._reach(place, value.type, offsets), mask)
+        if not lanes:
+            return
+        if len(lanes) < value.lanes:
+            value, offsets, mask = m.shuffle(value, lanes), m.shuffle(offsets, lanes), m.shuffle(mask, lanes)
+        places = self._reach(place, value.type, offsets)
+        if len(lanes) == 1 and mask.payload != TRUE:  # a load and a store cost less than a branch
+            value, mask = m.select(mask, value, m.gather_lanes(value.type, places, self.every(1))), self.every(1)
+        m.scatter_lanes(value, places, mask)
 
     # -- channels and flags --------------------------------------------------------------------------------------------
 
@@ -207,6 +217,15 @@ class TranslationState:
         bits = m.convert(m.bitcast(value, value.type.unsigned), u32)
         new = m.mask_from_bits(bits, 8 * size) if size < 4 else m.mask_from_bits(bits, 32)
         self.write_flags(8 * offsets[0], new, self.every(8 * size))
+
+
+def moved_lanes(inst: Instruction | None, lanes: int) -> list[int]:
+    """The lanes that an instruction may write: of an smov, those with a bit in its immediate mask."""
+    bits = -1
+    if inst is not None and inst.opcode == "smov" and inst.exec_size == lanes and inst.sources[1].file == "imm":
+        mask = inst.sources[1]
+        bits = mask.immediate & (1 << lane_type(mask).bits) - 1 if mask.type in MASK_TYPES else -1
+    return [lane for lane in range(lanes) if bits >> lane & 1]
 
 
 def _apart(offsets: tuple[int, ...]) -> list[list[int]]:

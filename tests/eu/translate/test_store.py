@@ -109,3 +109,15 @@ def test_a_hot_kernel_goes_on_faster(store: TranslationStore) -> None:
         worker.join()
     last = promoting.function(made, 0, 8)
     assert not last.program and result(last, made) == 5
+
+
+def test_a_kernel_with_fallbacks_is_hot_sooner(store: TranslationStore) -> None:
+    made, promoting = code(5), PromotingEngine(hot=10_000)
+    promoting.slow, promoting.fast = ThreadedEngine(messages=False), translator(store)
+    promoting.ran(made, 100)
+    assert promoting.function(made, 0, 8).program and not promoting.workers
+    made.fallbacks[0] += 2  # each takes as long as very many instructions
+    promoting.function(made, 0, 8)
+    for worker in promoting.workers:
+        worker.join()
+    assert not promoting.function(made, 0, 8).program
