@@ -210,15 +210,6 @@ class AddressSpace(Space):
             good = min(mapping.end - address, limit)
         return good
 
-    def read_mapped(self, address: int, limit: int) -> bytes:
-        starts, mappings = self._index
-        at = bisect_right(starts, address) - 1
-        if at >= 0 and limit > 0:
-            start, end, _, _, _, view = mappings[at]
-            if address + limit <= end:
-                return bytes(view[address - start : address - start + limit])
-        return super().read_mapped(address, limit)
-
     def regions(self) -> Iterator[MappedRegion]:
         for mapping in self._index[1]:
             yield MappedRegion(mapping.start, mapping.end - mapping.start, mapping.store.name)

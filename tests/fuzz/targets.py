@@ -209,8 +209,8 @@ class Instant:
     """Work is done the moment it is submitted."""
 
     def submit(self, submission: Submission) -> None:
-        submission.vm.enter([(bound.bo, bound.address) for bound in submission.bound])
-        submission.vm.leave([bound.bo for bound in submission.bound])
+        submission.vm.enter(submission.bound)
+        submission.vm.leave(submission.bound)
         submission.fence.signal()
 
     def at_once(self, submission: Submission, awaited: bool = False) -> None:
