@@ -183,7 +183,7 @@ def test_hundreds_of_spaces_leave_nothing_behind(closed: bool) -> None:
     before = usage()
     for _ in range(300):
         live_and_die()
-    after = usage()
+    after = min(usage() for _ in range(10))  # other threads of the process may have a file open for a moment
     assert after[0] <= before[0] and after[1] <= before[1] + 4, (before, after)
 
 
