@@ -1,4 +1,4 @@
-"""Lists of buffers that submissions name, with the addresses that they have there."""
+"""Buffer lists of submissions: the buffer objects that they use, and the addresses of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handlers of commands use of the command streamer that calls them: state, memory, reports."""
+"""HandlerServices: the interface of a command streamer for handlers of commands: state, memory, reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of a block that are written again before another thread starts in it, when the last one has changed it.
+"""Block ranges: the parts of a thread block that are initialised again before the next thread starts in it.
 
 In:  a payload's length and what the thread's code reads. Out: BlockRange for scheduler.c.
 """

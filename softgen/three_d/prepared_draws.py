@@ -89,7 +89,7 @@ class PreparedDraws:
         self._unprepared = 0  # draws that were not, because that would not have paid
 
     def draw(self, cs: CommandStreamer, call: DrawCall) -> bool:
-        """Execute a draw; False: there is no prepared draw for its state, nor can there be one."""
+        """Execute a draw; False: there is no prepared draw for its state, and none is made: it cannot be, or would not pay."""
         if not self._same_environment(cs) and not self._enter(cs):
             return False
         topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
@@ -187,7 +187,7 @@ class PreparedDraws:
         return self._draws[self._now.prepared]
 
     def _prepare(self, cs: CommandStreamer, call: DrawCall) -> DrawPlans | None:
-        """Prepares a draw for the state; None where that cannot be."""
+        """Prepares a draw for the state; None where that cannot be, or does not pay."""
         state = DrawState.of(cs)
         self.pipeline.front.memory.topology = UNKNOWN  # prepared draws have left another
         self.pipeline.fenced.check(state)
