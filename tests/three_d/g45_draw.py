@@ -25,9 +25,7 @@ from softgen.bits.registers import place
 from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import MemfdBuffer
-from softgen.threads.dispatcher import EngineDispatcher
-from softgen.trace.work import Work
+from tests.three_d.draw_memory import executed, filled_space
 
 GEN = 4.5
 Fields = dict[str, Any]
@@ -262,23 +260,14 @@ class G45Draw:
     def memory(self) -> AddressSpace:
         width, height = self.size
         picture = np.full(width * height * self.pixel_bytes // 4, self.fill, np.float32 if isinstance(self.fill, float) else np.uint32)
-        space = AddressSpace("g45", 32)
         held = {BATCH: self.batch(), GENERAL: self._general(), SURFACES: self._surfaces(), VERTICES: b"".join(self.vertices),
                 INDICES: self.indices, CONSTANTS: self.constants, TARGET: picture.tobytes(), SCRATCH: b"", DATA: b"",
                 DEPTH: b"" if self.depth is None else self.depth.tobytes()}  # fmt: skip
-        for address, data in held.items():
-            buffer = MemfdBuffer(SIZE)
-            buffer.view[: len(data)] = data
-            space.map(address, buffer)
-        for address, data in self.patch.items():
-            space.write(address, data)
-        return space
+        return filled_space("g45", 32, SIZE, held, self.patch)
 
     def run(self, engine: str = "t0", threads: int = 1) -> Drawn:
-        gpu = GpuDevice(device(self.device), clock=lambda: 0x1234, dispatcher=EngineDispatcher(engine, threads=threads))
         space = self.memory()
-        gpu.execute(Work("render", space, BATCH))
-        return Drawn(self, gpu, space)
+        return Drawn(self, executed(self.device, engine, threads, space, BATCH), space)
 
 
 @dataclass

@@ -25,9 +25,7 @@ from softgen.bits.registers import place
 from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import MemfdBuffer
-from softgen.threads.dispatcher import EngineDispatcher
-from softgen.trace.work import Work
+from tests.three_d.draw_memory import executed, filled_space
 
 Fields = dict[str, Any]
 BATCH, DYNAMIC, SURFACES, CODE, VERTICES, TARGET, DEPTH, STENCIL, DATA, CONSTANTS = (number << 20 for number in range(1, 11))
@@ -211,24 +209,15 @@ class OwnDraw:
         return bytes(held)
 
     def memory(self) -> AddressSpace:
-        space = AddressSpace("own", 48)
         batch = b"".join(struct.pack(f"<{len(command)}I", *command) for command in self.commands())
         held = {BATCH: batch, DYNAMIC: self._dynamic(), SURFACES: self._surfaces(), CODE: self._code(), VERTICES: b"".join(self.vertices),
                 TARGET: b"", DEPTH: b"" if self.depth is None else self.depth.tobytes(), STENCIL: b"", DATA: b"",
                 CONSTANTS: b""}  # fmt: skip
-        for address, data in held.items():
-            buffer = MemfdBuffer(SIZE)
-            buffer.view[: len(data)] = data
-            space.map(address, buffer)
-        for address, data in self.patch.items():
-            space.write(address, data)
-        return space
+        return filled_space("own", 48, SIZE, held, self.patch)
 
     def run(self, engine: str = "t0", threads: int = 1) -> Drawn:
-        gpu = GpuDevice(device(self.gpu), clock=lambda: 0x1234, dispatcher=EngineDispatcher(engine, threads=threads))
         space = self.memory()
-        gpu.execute(Work("render", space, BATCH))
-        return Drawn(self, gpu, space)
+        return Drawn(self, executed(self.gpu, engine, threads, space, BATCH), space)
 
 
 @dataclass
