@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import platform
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 OFFSET_BITS = 40  # an mmap offset is a handle, above the offset inside the buffer
 APERTURE = 1 << OFFSET_BITS - 1  # of such an offset: the rows of a tiled buffer, in order
 TILINGS = {i915.I915_TILING_NONE: ("none", 1), i915.I915_TILING_X: ("X", 512), i915.I915_TILING_Y: ("Y", 128)}  # name, unit of strides
+USER_ADDRESSES = 1 << (47 if platform.machine() == "x86_64" else 48)  # end of a program's address space: access_ok() of the kernel
 USERPTR_FLAGS = i915.I915_USERPTR_READ_ONLY | i915.I915_USERPTR_PROBE | i915.I915_USERPTR_UNSYNCHRONIZED
 NANOSECONDS = 1_000_000_000
 
@@ -99,7 +101,7 @@ def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """DRM_IOCTL_I915_GEM_USERPTR: a buffer made of the program's own pages."""
-    if not arg.size or (arg.address | arg.size) % PAGE_SIZE or arg.address + arg.size > 1 << 47:
+    if not arg.size or (arg.address | arg.size) % PAGE_SIZE or arg.address + arg.size > USER_ADDRESSES:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
     if arg.flags & ~USERPTR_FLAGS:
         raise Errno(errno.EINVAL, f"USERPTR flags {arg.flags:#x}")

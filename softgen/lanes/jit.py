@@ -25,6 +25,7 @@ OPTIMIZE, GENERATE = 1, 2           # levels of the passes and of the code gener
 # twice the time, and none is faster.
 OPTIONS = ("-enable-misched=0",)
 # CPU features for which LLVM would otherwise emit library calls.
+_AT_HWCAP = 16
 _NEEDED = {"x86_64": ("fma", "avx2", "f16c"), "aarch64": ()}
 
 
@@ -66,8 +67,15 @@ def host() -> Target:
         raise Unsupported(f"compiled code for {kind}: must be one of {' '.join(_NEEDED)}; the NumPy machine works everywhere")
     if lacking := [feature for feature in _NEEDED[kind] if not features.get(feature)]:
         raise Unsupported(f"compiled code needs a CPU with {' '.join(lacking)}; the NumPy machine works everywhere")
-    wide = ",-prefer-256-bit" if features.get("avx512f") else ""
-    return Target(triple, llvm.get_host_cpu_name(), features.flatten() + wide)
+    more = ",-prefer-256-bit" if features.get("avx512f") else ",+fullfp16" if kind == "aarch64" and _has_half_arithmetic() else ""
+    return Target(triple, llvm.get_host_cpu_name(), features.flatten() + more)
+
+
+def _has_half_arithmetic() -> bool:
+    """Whether an aarch64 CPU computes with vectors of 16-bit floats: HWCAP_ASIMDHP, which LLVM's list of features leaves out."""
+    library = ctypes.CDLL(None)
+    library.getauxval.restype, library.getauxval.argtypes = ctypes.c_ulong, (ctypes.c_ulong,)
+    return bool(library.getauxval(_AT_HWCAP) >> 10 & 1)
 
 
 _machines = threading.local()

@@ -11,6 +11,7 @@ from softgen.lanes import rounding
 from softgen.lanes.llvm_text import LlvmText
 from softgen.lanes.types import f16
 
+FUSED = ("avx512fp16", "fullfp16")                      # features of targets with an instruction of its own: x86-64, aarch64
 WIDE = 16                                               # the lanes of an instruction that says how to round
 DOWN, UP, CUT = 9, 10, 11                               # how, and that no exception is noted
 SINGLES, INTEGERS = f"<{WIDE} x float>", f"<{WIDE} x i32>"
@@ -18,7 +19,7 @@ SINGLES, INTEGERS = f"<{WIDE} x float>", f"<{WIDE} x i32>"
 
 def fused(m: LlvmText, lanes: int, a: str, b: str, c: str) -> str:
     """a × b + c of lanes as i16."""
-    if m.module.has("avx512fp16"):
+    if any(map(m.module.has, FUSED)):
         return _native(m, lanes, a, b, c)
     if m.module.has("avx512f"):
         return _narrowed(m, lanes, [_part(m, lanes, first, a, b, c) for first in range(0, lanes, WIDE)])

@@ -35,7 +35,7 @@ INLINE void evaluate(const struct plane *p, const struct subspan_order *order, u
 }
 
 /* By bit of a block's mask. */
-VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z)
+EXPORT VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z)
 {
     evaluate(plane, &subspan_orders[0], x, y, z);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from functools import cache
 from typing import Any
 
@@ -19,7 +20,8 @@ from tests.lanes.numbers import specials
 
 MANY = 1 << 16
 ROW = 32
-WAYS = {"fused": "avx512fp16", "rounding in the instruction": "avx512f", "to nearest": ""}  # and what each must have
+FUSED, PLAIN = {"aarch64": ("fullfp16", "generic")}.get(platform.machine(), ("avx512fp16", "x86-64-v3"))
+WAYS = {"fused": FUSED, "rounding in the instruction": "avx512f", "to nearest": ""}  # and what each must have
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +34,7 @@ def target(way: str) -> jit.Target:
         pytest.skip(f"this CPU has no {wanted}")
     names = list(WAYS.values())
     better = names[:names.index(wanted)]
-    return jit.Target(jit.host().triple, "x86-64-v3", "") if not wanted else jit.host()._replace(features=features + "".join(
+    return jit.Target(jit.host().triple, PLAIN, "") if not wanted else jit.host()._replace(features=features + "".join(
         f",-{item}" for item in better))
 
 
@@ -130,3 +132,6 @@ def test_code_is_written_for_its_target() -> None:
              for features in ("+avx512f,+avx512fp16", "+avx512f", "+avx2")]
     assert ["llvm.fma.v16f16" in text for text in texts] == [True, False, False]
     assert ["avx512.vfmadd" in text for text in texts] == [False, True, False]
+    arm = [build(lambda m, a, b, c: m.fma(a, b, c), signature, jit.Target("aarch64-unknown-linux-gnu", "", features))
+           for features in ("+neon,+fullfp16", "+neon")]
+    assert ["llvm.fma.v16f16" in text for text in arm] == [True, False]
