@@ -4,7 +4,7 @@
 # make bench     speed, as ratios to peers and goals            (make bench graphics for one of them)
 # make witness   long runs against outside programs
 # make fuzz      fuzzing, guided by coverage and under sanitizers           (MINUTES=5)
-# make mutate    small faults planted in a package, and whether its tests notice them   (PACKAGE=eu COUNT=100 SEED=1)
+# make mutate    small faults planted in a package, and whether its tests notice them   (PACKAGE=eu COUNT=100 SEED=1 WORKERS=2)
 # make docs      write the generated pages again
 # make clean     remove what was built, and .venv
 #
@@ -57,7 +57,8 @@ fuzz: setup
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
 mutate: setup
-	$(BIN)/python tools/mutate.py --package $(PACKAGE) --count $(COUNT) --seed $(SEED)
+	@$(BIN)/python -c 'import coverage' 2>/dev/null || $(BIN)/pip install -q -c constraints.txt coverage || true
+	$(BIN)/python tools/mutate.py --package $(PACKAGE) --count $(COUNT) --seed $(SEED) $(if $(filter 1 2,$(WORKERS)),--workers $(WORKERS))
 
 docs: setup
 	$(BIN)/softgen behaviours --markdown > docs/behaviours.md.new

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
+import coverage_map
+import fault_bench
 import mutate
+from coverage_map import CoverageMap, Part, TimedTest
 from mutations import compiles, mutations
 
 PIECE = '''"""Says 5 things."""
@@ -132,7 +136,7 @@ def test_a_sweep_tells_caught_from_survived(small: Path, tmp_path: Path, capsys:
     mutate.sweep(picked, results, 2, tmp_path / "benches")
     found = mutate.kept(results)
     assert [found[item.key].caught for item in picked] == [True, False]
-    assert found[picked[0].key].how == "FAILED tests/test_step.py::test_step"
+    assert found[picked[0].key].how == "tests/test_step.py::test_step"
     assert mutate.summary(picked, found) == 1
     said = capsys.readouterr().out
     assert "survived: softgen/eu/semantics/step.py:6  * becomes +" in said and "+    return a + b" in said
@@ -167,8 +171,6 @@ def test_a_package_is_judged_by_its_own_tests(small: Path, tmp_path: Path) -> No
     mutate.sweep(picked, results, 1, tmp_path / "benches", "memory")
     found = mutate.kept(results)
     assert {item.line: found[item.key].caught for item in picked} == {2: True, 6: False}
-    assert mutate.order("softgen/memory/add.py", "memory") == [("tests/memory/test_add.py",), ("tests/memory",)]
-    assert mutate.order("softgen/memory/none.py", "memory") == [("tests/memory",)]
 
 
 def test_every_package_with_tests_can_be_chosen() -> None:
@@ -181,13 +183,100 @@ def test_tests_that_fail_anyway_are_no_witness(small: Path, tmp_path: Path) -> N
         mutate.sweep(mutate.chosen(1, 1), tmp_path / "results.jsonl", 1, tmp_path / "benches")
 
 
-def test_a_fault_that_hangs_is_caught(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutate, "SECONDS", 3)
-    text = "def step(a, b):\n    while a == 0:\n        pass\n    return a + b\n"
-    (small / "softgen" / "eu" / "semantics" / "step.py").write_text(text)
-    fault = next(fault for fault in mutations(text, "softgen/eu/semantics/step.py") if "!=" in fault.text)
-    result, _ = mutate.Bench(tmp_path / "bench").test(fault)
-    assert result.caught and result.how == "timeout"
+@pytest.fixture
+def bench(small: Path, tmp_path: Path) -> Iterator[fault_bench.Bench]:
+    bench = fault_bench.Bench(small, tmp_path / "bench")
+    yield bench
+    bench.close()
+
+
+STEP = [TimedTest("tests/test_step.py::test_step", 0.01)]
+
+
+def plant(bench: fault_bench.Bench, text: str, new: str) -> fault_bench.Result:
+    """The first fault that puts `new` into a text, which takes the place of step.py."""
+    path = "softgen/eu/semantics/step.py"
+    (bench.tree / path).write_text(text)
+    fault = next(fault for fault in mutations(text, path) if fault.text == new)
+    before = (bench.tree / path).stat()
+    result, _ = bench.test(fault, CoverageMap([Part("", STEP, [], {})]))
+    after = (bench.tree / path).stat()
+    assert (bench.tree / path).read_text() == text and before.st_mtime_ns == after.st_mtime_ns
+    return result
+
+
+def test_a_fault_that_hangs_is_caught(bench: fault_bench.Bench) -> None:
+    bench.extra = 1.0
+    result = plant(bench, "def step(a, b):\n    while a == 0:\n        pass\n    return a + b\n", "!=")
+    assert result.caught and result.how == "timeout tests/test_step.py::test_step"
+
+
+def test_a_fault_that_ends_the_process_is_caught(bench: fault_bench.Bench) -> None:
+    text = "import os\n\n\ndef step(a, b):\n    if a == 1:\n        os.abort()\n    return a + b\n"
+    assert plant(bench, text, "!=").how == "ended by SIGABRT tests/test_step.py::test_step"
+
+
+def test_a_fault_leaves_nothing_in_the_object_cache(bench: fault_bench.Bench) -> None:
+    """What a fault compiles must not be found by the next one."""
+    text = ("import os\nfrom pathlib import Path\n\n\ndef step(a, b):\n    kept = Path(os.environ['XDG_CACHE_HOME'])\n"
+            "    assert (kept / 'warm').exists()\n    (kept / 'made').write_text('')\n    return a + b\n")  # fmt: skip
+    bench.cache.mkdir()
+    (bench.cache / "warm").write_text("")
+    assert plant(bench, text, "-").how == "tests/test_step.py::test_step"
+    assert [path.name for path in bench.cache.iterdir()] == ["warm"]
+
+
+def test_vanished_files_vanish_from_a_bench(small: Path, tmp_path: Path) -> None:
+    (small / "tests" / "test_more.py").write_text("")
+    fault_bench.Bench(small, tmp_path / "bench")
+    (small / "tests" / "test_more.py").unlink()
+    (small / "tests" / "test_other.py").write_text("")
+    bench = fault_bench.Bench(small, tmp_path / "bench")
+    assert sorted(path.name for path in (bench.tree / "tests").iterdir()) == ["test_other.py", "test_step.py"]
+
+
+# -- which tests a fault runs --------------------------------------------------------------------------------------
+
+
+def test_tests_that_reach_a_line_come_first_the_quickest_before_the_others() -> None:
+    times = {"slow": 9.0, "quick": 0.1, "broad": 0.1}
+    slow, quick, broad = (TimedTest(f"tests/x/test_a.py::{name}", seconds) for name, seconds in times.items())
+    own, module, far = (TimedTest(f"tests/x/test_{name}.py::test", 0.1) for name in ("piece", "module", "far"))
+    piece = {2: 0b111, 3: 0b100}
+    parts = [Part("", [slow, quick, broad], [], {"softgen/x/piece.py": piece}), Part("", [far], [], {}),
+             Part("", [module], [], {"softgen/x/piece.py": {9: 1}}), Part("", [own], [], {})]  # fmt: skip
+    found = CoverageMap(parts).selection("softgen/x/piece.py", "a = 1\nb = 2\n", 2)
+    assert found == [quick, broad, slow, own, module, far]
+
+
+def test_tests_beyond_the_budget_are_left_out() -> None:
+    tests = [TimedTest(f"tests/x/test_a.py::t{index}", 25.0) for index in range(5)]
+    found = CoverageMap([Part("", tests, [], {"x.py": {1: 0b11111}})]).selection("x.py", "a = 1\n", 1)
+    assert found == tests[:2]
+
+
+def test_a_line_belongs_to_its_statement() -> None:
+    text = "def f(\n    a=1,\n):\n    x = [\n        1,\n        2,\n    ]\n    if (a\n            and x):\n        return 3\n"
+    lines = {line: coverage_map.lines_of_statement(text, line) for line in range(1, 11)}
+    statements = (range(1, 4), range(4, 8), range(8, 10), range(10, 11))
+    assert lines == {line: statement for statement in statements for line in statement}
+
+
+def test_a_map_says_which_test_reaches_which_line(small: Path, tmp_path: Path) -> None:
+    pytest.importorskip("coverage")
+    text = ("from softgen.eu.semantics.step import other, step\n\n\ndef test_other():\n    assert other(2, 1) == 2\n\n\n"
+            "def test_step():\n    assert step(2, 1) == 3\n\n\ndef test_bad():\n    assert 0\n")  # fmt: skip
+    (small / "tests" / "test_step.py").write_text(text)
+    bench, tests = fault_bench.Bench(small, tmp_path / "bench"), ["tests/test_step.py"]
+    sources = ["softgen/eu/semantics/step.py"]
+    bench.measure(sources, tests, tmp_path / "map.json")
+    (part,) = coverage_map.read(tmp_path / "map.json").values()
+    assert [test.name for test in part.tests] == ["tests/test_step.py::test_other", "tests/test_step.py::test_step"]
+    assert part.failed == ["tests/test_step.py::test_bad"]
+    assert part.reached == {"softgen/eu/semantics/step.py": {6: 0b01, 2: 0b10}}
+    assert part.key == coverage_map.keys(small, sources, tests)["tests/test_step.py"]
+    (small / "softgen" / "eu" / "semantics" / "step.py").write_text("")
+    assert part.key != coverage_map.keys(small, sources, tests)["tests/test_step.py"]
 
 
 def test_the_command_lists_faults() -> None:
