@@ -26,7 +26,10 @@ def export(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = gem.lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.EINVAL, "memory of the program itself cannot be shared")
-    descriptor = bo.pieces[0].buffer.reopen()
+    try:
+        descriptor = bo.pieces[0].buffer.reopen()
+    except BlockingIOError:
+        raise Errno(errno.EBUSY, "a program has a lease on the buffer's file") from None
     bo.exported = True
     call.hand(call.argument + ARGUMENTS["DRM_IOCTL_PRIME_HANDLE_TO_FD"].offsets["fd"], descriptor)
     node.gpu.sweep()

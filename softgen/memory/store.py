@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import re
+import threading
 import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +20,8 @@ if TYPE_CHECKING:  # a decoder never asks for arrays, and starts twice as fast w
     import numpy.typing as npt
 
 LARGEST = 1 << 46  # half of what a process can see; a larger request is a wrong number, not a wish
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+MODE = 0o600
 BLOCK = 512  # bytes of a block as stat() counts them
 
 Identity = tuple[int, int]  # st_dev and st_ino: which file a descriptor is of, as the kernel says
@@ -41,6 +44,9 @@ class Store(Protocol):
         ...
 
 
+_guarding = threading.Lock()
+
+
 def identity(fd: int) -> Identity:
     """The file behind a descriptor. The inode number alone is not enough: another file system has the same ones."""
     status = os.fstat(fd)
@@ -55,9 +61,11 @@ def view_of(address: int, size: int) -> memoryview:
 
 
 class MemfdBuffer:
-    """A memfd sealed against shrinking (a mapped page can never vanish under running code), mapped once.
+    """A memfd of a fixed size, mapped once. Programs get descriptors of it, so its seals leave them nothing to change but its bytes.
 
-    The size asked for is kept; what can be mapped is rounded up to a page, and the rest reads as zero.
+    It cannot shrink: a mapped page never vanishes under running code. It cannot grow: pages beyond its end would be nobody's. No seal can
+    be added: one against writing would keep the simulator from mapping it again. The size asked for is kept; what can be mapped is rounded
+    up to a page, and the rest reads as zero.
     """
 
     identity: Identity
@@ -75,9 +83,10 @@ class MemfdBuffer:
             raise SoftgenError(f"buffer {name!r} of {size:#x} bytes: {error}") from None
 
     def _adopt(self, fd: int, size: int, name: str) -> None:
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
         self.name, self.size, self.capacity, self.fd = name, size, host.round_up(size), fd
         self.identity = identity(fd)
+        self._guard: int | None = None  # our own open file, from the first reopen() on
         self.address = host.map_file(fd, 0, self.capacity, writable=True)
         self._pages = view_of(self.address, self.capacity)
         self.view = self._pages[:size]
@@ -94,20 +103,43 @@ class MemfdBuffer:
         return self._pages[offset : offset + size]
 
     def reopen(self) -> int:
-        """A descriptor for another process: an open file of its own, so that open_elsewhere() can tell whether it still exists."""
-        return os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        """A descriptor for another process: an open file of its own, so that open_elsewhere() can tell whether it still exists.
+
+        While the guard is open no other process can take a lease, for which this would have to wait. Before there is one, a program may
+        have taken a lease with a descriptor that it got to map; BlockingIOError then.
+        """
+        with _guarding:
+            if self._guard is None:
+                self._guard = self._open()
+                weakref.finalize(self, os.close, self._guard).atexit = False
+        return self._open()
+
+    def _open(self) -> int:
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)  # copies of this descriptor have its leases
+        except OSError:
+            pass  # it has none
+        try:
+            found = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        except PermissionError:
+            os.fchmod(self.fd, MODE)  # any holder of a descriptor may change the file's mode
+            found = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(found, True)
+        return found
 
     def open_elsewhere(self) -> bool:
         """Does a descriptor from reopen() still exist, in whatever process, or a mapping made with it?
 
-        The kernel grants a read lease only while nobody else has the file open for writing, and does not count the open file that
+        The kernel grants the guard a write lease only while nobody else has the file open, and does not count the open file that
         memfd_create() made. Opening the file in the moment of the lease sends SIGIO to the lease's holder, which must ignore it.
         """
+        if self._guard is None:
+            return False
         try:
-            fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(self._guard, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         except OSError as error:
             return error.errno == errno.EAGAIN
-        fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        fcntl.fcntl(self._guard, fcntl.F_SETLEASE, fcntl.F_UNLCK)
         return False
 
     def resident(self) -> int:

@@ -2,9 +2,11 @@
 
 import array
 import errno
+import fcntl
 import os
 import random
 import select
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -158,3 +160,20 @@ def test_a_program_that_goes_away_in_the_middle_of_an_answer(gpu: Gpu) -> None:
     while len(gpu.server.nodes) > 3 and time.monotonic() < end:
         time.sleep(0.01)
     assert [line for line in gpu.log if "itself failed" in line] == []
+
+
+def test_a_lease_on_a_buffers_file_is_an_error_for_the_next_export_alone(gpu: Gpu) -> None:
+    """A descriptor that was given for mmap() can be opened again, and the open file leased: opening it would wait 45 seconds."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    mapped, _ = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, 4096)
+    opened = os.open(f"/proc/self/fd/{mapped}", os.O_RDWR)
+    fcntl.fcntl(opened, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    program.channel.settimeout(5)
+    with pytest.raises(OSError, match="busy"):
+        program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle)
+    os.close(opened)
+    os.close(mapped)
+    assert program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd > 0
+    signal.signal(signal.SIGIO, before)

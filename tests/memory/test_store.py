@@ -1,8 +1,12 @@
 """Buffers: sealed, padded, alive for as long as anyone looks at them."""
 
+import fcntl
 import gc
 import mmap
 import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,8 @@ import pytest
 
 from softgen.errors import DriverError
 from softgen.memory.store import MemfdBuffer, identity
+
+F_SEAL_FUTURE_WRITE = 0x10
 
 
 def test_a_buffer_is_one_memory_seen_as_view_array_and_file() -> None:
@@ -27,11 +33,75 @@ def test_any_name_will_do(name: str) -> None:
     assert buffer.name == name and os.readlink(f"/proc/self/fd/{buffer.fd}").startswith("/memfd:softgen ")
 
 
-def test_nobody_can_shrink_a_buffer() -> None:
+@pytest.mark.parametrize("size", [4096, 12288])
+def test_nobody_can_change_the_size_of_a_buffer(size: int) -> None:
     buffer = MemfdBuffer(8192)
     with pytest.raises(PermissionError):
-        os.ftruncate(buffer.fd, 4096)
-    os.ftruncate(buffer.fd, 12288)  # growing harms no mapping
+        os.ftruncate(buffer.fd, size)
+    with pytest.raises(PermissionError):
+        os.posix_fallocate(buffer.fd, 8192, 4096)
+
+
+@pytest.mark.parametrize("seal", [fcntl.F_SEAL_WRITE, fcntl.F_SEAL_SEAL, F_SEAL_FUTURE_WRITE])
+def test_nobody_can_seal_a_buffer_further(seal: int) -> None:
+    """With a seal against writing nobody could map the buffer for writing any more, the simulator included."""
+    buffer = MemfdBuffer(4096)
+    descriptor = buffer.reopen()
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seal)
+    os.close(descriptor)
+
+
+@pytest.fixture
+def no_sigio() -> Iterator[None]:
+    """The kernel sends SIGIO to a lease's holder when somebody opens the file."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGIO, before)
+
+
+@pytest.mark.usefixtures("no_sigio")
+def test_a_lease_of_another_process_holds_nobody_up() -> None:
+    """open() waits for the end of a lease, 45 seconds by default."""
+    buffer = MemfdBuffer(4096)
+    mapped = os.dup(buffer.fd)  # as a program gets it to map
+    fcntl.fcntl(mapped, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    exported = in_time(buffer.reopen)
+    again = os.open(f"/proc/self/fd/{exported}", os.O_RDONLY)
+    for descriptor in (exported, mapped, again):
+        for lease in (fcntl.F_RDLCK, fcntl.F_WRLCK):
+            with pytest.raises(BlockingIOError):
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, lease)
+    os.close(in_time(buffer.reopen))
+    for descriptor in (exported, mapped, again):
+        os.close(descriptor)
+    assert not buffer.open_elsewhere()
+
+
+@pytest.mark.usefixtures("no_sigio")
+def test_a_lease_that_was_there_first_is_an_error_and_not_a_wait() -> None:
+    buffer = MemfdBuffer(4096)
+    opened = os.open(f"/proc/self/fd/{buffer.fd}", os.O_RDWR)
+    fcntl.fcntl(opened, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    with pytest.raises(BlockingIOError):
+        in_time(buffer.reopen)
+    os.close(opened)
+    os.close(buffer.reopen())
+
+
+def test_a_changed_mode_does_not_lock_the_buffer() -> None:
+    buffer = MemfdBuffer(4096)
+    os.fchmod(buffer.fd, 0)
+    os.close(buffer.reopen())  # the superuser may anyway
+
+
+def in_time(function: Callable[[], int]) -> int:
+    """The result of a function, or BlockingIOError; TimeoutError where it waits."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(function).result(5)
+    finally:
+        pool.shutdown(wait=False)
 
 
 def test_a_view_outlives_its_buffer() -> None:
