@@ -2,15 +2,16 @@
 
 One entry of the cache for each generation has all of them, by key. Its name has a checksum of the pages' names, sizes and times and of the
 code that reads them, so an edited page is read again. What is kept is pickled and is unpickled out of a private folder only, like the
-machine code that is kept there.
+machine code that is kept there: who can write to that folder can execute code as this user. The entry itself is keys and values, each with
+its size in front, so that no number in it makes anybody allocate more than the file has.
 """
 
 from __future__ import annotations
 
 import hashlib
-import marshal
 import os
 import pickle
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -22,6 +23,7 @@ from softgen.cache import Cache
 MISSING = object()
 SOURCES = (Path(__file__).parent, Path(__file__).parent.parent / "spec")
 SUFFIXES = (".py", ".layout")
+SIZES = struct.Struct("<II")  # of a key and its value
 
 
 class PageStore:
@@ -44,20 +46,17 @@ class PageStore:
     def save(self, gen: float, tables: Mapping[str, object]) -> None:
         """Keep more. What another process keeps at the same time may be lost: it will be read from pages again."""
         pickled = {key: pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for key, value in tables.items()}
-        self.cache.save(self._name(gen), marshal.dumps(self._read(gen) | pickled))
+        self.cache.save(self._name(gen), joined(self._read(gen) | pickled))
 
     def _read(self, gen: float) -> dict[str, bytes]:
         data = self.cache.load(self._name(gen))
         if data is None:
             return {}
         try:
-            found = marshal.loads(data)
-        except (ValueError, EOFError, TypeError):
-            found = None
-        if isinstance(found, dict):
-            return found
-        self.cache.remove(self._name(gen))
-        return {}
+            return split(data)
+        except (ValueError, struct.error):
+            self.cache.remove(self._name(gen))
+            return {}
 
     def _name(self, gen: float) -> str:
         return f"pages-{gen:g}-{self._stamp}"
@@ -67,6 +66,28 @@ class PageStore:
         """Of the pages and what reads them, and of the Python whose bytecode it is."""
         lines = sorted(line for source in self.sources for line in _files(str(source)))
         return hashlib.sha256("".join([f"{sys.implementation.cache_tag}\n", *lines]).encode()).hexdigest()
+
+
+def joined(entries: Mapping[str, bytes]) -> bytes:
+    """Entries as bytes: sizes, key and value of each."""
+    parts = list[bytes]()
+    for key, value in entries.items():
+        name = key.encode()
+        parts += (SIZES.pack(len(name), len(value)), name, value)
+    return b"".join(parts)
+
+
+def split(data: bytes) -> dict[str, bytes]:
+    """The entries of joined(); a ValueError or struct.error where the data is anything else."""
+    found, at = dict[str, bytes](), 0
+    while at < len(data):
+        name, value = SIZES.unpack_from(data, at)
+        middle, end = at + SIZES.size + name, at + SIZES.size + name + value
+        if end > len(data):
+            raise ValueError("an entry that ends after the data")
+        found[data[middle - name : middle].decode()] = data[middle:end]
+        at = end
+    return found
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import threading
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.catalogue import Catalogue
-from softgen.bits.store import MISSING, PageStore
+from softgen.bits.store import MISSING, SIZES, PageStore, joined
 from softgen.cache import Cache
 from tests.conftest import ROOT
 
@@ -117,10 +117,25 @@ def test_garbage_is_replaced(pages: Pages, data: bytes) -> None:
     assert pages.reads == 2
 
 
-@pytest.mark.parametrize("data", [b"", marshal.dumps(7), marshal.dumps({"layout C": b"no pickle", "registers": pickle.dumps(int)[:5]})])
+@pytest.mark.parametrize("data", [b"", b"short", bytes(8), joined({"layout C": b"no pickle", "registers": pickle.dumps(int)[:5]}),
+                                  joined({"registers": b"x"})[:-1], b"\xff" * 4000, SIZES.pack(2, 0) + b"\xff\xff"])  # fmt: skip
 def test_an_entry_that_is_not_as_expected_is_a_miss(pages: Pages, data: bytes) -> None:
     Cache(pages.objects).save(pages.kept().name, data)
     ask(pages.catalogue())
+    assert pages.reads == 2
+
+
+@pytest.mark.parametrize("data", [b"(" + (3 << 29).to_bytes(4, "little"), b"[" + (3 << 29).to_bytes(4, "little") + bytes(100), b"\xff" * 8])
+def test_no_size_in_an_entry_is_believed(pages: Pages, data: bytes) -> None:
+    """The first two claim 12 GB, in Python's marshal format, which entries once had."""
+    Cache(pages.objects).save(pages.kept().name, data)
+    before, most = resource.getrlimit(resource.RLIMIT_AS), 4 << 30
+    used = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + most, before[1]))
+    try:
+        ask(pages.catalogue())
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
     assert pages.reads == 2
 
 
