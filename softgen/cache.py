@@ -3,6 +3,9 @@
 A file is named by its key and holds the SHA-256 of key and data, then the data. It is written under another name and renamed, so a reader
 sees all of it or nothing. An unexpected file (a wrong checksum, another key's data, a pipe, a directory) is a miss and is removed.
 No failure here (a read-only home, a full disk) costs more than a compilation.
+
+The checksum has no secret in it: it finds damage, not intent. What is kept is code (machine code, pickles), and is trusted because of where
+it is: only its user can write to the folder, and whoever can do that can execute code as that user anyway.
 """
 
 from __future__ import annotations

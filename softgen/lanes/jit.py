@@ -8,14 +8,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-import struct
 import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError, Unsupported
-from softgen.lanes import host_function, resident
+from softgen.lanes import elf_object, host_function, resident
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.maker import maker
 
@@ -153,33 +152,10 @@ def compile_object(ir: str, target: Target) -> bytes:
     return generate(module, builder.getModulePassManager(), builder, machine)
 
 
-def undefined_symbols(data: bytes) -> set[str]:
-    """Undefined symbols of an ELF object; a SoftgenError where it is none."""
-    try:
-        return _undefined(data)
-    except (struct.error, IndexError, OverflowError, ValueError) as error:
-        raise SoftgenError(f"no ELF object: {error}") from None
-
-
-def _undefined(data: bytes) -> set[str]:
-    if data[:6] != b"\x7fELF\2\1":
-        raise ValueError("its header is not that of a 64-bit little-endian object")
-    start, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + index * size) for index in range(count)]
-    names = set()
-    for _, kind, _, _, place, length, strings, *_ in sections:
-        for entry in range(place, place + length, 24) if kind == 2 else ():         # SHT_SYMTAB
-            name, _, _, section = struct.unpack_from("<IBBH", data, entry)
-            if name and not section:
-                text = sections[strings][4] + name
-                names.add(data[text:data.index(b"\0", text)].decode())
-    return names
-
-
 def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
     """Refuses an object with undefined symbols other than `imports`: ORC would resolve them in this process, and a library's function
     does not match ours bit for bit."""
-    if strange := sorted(undefined_symbols(data) - set(imports or ())):
+    if strange := sorted(elf_object.symbols(data).undefined - set(imports or ())):
         raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
 
 
@@ -188,7 +164,10 @@ class LoadedCode:
     symbols other than `imports`: one out of the cache may be anything."""
 
     def __init__(self, data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
-        imports = {**host_function.addresses(undefined_symbols(data)), **(imports or {})}
+        symbols = elf_object.symbols(data)
+        if lacking := set(names) - symbols.functions:
+            raise SoftgenError(f"{' '.join(sorted(lacking))}: the object does not define it")
+        imports = {**host_function.addresses(symbols.undefined), **(imports or {})}
         check(data, names, imports)
         _pages.used()
         library = _llvm().JITLibraryBuilder().add_object_img(data)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,7 @@ from softgen.lanes.routine import Routine
 from softgen.lanes.signature import Lanes, Signature, build
 from softgen.lanes.types import f32
 from softgen.lanes.value import Value
+from tests.conftest import ROOT
 
 SIGNATURE = Signature((Lanes(f32, 8),), (Lanes(f32, 8),))
 COUNT = np.arange(8, dtype=np.float32)
@@ -249,3 +254,35 @@ def test_a_host_without_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "_NEEDED", {})
     with pytest.raises(Unsupported, match="the NumPy machine works everywhere"):
         jit.host.__wrapped__()
+
+
+def damaged_objects(data: bytes) -> Iterator[bytes]:
+    """An object with zeros, ones or other numbers in place of each header, of each of its fields, and of each part of its contents."""
+    start, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
+    ranges = [(start + index * size, size) for index in range(count)]
+    ranges += [(at, 4) for at in range(start, start + size * count, 4)]
+    ranges += [(at, width) for width in (8, 64, 256) for at in range(16, len(data), width)]
+    for at, width in ranges:
+        for fill in (b"\0", b"\xff", b"\x01"):
+            yield data[:at] + fill * min(width, len(data) - at) + data[at + width :]
+
+
+def load_damaged_objects() -> None:
+    def constants(m: Machine, a: Value) -> Value:
+        return a + m.constant(f32, list(range(8)), 8)
+
+    found = set()
+    for number, data in enumerate(damaged_objects(jit.compile_object(build(constants, SIGNATURE), jit.host()))):
+        print(number, flush=True)
+        try:
+            found.add(jit.LoadedCode(data, (SIGNATURE.name,)))
+        except SoftgenError:
+            found.add(None)
+    assert None in found and len(found) > 1
+
+
+def test_no_object_in_the_cache_ends_the_process(tmp_path: Path) -> None:
+    """Headers and relocations that LLVM's linker does not expect are found before it sees them: it would call abort()."""
+    code = "from tests.lanes.test_cache import load_damaged_objects; load_damaged_objects()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-10:] + done.stderr[-2000:]
