@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 SPARE = 16
+LEFT_FOR_IMPORTS = 64  # of the descriptors, or a quarter of them; an import has a file or two open at a time, a request of a program too
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+def few_left() -> bool:
+    """Whether this process has so few descriptors left that they are for imports alone. The kernel gives the lowest free number."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        lowest = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return True
+    os.close(lowest)
+    return lowest >= limit - min(LEFT_FOR_IMPORTS, limit // 4)
 
 
 class Reserve:

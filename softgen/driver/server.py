@@ -61,6 +61,7 @@ class Server:
                     self._closed(key.fileobj, *key.data)  # type: ignore[arg-type]
 
     def _accept(self, name: str) -> None:
+        self.service.leave_descriptors()
         try:
             connection, address = self.listening[name].accept()
         except OSError as error:
@@ -157,6 +158,7 @@ class Server:
     def _answer(self, channel: Channel, message: ShimMessage) -> bool:
         """Answer one request; False where another thread answers from now on, because this one runs a submission."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
+        self.service.leave_descriptors()
         try:
             if message.kind == IOCTL:
                 ioctls.answer(self.node(call, message), call, message.a, message.payload)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.driver import tree
-from softgen.driver.descriptors import Reserve
+from softgen.driver.descriptors import Reserve, few_left
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
@@ -42,6 +42,8 @@ class Service:
         self.orphaned: list[Callable[[], None]] = []  # what is done when the launcher is gone, the latest first
         self.building = threading.Lock()
         self.reserve = Reserve()
+        self.loaded = threading.Event()  # modules are no longer imported in the background
+        self.loaded.set()
 
     def build(self, device: Device) -> None:
         """Write the tree of files and open the sockets, then tell the launcher that programs may start."""
@@ -71,6 +73,12 @@ class Service:
             pass
         threading.Event().wait()
         raise AssertionError("unreachable")
+
+    def leave_descriptors(self) -> None:
+        """Wait until modules are loaded, where programs have nearly all descriptors: an import that fails half-way cannot be repeated,
+        since extension modules such as NumPy's are initialised once in a process."""
+        if not self.loaded.is_set() and few_left():
+            self.loaded.wait()
 
     def watch(self) -> None:
         threading.Thread(target=self._end_with_launcher, name="launcher", daemon=True).start()

@@ -5,9 +5,11 @@ import errno
 import fcntl
 import os
 import random
+import resource
 import select
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -18,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgen.bits.units import QWORD_MASK
-from softgen.driver import protocol
+from softgen.driver import descriptors, protocol
 from softgen.driver.display import ModeObject, mode
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
@@ -177,3 +179,32 @@ def test_a_lease_on_a_buffers_file_is_an_error_for_the_next_export_alone(gpu: Gp
     os.close(mapped)
     assert program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd > 0
     signal.signal(signal.SIGIO, before)
+
+
+def test_descriptors_are_left_for_imports_until_all_modules_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy without a descriptor in the middle of its import cannot be imported again: every submission would fail."""
+    with served("kbl", Instant()) as gpu:
+        lowest = os.dup(0)
+        os.close(lowest)
+        monkeypatch.setattr(resource, "getrlimit", lambda which: (lowest + 150, lowest + 150))
+        monkeypatch.setattr(descriptors, "LEFT_FOR_IMPORTS", 30)
+        gpu.server.service.loaded.clear()
+        program, made, connected = gpu.program(), list[int](), list[Program]()
+
+        def exhaust() -> None:
+            while len(made) < 300:
+                made.append(program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle)
+
+        threads = [threading.Thread(target=target, daemon=True) for target in (exhaust, lambda: connected.append(gpu.program()))]
+        threads[0].start()
+        end = time.monotonic() + 10
+        while len(made) < 100 and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        threads[1].start()
+        threads[1].join(0.3)
+        assert 100 < len(made) < 130 and not connected
+        gpu.server.service.loaded.set()
+        for thread in threads:
+            thread.join(30)
+        assert len(made) == 300 and connected

@@ -187,7 +187,7 @@ def orphaned(recorder: Recorder | None) -> None:
         complain(cut_short)
 
 
-def load(gpu: Device, engine: str, answering: threading.Event) -> None:
+def load(gpu: Device, engine: str, answering: threading.Event, loaded: threading.Event) -> None:
     """Import the modules that answer ioctls, then those that execute work, while the program starts."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / HURRY)  # ioctls are answered first
@@ -201,6 +201,7 @@ def load(gpu: Device, engine: str, answering: threading.Event) -> None:
         pass  # the code that needs the module raises the same error, and reports it
     finally:
         answering.set()
+        loaded.set()
         gc.freeze()  # no later collection looks at modules
         gc.enable()
         sys.setswitchinterval(usual)
@@ -236,7 +237,8 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
           service: Service) -> dict[str, Any]:  # fmt: skip
     """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
-    threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
+    service.loaded.clear()
+    threading.Thread(target=load, args=(gpu, args.engine, answering, service.loaded), name="load", daemon=True).start()
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
