@@ -23,7 +23,7 @@ from softgen.driver.protocol import Call
 from softgen.driver.relocation import relocate
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
-from softgen.driver.vm import Vm
+from softgen.driver.vm import ZONE_4G, PlacementRequest, Vm
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
@@ -79,10 +79,11 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
     bos = [gem.lookup(node, row.handle) for row in rows]
     if len(set(bos)) != len(bos):
         raise Errno(errno.EINVAL, "a buffer is listed twice")
-    for row in rows:
-        check_row(row)
+    for bo, row in zip(bos, rows, strict=True):
+        check_row(row, bo.size)
     addresses = vm.place([
-        (bo, row.offset & ADDRESS if row.flags & i915.EXEC_OBJECT_PINNED else None, row.alignment)
+        PlacementRequest(bo, row.offset & ADDRESS if row.flags & i915.EXEC_OBJECT_PINNED else None, row.alignment,
+                         bool(row.flags & i915.EXEC_OBJECT_SUPPORTS_48B_ADDRESS))
         for bo, row in zip(bos, rows, strict=True)
     ])  # fmt: skip
     for bo in bos:
@@ -118,7 +119,7 @@ def check(arg: SimpleNamespace) -> None:
         raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x}: not a multiple of 8")
 
 
-def check_row(row: Any) -> None:
+def check_row(row: Any, size: int) -> None:
     """Refuse what the kernel refuses of a buffer in the list (eb_validate_vma, i915_vma_insert)."""
     if row.flags & i915.EXEC_OBJECT_UNKNOWN_FLAGS:
         raise Errno(errno.EINVAL, f"buffer {row.handle}: flags {row.flags:#x}")
@@ -131,6 +132,8 @@ def check_row(row: Any) -> None:
             raise Errno(errno.EINVAL, f"buffer {row.handle} is pinned at {row.offset:#x}: not a page in canonical form")
         if row.alignment and row.offset % row.alignment:
             raise Errno(errno.EINVAL, f"buffer {row.handle} is pinned at {row.offset:#x}, against its alignment of {row.alignment:#x}")
+        if not row.flags & i915.EXEC_OBJECT_SUPPORTS_48B_ADDRESS and (row.offset & ADDRESS) + size > ZONE_4G:
+            raise Errno(errno.EINVAL, f"buffer {row.handle} is pinned above 4 GiB, at {row.offset:#x}, without SUPPORTS_48B_ADDRESS")
 
 
 def canonical(address: int) -> int:

@@ -10,6 +10,7 @@ import errno
 import itertools
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.driver.buffer_list import BufferList
@@ -20,6 +21,22 @@ from softgen.driver.placement import Placement
 from softgen.memory.address_space import AddressSpace
 
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
+ZONE_4G = (1 << 32) - PAGE_SIZE  # where buffers without EXEC_OBJECT_SUPPORTS_48B_ADDRESS must end (the kernel's PIN_ZONE_4G)
+
+
+class PlacementRequest(NamedTuple):
+    """A buffer that needs an address: a pinned one or any, and whether it may end above ZONE_4G."""
+
+    bo: GemObject
+    address: int | None
+    alignment: int
+    high: bool
+
+    def fits(self, address: int) -> bool:
+        """Whether the buffer may stay at an address it was given earlier."""
+        if self.address is not None:
+            return address == self.address
+        return not (self.alignment and address % self.alignment) and (self.high or address + self.bo.size <= ZONE_4G)
 
 
 class Vm:
@@ -33,12 +50,12 @@ class Vm:
         self.placed, self.mapped = Placement(), Placement()
         self.running: list[BufferList] = []  # of submissions that run now
 
-    def place(self, placements: list[tuple[GemObject, int | None, int]]) -> list[int]:
+    def place(self, requests: list[PlacementRequest]) -> list[int]:
         """Addresses for the buffers of a submission: the pinned address, the one a buffer has, or a free one, aligned."""
         with self.lock:
-            if (kept := self._kept(placements)) is not None:
+            if (kept := self._kept(requests)) is not None:
                 return kept
-            taken = sorted((address, address + bo.size) for bo, address, _ in placements if address is not None)
+            taken = sorted((address, address + bo.size) for bo, address, _, _ in requests if address is not None)
             for (_, end), (start, _) in itertools.pairwise(taken):
                 if start < end:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
@@ -47,27 +64,27 @@ class Vm:
             for start, end in taken:
                 for bo in self.placed.overlapping(start, end):
                     self.placed.remove(bo)
-            for bo, address, _ in placements:
+            for bo, address, _, _ in requests:
                 if address is not None:
                     self.placed.put(bo, address)
                     bo.bound.add(self)
-            return [self._place(bo, alignment) for bo, _, alignment in placements]
+            return [self._place(request) for request in requests]
 
-    def _kept(self, placements: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
+    def _kept(self, requests: list[PlacementRequest]) -> list[int] | None:
         """The addresses they have, if all may stay where they are: those do not overlap."""
         found = []
-        for bo, address, alignment in placements:
-            at = self.placed.get(bo)
-            if at is None or (at != address if address is not None else alignment and at % alignment):
+        for request in requests:
+            at = self.placed.get(request.bo)
+            if at is None or not request.fits(at):
                 return None
             found.append(at)
         return found
 
-    def _place(self, bo: GemObject, alignment: int) -> int:
-        address = self.placed.get(bo)
-        if address is None or alignment and address % alignment:
+    def _place(self, request: PlacementRequest) -> int:
+        bo, address = request.bo, self.placed.get(request.bo)
+        if address is None or not request.fits(address):
             self.placed.remove(bo)
-            address = self.placed.free(bo.size, max(alignment, PAGE_SIZE))
+            address = self.placed.free(bo.size, max(request.alignment, PAGE_SIZE))
             if address + bo.size > self.limit:
                 raise Errno(errno.ENOSPC, f"no room for {bo.size:#x} bytes")
             self.placed.put(bo, address)

@@ -22,7 +22,7 @@ from softgen.driver.submission import Submission
 from softgen.driver.uapi import CONTEXT_PARAM, EXEC_OBJECT, EXTENSION, LOAD_BALANCE, RELOCATION
 from tests.driver.program import Gpu, Held, Program, served
 
-PINNED, NO_RELOC, LUT, FIRST = 1 << 4, 1 << 11, 1 << 12, 1 << 18
+PINNED, HIGH, NO_RELOC, LUT, FIRST = 1 << 4, 1 << 3, 1 << 11, 1 << 12, 1 << 18
 STORE, END, SEMAPHORE = 0x10000002, 0x05000000, 0x0E000002  # MI_STORE_DATA_IMM, MI_BATCH_BUFFER_END, MI_SEMAPHORE_WAIT of 4 dwords
 
 
@@ -81,8 +81,20 @@ def test_pinned_addresses_are_taken_as_they_are_and_others_make_room(gpu: Gpu, h
     found = submit(program, [row(pinned, offset=address, flags=PINNED), row(loose)])
     assert found[0].offset == address and found[1].offset != address
     high = 0xFFFF_8000_0000_0000 | 0x1234000  # canonical: bit 47 repeated
-    submit(program, [row(pinned, offset=high, flags=PINNED)])
+    submit(program, [row(pinned, offset=high, flags=PINNED | HIGH)])
     assert held.submissions[-1].bound[0].address == 0x8000_0123_4000
+
+
+def test_only_buffers_that_support_48_bits_are_above_4_gib(gpu: Gpu, held: Held) -> None:
+    """As the kernel's PIN_ZONE_4G: others are refused where they are pinned there, and moved where they were before."""
+    program = gpu.program()
+    handle = buffer(program)
+    submit(program, [row(handle, offset=0xFFFF_E000, flags=PINNED)])
+    for address in (0xFFFF_F000, 0x5_0000_0000):
+        submit(program, [row(handle, offset=address, flags=PINNED | HIGH)])
+        refused(errno.EINVAL, program, [row(handle, offset=address, flags=PINNED)])
+        assert submit(program, [row(handle, flags=HIGH)])[0].offset == address
+        assert submit(program, [row(handle)])[0].offset < 0xFFFF_F000
 
 
 def test_the_same_list_again_means_what_its_handles_mean_now(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,12 +123,14 @@ def test_the_same_list_again_means_what_its_handles_mean_now(gpu: Gpu, held: Hel
     ([row(1, offset=0x10000, flags=PINNED), row(2, offset=0x10000, flags=PINNED)], errno.EINVAL),
     ([row(1), row(1)], errno.EINVAL),
     ([row(9)], errno.ENOENT),
-    ([row(1, offset=(1 << 48) - 2048, flags=PINNED)], errno.EINVAL),
+    ([row(1, offset=(1 << 48) - 2048, flags=PINNED | HIGH)], errno.EINVAL),
     ([row(1, offset=0x10800, flags=PINNED)], errno.EINVAL),  # no page
-    ([row(1, offset=1 << 47, flags=PINNED)], errno.EINVAL),  # not canonical: bits above 47 do not repeat it
-    ([row(1, offset=0x1_0000_0001_0000, flags=PINNED)], errno.EINVAL),
-    ([row(1, offset=0xFFFF_0000_0001_0000, flags=PINNED)], errno.EINVAL),
+    ([row(1, offset=1 << 47, flags=PINNED | HIGH)], errno.EINVAL),  # not canonical: bits above 47 do not repeat it
+    ([row(1, offset=0x1_0000_0001_0000, flags=PINNED | HIGH)], errno.EINVAL),
+    ([row(1, offset=0xFFFF_0000_0001_0000, flags=PINNED | HIGH)], errno.EINVAL),
     ([row(1, offset=0x10000, flags=PINNED, alignment=0x20000)], errno.EINVAL),
+    ([row(1, offset=0xFFFF_F000, flags=PINNED)], errno.EINVAL),  # the last page below 4 GiB is as good as above
+    ([row(1, offset=0x5_0000_0000, flags=PINNED)], errno.EINVAL),
     ([row(1, alignment=3 << 12)], errno.EINVAL),  # no power of two
     ([row(1, alignment=(1 << 64) - 1)], errno.EINVAL),
     ([row(1, alignment=1 << 63)], errno.ENOSPC),
@@ -183,7 +197,7 @@ def test_an_address_in_the_upper_half_is_written_canonically(gpu: Gpu) -> None:
     program = gpu.program()
     target, batch = buffer(program), buffer(program)
     entries = relocations(program, {"target": target, "delta": 16, "offset": 0})
-    submit(program, [row(target, offset=0xFFFF_8000_0000_0000, flags=PINNED), row(batch, **entries)])
+    submit(program, [row(target, offset=0xFFFF_8000_0000_0000, flags=PINNED | HIGH), row(batch, **entries)])
     assert content_now(gpu, program, batch, 8) == struct.pack("<Q", 0xFFFF_8000_0000_0010)
 
 
@@ -222,7 +236,7 @@ def test_a_delta_is_signed(gpu: Gpu) -> None:
     program = gpu.program()
     target, batch = buffer(program), buffer(program)
     entries = relocations(program, {"target": target, "delta": (1 << 32) - 16, "offset": 0})
-    submit(program, [row(target, offset=0x5_0000_0000, flags=PINNED), row(batch, **entries)])
+    submit(program, [row(target, offset=0x5_0000_0000, flags=PINNED | HIGH), row(batch, **entries)])
     assert content_now(gpu, program, batch, 8) == struct.pack("<Q", 0x4_FFFF_FFF0)
 
 
