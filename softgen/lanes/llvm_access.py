@@ -37,11 +37,18 @@ class AccessShape:
     quiet: bool
     bits: int
     canonical: bool
+    count: int = 1              # adjacent elements of a lane
 
     @property
     def name(self) -> str:
         kind = f"table{self.bits}{'c' if self.canonical else ''}" if self.table else "quiet" if self.quiet else "flat"
-        return f"{self.what}_{self.type}x{self.lanes}_{kind}_{'u64' if self.wide else 'u32'}"
+        many = f"{self.count}_" if self.count > 1 else ""
+        return f"{self.what}_{many}{self.type}x{self.lanes}_{kind}_{'u64' if self.wide else 'u32'}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of a lane."""
+        return self.type.bytes * self.count
 
     @property
     def atomic(self) -> bool:
@@ -66,7 +73,7 @@ class AccessFunction:
 
     def __init__(self, m: LlvmAddressing, shape: AccessShape) -> None:
         self.m, self.shape = m, shape
-        self.lanes, self.size = shape.lanes, shape.type.bytes
+        self.lanes, self.size = shape.lanes, shape.size
         self.vector = m.vector(shape.type, shape.lanes)
         self.bools = f"<{self.lanes} x i1>"
         self.kind, self.where = shape.offset, "%a3"

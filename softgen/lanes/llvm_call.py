@@ -10,14 +10,14 @@ from typing import Any
 
 from softgen.lanes.function_type import FunctionType
 from softgen.lanes.host_function import HostFunction
-from softgen.lanes.llvm_region import LlvmRegions
+from softgen.lanes.llvm_adjacent import LlvmAdjacent
 from softgen.lanes.types import Lanes, LaneType, bool_, f32, i32, u32, u64
 from softgen.lanes.value import Memory, Region, Value
 
 _PERMUTE = {16: ("avx512f", "llvm.x86.avx512.permvar.si.512"), 8: ("avx2", "llvm.x86.avx2.permd")}   # by lanes of 32 bits
 
 
-class LlvmCalls(LlvmRegions):
+class LlvmCalls(LlvmAdjacent):
     """What is reached through pointers."""
 
     # -- functions -----------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ class FastPath:
     """`for pointer in path.contiguous(): …` writes the code for contiguous offsets, `uniform()` for uniform ones; what follows, up to
     `end()`, is for all others. Every lane counts, active or not: an inactive lane elsewhere makes the access a call."""
 
+    nearest = 0  # bytes between neighbouring lanes of a known stride
+
     def __init__(self, m: LlvmAddressing, shape: AccessShape, base: Region, offsets: Value, mask: Value | None) -> None:
         self.m, self.shape, self.note = m, shape, base.payload.note
         self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
@@ -32,7 +34,7 @@ class FastPath:
         (self.done,) = m.labels("near")
 
     def contiguous(self) -> Iterator[str]:
-        size = self.shape.type.bytes
+        size = self.shape.size
         if self.affine:
             yield from self._known(size, self.shape.lanes * size, CONTIGUOUS)
             return
@@ -42,18 +44,18 @@ class FastPath:
 
     def uniform(self) -> Iterator[str]:
         if self.affine:
-            yield from self._known(0, self.shape.type.bytes, UNIFORM)
+            yield from self._known(0, self.shape.size, UNIFORM)
             return
-        yield from self._try(self._splat(), self.shape.type.bytes, UNIFORM)
+        yield from self._try(self._splat(), self.shape.size, UNIFORM)
 
     def strided(self) -> Iterator[str]:
         """Offsets of another stride that is known: the pointer to the first lane. Of narrow lanes, only if all are active."""
         shape, known = self.shape, self.affine
-        if known is None or shape.table or known.stride in (0, shape.type.bytes) or known.stride > FARTHEST:
+        if known is None or known.stride in (0, shape.size) or not self.nearest <= known.stride <= FARTHEST:
             return
         if shape.type.bits < GATHERED and self.mask not in (EVERY, _every(None)):
             return
-        yield from self._known(known.stride, (shape.lanes - 1) * known.stride + shape.type.bytes, 0)
+        yield from self._known(known.stride, (shape.lanes - 1) * known.stride + shape.size, 0)
 
     def lane_pointer(self, pointer: str, lane: int) -> str:
         assert self.affine is not None
@@ -145,7 +147,7 @@ class FastPath:
             return
         m = self.m
         mask = m.emit(f"zext {self.shape.integer} {m.emit(f'bitcast {self.bools} {self.mask} to {self.shape.integer}')} to i64")
-        word = m.emit(f"or i64 {mask}, {self.shape.type.bytes << SIZE_SHIFT | TABLE * self.shape.table | how}")
+        word = m.emit(f"or i64 {mask}, {self.shape.size << SIZE_SHIFT | TABLE * self.shape.table | how}")
         for place, text in enumerate((word, address)):
             m.line(f"store i64 {text}, ptr {m.emit(f'getelementptr i64, ptr {self.note}, i64 {place}')}")
         if not how:

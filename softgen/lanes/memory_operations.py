@@ -44,6 +44,25 @@ class MemoryOperations(Primitives):
         mask = self._access("store", value.type, offsets, mask, value)
         self._store(value, base, offsets, mask)
 
+    def load_adjacent(self, type: LaneType, count: int, base: Region, offsets: Value, mask: Value | None = None) -> list[Value]:
+        """`count` elements of each lane, from its byte offset on: value i has element i of all lanes. As so many loads."""
+        mask = self._access("load_adjacent", type, offsets, mask)
+        return self._load_adjacent(type, count, base, offsets, mask)
+
+    def store_adjacent(self, values: Sequence[Value], base: Region, offsets: Value, mask: Value | None = None) -> None:
+        """As so many stores: where lanes overlap, the last value wins, and of one value the highest lane."""
+        for value in values:
+            mask = self._access("store_adjacent", values[0].type, offsets, mask, value)
+        self._store_adjacent(list(values), base, offsets, mask)
+
+    def _load_adjacent(self, type: LaneType, count: int, base: Region, offsets: Value, mask: Value | None) -> list[Value]:
+        """A machine that can do better overrides this, and the next."""
+        return [self.load(type, base.moved(type.bytes * number), offsets, mask) for number in range(count)]
+
+    def _store_adjacent(self, values: list[Value], base: Region, offsets: Value, mask: Value | None) -> None:
+        for number, value in enumerate(values):
+            self.store(value, base.moved(value.type.bytes * number), offsets, mask)
+
     def load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value | int, mask: Value | None = None, grain: int = 0) -> Value:
         """Contiguous lanes from the offset in a single lane (or a Python number) on. Of a region, `grain` bytes are all inside or all
         outside."""

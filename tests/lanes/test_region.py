@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from functools import partial
 
@@ -110,6 +111,57 @@ def test_lanes_of_a_known_stride_are_those_of_their_offsets(type: LaneType, mask
             act(m, Region(m, Held(first[:200])))
             compiled(second[:200], act)
             assert first.tolist() == second.tolist(), (stride, start)
+
+
+def adjacent(m: Machine, memory: Region, type: LaneType, count: int, offsets: Callable[[Machine], Value], mask: int) -> None:
+    """Copies the elements of each lane, mixed, to where they came from and to 4 bytes further on."""
+    at, on = offsets(m), None if mask == 0xFFFF else m.mask_from_bits(mask, 16)
+    found = m.load_adjacent(type, count, memory, at, on)
+    m.store_adjacent([value + number for number, value in enumerate(reversed(found))], memory, at, on)
+    m.store_adjacent(found[1:] or found, memory.moved(4), at + 16, on)
+
+
+def of_stride(stride: int, start: int) -> Callable[[Machine], Value]:
+    return lambda m: m.lane_index(16) * (stride % (1 << 32)) + start
+
+
+def anywhere(grain: int, more: int) -> Callable[[Machine], Value]:
+    """No stride, some lanes at one place; multiples of a grain."""
+    return lambda m: m.constant(u32, [(7 * lane * lane + 3 * lane) % 53 // 2 * grain + more for lane in range(16)])
+
+
+@pytest.mark.parametrize("type, count", [(u32, 2), (u32, 3), (u32, 4), (u64, 2), (u64, 4), (u32, 1), (u16, 2)])
+@pytest.mark.parametrize("mask", [0xFFFF, 0b1011_0110_0000_0111, 0])
+def test_adjacent_elements_are_those_of_single_accesses(type: LaneType, count: int, mask: int) -> None:
+    """Contiguous, uniform, of other strides, overlapping, past the end, anywhere, across pages."""
+    strides = [of_stride(stride, start) for stride in (8, 16, 20, 0) for start in (5, 900)]
+    for offsets in (*strides, of_stride(-16, 700), of_stride(12, 0xFFFFFFF8), anywhere(16, 8), anywhere(4, 1), anywhere(16, 700)):
+        act = partial(adjacent, type=type, count=count, offsets=offsets, mask=mask)
+        first = np.arange(1 << 10, dtype=np.uint32).view(np.uint8)
+        second, m = first.copy(), NumpyMachine()
+        act(m, Region(m, Held(first[1:1002])))
+        compiled(second[1:1002], act)
+        assert first.tolist() == second.tolist()
+
+
+def test_adjacent_elements_are_one_access() -> None:
+    m = LlvmMachine()
+    act = partial(adjacent, type=u32, count=4, offsets=of_stride(32, 0), mask=0xFFFF)
+    act(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context")))
+    assert "gather" not in "".join(m.lines) and sum("load <4 x i32>" in line for line in m.lines) == 16
+
+
+def test_inactive_lanes_are_not_read_on_other_pages() -> None:
+    """Lanes of a known stride that cross into a page without access; those there are off."""
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    data = np.frombuffer(pages, np.uint8)
+    data[:] = np.arange(len(data)) % 251
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 0)
+    here = data[mmap.PAGESIZE - 128 :]
+    expected = here[:128].reshape(8, 16).copy()
+    compiled(here, partial(adjacent, type=u32, count=4, offsets=of_stride(16, 0), mask=0b11))
+    assert here[:16].view(np.uint32).tolist() == [n + word for n, word in enumerate(expected[0].view(np.uint32)[::-1].tolist())]
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 3)
 
 
 def test_an_access_of_a_known_stride_notes_its_lanes() -> None:

@@ -43,6 +43,17 @@ def channels(x: DataPortMessage) -> list[int]:
     return [channel for channel in range(CHANNELS) if not x.plan.fields.channel_mask >> channel & 1]
 
 
+def runs(channels: list[int]) -> list[tuple[int, int]]:
+    """Channels that follow one another: the first, and how many."""
+    found: list[tuple[int, int]] = []
+    for channel in channels:
+        if found and channel == sum(found[-1]):
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((channel, 1))
+    return found
+
+
 @answers("untyped_surface_read", "a64_untyped_surface_read", "scaled_untyped_surface_read", "scaled_a64_untyped_surface_read")
 def untyped_read(x: DataPortMessage) -> None:
     if x.plan.words["simd_mode"] == "simd4x2":
@@ -52,7 +63,7 @@ def untyped_read(x: DataPortMessage) -> None:
     mask, (at, _) = pixel_lanes(x, lanes), offsets(x, lanes)
     memory, at = region(x, at)
     x.expect(len(channels(x)) * SLOT * lanes)
-    found = [x.m.load(u32, memory.moved(SLOT * channel), at, mask) for channel in channels(x)]
+    found = [value for first, count in runs(channels(x)) for value in x.m.load_adjacent(u32, count, memory.moved(SLOT * first), at, mask)]
     for number, value in enumerate(found):
         x.give(value, number * SLOT * lanes, mask)
 
@@ -66,8 +77,9 @@ def untyped_write(x: DataPortMessage) -> None:
     mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
     memory, at = region(x, at)
     data = [x.take(u32, start + number * SLOT * lanes, lanes) for number in range(len(channels(x)))]
-    for value, channel in zip(data, channels(x), strict=True):
-        x.m.store(value, memory.moved(SLOT * channel), at, mask)
+    for first, count in runs(channels(x)):
+        here, data = data[:count], data[count:]
+        x.m.store_adjacent(here, memory.moved(SLOT * first), at, mask)
 
 
 # -- scattered -----------------------------------------------------------------------------------------------------
@@ -105,7 +117,7 @@ def scattered_read(x: DataPortMessage) -> None:
     mask, (at, _) = x.lanes(lanes), element_offsets(x, lanes)
     memory, at = region(x, at)
     x.expect(count * slot.bytes * lanes)
-    found = [x.m.load(type, memory.moved(type.bytes * number), at, mask) for number in range(count)]
+    found = x.m.load_adjacent(type, count, memory, at, mask)
     for number, value in enumerate(found):
         x.give(x.m.convert(value, slot), number * slot.bytes * lanes, mask)
 
@@ -118,5 +130,4 @@ def scattered_write(x: DataPortMessage) -> None:
     mask, (at, start) = x.lanes(lanes), element_offsets(x, lanes)
     memory, at = region(x, at)
     data = [x.m.convert(x.take(slot, start + number * slot.bytes * lanes, lanes), type) for number in range(count)]
-    for number, value in enumerate(data):
-        x.m.store(value, memory.moved(type.bytes * number), at, mask)
+    x.m.store_adjacent(data, memory, at, mask)
