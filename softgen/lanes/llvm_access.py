@@ -88,6 +88,7 @@ class AccessFunction:
         mask = m.emit(f"zext {shape.integer} {self.bits} to i64")
         for place, text in enumerate((m.emit(f"or i64 {mask}, {word}"), base)):
             m.line(f"store i64 {text}, ptr {m.emit(f'getelementptr i64, ptr %a0, i64 {place}')}")
+        m.noted()
 
     def _remember(self) -> str:
         """Puts the offsets where they can be found again one by one: into the note, if one is due."""
@@ -98,6 +99,7 @@ class AccessFunction:
             self._note(0, "0" if self.shape.table else m.emit("ptrtoint ptr %a1 to i64"))
             offsets = m.emit("getelementptr i64, ptr %a0, i64 2")
         m.line(f"store {vector} {self.where}, ptr {offsets}, align 8")
+        m.noted()
         return offsets
 
     def _active(self) -> str:

@@ -48,6 +48,10 @@ class LlvmAddressing(LlvmMemory):
             size = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
         return self.emit(f"inttoptr i64 {host} to ptr"), size
 
+    def noted(self) -> None:
+        """The note is in memory before the access: compilers see no reason for that order. No instruction comes of it."""
+        self.line('fence syncscope("singlethread") seq_cst')
+
     def below(self, offsets: str, kind: str, lanes: int, size: str, width: int) -> str:
         """Lanes with room for `width` bytes before the size ends."""
         last = self.emit(f"sub i64 {size}, {width}")

@@ -153,3 +153,4 @@ class FastPath:
         if not how:
             at = m.emit(f"getelementptr i64, ptr {self.note}, i64 2")
             m.line(f"store <{self.shape.lanes} x i32> {self._steps('i32')}, ptr {at}, align 8")
+        m.noted()

@@ -80,6 +80,7 @@ class LlvmRegions(LlvmAddressing):
         word = self.emit(f"or i64 {bits}, {type.bytes << SIZE_SHIFT | WIDE * wide}")
         self._write_note(base, word, self.emit(f"ptrtoint ptr {origin} to i64"))
         self.line(f"store {kind} {offsets.payload}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 2')}, align 8")
+        self.noted()
         places = offsets.payload
         if not wide:    # hosts gather with signed indices of 32 bits: these count from the middle
             origin = self.emit(f"getelementptr i8, ptr {origin}, i64 {1 << 31}")
@@ -245,6 +246,7 @@ class LlvmRegions(LlvmAddressing):
             return
         for place, text in enumerate((word, at)):
             self.line(f"store i64 {text}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
+        self.noted()
 
     def _lanes_before(self, type: LaneType, lanes: int, first: str, size: str, grain: int) -> str:
         """The lanes of a block whose grains are whole inside a size."""
