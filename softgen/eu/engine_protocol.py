@@ -22,6 +22,7 @@ class CompiledFunction(NamedTuple):
     needs: tuple[tuple[int, int], ...] | None = None  # live-in byte ranges of a block (start, size); None: all of it
     owner: object = None  # keeps the code alive
     indices: frozenset[int] = frozenset()  # binding table entries that its messages name
+    in_order: bool = False  # joint, and leaves the blocks of threads that end as they were: all before the current one have ended
 
 
 @dataclass(frozen=True)

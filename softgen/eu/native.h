@@ -28,7 +28,7 @@ struct context {
     int64_t budget;
     struct program *program;
     uint8_t *blocks;
-    uint64_t threads, arrived, notified, general, turns, mask, base, offsets[CHANNELS], alone;
+    uint64_t threads, arrived, notified, general, turns, mask, base, offsets[CHANNELS], alone, executed;
 };
 
 typedef int64_t thread_function(uint8_t *block, struct context *context);

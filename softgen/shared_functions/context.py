@@ -38,6 +38,7 @@ class ContextHead(ctypes.Structure):
         ("base", ctypes.c_uint64),  # address that the offsets count from
         ("offsets", ctypes.c_uint64 * CHANNELS),
         ("alone", ctypes.c_uint64),  # no other host thread runs threads of the dispatch: atomics need not lock (lanes/llvm_access.py)
+        ("executed", ctypes.c_uint64),  # instructions of threads that ended in order, whose blocks say nothing of it
     ]
 
 

@@ -114,7 +114,7 @@ static enum threads_reason round_of_turns(struct worker *w)
 /* Counts the threads that are left after a joint call, and whether any of them moved. */
 static void count_left(struct worker *w)
 {
-    uint64_t executed = 0;
+    uint64_t executed = w->context->executed;
     w->left = 0;
     for (uint64_t i = 0; i < w->context->threads; i++) {
         const struct control *control = control_of(block_of(w, i));
@@ -126,6 +126,14 @@ static void count_left(struct worker *w)
     }
     w->moved |= executed != w->executed;
     w->executed = executed;
+}
+
+/* Writes what code for threads in order does not: the threads from `first` on have ended, up to the one that was interrupted. */
+static void note_ended(struct worker *w, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++)
+        control_of(block_of(w, i))->status = ENDED;
+    w->fresh = 0;
 }
 
 /* Handles a thread that left a joint call; DONE if the others can go on. */
@@ -164,9 +172,17 @@ static enum threads_reason joint_turns(struct worker *w)
         c->program = w->program;
         c->turns = c->threads - w->current;
         int64_t status = w->function(block_of(w, w->current), c);
-        if (status == ENDED || status == WAITING)
+        if (status == ENDED && w->fresh) { /* none of the group was interrupted */
+            w->executed = c->executed;
+            w->left = 0;
+            return THREADS_DONE;
+        }
+        const uint64_t first = w->current, over = status == ENDED || status == WAITING;
+        w->current = over ? c->threads : c->threads - c->turns;
+        if (w->in_order)
+            note_ended(w, first, w->current);
+        if (over)
             break;
-        w->current = c->threads - c->turns;
         enum threads_reason why = interrupted(w, status);
         if (why != THREADS_DONE)
             return why;

@@ -50,6 +50,7 @@ struct worker {
     struct program *program;
     uint64_t clean; /* function leaves the block alone when a thread ends in its first turn */
     uint64_t joint; /* function runs as many threads as context->turns says, one after another */
+    uint64_t in_order; /* joint, and writes nothing to the blocks of threads that end: all that it got past have */
     uint64_t start; /* ip of a thread that starts */
     int64_t turn; /* backward branches of a turn */
     struct answer *answers;
@@ -71,7 +72,9 @@ struct worker {
     const uint32_t *masks; /* dispatch masks of its threads; NULL: those of the templates */
     uint64_t masked; /* blocks may have other masks than their templates */
     uint64_t counter[AXES], numbered; /* its counters, and one more than the number of the group that they would advance to */
+    uint64_t advanced; /* counters that differ from the group before, from the first on */
     uint64_t ready; /* members that have `function` and `program`, unless the group before was apart */
+    uint64_t fresh; /* blocks, from the first on, that are as threads start, but for counters: a group of threads in order leaves them so */
     uint64_t current, left, moved, since_clock;
     uint64_t executed; /* instructions of the group, as counted last */
     uint64_t apart; /* a thread of the group goes on with another function: each is called for itself */

@@ -8,27 +8,41 @@
 /* The counters of the group: advanced from those of the group before, or computed. */
 static void count_group(struct worker *w)
 {
+    w->advanced = w->axes;
     if (w->first + 1 != w->numbered) {
         uint64_t number = w->first;
         for (uint64_t i = 0; i < w->axes; number /= w->extent[i], i++)
             w->counter[i] = w->origin[i] + number % w->extent[i];
     } else {
         for (uint64_t i = 0; i < w->axes; i++) {
-            if (++w->counter[i] < w->origin[i] + w->extent[i])
+            if (++w->counter[i] < w->origin[i] + w->extent[i]) {
+                w->advanced = i + 1;
                 break;
+            }
             w->counter[i] = w->origin[i];
         }
     }
     w->numbered = w->first + 2;
 }
 
+/* `axes` counters, from the first on, of each thread. */
+static void patch_dwords(const struct worker *w, uint64_t first, uint64_t end, uint64_t axes)
+{
+    const uint64_t size = place.size;
+    for (uint64_t axis = 0; axis < axes; axis++) {
+        uint8_t *at = w->context->blocks + first * size + w->patch_offset[axis];
+        const uint32_t value = (uint32_t)w->counter[axis];
+        for (uint64_t i = first; i < end; i++, at += size)
+            *(uint32_t *)at = value;
+    }
+}
+
+#if defined(__x86_64__)
 /* Counters go into the first register, in one piece where the host can: what loads it next must not wait for several stores.
  * Compiled code needs such a host anyway; this file does not. */
 typedef uint32_t header __attribute__((vector_size(32), aligned(4), may_alias));
 
-#if defined(__x86_64__)
 __attribute__((target("avx2")))
-#endif
 static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
 {
     const header number = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -42,25 +56,28 @@ static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
         *(header *)(w->context->blocks + at) = (*(const header *)(w->context->blocks + at) & kept) | counters;
 }
 
-static void patch_headers(const struct worker *w, uint64_t first, uint64_t end)
+static int can_patch_wide(const struct worker *w)
 {
-    int near = 1;
-    if (!w->axes)
-        return;
-    for (uint64_t axis = 0; axis < w->axes; axis++)
-        near &= w->patch_offset[axis] < sizeof(header);
-#if defined(__x86_64__)
     static int wide = -1;
     if (wide < 0)
         wide = !!__builtin_cpu_supports("avx2");
-    near &= wide;
+    int near = wide;
+    for (uint64_t axis = 0; axis < w->axes; axis++)
+        near &= w->patch_offset[axis] < sizeof(header);
+    return near;
+}
 #endif
-    if (near)
+
+/* `axes`: how many counters at least; the others are in the blocks already. */
+static void patch_headers(const struct worker *w, uint64_t first, uint64_t end, uint64_t axes)
+{
+#if defined(__x86_64__)
+    if (axes && can_patch_wide(w)) {
         patch_wide(w, first, end);
-    else
-        for (uint64_t i = first; i < end; i++)
-            for (uint64_t axis = 0; axis < w->axes; axis++)
-                *(uint32_t *)(block_of(w, i) + w->patch_offset[axis]) = (uint32_t)w->counter[axis];
+        return;
+    }
+#endif
+    patch_dwords(w, first, end, axes);
 }
 
 /* -- starting threads ---------------------------------------------------------------------------------------------------------------- */
@@ -73,6 +90,13 @@ static void set_mask(uint8_t *block, uint32_t mask)
     sr[2] = mask;
     sr[3] = any * 0xf;
     control_of(block)->active = *(uint32_t *)(block + place.cr) & place.vector_mask_enable ? sr[3] : mask;
+}
+
+/* The same of a thread of the group; without masks of its own it has that of its template. */
+static void mask_thread(const struct worker *w, uint64_t number)
+{
+    const uint8_t *from = w->templates + number * w->template_stride;
+    set_mask(block_of(w, number), w->masks ? w->masks[number] : ((const uint32_t *)(from + place.sr))[2]);
 }
 
 /* All of a block that its last thread may have changed. */
@@ -101,14 +125,30 @@ static inline void start_block(const struct worker *w, uint64_t number)
         control->executed = 0;
     }
     if (__builtin_expect(w->masked, 0))
-        set_mask(block, w->masks ? w->masks[number] : ((const uint32_t *)(w->templates + number * w->template_stride + place.sr))[2]);
+        mask_thread(w, number);
 }
 
 /* The same with counters. */
 void start_thread(const struct worker *w, uint64_t number)
 {
     start_block(w, number);
-    patch_headers(w, number, number + 1);
+    patch_headers(w, number, number + 1, w->axes);
+}
+
+/* All blocks of a group that one function runs. Where threads of the group before ended in order, only masks and counters that have
+ * advanced differ. */
+static void start_blocks(struct worker *w)
+{
+    const uint64_t threads = w->context->threads, fresh = threads <= w->fresh;
+    if (!fresh)
+        for (uint64_t i = 0; i < threads; i++)
+            start_block(w, i);
+    else if (w->masked)
+        for (uint64_t i = 0; i < threads; i++)
+            mask_thread(w, i);
+    patch_headers(w, 0, threads, fresh ? w->advanced : w->axes);
+    if (!w->in_order || !fresh || w->axes)
+        w->fresh = w->in_order ? threads : 0; /* others have counters of an earlier group */
 }
 
 static void reset_members(struct worker *w)
@@ -138,14 +178,13 @@ void start_group(struct worker *w)
         for (uint64_t i = 0; i < w->size; i++) /* all: the next batch may be larger than this one */
             memset(block_of(w, i) + place.notification, 0, NOTIFICATION_BYTES);
     if (w->joint) {
-        for (uint64_t i = 0; i < c->threads; i++)
-            start_block(w, i);
-        patch_headers(w, 0, c->threads);
+        start_blocks(w);
     } else {
         for (uint64_t i = 0; i < c->threads; i++)
             control_of(block_of(w, i))->status = NOT_STARTED;
+        w->fresh = 0;
     }
-    c->arrived = c->notified = w->current = w->moved = w->executed = 0;
+    c->executed = c->arrived = c->notified = w->current = w->moved = w->executed = 0;
     w->apart = !w->joint;
     w->left = c->threads;
     w->inside = 1;

@@ -79,6 +79,7 @@ class WorkerState:
     def mark_dirty(self) -> None:
         """Blocks are no longer as their templates."""
         self.dirty[:] = 1
+        self.dispatch.fresh = 0
 
 
 def only_control(inst: Instruction) -> bool:
@@ -142,7 +143,7 @@ class Worker:
         now.axes = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
-        now.numbered = now.ready = 0
+        now.numbered = now.ready = now.fresh = 0
         payload = self.record.payload
         if isinstance(payload, PayloadWriter):
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
@@ -211,6 +212,7 @@ class Worker:
         """Threads start with this code."""
         now, self.chosen = self.dispatch, chosen
         now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
+        now.in_order, now.fresh = chosen.in_order, 0
         ranges = block_ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
         if ranges is not self.state.ranges:  # clean blocks were made for other code
             self.state.ranges = ranges

@@ -90,8 +90,53 @@ define i64 @stores(ptr %block, ptr %context) {{
   store i32 7, ptr %to
   ret i64 {ThreadStatus.ENDED}
 }}
+define i64 @in_order(ptr %first, ptr %context) {{
+  %turns_at = getelementptr i8, ptr %context, i64 {Context.turns.offset}
+  %executed_at = getelementptr i8, ptr %context, i64 {Context.executed.offset}
+  %given = load i64, ptr %turns_at
+  br label %thread
+thread:
+  %block = phi ptr [%first, %0], [%following, %next]
+  %turns = phi i64 [%given, %0], [%fewer, %next]
+  store i64 %turns, ptr %turns_at
+  %status_at = getelementptr i8, ptr %block, i64 {CONTROL + ControlBlock.status.offset}
+  %status = load i32, ptr %status_at
+  %over = icmp eq i32 %status, {ThreadStatus.ENDED}
+  br i1 %over, label %next, label %take
+take:
+  %leaves_at = getelementptr i8, ptr %block, i64 64
+  %leaves = load i32, ptr %leaves_at
+  %group_at = getelementptr i8, ptr %block, i64 4
+  %group = load i32, ptr %group_at
+  %stays = icmp ne i32 %leaves, %group
+  br i1 %stays, label %end, label %leave
+leave:
+  ret i64 {ThreadStatus.ESCAPE}
+end:
+  %calls_at = getelementptr i8, ptr %block, i64 32
+  %old = load i32, ptr %calls_at
+  %new = add i32 %old, 1
+  store i32 %new, ptr %calls_at
+  %row_at = getelementptr i8, ptr %block, i64 24
+  %row = load i32, ptr %row_at
+  %wide = zext i32 %row to i64
+  %total = load i64, ptr %executed_at
+  %ten = mul i64 %wide, 10
+  %column = zext i32 %group to i64
+  %more = add i64 %ten, %column
+  %sum = add i64 %total, %more
+  store i64 %sum, ptr %executed_at
+  br label %next
+next:
+  %following = getelementptr i8, ptr %block, i64 {BLOCK_SIZE}
+  %fewer = sub i64 %turns, 1
+  %left = icmp sgt i64 %fewer, 0
+  br i1 %left, label %thread, label %done
+done:
+  ret i64 {ThreadStatus.ENDED}
+}}
 """
-NAMES = ("strange", "ends", "spins", "waits", "escapes", "meets", "stores")
+NAMES = ("strange", "ends", "spins", "waits", "escapes", "meets", "stores", "in_order")
 
 
 @cache
@@ -224,6 +269,55 @@ def test_a_touch_of_nothing_comes_back_with_group_and_ip() -> None:
     assert space.read32(0x1000) == 7 and run.dispatch.first == 2
     with pytest.raises(GpuFault, match="write at 0x2000 in job by ip 0x40: not mapped"):
         raise run.call.fault(space, "ip {:#x}".format)
+
+
+# Threads in order: each says that it executed 10 times its row of groups, and its column; r1.0 counts the calls, r2.0 is the column in
+# which a thread leaves.
+
+
+def in_order(threads: int, groups: tuple[int, int, int], leaves: dict[int, int]) -> Run:
+    run = Run("in_order", threads, groups, clean=True)
+    run.dispatch.joint = run.dispatch.in_order = 1
+    for thread in range(threads):
+        run.templates[thread * BLOCK_SIZE + 64] = leaves.get(thread, 99)
+    return run
+
+
+def test_threads_in_order_find_their_counters_and_leave_their_blocks_alone() -> None:
+    run = in_order(3, (4, 2, 1), {})
+    assert run() == ReturnReason.DONE
+    assert run.dispatch.instructions == 3 * (sum(range(4)) * 2 + 10 * 4) and run.dispatch.threads_done == 24
+    assert [run.dwords(thread)[8] for thread in range(3)] == [8, 8, 8]
+    assert [(run.control(thread).status, run.control(thread).executed) for thread in range(3)] == [(ThreadStatus.RUNNING, 0)] * 3
+
+
+@pytest.mark.parametrize("who", range(3))
+def test_a_thread_in_order_that_leaves_is_the_only_one_left(who: int) -> None:
+    """Those before it have ended, those after it end afterwards; the next group starts anew."""
+    run = in_order(3, (4, 2, 1), {who: 2})
+    for group in (2, 6):
+        assert run() == ReturnReason.ESCAPED and (run.dispatch.current, run.dispatch.first) == (who, group)
+        ended = [run.control(thread).status == ThreadStatus.ENDED for thread in range(3)]
+        assert ended == [thread < who for thread in range(3)]
+        run.control(who).status, run.control(who).executed = ThreadStatus.ENDED, 1000
+        run.dispatch.current += 1
+        run.dispatch.left -= 1
+    assert run() == ReturnReason.DONE and run.dispatch.threads_done == 24
+    assert run.dispatch.instructions == 3 * (sum(range(4)) * 2 + 10 * 4) - 2 - 12 + 2000
+    assert [run.dwords(thread)[8] for thread in range(who)] == [8] * who  # each group once, of a block that promised to be clean
+    assert run.dwords(who)[8] == 1  # made anew after it had left
+    assert all(run.control(thread).executed == 0 for thread in range(3))
+
+
+def test_threads_in_order_that_are_asked_about_twice() -> None:
+    run = in_order(4, (1, 1, 1), {1: 0, 3: 0})
+    for thread in (1, 3):
+        assert run() == ReturnReason.ESCAPED and run.dispatch.current == thread
+        assert run() == ReturnReason.ESCAPED and run.dispatch.current == thread  # nobody did anything about it
+        run.control(thread).status = ThreadStatus.ENDED
+        run.dispatch.current += 1
+        run.dispatch.left -= 1
+    assert run() == ReturnReason.DONE and [run.dwords(thread)[8] for thread in range(4)] == [1, 0, 1, 0]
 
 
 def test_both_sides_have_the_same_structures() -> None:

@@ -74,7 +74,8 @@ class Translator:
             return None  # whole, but of no use: make it again
         program.reach = max(program.reach, kept.size)
         needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
-        return CompiledFunction(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
+        indices, in_order = frozenset(kept.facts["indices"]), kept.facts["in_order"]
+        return CompiledFunction(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, indices, in_order)
 
     def _make(self, program: KernelProgram, key: Key) -> CompiledFunction | None:
         from softgen.eu.translate.control_flow import Untranslatable  # kernels that were translated before need no translator
@@ -87,5 +88,6 @@ class Translator:
         data = jit.compile_object(made.ir, jit.host())
         jit.check(data, (NAME,), native.imports())
         code = jit.LoadedCode(data, (NAME,), native.imports())
-        self.store.save(program, key, made.size, data, {"clean": made.clean, "indices": sorted(made.indices), "needs": made.needs})
-        return CompiledFunction(code.address(NAME), 0, made.clean, True, True, made.needs, code, made.indices)
+        facts = {"clean": made.clean, "indices": sorted(made.indices), "needs": made.needs, "in_order": made.in_order}
+        self.store.save(program, key, made.size, data, facts)
+        return CompiledFunction(code.address(NAME), 0, made.clean, True, True, made.needs, code, made.indices, made.in_order)

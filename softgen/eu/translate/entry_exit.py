@@ -1,6 +1,7 @@
 """Entries, exits and resume points of a translated kernel: reloads at entries, spills at exits.
 
-The function runs several threads in one call, as many as the context says (block.py, `turns`).
+The function runs several threads in one call, as many as the context says (block.py, `turns`). Where threads can be entered at the start
+only, those that end leave their blocks as they were, so that nothing has to be done there before the next thread starts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class EntryExit:
         self.executed, self.budget = (m.variable(m.constant(i64, 0, 1)) for _ in range(2))
         self.segments: dict[int, Segment] = {}
         self.links = False  # there are calls and returns: threads may stray
+        self.in_order = False  # threads that end leave no trace in their blocks
 
     def _place(self, name: str, more: int = 0) -> HostPointer:
         return self.m.pointer("block").at(BLOCK_OFFSETS[name] + more)
@@ -50,6 +52,10 @@ class EntryExit:
     def _write_exit(self, exit: Exit, parts: list[RegisterPart]) -> None:
         m, registers = self.m, self.state.registers
         m.start(exit.label)
+        if self.in_order and exit.status is ThreadStatus.ENDED:
+            self._count_in(self._context("executed"))
+            m.jump("next")
+            return
         for number, part in enumerate(parts):
             if part.variable and part.written and exit.live >> number & 1:
                 registers.spill(part)
@@ -61,12 +67,16 @@ class EntryExit:
             self._control(name).store(m.number(u32, value))
         if exit.stray:
             self._control("stray").store(m.number(u32, 1))
-        executed = self.executed.value
-        self._control("executed").store(executed)
+        self._count_in(self._control("executed"))
         if exit.status in TURN_OVER:
             m.jump("next")
         else:
             self._return(m.number(i64, int(exit.status)))
+
+    def _count_in(self, total: HostPointer) -> None:
+        """Adds the instructions of this turn to a count."""
+        executed = total.load_lanes(i64, 1) + self.executed.value
+        total.store(executed)
 
     def _return(self, status: Scalar) -> None:
         budget = self.budget.value
@@ -99,7 +109,7 @@ class EntryExit:
         entries = [segment for segment in self.segments.values() if segment.entry]
         self._loop_over_threads()
         ip = self._control("ip").load(u32)
-        self.executed.value = self._control("executed").load_lanes(i64, 1)
+        self.executed.value = m.constant(i64, 0, 1)
         self.budget.value = self._context("budget").load_lanes(i64, 1)
         self._load_channels()
         if self.links:
@@ -128,7 +138,7 @@ class EntryExit:
         following = block.at(BLOCK_SIZE)
         m.branch(fewer > 0, "thread", "over")
         m.start("over")
-        self._return(self._control("status").load(u32).convert(u64))
+        self._return(m.number(i64, int(ThreadStatus.ENDED)) if self.in_order else self._control("status").load(u32).convert(u64))
         m.start("thread")
         m.phi(block, {"entry": m.pointer("first"), "next": following})
         m.phi(turns, {"entry": given, "next": fewer})

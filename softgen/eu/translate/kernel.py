@@ -51,6 +51,7 @@ class KernelTranslation:
     size: int = 0  # bytes of code from the start on
     needs: tuple[tuple[int, int], ...] | None = None  # live-in bytes of the block (CompiledFunction.needs)
     escapes: list[str] = field(default_factory=list)
+    in_order: bool = False  # threads that end leave no trace in their blocks (CompiledFunction.in_order)
 
 
 def translate(program: KernelProgram, key: Key) -> KernelTranslation:
@@ -96,6 +97,10 @@ class KernelTranslator(EntryExit):
         compute_liveness(self.segments, registers, parts, len(self.state.flag), self.key.observe)
         for part in self._dormant(parts):
             part.variable = ""
+        in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
+        clean = not in_block and not self.diverges
+        entries = tuple(ip for ip, segment in self.segments.items() if segment.entry)
+        self.in_order = clean and len(entries) == 1 and not self.key.observe
         self._write_entries(parts)
         for line in body:
             if isinstance(line, RegisterAccess):
@@ -106,12 +111,9 @@ class KernelTranslator(EntryExit):
             self._write_exit(exit, parts)
         context = Parameter("context", noalias=True, align=8, dereferenceable=sizeof(Context))
         self.m.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
-        in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
-        entries = tuple(ip for ip, segment in self.segments.items() if segment.entry)
         indices = frozenset(self.state.indices)
-        clean = not in_block and not self.diverges
-        return KernelTranslation(self.m.module.text(), entries, clean, indices, size, self._needs(parts), self.escapes)
+        return KernelTranslation(self.m.module.text(), entries, clean, indices, size, self._needs(parts), self.escapes, self.in_order)
 
     def _needs(self, parts: list[RegisterPart]) -> tuple[tuple[int, int], ...] | None:
         """The live-in bytes of the kernel; unknown (None) where the interpreter may read registers on its own."""

@@ -65,10 +65,15 @@ def entries(loaded: Any) -> list[Entry]:
 
 def facts_of(loaded: Any) -> dict[str, Any]:
     needs = loaded["needs"] and [(whole(start), whole(size)) for start, size in loaded["needs"]]
-    if not isinstance(loaded["clean"], bool):
-        raise ValueError("clean is true or false")
     indices = [whole(index) for index in loaded["indices"]]
-    return {"object": text(loaded["object"]), "clean": loaded["clean"], "needs": needs, "indices": indices}
+    clean, in_order = truth(loaded["clean"]), truth(loaded["in_order"])
+    return {"object": text(loaded["object"]), "clean": clean, "needs": needs, "indices": indices, "in_order": in_order}
+
+
+def truth(loaded: Any) -> bool:
+    if not isinstance(loaded, bool):
+        raise ValueError(f"neither true nor false: {loaded!r}")
+    return loaded
 
 
 def whole(loaded: Any) -> int:

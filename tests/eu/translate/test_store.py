@@ -66,10 +66,11 @@ def test_an_object_that_was_spoilt_is_made_again(store: TranslationStore) -> Non
     assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
 
 
-FACTS = {"object": "0" * 64, "clean": True, "needs": None, "indices": []}
+FACTS = {"object": "0" * 64, "clean": True, "needs": None, "indices": [], "in_order": True}
 WRONG = {"no JSON": b"{", "bytes": b"\xff\xfe", "a number": 7, "text": "abc", "an object": {"a": 1}, "short entries": [[1, "x"]],
          "no facts": [[16, "x", []]], "facts missing": [[16, "x", {}]], "size": [["16", "x", FACTS]], "sum": [[16, 5, FACTS]],
          "object": [[16, "x", FACTS | {"object": None}]], "clean": [[16, "x", FACTS | {"clean": 2}]],
+         "in_order": [[16, "x", FACTS | {"in_order": 1}]],
          "needs": [[16, "x", FACTS | {"needs": [1]}]], "indices": [[16, "x", FACTS | {"indices": ["1"]}]]}  # fmt: skip
 
 
@@ -86,7 +87,11 @@ def test_a_list_of_another_shape_is_written_again(store: TranslationStore, what:
     assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
 
 
-@pytest.mark.parametrize("change", [{"object": "../../x"}, {"object": ""}, {"indices": 3}, {"clean": None}, {"needs": [[1]]}])
+CHANGES: list[dict[str, object]] = [
+    {"object": "../../x"}, {"object": ""}, {"indices": 3}, {"clean": None}, {"in_order": 0}, {"needs": [[1]]}]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_facts_of_another_shape_are_written_again(store: TranslationStore, change: dict[str, object]) -> None:
     translator(store).function(code(5), 0, 8)
     for path in list((store.cache.folder or Path()).iterdir()):
