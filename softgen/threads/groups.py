@@ -109,6 +109,7 @@ class GroupRun:
 
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram) -> bool:
         """For another dispatch of the same kind; False where all has to be made anew."""
+        scheduler.alert(len(self.workers) - 1)  # it will have as many again
         if not self._same_header(dispatch) or not self.shared.holds(context, program, dispatch):
             return False
         constant = self._constant_value()

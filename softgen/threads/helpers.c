@@ -10,19 +10,24 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_HELPERS = 1024, SPINS = 2000 };
+enum { MOST_HELPERS = 1024, SPIN_TIME = 150000, PAUSES = 32 }; /* nanoseconds; pauses between two looks at the clock */
 
 struct helper {
     _Atomic(struct threads_part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */
     _Atomic uint32_t bell; /* counts calls */
+    _Atomic uint32_t asleep; /* or about to be: whoever rings must wake it */
     int busy; /* has been given a part, under the lock */
 };
+
+enum { NOT_DONE, DONE, AWAITED }; /* of threads_part.done; AWAITED: not done, and the calling thread sleeps */
 
 static struct helper helpers[MOST_HELPERS];
 static int helper_count;
@@ -30,15 +35,39 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic(threads_guard *) guarded;
 
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Lets the other thread of a core run, for some tens of nanoseconds. Arm's `yield` does nothing on most processors. */
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/* Waits SPIN_TIME at most; whether the word has another value now. A thread that has something to do gets the processor in between. */
+static int spin_while(_Atomic uint32_t *word, uint32_t value)
+{
+    for (uint64_t began = nanoseconds();;) {
+        for (int i = 0; i < PAUSES; i++, relax())
+            if (atomic_load_explicit(word, memory_order_acquire) != value)
+                return 1;
+        if (nanoseconds() - began > SPIN_TIME)
+            return 0;
+        sched_yield();
+    }
+}
+
 static void sleep_while(_Atomic uint32_t *word, uint32_t value)
 {
-    for (int i = 0; i < SPINS && atomic_load_explicit(word, memory_order_acquire) == value; i++)
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#else
-        ;
-#endif
-    while (atomic_load_explicit(word, memory_order_acquire) == value)
+    while (atomic_load(word) == value)
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
@@ -69,23 +98,60 @@ static void run_rest(struct threads_part *part)
     const struct worker *worker = (const struct worker *)part->worker;
     if (part->loop || worker->inside || worker->first != worker->last) {
         run_part(part);
-        atomic_store(&part->done, 1);
+        atomic_store(&part->done, DONE);
     }
 }
 
+/* Waits until the bell has rung more than `heard` times. Where work follows work, the next comes sooner than a thread that sleeps wakes up:
+ * it spins. `asleep` is set before the bell is looked at again, and read after it was rung (both in one order for all threads): either this
+ * thread sees the ring, or the ringing one sees that it has to wake this one. */
+static void await_bell(struct helper *self, uint32_t heard, int hopeful)
+{
+    if (hopeful && spin_while(&self->bell, heard))
+        return;
+    atomic_store(&self->asleep, 1);
+    sleep_while(&self->bell, heard);
+    atomic_store(&self->asleep, 0);
+}
+
+static void ring(struct helper *helper)
+{
+    atomic_fetch_add(&helper->bell, 1);
+    if (atomic_load(&helper->asleep))
+        wake(&helper->bell);
+}
+
+/* A helper spins after it was woken ahead of its work, and while work has come within SPIN_TIME: a program that leaves more time between
+ * two dispatches has the processor to itself. */
 static void *helper_main(void *argument)
 {
     struct helper *self = argument;
+    uint64_t idle_since = nanoseconds();
+    int hopeful = 1;
     for (uint32_t heard = 0;; heard++) {
-        sleep_while(&self->bell, heard);
+        await_bell(self, heard, hopeful);
         struct threads_part *part = atomic_exchange(&self->part, NULL);
-        if (!part)
-            continue; /* it was taken back: the work was done before this thread woke up */
+        if (!part) { /* there will be work, or it was done before this thread woke up and was taken back */
+            hopeful = 1;
+            continue;
+        }
+        hopeful = nanoseconds() - idle_since < SPIN_TIME;
         run_part(part);
-        atomic_store_explicit(&part->done, 1, memory_order_release);
-        wake(&part->done);
+        if (atomic_exchange(&part->done, DONE) == AWAITED) /* the part may be gone from here on: a futex is no more than an address */
+            wake(&part->done);
+        idle_since = nanoseconds();
     }
     return NULL;
+}
+
+/* Waits until a helper has run its part. */
+static void await_part(struct threads_part *part)
+{
+    uint32_t before = NOT_DONE;
+    if (spin_while(&part->done, NOT_DONE))
+        return;
+    if (atomic_compare_exchange_strong(&part->done, &before, AWAITED))
+        sleep_while(&part->done, AWAITED);
 }
 
 /* A child process has none of its parent's threads. */
@@ -111,6 +177,7 @@ static int start_helper(struct helper *helper)
     pthread_sigmask(SIG_SETMASK, &most, &before);
     atomic_store(&helper->part, NULL);
     atomic_store(&helper->bell, 0);
+    atomic_store(&helper->asleep, 0);
     int failed = pthread_create(&thread, NULL, helper_main, helper);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
@@ -151,27 +218,39 @@ void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard 
     atomic_store(&guarded, guard);
     pthread_once(&once, prepare);
     for (uint64_t i = 0; i < count; i++)
-        atomic_store(&parts[i].done, 0);
+        atomic_store(&parts[i].done, NOT_DONE);
     for (uint64_t i = 1; i < count; i++) {
         lent[i] = borrow_helper();
         if (!lent[i])
             continue;
         atomic_store(&lent[i]->part, &parts[i]);
-        atomic_fetch_add(&lent[i]->bell, 1);
-        wake(&lent[i]->bell);
+        ring(lent[i]);
     }
     run_part(&parts[0]);
-    atomic_store(&parts[0].done, 1);
+    atomic_store(&parts[0].done, DONE);
     for (uint64_t i = 1; i < count; i++) {
         struct threads_part *given = &parts[i];
         int taken_back = lent[i] && atomic_compare_exchange_strong(&lent[i]->part, &given, NULL);
         if (!lent[i] || taken_back)
             run_rest(&parts[i]);
         else
-            sleep_while(&parts[i].done, 0);
+            await_part(&parts[i]);
         if (lent[i])
             give_back(lent[i]);
     }
+}
+
+/* Wakes so many helpers ahead of a dispatch that is being prepared, those that it will get if no other takes them; it need not follow. */
+void threads_alert(uint64_t count)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < helper_count && count; i++)
+        if (!helpers[i].busy) {
+            if (atomic_load(&helpers[i].asleep))
+                ring(&helpers[i]);
+            count--;
+        }
+    pthread_mutex_unlock(&lock);
 }
 
 /* Host threads there are, for tests. */

@@ -100,6 +100,7 @@ int64_t threads_groups(struct worker *w, void *record);
 
 /* helpers.c */
 void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard);
+void threads_alert(uint64_t count);
 
 /* start.c */
 __attribute__((visibility("hidden"))) void start_thread(const struct worker *w, uint64_t number);

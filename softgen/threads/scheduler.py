@@ -159,6 +159,7 @@ def library() -> ctypes.CDLL:
     found.threads_functions.restype = ctypes.c_void_p
     found.threads_parallel.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
     found.threads_parallel.restype = None
+    found.threads_alert.argtypes, found.threads_alert.restype = (ctypes.c_uint64,), None
     return found
 
 
@@ -171,6 +172,12 @@ def guard_function() -> int:
 def run_parts(parts: ctypes.Array[WorkerPart]) -> None:
     """Runs the parts of a dispatch, the first on the calling thread, others on helpers (helpers.c); when it returns none of them runs."""
     library().threads_parallel(ctypes.addressof(parts), len(parts), guard_function())
+
+
+def alert(count: int) -> None:
+    """Wakes so many helpers, if they sleep: a dispatch is being prepared that will need them."""
+    if count > 0:
+        library().threads_alert(count)
 
 
 def helpers() -> int:

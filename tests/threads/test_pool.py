@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,36 @@ def test_few_long_groups_get_a_second_host_thread() -> None:
             again = count[:1]
             count.clear()
     assert again == [2] and scheduler.helpers() == helpers
+
+
+def switches() -> tuple[int, bool]:
+    """How often threads that are not Python's gave up the processor of their own accord, and whether all of them sleep."""
+    ours = {str(thread.native_id) for thread in threading.enumerate()}
+    others = [task.joinpath("status").read_text() for task in Path("/proc/self/task").iterdir() if task.name not in ours]
+    counts = [int(text.split("\nvoluntary_ctxt_switches:")[1].split()[0]) for text in others]
+    return sum(counts), all(text.split("\nState:")[1].split()[0] == "S" for text in others)
+
+
+def asleep() -> int:
+    """The same, once all sleep."""
+    found, over = switches(), time.monotonic() + 20
+    while not found[1] and time.monotonic() < over:
+        time.sleep(0.001)
+        found = switches()
+    assert found[1]
+    return found[0]
+
+
+def test_helpers_are_woken_ahead_and_sleep_again_where_no_work_follows() -> None:
+    made, dispatcher = job(SLOW.replace("500:d", "500000:d"), 8), EngineDispatcher("t1", 2)
+    made.run(groups=dispatcher)
+    assert scheduler.helpers() > 0
+    before = asleep()
+    scheduler.alert(0)
+    assert asleep() == before
+    scheduler.alert(1000)
+    assert asleep() > before
+    assert made.run(groups=dispatcher).buffer(1)[:128] == (1000,) * 128
 
 
 def test_a_child_process_has_helpers_of_its_own() -> None:
