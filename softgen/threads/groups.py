@@ -11,7 +11,6 @@ drivers write its binding table to another place each time.
 
 from __future__ import annotations
 
-import math
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -27,36 +26,13 @@ from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.scheduler import GroupShare, ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
+from softgen.threads.staffing import STAGE, Staffing, Stages
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
 MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
 MOST_KEPT = 8  # kinds of dispatches
-EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another way to see how long it takes
-EXPLORE = 128  # dispatches after which that is done again
 NOTHING = Finished(0, 0)
 NO_PARTS = (WorkerPart * 0)()
-
-
-class Staffing:
-    """Whether dispatches of a kind are faster with one worker than with several: host threads that contend for atomics, or for the memory,
-    take longer than one that need not lock. Measured: each way in turn, then the faster one."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.times: dict[bool, float] = {}  # seconds of a dispatch, with one worker or not
-
-    def alone(self, seconds: float) -> bool:
-        """The choice for the next dispatch, of so many seconds of work."""
-        self.runs += 1
-        if len(self.times) < 2:
-            return False in self.times and seconds < EXPLORED
-        better = self.times[True] < self.times[False]
-        due = self.runs % EXPLORE == 0 or self.runs < EXPLORE and self.runs.bit_count() == 1  # often at first: one time may be disturbed
-        return not better if due and seconds < EXPLORED else better
-
-    def ran(self, alone: bool, seconds: float) -> None:
-        """What disturbs only adds."""
-        self.times[alone] = min(seconds, 1.2 * self.times.get(alone, math.inf))
 
 
 class GroupRun:
@@ -77,6 +53,8 @@ class GroupRun:
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
         self.pace = 0.0  # seconds of a group in the last dispatch
         self.staffing = Staffing()
+        self.stages = Stages(self.staffing, dispatch.groups, alone=False)
+        self.spent = 0.0  # seconds in compiled code
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
         self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
 
@@ -85,15 +63,17 @@ class GroupRun:
         self.timed_out = timed_out
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
-        spent, first = 0.0, int(self.share.next)
+        used, first = 0.0, int(self.share.next)  # seconds of all workers
         work = self.pace * self.share.end
         self.limit = 1 if self.most > 1 and work > MIN_PARALLEL_TIME and self.staffing.alone(work) else self.most
+        self.spent, self.stages = 0.0, Stages(self.staffing, self.share.end, self.limit < self.most)
         self._staff(work)
         try:
             while self._unfinished():
                 began = time.perf_counter()
                 scheduler.run_parts(self.parts)
-                spent += time.perf_counter() - began
+                elapsed = time.perf_counter() - began
+                self.spent, used = self.spent + elapsed, used + elapsed * len(self.parts)
                 yield self._finished()
                 self._answer()
         except BaseException:  # threads may have been left in the middle
@@ -102,9 +82,9 @@ class GroupRun:
         if self.failed is not None:
             self._mark_dirty()
             raise self.failed[1]
-        if work > MIN_PARALLEL_TIME:
-            self.staffing.ran(self.limit == 1, spent)
-        pace = spent * len(self.workers) / max(self.share.end - first, 1)
+        if work > MIN_PARALLEL_TIME and not self.stages.count:
+            self.staffing.ran(self.limit == 1, self.spent)
+        pace = used / max(self.share.end - first, 1)
         self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
 
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram) -> bool:
@@ -165,7 +145,7 @@ class GroupRun:
 
     def _answer(self) -> None:
         """Does what workers returned for."""
-        self.share.halted, help_wanted, late = 0, False, False
+        self.share.halted, help_wanted, late, before = 0, False, False, len(self.workers)
         for worker, part in zip(self.workers, self.parts, strict=True):
             why = None if part.signal else worker.call.record.result
             if not part.done or why == ReturnReason.DONE:
@@ -180,6 +160,10 @@ class GroupRun:
             self._late()
         if help_wanted:
             self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
+        if len(self.workers) > self.limit:
+            self._dismiss()
+        if len(self.workers) != before:
+            self.stages.begin(self._groups_done(), self.spent)
 
     def _answer_one(self, worker: Worker, why: int | None) -> None:
         try:
@@ -196,13 +180,33 @@ class GroupRun:
         for worker in self.workers:
             self._poll(worker)
             worker.dispatch.deadline = time.monotonic_ns() + SLICE
-        if self.share.next < self.share.end:
-            self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
         chosen = self.workers[0].chosen
-        if chosen is not None and not self.shared.engine.settled(chosen):
+        settled = chosen is None or self.shared.engine.settled(chosen)
+        if self.share.next < self.share.end:
+            if not settled:
+                self.stages.begin(self._groups_done(), self.spent)
+            elif len(self.workers) == self.limit and self.most > 1:
+                self.limit = 1 if self.stages.end(self.limit, self._groups_done(), self.spent) else self.most
+            self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
+        if not settled:
             self._choose()
             self.reconsidering = any(worker.dispatch.inside for worker in self.workers)
             self.share.halted = int(self.reconsidering)  # until all are between groups
+
+    def _groups_done(self) -> int:
+        """Groups of this dispatch that have been done."""
+        return int(self.share.next - sum(worker.dispatch.last - worker.dispatch.first for worker in self.workers))
+
+    def _dismiss(self) -> None:
+        """Lets one worker go on, once the others have done the groups that they took."""
+        if any(worker.unfinished for worker in self.workers[1:]):
+            self.share.halted = 1
+            return
+        del self.workers[1:]
+        first = self.workers[0].dispatch
+        self.done = Finished(int(first.threads_done), int(first.instructions))
+        self._staff(0.0)
+        first.deadline = time.monotonic_ns() + int(1e9 * STAGE)
 
     def _choose(self) -> None:
         """Chooses the code of the next groups, of workers that are between two."""

@@ -21,7 +21,7 @@ from softgen.eu.text import dialect
 from softgen.eu.thread import block
 from softgen.memory.address_space import AddressSpace
 from softgen.threads import groups as groups_module
-from softgen.threads import reference, scheduler, worker
+from softgen.threads import reference, scheduler, staffing, worker
 from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
@@ -385,26 +385,75 @@ def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
 
 
 def test_the_faster_number_of_workers_is_found_by_trying() -> None:
-    staffing, chosen = groups_module.Staffing(), list[bool]()
-    for _ in range(2 * groups_module.EXPLORE):
-        chosen.append(staffing.alone(0.01))
-        staffing.ran(chosen[-1], 0.004 if chosen[-1] else 0.009)
+    found, chosen = staffing.Staffing(), list[bool]()
+    for _ in range(2 * staffing.EXPLORE):
+        chosen.append(found.alone(0.01))
+        found.ran(chosen[-1], 0.004 if chosen[-1] else 0.009)
     tried = [run + 1 for run, alone in enumerate(chosen) if not alone]
-    assert tried == [1, 4, 8, 16, 32, 64, groups_module.EXPLORE, 2 * groups_module.EXPLORE]  # to see whether it still holds
-    slow = groups_module.Staffing()
+    assert tried == [1, 4, 8, 16, 32, 64, staffing.EXPLORE, 2 * staffing.EXPLORE]  # to see whether it still holds
+    slow = staffing.Staffing()
     for _ in range(10):
         alone = slow.alone(0.01)
         slow.ran(alone, 0.009 if alone else 0.005)
     assert not slow.alone(0.01)
-    assert not groups_module.Staffing().alone(1.0)  # too long to try
+    assert not staffing.Staffing().alone(1.0)  # too long to try
 
 
 def test_one_disturbed_dispatch_does_not_decide_the_number_of_workers() -> None:
-    staffing, chosen = groups_module.Staffing(), list[bool]()
+    found, chosen = staffing.Staffing(), list[bool]()
     for run in range(16):
-        chosen.append(staffing.alone(0.01))
-        staffing.ran(chosen[-1], 0.1 if not run else 0.009 if chosen[-1] else 0.005)
+        chosen.append(found.alone(0.01))
+        found.ran(chosen[-1], 0.1 if not run else 0.009 if chosen[-1] else 0.005)
     assert chosen[1:] == [True, True] + [False] * 4 + [True] + [False] * 7 + [True]  # the first one with several workers was disturbed
+
+
+def test_a_long_dispatch_tries_one_worker_for_a_moment() -> None:
+    """Four workers take 10 ms for each group, one takes 20 ms, or 5 ms: groups and seconds of the dispatch so far."""
+    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    assert stages.end(4, 10, 0.1)  # one worker is tried
+    assert not stages.end(1, 11, 0.12)  # and was slower
+    assert not stages.end(4, 20, 0.21)
+    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    assert stages.end(4, 10, 0.1) and stages.end(1, 12, 0.11) and stages.end(1, 20, 0.15)
+    assert stages.staffing.times == {False: pytest.approx(10.0), True: pytest.approx(5.0)} and stages.count == 3
+    assert stages.staffing.alone(10.0)  # the next dispatch begins so
+
+
+def test_stages_that_tell_nothing() -> None:
+    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    assert not stages.end(4, 3, 0.1) and not stages.staffing.times  # not all workers have done a group
+    assert stages.end(4, 4, 0.2)
+    assert not stages.end(1, 4, 0.3) and True not in stages.staffing.times  # a group takes longer than the trial
+    assert not stages.end(4, 8, 0.4)  # which is not made again
+    stages = staffing.Stages(staffing.Staffing(), 10, alone=False)
+    assert not stages.end(4, 9, 0.09)  # too little is left
+    stages = staffing.Stages(staffing.Staffing(), 1000, alone=True)
+    assert stages.end(1, 0, 0.1)  # one worker was chosen before the dispatch
+    assert not stages.end(1, 1, 0.2)  # several are not known yet
+    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    stages.begin(100, 5.0)
+    stages.end(4, 110, 5.1)
+    assert stages.staffing.times == {False: pytest.approx(10.0)}
+
+
+@pytest.mark.parametrize("better", [False, True])
+def test_workers_come_and_go_in_a_dispatch(better: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers, then one, then the better of both, whatever the times were; each group runs once."""
+    times, counts = {True: 1.0 if better else 3.0, False: 2.0}, list[int]()
+    monkeypatch.setattr(staffing.Staffing, "ran", lambda self, alone, seconds: self.times.__setitem__(alone, times[alone]))
+    for module in (groups_module, worker):
+        monkeypatch.setattr(module, "SLICE", 200_000)
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
+    monkeypatch.setattr(groups_module, "STAGE", 0.0002)
+    monkeypatch.setattr(staffing, "WORTH", 0)
+    run_parts = scheduler.run_parts
+    monkeypatch.setattr(scheduler, "run_parts", lambda given: (counts.append(len(given)), run_parts(given))[1])
+    made, dispatcher = job(SLOW.replace("500:d", "5000:d")), EngineDispatcher("t1", 2)
+    ran = made.run(groups=dispatcher)
+    assert ran.buffer(1)[: 16 * MANY] == (1000,) * 16 * MANY
+    assert ran.gpu.counters.instructions == MANY * (8 + 1 + 3 * 5000)
+    changes = [count for count, before in zip(counts, [0, *counts], strict=False) if count != before]
+    assert changes[-2:] == [2, 1] if better else changes[-3:] == [2, 1, 2]
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])

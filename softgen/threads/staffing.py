@@ -1,0 +1,74 @@
+"""How many host threads a dispatch gets: one, or all that it may have.
+
+Host threads that contend for atomics, or for the memory, take longer than one that need not lock. That is measured: each way in turn, then
+the faster one. Short dispatches are run in one way each; a long one is run in stages, and goes on as the faster stage did.
+"""
+
+from __future__ import annotations
+
+import math
+
+EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another way to see how long it takes
+EXPLORE = 128  # dispatches after which that is done again
+STAGE = 0.002  # seconds of a stage with one worker,
+WORTH = 10  # which is for dispatches with at least so many times that left
+
+
+class Staffing:
+    """Whether dispatches of a kind are faster with one worker than with several."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.times: dict[bool, float] = {}  # seconds of a dispatch, with one worker or not
+
+    def alone(self, seconds: float) -> bool:
+        """The choice for the next dispatch, of so many seconds of work."""
+        self.runs += 1
+        if len(self.times) < 2:
+            return False in self.times and seconds < EXPLORED
+        better = self.better_alone
+        due = self.runs % EXPLORE == 0 or self.runs < EXPLORE and self.runs.bit_count() == 1  # often at first: one time may be disturbed
+        return not better if due and seconds < EXPLORED else better
+
+    @property
+    def better_alone(self) -> bool:
+        return self.times.get(True, math.inf) < self.times.get(False, math.inf)
+
+    def ran(self, alone: bool, seconds: float) -> None:
+        """What disturbs only adds."""
+        self.times[alone] = min(seconds, 1.2 * self.times.get(alone, math.inf))
+
+
+class Stages:
+    """The stages of one dispatch, of so many groups: what each tells about its way, and which way is next. `alone`: the way it begins."""
+
+    def __init__(self, staffing: Staffing, groups: int, alone: bool) -> None:
+        self.staffing, self.groups, self.alone = staffing, groups, alone
+        self.count = 0
+        self._tried = False  # one worker, in this dispatch
+        self._done, self._spent = 0, 0.0  # groups and seconds before this stage
+
+    def begin(self, done: int, spent: float) -> None:
+        """Begins a stage after so many groups and seconds."""
+        self._done, self._spent = done, spent
+
+    def end(self, workers: int, done: int, spent: float) -> bool:
+        """Ends a stage of so many workers, after so many groups and seconds of the dispatch; whether one worker goes on. Where workers have
+        not done a group each nothing is learnt."""
+        groups, pace = done - self._done, (spent - self._spent) / max(done - self._done, 1)
+        if groups < workers:
+            self.alone &= not self._tried  # a trial with groups that take longer than it
+            return self.alone
+        self.begin(done, spent)
+        self.count += 1
+        self.staffing.ran(workers == 1, pace * self.groups)
+        self.alone = self._next(pace * (self.groups - done))
+        return self.alone
+
+    def _next(self, left: float) -> bool:
+        """The way of the next stage, with so many seconds left as it was."""
+        if len(self.staffing.times) == 2:
+            return self.staffing.better_alone
+        trial = False in self.staffing.times and not self._tried and left > WORTH * STAGE
+        self._tried |= trial
+        return trial
