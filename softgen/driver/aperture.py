@@ -2,14 +2,18 @@
 
 Here the program maps a second memory that holds the rows in order. What one side changed goes over to the other whenever the program asks
 about the buffer, before work that uses it starts, and before the fence of that work is done. Only bytes that changed are written, so that
-both sides may be at work in different places; where both changed a byte, the program's counts.
+both sides may be at work in different places; where both changed a byte, the program's counts. A row of tiles is the same range of bytes in
+both memories; where neither has a page in it, it takes no memory and no time.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
 import threading
 import weakref
+from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -34,21 +38,27 @@ class LinearView:
 
     def __init__(self, tiled: MemfdBuffer, size: int, budget: Budget, pid: int) -> None:
         """`pid`: the process for which its memory counts."""
-        budget.check(pid, 3 * size - tiled.resident(), "a linear view")  # every page of all three is touched
-        budget.take(pid, size, "a linear view")
-        weakref.finalize(self, budget.give, pid, size).atexit = False
+        budget.check(pid, 3 * size - tiled.resident(), "a linear view")  # every page of all three may be touched
+        budget.take(pid, 2 * size, "a linear view")
+        weakref.finalize(self, budget.give, pid, 2 * size).atexit = False
         self.tiled, self.size = tiled, size
-        self.buffer = budget.adopt(pid, MemfdBuffer(size, "aperture"))
+        self.buffer = MemfdBuffer(size, "aperture")
         self.lock = threading.Lock()
         self.begun = 0  # calls of sync() that began to compare
 
     def arrange(self, tiling: int, stride: int) -> None:
         """Show the buffer in a tiling."""
+        import numpy as np
+
         with self.lock:
             self.rows = in_rows(self.tiled.array[: self.size], tiling, stride)
             self.shown = self.buffer.array[: self.rows.size].reshape(self.rows.shape)
-            self.shown[...] = self.rows
-            self.before = self.shown.copy()
+            self.before = np.zeros(self.rows.shape, np.uint8)  # pages that are not written take no memory
+            self.unit = self.rows.size // max(len(self.rows), 1) if self.rows.ndim > 1 else BAND  # bytes of a row of tiles
+            self.used: set[int] = set()  # rows of tiles that were not empty
+            for band in self._bands():
+                self.shown[band] = self.rows[band]
+                self.before[band] = self.shown[band]
 
     def sync(self) -> None:
         """Carry over what either side changed, band after band: what is compared takes memory too.
@@ -60,10 +70,36 @@ class LinearView:
             if self.begun != begun:
                 return
             self.begun += 1
-            height = max(1, BAND * len(self.rows) // max(self.rows.size, 1))
-            for start in range(0, len(self.rows), height):
-                band = slice(start, start + height)
+            for band in self._bands():
                 merge(self.rows[band], self.shown[band], self.before[band])
+
+    def _bands(self) -> Iterator[slice]:
+        """Rows of tiles in which there are pages, as ranges of at most BAND bytes."""
+        unit = self.unit
+        for buffer in (self.tiled, self.buffer):
+            self.used.update(populated(buffer.fd, self.rows.size, unit))
+        rows, scale = sorted(self.used), 1 if self.rows.ndim > 1 else unit
+        most = max(BAND // unit, 1) if unit else 1
+        start = 0
+        for end in range(1, len(rows) + 1):
+            if end == len(rows) or end - start == most or rows[end] != rows[end - 1] + 1:
+                yield slice(rows[start] * scale, (rows[end - 1] + 1) * scale)
+                start = end
+
+
+def populated(fd: int, size: int, unit: int) -> Iterator[int]:
+    """The units of a memfd's first bytes that have pages; others read as zero, and reading them would allocate them."""
+    at = 0
+    while at < size:
+        try:
+            first = os.lseek(fd, at, os.SEEK_DATA)
+            end = min(os.lseek(fd, first, os.SEEK_HOLE), size)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # no more data
+                return
+            raise
+        yield from range(max(first, at) // unit, -(-end // unit))
+        at = max(-(-end // unit) * unit, at + unit)
 
 
 def merge(rows: Bytes, shown: Bytes, before: Bytes) -> None:

@@ -132,10 +132,11 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
     arg.offset = arg.handle << OFFSET_BITS
     if arg.flags == i915.I915_MMAP_OFFSET_GTT and (bo.tiling or bo.view):
-        if bo.view is None:
-            view = LinearView(bo.pieces[0].buffer, bo.size, node.gpu.budget, bo.pid)
-            view.arrange(bo.tiling, bo.stride)
-            bo.view = view
+        with bo.viewing:
+            if bo.view is None:
+                view = LinearView(bo.pieces[0].buffer, bo.size, node.gpu.budget, bo.pid)
+                view.arrange(bo.tiling, bo.stride)
+                bo.view = view
         arg.offset |= APERTURE
 
 
@@ -218,8 +219,9 @@ def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EINVAL, f"tiling {arg.mode} with a stride of {arg.stride}")
     bo.sync_view()
     bo.tiling, bo.stride = arg.mode, arg.stride if arg.mode else 0
-    if bo.view:
-        bo.view.arrange(bo.tiling, bo.stride)
+    with bo.viewing:
+        if bo.view:
+            bo.view.arrange(bo.tiling, bo.stride)
     arg.stride, arg.swizzle = bo.stride, i915.I915_BIT_6_SWIZZLE_NONE
 
 

@@ -6,6 +6,7 @@ pieces. A buffer is busy while a fence of a submission that uses it is not done.
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple, Protocol
 
 from softgen.driver.aperture import LinearView
@@ -44,6 +45,7 @@ class GemObject:
         self.uses: list[Use] = []
         self.bound: set[Binding] = set()
         self.view: LinearView | None = None  # if a program maps it through the aperture
+        self.viewing = threading.Lock()  # while the view is made or arranged
         self.identity = None if user else pieces[0].buffer.identity
         self.exported = False
 

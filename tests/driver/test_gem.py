@@ -362,6 +362,7 @@ def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, mo
     program, size = gpu.program(), 1 << 20
     handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle
     program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
+    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, size=size, data=program.memory(bytes(size)).address)
     assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
     compared, asked, all_asked, merge, sync = [], [], threading.Event(), aperture.merge, aperture.LinearView.sync
 
@@ -385,6 +386,51 @@ def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, mo
     for thread in waiting:
         thread.join()
     assert compared == [size] * 2, "the first, and one for all who came while it compared"
+
+
+@pytest.mark.parametrize("mode, stride, tile_row", [(1, 8192, 16 * 4096), (2, 4096, 32 * 4096), (2, 1 << 20, 1 << 25)])
+def test_empty_rows_of_tiles_take_no_memory(gpu: Gpu, mode: int, stride: int, tile_row: int) -> None:
+    """A sparse buffer of 1 GiB once took 3 GiB and half a minute when it was mapped."""
+    program, size = gpu.program(), 1 << 30
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+    offset = program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
+    [bo] = gpu.shared.objects.values()
+    assert bo.view is not None
+    tiled, view = bo.pieces[0].buffer, bo.view.buffer
+    assert tiled.resident() == view.resident() == 0
+    descriptor, _ = program.mmap(offset, size)
+    os.pwrite(descriptor, b"x", 5 * tile_row + stride)  # the second pixel row of the sixth row of tiles
+    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, offset=3 * tile_row, size=2, data=program.memory(b"yz").address)
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_DOMAIN", handle=handle)
+    assert bo.read(5 * tile_row + {1: 512, 2: 16}[mode], 1) == b"x" and os.pread(descriptor, 2, 3 * tile_row) == b"yz"
+    assert tiled.resident() <= 2 * tile_row and view.resident() <= 2 * tile_row
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=0, stride=0)
+    assert os.pread(descriptor, 2, 3 * tile_row) == b"yz" and os.pread(descriptor, 1, 5 * tile_row + stride) == b"\0"
+    os.pwrite(descriptor, b"end", size - 3)
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_DOMAIN", handle=handle)
+    assert bo.read(size - 3, 3) == b"end" and bo.read(5 * tile_row + {1: 512, 2: 16}[mode], 1) == b"x"
+    os.close(descriptor)
+
+
+def test_a_tiled_buffer_has_one_linear_view_whoever_asks(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, made, arrange = gpu.program(), [], aperture.LinearView.arrange
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=1 << 20).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
+
+    def slow(view: aperture.LinearView, tiling: int, stride: int) -> None:
+        made.append(view)
+        time.sleep(0.2)
+        arrange(view, tiling, stride)
+
+    monkeypatch.setattr(aperture.LinearView, "arrange", slow)
+    asking = [threading.Thread(target=program.thread().ioctl, args=("DRM_IOCTL_I915_GEM_MMAP_OFFSET",), kwargs={"handle": handle})
+              for _ in range(4)]  # fmt: skip
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert len(made) == 1
 
 
 def test_both_sides_of_a_tiled_buffer_may_change_at_once() -> None:
