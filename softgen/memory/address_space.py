@@ -135,14 +135,18 @@ class AddressSpace(Space):
             raise DriverError(f"{self.name}: cannot {verb} at {address:#x}..{address + size:#x}: addresses have {self.bits} bits")
 
     def _place(self, mapping: BufferMapping, table: ArenaTable) -> None:
-        for part in range(mapping.start // ARENA_SIZE, (mapping.end - 1) // ARENA_SIZE + 1):
-            if part not in self._arenas:
-                self._reserve(part, table)
+        self._reserve_parts(mapping.start, mapping.end, table)
         try:
             self._show(mapping, self._pieces(mapping.start, mapping.end))
         except SoftgenError:
             self._withdraw(mapping.start, mapping.end)
             raise
+
+    def _reserve_parts(self, start: int, end: int, table: ArenaTable) -> None:
+        """Reserve the arenas of a range of addresses."""
+        for part in range(start // ARENA_SIZE, (end - 1) // ARENA_SIZE + 1):
+            if part not in self._arenas:
+                self._reserve(part, table)
 
     def _reserve(self, part: int, table: ArenaTable) -> None:
         new = self._arenas[part] = Arena(self, part)

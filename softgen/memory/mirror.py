@@ -58,6 +58,8 @@ class HostMirror(AddressSpace):
             self._shown -= gone
             self._index = self._indexed(self._shown)
             for page in new:
+                self._reserve_parts(page.start, page.start + page.size, table)  # all first: a page may be in the tail of another's arena
+            for page in new:
                 self._place(self._mapping(page), table)
             self._shown = now
             self._index = self._indexed(now)

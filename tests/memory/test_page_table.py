@@ -468,3 +468,25 @@ def test_tables_written_by_intels_opencl_runtime(gpu: str) -> None:
     assert sum(len(data) for _, _, data in expected) > 200_000 and {space.name for space, _, _ in expected} == {"context", "global"}
     mapped = sum(region.size for region in context.regions())
     assert mapped >= sum(len(data) for space, _, data in expected if space is context)
+
+
+def test_compiled_code_reads_on_across_every_4_gib_border() -> None:
+    """Pages on both sides of a border become visible in one update, in any order: the tail of the first arena shows the second page."""
+    build, space = four_level()
+    borders = [(2 * number + 1) << 32 for number in range(24)]
+    for number, border in enumerate(borders):
+        for side in (0, 1):
+            physical = 0x1000_0000 + (2 * number + side) * 2 * PAGE  # never contiguous: two mappings
+            build.map(border - PAGE + side * PAGE, physical, PAGE)
+            build.memory.write(physical, bytes([number + 1]) * PAGE)
+    hosts = [space.table[(border >> 32) - 1] + (1 << 32) for border in borders]
+    assert all(map(readable, hosts))
+    assert [ctypes.string_at(host - 8, 16) for host in hosts] == [bytes([number + 1]) * 16 for number in range(len(borders))]
+
+
+def readable(host: int) -> bool:
+    for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
+        start, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if start <= host < end:
+            return line.split()[1].startswith("r")
+    return False
