@@ -349,8 +349,9 @@ class Gpu:
     def _scratch_space(self, dispatch: Dispatch) -> int:
         """The general state base: scratch space for every thread that can be in flight."""
         slots = max(SLOTS, dispatch.group_threads * self._machine.host_threads)
-        code = self._packer.smallest("MEDIA_VFE_STATE", "per_thread_scratch_space", dispatch.scratch_bytes)
-        size = slots * max(dispatch.scratch_bytes, 1024 << code if dispatch.scratch_bytes else 0)
+        field = "MEDIA_VFE_STATE", "per_thread_scratch_space"
+        code = self._packer.smallest(*field, dispatch.scratch_bytes)
+        size = slots * self._packer.sizes(*field)[code] if dispatch.scratch_bytes else 0
         if self._scratch is None or self._scratch.store.size < size:
             if self._scratch is not None:
                 self._heap.free(self._scratch)

@@ -84,14 +84,18 @@ class Packer:
     def layout(self, name: str) -> Layout:
         return catalogue().layout(name, self.gen)
 
+    def sizes(self, structure: str, field: str) -> dict[int, int]:
+        """Codes of a field whose values are named 0, 1k, 2k, …, with the bytes that each stands for."""
+        names = values_of(self.layout(structure).field(field).type, self.gen)
+        return {code: int(name.removesuffix("k")) * KIB for code, name in names.items() if name.removesuffix("k").isdigit()}
+
     def smallest(self, structure: str, field: str, size: int) -> int:
         """The code of the smallest size that is enough, of a field whose values are named 0, 1k, 2k, ….
 
         Zero bytes take code 0, whatever it stands for."""
         if not size:
             return 0
-        names = values_of(self.layout(structure).field(field).type, self.gen)
-        sizes = {code: int(name.removesuffix("k")) * KIB for code, name in names.items() if name.removesuffix("k").isdigit()}
+        sizes = self.sizes(structure, field)
         enough = [code for code, capacity in sizes.items() if capacity >= size]
         if not enough:
             raise UsageError(f"{size:,} bytes are too many for {field} of {self.device.title}; at most {max(sizes.values()):,}")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import softgen
+from softgen.api.gpu import SLOTS
 
 GPUS = ("ivb", "hsw", "bdw", "skl", "kbl", "icl")
 # Each channel stores three times its payload into surface 0, at the payload as an index.
@@ -66,6 +67,16 @@ def test_groups_of_several_threads(rows: bool) -> None:
         payload = np.arange(64, dtype=np.int32).reshape(4, 16) if rows else np.arange(16, dtype=np.int32)
         run = gpu.execute(code("kbl"), threads=4, group=2, payload=payload, surfaces=[x])
         assert run.threads == 4 and x.array.tolist() == [3 * number if rows or number < 16 else 0 for number in range(64)]
+
+
+@pytest.mark.parametrize("name, asked, each", [
+    ("ivb", 9000, 9 << 10), ("hsw", 2048, 2 << 10), ("hsw", 9000, 16 << 10), ("kbl", 9000, 16 << 10)])  # fmt: skip
+def test_every_thread_has_the_scratch_space_that_its_size_code_means(name: str, asked: int, each: int) -> None:
+    """Ivy Bridge counts KiB, Haswell begins with 2 KiB, later ones with 1 KiB: a thread's space lies as far from the next one's."""
+    with softgen.Gpu(name, engine="t0", threads=1) as gpu:
+        gpu.execute(code(name), threads=2, payload=np.arange(32, dtype=np.int32).reshape(2, 16), surfaces=[gpu.empty(32, np.int32)],
+                    scratch_bytes=asked)  # fmt: skip
+        assert gpu._scratch is not None and gpu._scratch.store.size == SLOTS * each
 
 
 def test_trace_rows() -> None:

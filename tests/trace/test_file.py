@@ -44,6 +44,7 @@ def test_a_raw_batch(file: Path) -> None:
     (work,) = open_trace(file, "ivb", engine="blitter").work()
     assert (work.batch, work.end, work.engine, work.kind) == (ADDRESS, ADDRESS + 8, "blitter", "batch")
     assert work.space.read(ADDRESS, 8) == BATCH and work.space.extent(ADDRESS, 1 << 20) == 8
+    assert work.space.read_mapped(ADDRESS, 4096) == BATCH, "what is read ahead ends with the file"
     with pytest.raises(GpuFault, match="read-only"):
         work.space.write(ADDRESS, b"1234")
     assert next(RawTrace(file, "ivb", address=0x4000).work()).batch == 0x4000
