@@ -17,6 +17,7 @@ from fork_server import EXTRA, Answer, ForkServer, Request
 from mutations import Mutation
 
 COPIED = ("softgen", "tests", "pyproject.toml")
+FIRST_FILES, FIRST_SECONDS = 2, 5.0  # of the tests that are run before all others
 MEASURING = 7200  # seconds of the clock for all tests of a package, with coverage
 
 
@@ -62,7 +63,10 @@ class Bench:
             os.utime(path, (self._ticks, self._ticks))
             cache = self.scratch.with_name("fault-cache")
             link_tree(self.cache, cache)
-            answer = self._run(tests, cache)
+            for stage in stages(tests):
+                answer = self._run(stage, cache)
+                if answer.caught:
+                    break
         finally:
             path.write_text(mutation.whole, "utf-8")
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -80,6 +84,18 @@ class Bench:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+def stages(tests: list[TimedTest]) -> list[list[TimedTest]]:
+    """The tests of the files that come first, then all others: most faults need no collection of further files."""
+    files = set(list(dict.fromkeys(test.name.partition("::")[0] for test in tests))[:FIRST_FILES])
+    first, spent = list[TimedTest](), 0.0
+    for test in tests:
+        if test.name.partition("::")[0] in files and spent < FIRST_SECONDS:
+            first.append(test)
+            spent += test.seconds
+    rest = [test for test in tests if test not in set(first)]
+    return [first, rest] if rest else [first]
 
 
 def files_below(folder: Path) -> Iterator[Path]:

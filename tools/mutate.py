@@ -130,6 +130,9 @@ def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
         print(f"\nsurvived: {mutation.path}:{mutation.line}  {mutation.what}")
         print("\n".join(f"    {line}" for line in difference(mutation)))
         print(f"    {mutation.key}")
+    for mutation in done:
+        if mutation.key in known and results[mutation.key].caught:
+            print(f"\nlisted as changing nothing, but noticed by {results[mutation.key].how}: {mutation.key}")
     counted = [mutation for mutation in done if mutation.key not in known]
     rate = 1 - len(unexplained) / len(counted) if counted else 1.0
     explained = len(survived) - len(unexplained)
@@ -178,8 +181,9 @@ def prepared(folder: Path, workers: int, package: str) -> Iterator[tuple[list[Be
 
 def sweep(picked: list[Mutation], results: Path, workers: int, folder: Path, package: str = "", again: bool = False) -> None:
     """Tries the faults that have no result yet; with `again` also those that survived."""
-    found = kept(results)
-    left = [mutation for mutation in picked if mutation.key not in found or again and not found[mutation.key].caught]
+    found, known = kept(results), equivalents()
+    survived = {key for key, result in found.items() if not result.caught and key not in known} if again else set()
+    left = [mutation for mutation in picked if mutation.key not in found or mutation.key in survived]
     if not left:
         return
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
