@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgen.errors import DriverError, GpuFault
-from softgen.memory import arena
+from softgen.errors import DriverError, GpuFault, SoftgenError
+from softgen.memory import arena, host
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 
@@ -95,6 +95,43 @@ def test_what_lies_in_one_part_needs_no_tail() -> None:
     assert space.contiguous(GIB4 + 5, 100) == arena.void() + 5 and not space._arenas
     assert space.contiguous(GIB4 - 4, 2 * GIB4) is None, "more than two parts"
     assert space.contiguous((1 << 40) - 4, 8) is None, "behind the last part there is none"
+
+
+def test_a_mapping_that_the_host_refuses_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host may refuse the second part of a mapping (vm.max_map_count): the first part is taken back."""
+    space, buffer, real = AddressSpace("s"), MemfdBuffer(2 * PAGE, "b"), host.map_file
+    assert space.table
+
+    def full(fd: int, offset: int, size: int, writable: bool, address: int = 0) -> int:
+        if address and offset == PAGE:
+            raise SoftgenError("map: out of memory")
+        return real(fd, offset, size, writable, address)
+
+    monkeypatch.setattr(host, "map_file", full)
+    with pytest.raises(SoftgenError, match="out of memory"):
+        space.map(GIB4 - PAGE, buffer)
+    assert list(space.regions()) == [] and space.extent(GIB4 - PAGE, 1) == 0
+    with pytest.raises(OSError, match="Bad address"):
+        os.pwrite(buffer.fd, (ctypes.c_char * 1).from_address(space.table[0] + GIB4 - PAGE), 0)
+
+
+def test_a_zone_of_arenas_lies_inside_its_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zones begin at 2 MiB, wherever the host reserves address space."""
+    reserved, zones, real = list[tuple[int, int]](), list[tuple[int, int]](), host.reserve
+
+    def odd(size: int) -> int:
+        reserved.append((real(size + PAGE) + PAGE, size))
+        return reserved[-1][0]
+
+    for name in ("_zones", "_free", "_on_zone"):
+        monkeypatch.setattr(arena, name, [])
+    monkeypatch.setattr(host, "reserve", odd)
+    arena.watch_zones(lambda start, end: zones.append((start, end)))
+    arena.Arena(AddressSpace("s"), 0)
+    ((base, size),) = reserved
+    ((start, end),) = zones
+    assert start % (1 << 21) == 0 and base <= start and end <= base + size
+    host.unmap(base - PAGE, size + PAGE)
 
 
 def test_unmap_splits_and_leaves_the_rest() -> None:

@@ -15,6 +15,7 @@ from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
+from softgen.memory.walk import GlobalWalk
 from tests.conftest import SHARED, needs_shared
 
 PAGE, K64, M2, G1 = 1 << 12, 1 << 16, 1 << 21, 1 << 30
@@ -212,6 +213,8 @@ def test_a_32_bit_space_has_four_directories() -> None:
         space.read32(1 << 32)
     with pytest.raises(DriverError, match="four page directories, not 3"):
         PageTableSpace.four_level("x", generation(8), memory, (0, 0, 0))
+    found = [(region.start, region.size) for region in space.regions()]
+    assert found == [place for i in (0, 1, 3) for place in ((i * G1 + 3 * M2 + 5 * PAGE, PAGE), (i * G1 + 4 * M2, M2))]
 
 
 # The 32-bit entries: physical bits above 31 stand below the page number, where each generation puts them.
@@ -247,6 +250,13 @@ def test_global_table_with_64_bit_entries(gpu: str) -> None:
     assert space.translate(0xFEDC_B010)[2:] == (0x2ABC_DEF0_1000, True)
     with pytest.raises(DriverError, match="begins at a page"):
         PageTableSpace.global_table("ggtt", of(gpu), memory, entries, base=8)
+
+
+def test_a_global_table_begins_with_its_memory_by_default() -> None:
+    memory, entries = PhysicalMemory("ram"), PhysicalMemory("gtt", bits=24)
+    entries.write64(3 * 8, 0x5000 | 1)
+    space = PageTableSpace.global_table("ggtt", of("skl"), memory, entries)
+    assert space.translate(3 * PAGE) == GlobalWalk(of("skl"), memory, entries).translate(3 * PAGE) == (3 * PAGE, PAGE, 0x5000, True)
 
 
 @pytest.mark.parametrize("gpu", ["ivb", "hsw"])
@@ -366,10 +376,27 @@ def test_tables_that_compiled_code_wrote_count_after_invalidate() -> None:
 def test_too_many_pieces_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.memory.mirror.MAX_RUNS", 2)
     build, space = four_level()
-    for i in range(3):
+    for i in range(2):
         build.map(0x5000 + i * PAGE, 0x10000 * i, PAGE)
+    assert peek(space, 0x6000) == 0, "so many are fine"
+    build.map(0x7000, 0x50000, PAGE)
     with pytest.raises(Unsupported, match="ppgtt: its pages lie in more than 2 pieces"):
         _ = space.table
+
+
+def test_cached_translations_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.memory.page_table._KEPT", 4)
+    build, space = four_level()
+    for i in range(10):
+        build.map(i * PAGE, 0x10000 * i, PAGE)
+    assert [space.translate(i * PAGE).physical for i in (*range(10), *range(10))] == [0x10000 * i for i in range(10)] * 2
+    assert len(space._kept) <= 4
+
+
+def test_the_extent_of_a_page_at_address_zero() -> None:
+    build, space = four_level()
+    build.map(0, 0x9000, PAGE)
+    assert space.extent(0, 1 << 20) == PAGE and space.extent(-1, 1 << 20) == 0 and space.extent(PAGE, 1) == 0
 
 
 def test_memory_that_faults_where_unwritten_does_so_for_compiled_code() -> None:
