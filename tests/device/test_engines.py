@@ -39,6 +39,27 @@ def test_an_execlist_of_two_contexts(gpu: str) -> None:
     assert host.gpu.read_register(0x2000 + done["register"]) & done["mask"] == done["value"]
 
 
+@pytest.mark.parametrize("gpu", CHIPS)
+def test_an_engine_that_was_given_nothing_is_idle(gpu: str) -> None:
+    host = Host(gpu)
+    done = host.table.done
+    assert host.gpu.read_register(0x2000 + done["register"]) & done["mask"] == done["value"]
+    assert host.gpu.read_register(0x23A8) == 0  # the run time of a context
+
+
+@pytest.mark.parametrize("gpu", CHIPS)
+def test_a_sequence_of_register_writes_starts_one_context(gpu: str) -> None:
+    """As writers of traces use it."""
+    host = Host(gpu)
+    host.say(context := host.context(1, engine="blitter"), host.store(0, 1))
+    fields = {"privileged": 1, "addressing": 3, "valid": 1}
+    low, high = host.pack("CONTEXT_DESCRIPTOR", context_id=1, context_address=context.address, **fields)
+    for offset, value in host.gpu.port.sequence("blitter", low, high):
+        assert host.dwords(DATA, 1) == [0]
+        host.gpu.write_register(offset, value)
+    assert host.dwords(DATA, 1) == [1] and {event.base for event in host.gpu.interrupts.events} == {0x22000}
+
+
 def test_an_element_that_is_not_valid_is_not_run() -> None:
     host = Host()
     host.say(context := host.context(1), host.store(0, 1))
@@ -60,6 +81,18 @@ def test_four_directories_give_a_context_32_bits() -> None:
     host.say(context, host.store(0, 1))
     host.submit(context, addressing=1)
     assert host.dwords(DATA, 1) == [1]
+
+
+def test_a_fault_of_a_context_with_four_directories_names_the_first() -> None:
+    host = Host()
+    context = host.context(1)
+    page = layout("CONTEXT_IMAGE", host.gen)
+    for number in range(4):
+        where = page.field(f"page_directory_{number}").pieces[-1][1] // 32  # the lower half
+        host.put(context.address + PAGE + 4 * where, [0x70_0000 + number * PAGE])
+    host.say(context, host.store(0, 1))
+    with pytest.raises(SoftgenError, match=r"context memory \(tables at 0x700000\)"):
+        host.submit(context, addressing=1)
 
 
 @pytest.mark.behaviour("ICL-CTX-05", "ICL-CTX-08", "ICL-CTX-09", shows="action")
@@ -131,6 +164,17 @@ def test_the_ring_part_of_an_image_as_the_manual_has_it() -> None:
     assert image_dword(host, context, 5) == image_dword(host, context, 7) == context.tail
 
 
+def test_an_image_at_the_start_of_global_memory() -> None:
+    """No page is mapped before the context's status page; lists of registers are written all the same."""
+    host = Host()
+    host.next, following = 0, host.next
+    context = host.context(1)
+    assert context.address == 0 and host.next < following
+    host.say(context, load(host, GPR, 5))
+    host.submit(context)
+    assert host.dwords(context.address + PAGE + 4 * 0x68, 2) == [GPR, 5]
+
+
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_head_and_tail_in_the_image(gpu: str) -> None:
     """The head is where the tail was; what was executed is not executed again."""
@@ -198,10 +242,12 @@ def test_the_run_time_of_a_context_counts_only_while_it_runs() -> None:
     host = Host("icl")
     primary, other = host.context(1), host.context(2)
     read = host.pack("MI_STORE_REGISTER_MEM", register_address=0x23A8, memory_address=DATA)
+    for _ in range(1000):
+        host.gpu.clock()
     host.say(primary, read)
     host.submit(primary)
     first, saved = host.dwords(DATA, 1)[0], image_dword(host, primary, 0x23)
-    assert 0 < first <= saved
+    assert 0 < first <= saved < 50
     host.say(other, *[host.pack("MI_NOOP")] * 50, load(host, 0x23A8, 100_000))
     host.submit(other)
     for _ in range(1000):
@@ -317,6 +363,7 @@ def test_a_context_that_fails_leaves_the_engine_usable() -> None:
     host.say(good, host.store(0, 1))
     with pytest.raises(SoftgenError, match="is no command"):
         host.submit(bad)
+    assert image_dword(host, bad, 5) == bad.tail  # it is not tried again
     host.submit(good)
     assert host.dwords(DATA, 1) == [1]
 
@@ -361,6 +408,25 @@ def test_a_ring_runs_from_its_head_to_the_tail_that_is_written(gpu: str, engine:
     host.put(DATA, [0])
     host.gpu.write_register(base + 0x30, 8 + 4 * len(store) + 4 * len(more))
     assert host.dwords(DATA, 2) == [0, 2]
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "hsw"])
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("base", [0x2000, 0x22000])
+def test_a_rings_commands_use_the_tables_that_its_registers_name(gpu: str, enabled: bool, base: int) -> None:
+    """Where GFX_MODE enables per-process tables; PP_DIR_BASE counts cachelines of the global table, from bit 16 on."""
+    host = Host(gpu)
+    ring, table, directory = host.pages(1), host.pages(1), 0x800  # entries of the global table
+    host.memory.write_entry(directory + 1, table | 1)
+    number = (DATA - 0x40_0000) // PAGE
+    host.memory.physical.write(table + 4 * number, (DATA + PAGE | 3).to_bytes(4, "little"))
+    store = host.store(0, 1)
+    host.put(ring, store, [0] * (len(store) % 2))
+    tail = 4 * (len(store) + len(store) % 2)
+    mode = 0x0200_0200 if enabled else 0x0200_0000
+    for offset, value in ((0x29C, mode), (0x228, directory * 4 << 10), (0x220, 0xFFFFFFFF), (0x38, ring), (0x3C, 1), (0x30, tail)):
+        host.gpu.write_register(base + offset, value)
+    assert (host.dwords(DATA, 1), host.dwords(DATA + PAGE, 1)) == (([0], [1]) if enabled else ([1], [0]))
 
 
 def test_two_rings_with_a_mailbox() -> None:

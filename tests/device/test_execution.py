@@ -76,6 +76,17 @@ def test_a_context_has_registers_of_its_own_on_each_engine() -> None:
     assert kept(bench, UNKNOWN, 1, "blitter") == 0
 
 
+def test_a_ring_goes_on_with_the_registers_of_the_context_it_loaded() -> None:
+    """MI_SET_CONTEXT loads it; a batch that is submitted without a ring has the registers of its own context."""
+    bench = Bench("ivb")
+    store = bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA)
+    bench.ring(bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1), bench.load({UNKNOWN: 5}))
+    bench.ring(store)
+    assert bench.data(1) == [5]
+    bench.run(store)
+    assert bench.data(1) == [0]
+
+
 # -- executions ----------------------------------------------------------------------------------------------------------
 
 

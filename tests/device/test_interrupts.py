@@ -56,6 +56,24 @@ def test_status_mask_identity_enable() -> None:
     assert made.read_register(0x44308) == 0  # a third was not remembered
 
 
+def test_an_interrupt_that_came_once_does_not_come_back() -> None:
+    made = gpu()
+    made.write_register(0x2000 + IMR, 0)
+    made.write_register(0x44304, 0)
+    made.interrupt(0x2000, "user")
+    assert made.read_register(0x44308) == 1
+    made.write_register(0x44308, 1)
+    assert made.read_register(0x44308) == 0
+
+
+def test_the_last_4096_events_are_kept() -> None:
+    made = gpu()
+    for cause in ("error", *["user"] * 4095, "notify"):
+        made.interrupt(0x2000, cause)
+    causes = [event.cause for event in made.interrupts.events]
+    assert causes == [*["user"] * 4095, "notify"]
+
+
 def test_an_engines_own_mask() -> None:
     made = gpu()
     made.write_register(0x44304, 0)

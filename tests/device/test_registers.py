@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
 from softgen.bits.generation import device
 from softgen.device.clock import host_clock
+from softgen.device.memory import DeviceMemory
 from softgen.device.registers import DeviceRegisters
 
 
@@ -27,6 +29,9 @@ def test_masked_registers_change_only_where_the_mask_says() -> None:
     assert file.read(0x2244) == 9
     file.write(0x2244, 0x00010000)
     assert file.read(0x2244) == 8
+    file.write(0x2244, 0x80008000)
+    file.write(0x2244, 0x00080000)
+    assert file.read(0x2244) == 0x8000
 
 
 @pytest.mark.parametrize("gpu, offset", [("skl", 0x2358), ("icl", 0x2358), ("icl", 0x1C0358), ("skl", 0x22358)])
@@ -39,3 +44,13 @@ def test_the_hosts_clock_ticks_in_36_bits() -> None:
     clock = host_clock(device("skl"))
     first = clock()
     assert 0 <= first < 1 << 36 and any(clock() != first for _ in range(100_000))
+
+
+def test_the_hosts_clock_ticks_as_often_as_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = device("skl")
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 3 * 10**9)
+    assert host_clock(gpu)() == 3 * gpu.limit("timestamp_hz")
+
+
+def test_a_gpus_memory_keeps_at_most_16_gib() -> None:
+    assert DeviceMemory(device("skl").generation).physical.limit == 16 << 30
