@@ -19,7 +19,7 @@ llvm.py               LlvmMachine, which writes IR: llvm_text.py lines and frame
                       llvm_memory.py loads, stores, atomics; llvm_call.py calls by address, permute, append
 affine.py             affine lane values (base + lane·stride), tracked while IR is written
 llvm_region.py        graphics memory: llvm_addressing.py host addresses, llvm_fast_path.py contiguous and uniform accesses inline,
-                      llvm_access.py the functions for all others
+                      llvm_access.py the functions for all others, llvm_adjacent.py several elements of each lane
 bytecode.py           BytecodeMachine, which writes bytecode: bytecode_program.py assembly; bytecode_scalar.py scalars,
                       pointers, basic blocks; bytecode_assembly.c places in frames, encoding; bytecode.c the interpreter
 tiers.py              TieredFunction: bytecode until compiled code is ready; mode.py whether that is made in the background
@@ -27,6 +27,7 @@ rounding.py           lane programs for roundings and 16-bit operations that hos
 llvm_half.py          fused multiply-add of 16-bit floats by what the target has
 signature.py          Signature, build(): a program with inputs and outputs as a function in IR
 jit.py                load(): IR compiled for this host, or an object from cache.py; llvmlite is imported here and nowhere else
+elf_object.py         objects out of the cache, checked before LLVM's linker sees them
 resident.py           pages of a library that is not in use, given back
 maker.py              a sum of the sources by which objects in the cache are made
 routine.py            Routine: a compiled program that is called with arrays
