@@ -85,6 +85,15 @@ def test_every_way_of_a_descriptor_and_a_process() -> None:
     assert run.all_gone()
 
 
+
+def test_bad_pointers_are_refused_where_the_kernel_does_not_copy() -> None:
+    doors = sys.executable, str(PROGRAMS / "doors.py"), "plainly", "refused", "own_memory"
+    run = softgen_run("--", sys.executable, str(PROGRAMS / "without_process_vm.py"), *doors)
+    if run.process.returncode == 77:
+        pytest.skip(run.out.strip())
+    assert run.out.splitlines() == ["plainly ok", "own_memory ok", "refused ok"], run.out + run.err
+
+
 def processor_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
