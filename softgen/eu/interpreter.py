@@ -74,6 +74,7 @@ class KernelProgram:
         self.lines: dict[int, DecodedInstruction] = {}
         self.fallbacks: Counter[int] = Counter()  # by ip: instructions that compiled code left to the interpreter
         self.executed = 0  # instructions that threads have executed, while an engine counts them
+        self.spent = 0.0  # seconds of compiled code, of all host threads, in dispatches of groups
         self.reach = 0  # bytes from the start on that what is known of the program depends on: decoded lines, translations
 
     def line(self, ip: int) -> DecodedInstruction:

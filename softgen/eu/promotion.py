@@ -11,7 +11,7 @@ from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.engine import Translator
 
 HOT = 200_000  # executions of each instruction after which a translation has paid for itself
-
+INSTRUCTION = 5e-9  # seconds of each on t0; messages, extended math and wide instructions on hosts with short vectors take far longer
 FALLBACK = 20_000  # instructions of t0 that take as long as one left to the interpreter (0.3 ms)
 
 
@@ -46,4 +46,5 @@ class PromotingEngine:
         return self.fast.settled(chosen)
 
     def _is_hot(self, program: KernelProgram) -> bool:
-        return program.executed + FALLBACK * program.fallbacks.total() > self.hot * max(len(program.lines), 1)
+        executed = max(program.executed, program.spent / INSTRUCTION)
+        return executed + FALLBACK * program.fallbacks.total() > self.hot * max(len(program.lines), 1)

@@ -74,6 +74,7 @@ class GroupRun:
                 scheduler.run_parts(self.parts)
                 elapsed = time.perf_counter() - began
                 self.spent, used = self.spent + elapsed, used + elapsed * len(self.parts)
+                self.shared.program.spent += elapsed * len(self.parts)
                 yield self._finished()
                 self._answer()
         except BaseException:  # threads may have been left in the middle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -45,7 +46,10 @@ def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monke
     if kernel is MODE:
         made = replace(made, shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
         made.address = job().address  # type: ignore[method-assign]
-    ran = made.run(groups=EngineDispatcher("auto", 1, make=lambda name: watched))
+    dispatcher, began = EngineDispatcher("auto", 1, make=lambda name: watched), time.perf_counter()
+    ran = made.run(groups=dispatcher)
     assert ran.buffer(1) == (expected,) * 16 * MANY
     assert watched.translated
+    (program,) = {program for program, _ in dispatcher.ran}
+    assert 0 < program.spent < time.perf_counter() - began
     assert watched.executed == ran.gpu.counters.instructions == made.run(groups=EngineDispatcher("t0", 1)).gpu.counters.instructions

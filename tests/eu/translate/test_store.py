@@ -116,6 +116,20 @@ def test_a_hot_kernel_goes_on_faster(store: TranslationStore) -> None:
     assert not last.program and result(last, made) == 5
 
 
+def test_a_kernel_whose_instructions_take_long_is_hot_sooner(store: TranslationStore) -> None:
+    made, promoting = code(5), PromotingEngine(hot=200_000)
+    promoting.slow, promoting.fast = ThreadedEngine(messages=False), translator(store)
+    promoting.ran(made, 100)
+    assert promoting.function(made, 0, 8).program
+    made.spent = 0.0009 * len(made.lines)  # seconds
+    assert promoting.function(made, 0, 8).program and not promoting.workers
+    made.spent = 0.0011 * len(made.lines)
+    promoting.function(made, 0, 8)
+    for worker in promoting.workers:
+        worker.join()
+    assert not promoting.function(made, 0, 8).program
+
+
 def test_a_kernel_with_fallbacks_is_hot_sooner(store: TranslationStore) -> None:
     made, promoting = code(5), PromotingEngine(hot=10_000)
     promoting.slow, promoting.fast = ThreadedEngine(messages=False), translator(store)
