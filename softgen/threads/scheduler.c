@@ -162,21 +162,30 @@ static enum threads_reason passed_barrier(struct worker *w)
     return THREADS_DONE;
 }
 
+/* A call that runs threads from the current one on; whether all of the group have ended in order. */
+static int joint_call(struct worker *w, int64_t *status)
+{
+    struct context *c = w->context;
+    c->budget = w->turn;
+    c->program = w->program;
+    c->turns = c->threads - w->current;
+    *status = w->function(block_of(w, w->current), c);
+    if (*status != ENDED || !w->fresh) /* some are left, or were interrupted before */
+        return 0;
+    w->executed = c->executed;
+    w->left = 0;
+    return 1;
+}
+
 /* A round of turns by one function that runs one thread after another: fewer calls, and what threads have in common is done once. */
 static enum threads_reason joint_turns(struct worker *w)
 {
     struct context *c = w->context;
     uint64_t barriers = c->notified;
     while (w->current < c->threads && !w->apart) {
-        c->budget = w->turn;
-        c->program = w->program;
-        c->turns = c->threads - w->current;
-        int64_t status = w->function(block_of(w, w->current), c);
-        if (status == ENDED && w->fresh) { /* none of the group was interrupted */
-            w->executed = c->executed;
-            w->left = 0;
+        int64_t status;
+        if (joint_call(w, &status))
             return THREADS_DONE;
-        }
         const uint64_t first = w->current, over = status == ENDED || status == WAITING;
         w->current = over ? c->threads : c->threads - c->turns;
         if (w->in_order)
@@ -293,7 +302,10 @@ int64_t threads_groups(struct worker *w, void *record)
                 return THREADS_DONE;
             if (clock_due(w, w->size))
                 return THREADS_DEADLINE;
-            next_group(w);
+            if (w->plain && w->fresh == w->size && !w->context->notified)
+                restart_group(w);
+            else
+                next_group(w);
         }
         enum threads_reason why = run_group(w);
         if (why != THREADS_DONE) {

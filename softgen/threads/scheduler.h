@@ -72,6 +72,7 @@ struct worker {
     const uint32_t *masks; /* dispatch masks of its threads; NULL: those of the templates */
     uint64_t masked; /* blocks may have other masks than their templates */
     uint64_t counter[AXES], numbered; /* its counters, and one more than the number of the group that they would advance to */
+    uint64_t plain; /* groups have nothing to start but blocks and counters: no payloads to write, no masks, no local memory */
     uint64_t advanced; /* counters that differ from the group before, from the first on */
     uint64_t ready; /* members that have `function` and `program`, unless the group before was apart */
     uint64_t fresh; /* blocks, from the first on, that are as threads start, but for counters: a group of threads in order leaves them so */
@@ -106,5 +107,6 @@ void threads_alert(uint64_t count);
 __attribute__((visibility("hidden"))) void start_thread(const struct worker *w, uint64_t number);
 __attribute__((visibility("hidden"))) void start_group(struct worker *w);
 __attribute__((visibility("hidden"))) void next_group(struct worker *w);
+__attribute__((visibility("hidden"))) void restart_group(struct worker *w);
 
 #endif

@@ -129,6 +129,7 @@ class SchedulerState(ctypes.Structure):
         ("masked", ctypes.c_uint64),
         ("counter", ctypes.c_uint64 * AXES),
         ("numbered", ctypes.c_uint64),
+        ("plain", ctypes.c_uint64),
         ("advanced", ctypes.c_uint64),
         ("ready", ctypes.c_uint64),
         ("fresh", ctypes.c_uint64),

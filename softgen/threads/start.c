@@ -199,4 +199,18 @@ void next_group(struct worker *w)
     if (w->writer)
         w->writer(w->writer_state, w->writer_first + before, w->context->threads, w->context->blocks, place.size, w->written_masks);
     start_group(w);
+    w->plain = !w->writer && !w->total && !w->masked && !w->context->local_size;
+}
+
+/* The same of a plain dispatch whose blocks are fresh: all else is as the group before left it. */
+void restart_group(struct worker *w)
+{
+    struct context *c = w->context;
+    if (w->axes) {
+        count_group(w);
+        patch_headers(w, 0, w->size, w->advanced);
+    }
+    c->executed = c->arrived = w->current = w->moved = w->executed = 0;
+    w->left = w->size;
+    w->inside = 1;
 }

@@ -275,8 +275,8 @@ def test_a_touch_of_nothing_comes_back_with_group_and_ip() -> None:
 # which a thread leaves.
 
 
-def in_order(threads: int, groups: tuple[int, int, int], leaves: dict[int, int]) -> Run:
-    run = Run("in_order", threads, groups, clean=True)
+def in_order(threads: int, groups: tuple[int, int, int], leaves: dict[int, int], local: int = 0) -> Run:
+    run = Run("in_order", threads, groups, local, clean=True)
     run.dispatch.joint = run.dispatch.in_order = 1
     for thread in range(threads):
         run.templates[thread * BLOCK_SIZE + 64] = leaves.get(thread, 99)
@@ -289,6 +289,24 @@ def test_threads_in_order_find_their_counters_and_leave_their_blocks_alone() -> 
     assert run.dispatch.instructions == 3 * (sum(range(4)) * 2 + 10 * 4) and run.dispatch.threads_done == 24
     assert [run.dwords(thread)[8] for thread in range(3)] == [8, 8, 8]
     assert [(run.control(thread).status, run.control(thread).executed) for thread in range(3)] == [(ThreadStatus.RUNNING, 0)] * 3
+
+
+def test_local_memory_is_cleared_for_groups_of_threads_in_order() -> None:
+    run = in_order(3, (4, 1, 1), {}, local=128)
+    for last in (2, 3, 4):
+        run.local[:] = 0xFF
+        run.dispatch.last = last
+        assert run() == ReturnReason.DONE
+        assert not run.local[:128].any() and run.local[128:].all()
+
+
+def test_notifications_of_threads_in_order_are_gone_in_the_next_group() -> None:
+    run = in_order(3, (4, 1, 1), {})
+    for last in (2, 3, 4):
+        run.blocks[N0] = run.blocks[BLOCK_SIZE + N0] = run.context.notified = last > 2
+        run.dispatch.last = last
+        assert run() == ReturnReason.DONE and not run.blocks[N0] and not run.blocks[BLOCK_SIZE + N0] and not run.context.notified
+    assert [run.dwords(thread)[8] for thread in range(3)] == [4, 4, 4]
 
 
 @pytest.mark.parametrize("who", range(3))
