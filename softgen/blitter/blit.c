@@ -131,10 +131,11 @@ int64_t blit_rows(struct blit *b, void *record)
     return (int64_t)(b->rows - b->next);
 }
 
-/* The size of the structure, for blit.py to check. */
+/* The size of the structure, and of what rows are rounded up to, for blit.py to check. */
 int blit_layout(uint64_t *numbers)
 {
     numbers[0] = sizeof(struct blit);
     numbers[1] = offsetof(struct blit, source_row);
-    return 2;
+    numbers[2] = GROUP;
+    return 3;
 }

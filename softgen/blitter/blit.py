@@ -55,7 +55,7 @@ class BlitPlan(ctypes.Structure):
 @cache
 def library() -> ctypes.CDLL:
     """blit.c."""
-    return native.load("softgen.blitter._blit", "blit_layout", [ctypes.sizeof(BlitPlan), BlitPlan.source_row.offset])
+    return native.load("softgen.blitter._blit", "blit_layout", [ctypes.sizeof(BlitPlan), BlitPlan.source_row.offset, GROUP])
 
 
 def blit(cs: CommandStreamer, masks: RasterMasks, size: tuple[int, int], destination: BlitSurface, source: BlitSurface) -> None:
@@ -88,10 +88,22 @@ def overlaps_backwards(destination: BlitSurface, source: BlitSurface, size: tupl
         return False
     row_bytes, rows = size
     if destination.tiling != "linear":
-        return destination.base == source.base and 0 < destination.y - source.y < rows
+        return 0 < rows_below(destination, source) < rows
     distance = destination.base - source.base + (destination.y - source.y) * destination.pitch + destination.x - source.x
     forward = -distance if destination.pitch < 0 else distance
     return 0 < forward < rows * abs(destination.pitch) + row_bytes
+
+
+def rows_below(destination: BlitSurface, source: BlitSurface) -> int:
+    """How many rows of the source's surface the destination's first pixel is below the source's. Bases may be whole tiles apart: then one
+    surface shows the other's tiles, moved by so many."""
+    order = orders()[destination.tiling]
+    columns, rows, distance = order.count("X"), order.count("Y"), destination.base - source.base
+    across = destination.pitch >> columns
+    if not distance or across <= 0 or distance % (1 << len(order)):
+        return destination.y - source.y if not distance else 0
+    down, right = divmod(distance >> len(order), across)
+    return (down + (destination.x + (right << columns)) // (across << columns) << rows) + destination.y - source.y
 
 
 def _side(surface: BlitSurface) -> SurfaceSide:

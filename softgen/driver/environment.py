@@ -16,6 +16,7 @@ from softgen.errors import SoftgenError
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
 
+ELF_HEADER = 64  # bytes, of 64-bit programs; of 32-bit ones 52
 INTERPRETER = 3  # the program header of programs that a dynamic loader starts
 
 
@@ -60,19 +61,19 @@ def vendors(folder: Path, runtime: Runtime) -> str:
 def unreachable(program: str) -> str:
     """Why the shim cannot be preloaded into a program; '' where it can."""
     try:
-        with open(program, "rb") as file:
-            head = file.read(4096)
+        with os.fdopen(os.open(program, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe has nothing to read
+            head = file.read(4096) or b""
         if os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid():
             return "changes its user when it starts (set-uid)"
     except OSError:
         return ""  # starting it reports the error
-    if head[:4] != b"\x7fELF":
+    if head[:4] != b"\x7fELF" or len(head) < ELF_HEADER:
         return ""
     if head[4] != 2:
         return "is a 32-bit program"
     where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
     kinds = [int.from_bytes(head[where + size * i :][:4], "little") for i in range(count)]
-    return "" if INTERPRETER in kinds or len(head) < 64 else "is linked statically"
+    return "" if INTERPRETER in kinds else "is linked statically"
 
 
 def missing(device: Device, apis: Collection[str] | None = None) -> list[str]:

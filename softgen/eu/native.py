@@ -46,6 +46,9 @@ def layout() -> list[int]:
             ctypes.sizeof(NativeOp), ctypes.sizeof(NativeProgram), ctypes.sizeof(SingleThread)]  # fmt: skip
 
 
+SPARE_NUMBERS = 256  # a library of another version may have more
+
+
 def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
     """A C part of the package, its structures checked against Python's."""
     found = importlib.util.find_spec(module)
@@ -53,8 +56,8 @@ def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
         raise SoftgenError(f"{module} is not built; run `make` or `python setup.py build_ext --inplace` at the repository's root")
     try:
         native = ctypes.CDLL(found.origin)
-        theirs = (ctypes.c_uint64 * len(layout))()
-        same = getattr(native, layout_function)(theirs) == len(layout) and list(theirs) == layout
+        theirs = (ctypes.c_uint64 * (len(layout) + SPARE_NUMBERS))()
+        same = getattr(native, layout_function)(theirs) == len(layout) and theirs[: len(layout)] == layout
     except (OSError, AttributeError) as error:
         raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
     if not same:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.blitter import blit
 from softgen.blitter.raster import uses_pattern, uses_source
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.store import MemfdBuffer
@@ -95,6 +96,29 @@ def test_a_surface_copied_onto_itself(tiling: str) -> None:
         expected = twin(bench, bench.memory(), 4, box, 0xCC, surface, surface)
         bench.run(*copy(bench, 3, 0xCC, box, surface, surface))
         assert np.array_equal(bench.memory(), expected), (dx, dy)
+
+
+@pytest.mark.parametrize("tiling", ["x_major", "y_major"])
+@pytest.mark.parametrize("tiles", [-3, -2, -1, 0, 1, 2, 3])
+def test_a_surface_copied_onto_one_that_begins_whole_tiles_later(tiling: str, tiles: int) -> None:
+    """The same memory under two bases: two tiles are a row of tiles, so the copy goes up or down by whole rows of them."""
+    for dy in (-9, -2, 0, 2, 9):
+        bench = BlitBench("kbl", 100 + tiles)
+        pitch = {"x_major": 1024, "y_major": 256}[tiling]
+        source = Area(DATA + 8 * 4096, pitch, tiling, 2, 70)
+        to = Area(source.base + tiles * 4096, pitch, tiling, 0, 0)
+        box = (3, 70 + dy, 30, 120 + dy)
+        expected = twin(bench, bench.memory(), 4, box, 0xCC, to, source)
+        bench.run(*copy(bench, 3, 0xCC, box, to, source))
+        assert np.array_equal(bench.memory(), expected), dy
+
+
+@pytest.mark.parametrize("group", [8, 32])
+def test_a_library_with_another_group_is_refused(monkeypatch: pytest.MonkeyPatch, group: int) -> None:
+    """Rows are rounded up to it in Python and combined in groups of it in C."""
+    monkeypatch.setattr(blit, "GROUP", group)
+    with pytest.raises(SoftgenError, match="of another version"):
+        blit.library.__wrapped__()
 
 
 @pytest.mark.parametrize("pitch", [600, -600])

@@ -369,6 +369,18 @@ def test_programs_the_shim_cannot_reach(tmp_path: Path) -> None:
     assert unreachable(str(tmp_path / "static")) == "is linked statically"
     (tmp_path / "script").write_text("#!/bin/sh\n")
     assert unreachable(str(tmp_path / "script")) == ""
+    os.mkfifo(tmp_path / "pipe")
+    assert unreachable(str(tmp_path / "pipe")) == ""
+
+
+@pytest.mark.parametrize("size", [4, 5, 40, 55, 60, 63])
+def test_a_program_shorter_than_its_header_is_left_to_the_kernel(tmp_path: Path, size: int) -> None:
+    program = tmp_path / "short"
+    program.write_bytes(Path(sys.executable).resolve().read_bytes()[:size])
+    program.chmod(0o700)
+    assert unreachable(str(program)) == ""
+    run = softgen_run("--", str(program))
+    assert run.process.returncode == 1 and run.err == f"softgen: {program}: cannot be started: Exec format error\n"
 
 
 def test_missing_drivers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
