@@ -18,11 +18,12 @@ from softgen.errors import SoftgenError, Unsupported
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.eu.isa import labels, opcodes, types
-from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import execution_type
 from softgen.eu.semantics import OPS
 from softgen.eu.text import dialect
 from softgen.eu.thread.message import SentMessage
+from softgen.eu.thread.predicate import first_channel
 from softgen.eu.thread.regions import LANES, destination_offsets, register_location
 from softgen.eu.thread.state import ThreadState
 from softgen.inspect import registers
@@ -130,7 +131,7 @@ class Snippet:
             if whole:
                 self._written_somewhere(was, now)
             else:
-                self._written(was, now, self.interpreter.code.line(here).instruction)
+                self._written(was, now, self.interpreter.code.line(here).instruction, channels)
             tick()
             if seen is not None:
                 seen(Step(here, spot, channels, registers.changes(was, now, self.kinds)))
@@ -156,18 +157,19 @@ class Snippet:
 
     def _written_somewhere(self, before: registers.Snapshot, after: registers.Snapshot) -> None:
         """The same for a stretch of code: bytes were written by the last instruction that names them."""
-        changed = registers.changed_bytes(before, after)
+        changed = {name: set(offsets) for name, offsets in registers.changed_bytes(before, after).items()}
         for offset in self.places:
             inst = self.interpreter.code.line(offset).instruction
             if inst.opcode not in OPS or inst.dst is None or inst.dst.indirect or inst.dst.type not in LANES:
                 continue
             name, start = register_location(inst.dst, self.gen)
+            size, bytes_of = types.size(inst.dst.type), changed.get(name, set()) if name in ("grf", "mrf", "a", "acc") else set()
             for at in (start + offset for offset in destination_offsets(inst)):
-                if name in ("grf", "mrf", "a", "acc") and at in changed.get(name, ()):
+                if not bytes_of.isdisjoint(range(at, at + size)):  # 1.0 begins with bytes of zero
                     self.kinds.write(name, at, inst.dst.type)
 
-    def _written(self, before: registers.Snapshot, after: registers.Snapshot, inst: Instruction) -> None:
-        """Record the types with which the changed bytes were written."""
+    def _written(self, before: registers.Snapshot, after: registers.Snapshot, inst: Instruction, channels: int) -> None:
+        """Record the types with which bytes were written: those that changed, and those of which `channels` wrote the value they had."""
         kind = inst.dst.type if inst.dst is not None and inst.dst.type in LANES else "ud"
         named = inst.dst is not None and inst.dst.file == "arf" and not inst.dst.indirect
         for name, offsets in registers.changed_bytes(before, after).items():
@@ -175,6 +177,19 @@ class Snippet:
             if name in ("grf", "mrf", "a", "acc"):
                 for offset in offsets:
                     self.kinds.write(name, offset, _accumulated(inst, kind) if aside else kind)
+        if inst.opcode in OPS and inst.dst is not None and not inst.dst.indirect and (not inst.predicate or inst.opcode == "sel"):
+            self._written_again(inst, inst.dst, channels)
+
+    def _written_again(self, inst: Instruction, dst: Operand, channels: int) -> None:
+        """Record the type of every element that an instruction without a predicate writes."""
+        name, start = register_location(dst, self.gen) if dst.type in LANES else ("", 0)
+        if name not in ("grf", "mrf", "a", "acc"):
+            return
+        first, enables = first_channel(self.interpreter.state, inst), 0xF if dst.write_mask is None else dst.write_mask
+        for lane, offset in enumerate(destination_offsets(inst)):
+            enabled = enables >> lane % 4 & 1 and (inst.no_mask or channels >> first + lane & 1)
+            if enabled and start + offset < len(self.kinds.held[name]):
+                self.kinds.write(name, start + offset, dst.type)
 
 
 def _accumulated(inst: Instruction, kind: str) -> str:

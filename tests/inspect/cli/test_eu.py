@@ -82,6 +82,23 @@ def test_types_are_those_of_the_instructions(file: Path, capsys: Capture) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("engine", ["reference", "t0"])
+def test_a_value_written_again_has_the_type_it_was_written_with_last(file: Path, capsys: Capture, engine: str) -> None:
+    """Lane 2 of r3 has the same bits as float and as integer."""
+    ran(file, "mov (8|M0) r3.0<1>:f r2.0<8;8,1>:f\nmov (8|M0) r3.0<1>:d r4.0<8;8,1>:d\n", "--set", "r2:f=1.0*8", "--set",
+        "r4:d=1,2,1065353216,0,5,6,7,8", "--json", "--trace", "--engine", engine)  # fmt: skip
+    assert changed(capsys)["r3.0:d"] == [1, 2, 1065353216, 0, 5, 6, 7, 8]
+    text = "mov (8|M0) r3.0<1>:f r2.0<8;8,1>:f\nmov (4|M4) r3.4<1>:d r4.4<4;4,1>:d\n(f0.0) mov (4|M0) r3.0<1>:d 1065353216:d\n"
+    ran(file, text, "--set", "r2:f=1.0*8", "--set", "r4:d=1065353216*8", "--json", "--engine", engine)
+    assert changed(capsys) in ({"r3.0:f": [1.0] * 4, "r3.4:d": [1065353216] * 4}, {"r3.0:d": [1065353216] * 8})
+
+
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+def test_a_value_whose_first_byte_did_not_change_has_its_type(file: Path, capsys: Capture, engine: str) -> None:
+    ran(file, "mov (8|M0) r3.0<1>:f r2.0<8;8,1>:f\n", "--set", "r2:f=1.0*8", "--json", "--engine", engine)
+    assert changed(capsys) == {"r3.0:f": [1.0] * 8}
+
+
 def test_accumulators_show_whole_numbers(file: Path, capsys: Capture) -> None:
     ran(file, "mul (8|M0) acc0.0<1>:d r2.0<8;8,1>:d r3.0<8;8,1>:d\n", "--set", "r2:d=100000*8", "--set", "r3:d=-100000*8", "--json")
     assert changed(capsys) == {"acc0.0:d": [-10_000_000_000] * 8}
