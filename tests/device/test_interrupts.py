@@ -95,6 +95,15 @@ def test_the_status_page_gets_a_copy_of_what_its_mask_lets_through() -> None:
     assert host.dwords(context.address, 5)[4] == 8  # the context's own page has the head
 
 
+def test_a_device_without_global_memory_has_no_status_page() -> None:
+    """Work that is handed to it brings its own memory; an address in HWS_PGA means nothing then."""
+    made = gpu()
+    made.write_register(0x2080, STATUS_PAGE)
+    made.write_register(0x2000 + HWSTAM, 0)
+    made.interrupt(0x2000, "user")
+    assert [event.cause for event in made.interrupts.events] == ["user"]
+
+
 @pytest.mark.behaviour("ICL-WD-01", "ICL-WD-02", "ICL-WD-03", shows="action")
 def test_the_watchdog() -> None:
     """All ones start it, zeros stop it; at the threshold there is an interrupt and it starts again. Nobody can read the counter."""

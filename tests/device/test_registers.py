@@ -38,6 +38,8 @@ def test_masked_registers_change_only_where_the_mask_says() -> None:
 def test_timestamps_move_by_themselves(gpu: str, offset: int) -> None:
     file = registers(gpu, 0xF_FFFF_FFF0)
     assert file.read(offset) == 0xFFFFFFF0 and file.read(offset) == 0xFFFFFFF1 and file.read(offset + 4) == 0xF
+    file.write(offset, 5)
+    assert file.read(offset) == 0xFFFFFFF3
 
 
 def test_the_hosts_clock_ticks_in_36_bits() -> None:
