@@ -118,6 +118,7 @@ def test_code_without_an_end() -> None:
     ({"payload": np.zeros(5000, np.uint8)}, "larger than the registers"), ({"local_bytes": 1 << 20}, "too many for shared_local_memory"),
     ({"group": 60, "threads": 60}, "at most 56"), ({"on_fault": "ignore"}, "on_fault is 'raise' or 'collect'"),
     ({"scratch_bytes": 1 << 30}, "too many for per_thread_scratch_space"),
+    ({"threads": 17, "group": 17, "payload": np.zeros(127 * 32, np.uint8)}, "17 threads with 4,064 bytes .* a group takes 65,536 bytes"),
 ])  # fmt: skip
 def test_wrong_use(how: dict[str, object], message: str) -> None:
     with softgen.Gpu("kbl") as gpu, pytest.raises(softgen.UsageError, match=message):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import softgen
-from softgen.api.kernels import chosen_local_size, value_bytes
+from softgen.api.kernels import Grid, Value, chosen_local_size, cross_thread, value_bytes
+from softgen.api.memory import Addressing
 from softgen.eu.binary import Argument
+from softgen.eu.binary.launch import BinaryKernel, Launch, PayloadValue, Relocation
 from tests.api import cases
 from tests.conftest import ROOT, SHARED, needs_shared
 
@@ -107,7 +110,8 @@ def test_a_prepared_launch_runs_again(collatz: softgen.Kernel) -> None:
         assert prepared.groups == 2
         prepared.run()
         result.array[:] = 0
-        assert prepared.run().threads == 2 and result.array.tolist() == [8] * 32
+        run = prepared.run()
+        assert run.threads == 2 and not run.trace and result.array.tolist() == [8] * 32
 
 
 @pytest.mark.parametrize("arguments, sizes, message", [
@@ -166,6 +170,94 @@ def test_a_local_size_is_chosen() -> None:
     assert chosen_local_size((1 << 20, 1, 1)) == (256, 1, 1)
     assert chosen_local_size((30, 30, 2)) == (30, 6, 1)
     assert chosen_local_size((7, 1, 1)) == (7, 1, 1)
+
+
+# -- payloads and program data, of kernels whose launch description is written here --------------------------------------
+
+
+def described(launch: Launch, code: bytes = bytes(16)) -> softgen.Kernel:
+    return softgen.Kernel(BinaryKernel("k", code, 16, 9.0, "zebin", describe=lambda: launch))
+
+
+def payload(argument: Argument, value: Value, *kinds: str) -> list[int]:
+    """Dwords of a payload: properties of one argument."""
+    slots = tuple(PayloadValue(kind, 4 * number, 4, 0) for number, kind in enumerate(kinds))
+    kernel = described(Launch((argument,), slots, 64))
+    data = cross_thread(kernel, [value], Grid((1, 1, 1), (1, 1, 1)), {}, {})
+    return list(struct.unpack(f"<{len(kinds)}I", data[: 4 * len(kinds)]))
+
+
+@pytest.mark.parametrize("shape, dtype, options, order, type", [  # CL_R, CL_RG and CL_RGBA; CL_SNORM_INT8 to CL_FLOAT (cl.h)
+    ((2, 3), np.int8, {"normalized": True}, 0x10B0, 0x10D0), ((2, 3), np.int16, {"normalized": True}, 0x10B0, 0x10D1),
+    ((2, 3, 4), np.uint8, {"normalized": True}, 0x10B5, 0x10D2), ((2, 3, 2), np.uint16, {"normalized": True}, 0x10B2, 0x10D3),
+    ((2, 3, 2), np.int8, {}, 0x10B2, 0x10D7), ((2, 3), np.int16, {}, 0x10B0, 0x10D8), ((2, 3), np.int32, {}, 0x10B0, 0x10D9),
+    ((2, 3), np.uint8, {}, 0x10B0, 0x10DA), ((2, 3), np.uint16, {}, 0x10B0, 0x10DB), ((2, 3, 4), np.uint32, {}, 0x10B5, 0x10DC),
+    ((2, 3), np.float16, {}, 0x10B0, 0x10DD), ((2, 3, 2), np.float32, {}, 0x10B2, 0x10DE),
+])  # fmt: skip
+def test_the_format_of_an_image_in_a_payload(shape: tuple[int, ...], dtype: type, options: dict[str, bool], order: int, type: int) -> None:
+    with softgen.Gpu("kbl") as gpu:
+        image = gpu.image(np.zeros(shape, dtype), **options)  # type: ignore[arg-type]
+        assert payload(Argument(0, "image"), image, "image_channel_order", "image_channel_data_type") == [order, type]
+
+
+@pytest.mark.parametrize("shape, layered, expected", [((2, 3), False, [3, 2, 0, 0]), ((5, 2, 3), False, [3, 2, 5, 0]),
+                                                      ((5, 2, 3), True, [3, 2, 0, 5])])  # fmt: skip
+def test_the_size_of_an_image_in_a_payload(shape: tuple[int, ...], layered: bool, expected: list[int]) -> None:
+    kinds = ("image_width", "image_height", "image_depth", "image_array_size")
+    with softgen.Gpu("kbl") as gpu:
+        assert payload(Argument(0, "image"), gpu.image(np.zeros(shape, np.uint8), layered=layered), *kinds) == expected
+
+
+@pytest.mark.parametrize("addressing, code", [("none", 0x1130), ("clamp_edge", 0x1131), ("clamp_border", 0x1132), ("repeat", 0x1133),
+                                              ("mirror", 0x1134)])  # fmt: skip
+def test_a_sampler_in_a_payload(addressing: Addressing, code: int) -> None:
+    """CL_ADDRESS_NONE and following; what nearest samples outside the border need is said for these alone."""
+    kinds = ("sampler_address", "sampler_normalized", "sampler_snap_wa")
+    for normalized, filter in ((False, "linear"), (True, "nearest")):
+        snaps = 0xFFFFFFFF if (filter, addressing) == ("nearest", "clamp_border") else 0
+        sampler = softgen.Sampler(filter, addressing, normalized)  # type: ignore[arg-type]
+        assert payload(Argument(0, "sampler"), sampler, *kinds) == [code, normalized, snaps]
+
+
+def test_a_buffer_in_a_payload() -> None:
+    """Its address; the offset is that of the buffer in itself."""
+    with softgen.Gpu("ivb") as gpu:
+        buffer = gpu.empty(4)
+        assert payload(Argument(0, "buffer"), buffer, "buffer_address", "buffer_offset") == [buffer.address, 0]
+        with pytest.raises(softgen.Unsupported, match="k: its payload has a value 'buffer_colour'"):
+            payload(Argument(0, "buffer"), buffer, "buffer_colour")
+
+
+def test_a_range_without_an_offset_begins_at_zero() -> None:
+    assert payload(Argument(0, "value", "n", "int", 4), 7, "arg_byvalue", "global_id_offset") == [7, 0]
+
+
+def test_relocations_store_addresses_of_program_data() -> None:
+    """Both halves; of constant and of global data."""
+    places = (Relocation(0, "constant", 8, 4), Relocation(4, "constant", 8, 4, 32), Relocation(8, "global", 4, 8))
+    kernel = described(Launch(relocations=places, constant_data=b"abcdefghijkl", global_data=b"xyz"))
+    with softgen.Gpu("kbl") as gpu:
+        bases = gpu._program_data(kernel)
+        gpu._heap.allocate(1 << 32, "so that addresses have an upper half")
+        other = described(Launch(relocations=places, constant_data=b"abcdefghijkl", global_data=b"xyz"))
+        above = gpu._program_data(other)
+        for made, at in ((kernel, bases), (other, above)):
+            low, high, whole = struct.unpack("<IIQ", gpu._relocated(made))
+            assert low | high << 32 == at["const_base"] + 8 and whole == at["global_base"] + 4
+        assert gpu._heap.space.read(bases["const_base"], 12) == b"abcdefghijkl"
+
+
+def test_kernels_without_program_data_take_no_memory_for_it() -> None:
+    with softgen.Gpu("kbl") as gpu:
+        assert gpu._program_data(described(Launch())) == {"const_base": 0, "global_base": 0, "private_base_stateless": 0}
+        assert not gpu._data
+
+
+def test_threads_without_local_ids_have_one_register_each() -> None:
+    """20 items in SIMD16 threads are two threads all the same."""
+    code = softgen.assemble("(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n(W) send (8|M0) null r127 0x27 0x02000010 {EOT}", "kbl")
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        assert gpu.launch(described(Launch(local_ids=False), code), global_size=40, local_size=20).threads == 4
 
 
 @needs_shared("kernels")

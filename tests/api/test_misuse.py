@@ -104,6 +104,10 @@ def test_a_closed_gpu_says_so() -> None:
         refused("this Gpu is closed", call)
     refused("its Gpu is closed", prepared.run)
     assert x.array.tolist() == [0, 1, 2, 3]
+    assert gpu._heap.space.extent(x.address, 16) == 0
+    with softgen.Gpu("kbl") as other:
+        pass
+    refused("this Gpu is closed", other.empty, 4)
 
 
 def test_memory_freed_twice_leaves_its_successor_mapped(gpu: softgen.Gpu) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import PIL.Image
 import pytest
 
 import softgen
+from softgen.api.html import table
+from softgen.api.machine import deadline
 from tests.conftest import ROOT
 
 CAPTURE = ROOT / "tests" / "data" / "kbl-vk-compute"
@@ -35,12 +39,14 @@ def test_buffers_are_arrays() -> None:
     ((3, 4, 6), np.float32, {}, "R32_FLOAT", (6, 4, 3)),
     ((3, 4, 6, 4), np.uint8, {"layered": True}, "R8G8B8A8_UINT", (6, 4, 3)),
     ((3, 5, 4), np.uint8, {"channels": 1}, "R8_UINT", (4, 5, 3)),
+    ((9, 2, 70), np.uint8, {}, "R8_UINT", (70, 2, 9)),
 ])  # fmt: skip
 def test_images_by_their_array(shape: tuple[int, ...], dtype: type, options: dict[str, object], name: str, size: tuple[int, ...]) -> None:
     data = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     with softgen.Gpu("kbl") as gpu:
         image = gpu.image(data, **options)  # type: ignore[arg-type]
         assert image.format.name == name and image.size == size and np.array_equal(image.array, data)
+        assert image.pitch % 64 == 0 and image.rows % 4 == 0
 
 
 @pytest.mark.parametrize("shape, dtype, options, message", [
@@ -53,11 +59,31 @@ def test_images_that_cannot_be(shape: tuple[int, ...], dtype: type, options: dic
         gpu.image(np.zeros(shape, dtype), **options)  # type: ignore[arg-type]
 
 
+def test_a_freed_image_leaves_its_address_to_another() -> None:
+    with softgen.Gpu("kbl") as gpu:
+        image = gpu.image(np.full((2, 3), 7, np.uint8))
+        image.free()
+        assert gpu.empty(4).address == image.address and image.array.tolist() == [[7] * 3] * 2
+
+
 def test_an_image_shows_itself_as_png() -> None:
     with softgen.Gpu("kbl") as gpu:
         shades = np.linspace(-0.5, 1.5, 12, dtype=np.float32).reshape(3, 4)
         shown = PIL.Image.open(io.BytesIO(gpu.image(shades)._repr_png_()))
         assert shown.size == (4, 3) and shown.getpixel((0, 0)) == 0 and shown.getpixel((3, 2)) == 255
+
+
+def test_a_run_as_a_table() -> None:
+    run = softgen.Run(threads=1234, faults=[softgen.SoftgenError("broken & gone")], remarks=["odd"])
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", run._repr_html_())
+    assert cells == ["threads", "1,234", "instructions", "0", "seconds", "0.000000", "fault", "broken &amp; gone", "remark", "odd"]
+
+
+@pytest.mark.parametrize("count, shown, more", [(200, 200, ""), (1201, 200, "… 1,001 more")])
+def test_long_tables_end_after_200_rows(count: int, shown: int, more: str) -> None:
+    text = table("numbers", ("number",), ((number,) for number in range(count)))
+    cells = re.findall(r"<td style='text-align:left'>(\d+)</td>", text)
+    assert cells == [str(number) for number in range(shown)] and (more in text if more else "more" not in text)
 
 
 def test_listings() -> None:
@@ -72,6 +98,7 @@ def test_listings() -> None:
 def test_spec_records() -> None:
     vs = softgen.spec("3DSTATE_VS", "kbl")
     assert vs["kernel_start_pointer"].bits == "63:6" or vs["kernel_start_pointer"].low == 38
+    assert (vs["maximum_number_of_threads"].dword, vs["maximum_number_of_threads"].bits) == (7, "31:23")
     assert "kernel_start_pointer" in str(vs) and "3DSTATE_VS" in vs._repr_html_()
     assert softgen.spec("3DSTATE_VS", "ivb").dwords == 6
     with pytest.raises(KeyError, match="has no field 'nothing'"):
@@ -108,6 +135,14 @@ def test_replay(engine: str) -> None:
     assert "4 threads" in str(report) and "instructions" in report._repr_html_()
     with pytest.raises(softgen.UsageError, match="no engine"):
         softgen.open(CAPTURE).replay(engine="fast")
+
+
+def test_a_time_limit_counts_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [5.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    timed_out, never = deadline(1.5), deadline(None)
+    for now[0], expected in ((5.0, False), (6.25, False), (6.5, True), (100.0, True)):
+        assert (timed_out(), never()) == (expected, False)
 
 
 def test_what_cannot_be_opened() -> None:
