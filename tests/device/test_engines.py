@@ -175,6 +175,16 @@ def test_an_image_at_the_start_of_global_memory() -> None:
     assert host.dwords(context.address + PAGE + 4 * 0x68, 2) == [GPR, 5]
 
 
+def test_what_follows_a_list_of_an_image_is_no_part_of_it() -> None:
+    """Five registers, in eleven dwords; the twelfth and the next look like another."""
+    host = Host()
+    context = host.context(1)
+    host.put(context.address + PAGE + 4 * 0x0C, [GPR, 7])
+    host.say(context, load(host, GPR, 5))
+    host.submit(context)
+    assert host.dwords(context.address + PAGE + 4 * 0x0C, 2) == [GPR, 7]
+
+
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_head_and_tail_in_the_image(gpu: str) -> None:
     """The head is where the tail was; what was executed is not executed again."""

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softgen.bits.generation import device
 from softgen.errors import DecodeError, GpuFault, SoftgenError
 from softgen.trace import aub
 from softgen.trace.aub import AubTrace
+from softgen.trace.aub_memory import AubMemory, LooseMemory
 from softgen.trace.aub_records import AubFile, encode, page
 from softgen.trace.work import Expectation, Work
 from tests.conftest import SHARED, needs_shared
@@ -100,6 +102,13 @@ def test_the_head_moves_on_unless_the_trace_writes_it(opened: Open) -> None:
 def test_a_ring_wraps(opened: Open) -> None:
     ring = a.memory_write(0x5FF8, dwords(1, 2)) + a.memory_write(0x2000, dwords(3, 4)) + a.memory_write(0x6000, a.image(8, head=0x3FF8))
     assert first(opened(a.machine() + ring + a.submit_ports())).ring() == dwords(1, 2, 3, 4)
+
+
+def test_a_register_write_changes_the_bits_of_its_mask(opened: Open) -> None:
+    """The others stay as the write before left them."""
+    writes = b"".join(a.register_write(0x2230, value) for value in (0, 0, 7))
+    work = first(opened(a.machine() + writes + a.register_write(0x2230, 0xDEAD_6119, mask=0xFFFF)))
+    assert (work.context, work.tail) == (7, 16)
 
 
 def test_nothing_new_is_noted(opened: Open) -> None:
@@ -190,6 +199,13 @@ def test_repeated_data(opened: Open) -> None:
     )
 
 
+def test_all_repeated_data_of_a_trace_has_one_limit(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aub, "MAX_REPEAT", 24)
+    twice = a.machine() + a.memory_write(0x50010, b"abc!", flags=2, size=12) + a.memory_write(0x50020, b"xyz!", flags=2, size=12)
+    assert first(opened(twice + a.submit_ports())).space.read(BATCH + 0x20, 12) == b"xyz!xyz!xyz!"
+    assert "repeats its data to 0x5 bytes; at most 0x18" in complaint(opened, twice + a.memory_write(0, b"abc!", flags=2, size=5))
+
+
 def test_tiled_writes_are_taken_as_they_stand(opened: Open) -> None:
     trace = opened(a.machine() + a.memory_write(0x50010, b"tile", flags=2 << 2) + a.submit_ports())
     assert first(trace).space.read(BATCH + 0x10, 4) == b"tile"
@@ -213,6 +229,11 @@ def test_expectations_come_in_order_with_what_they_expect(opened: Open) -> None:
     memory, _, _, register = trace.expectations
     assert (memory.kind, memory.expected.read(), memory.equal) == ("memory", dwords(0x05000000), True)
     assert (register.kind, register.address, register.mask, register.expected.read()) == ("register", 0x2358, 0xFFFF, dwords(0x1234))
+
+
+def test_a_register_has_no_more_bits_than_its_mask_may_say(opened: Open) -> None:
+    (expectation,) = opened(a.version() + a.register_compare(0x2358, 0x1234, (1 << 64) - 1)).events()
+    assert isinstance(expectation, Expectation) and expectation.mask == 0xFFFFFFFF
 
 
 def test_must_not_be_equal(opened: Open) -> None:
@@ -534,3 +555,23 @@ def test_our_pages_agree_with_the_bytes(tmp_path: Path) -> None:
 
 def test_errors_of_ours_are_all_softgen_errors() -> None:
     assert issubclass(DecodeError, SoftgenError) and issubclass(GpuFault, SoftgenError)
+
+
+def test_translations_of_few_contexts_are_kept() -> None:
+    """The same tables are the same space, until there are too many."""
+    memory = AubMemory(device("skl").generation, 1 << 20)
+    first = memory.context(0x1000)
+    assert memory.context(0x1000) is first and memory.context((0x1000, 0, 0, 0)) is not first
+    for number in range(2, 64):
+        memory.context(number << 12)
+    assert memory.context(0x1000) is first
+    memory.context(64 << 12)
+    assert memory.context(0x1000) is not first
+
+
+def test_memory_that_no_table_maps_ends_somewhere() -> None:
+    loose = LooseMemory("loose", 1 << 20)
+    loose.write(0x1FFE, b"abcd")
+    assert loose.read(0x1FFE, 4) == b"abcd" and loose.extent(0x1000, 0x4000) == 0x2000
+    with pytest.raises(GpuFault, match="read at 0x3000"):
+        loose.read(0x2FFE, 4)

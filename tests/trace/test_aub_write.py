@@ -35,6 +35,7 @@ def called(work: Work, gpu: str) -> int:
     assert found is not None and found.name == "MI_BATCH_BUFFER_START"
     start = found.unpack(ring)
     assert start.address_space_indicator == 1  # in the context's own space
+    assert ring[3:].tolist() == [0]  # MI_NOOP, to a whole qword
     return int(start.batch_buffer_start_address)
 
 
@@ -124,6 +125,23 @@ def test_what_the_gpu_made_survives_the_next_submission(tmp_path: Path) -> None:
     works = AubTrace(tmp_path / "t.aub").work()
     next(works).space.write(0x1000 + 200, b"drawn")
     assert next(works).space.read(0x1000 + 96, 112) == bytes(4) + b"\7" + bytes(99) + b"drawn" + bytes(3)
+
+
+def test_tables_are_written_once_and_begin_empty(tmp_path: Path) -> None:
+    """A simulator's memory need not be zero: every table's page is cleared before its first entry. What is mapped stays mapped."""
+    page = memoryview(b"x" * 4096)
+    with AubWriter(tmp_path / "t.aub", device("skl")) as writer:
+        writer.submit("render", 0, 0x1000, [Mapped(0x1000, "b", page)])
+        writer.comment("again")
+        writer.submit("render", 0, 0x1000, [Mapped(0x1000, "b", page)])
+    records = list(AubTrace(tmp_path / "t.aub").file.records())
+    again = next(number for number, record in enumerate(records) if record.name == "AUB_COMMENT")
+    writes = [[(record.fields.address, record.data.read()) for record in part if record.name == "AUB_MEMORY_WRITE"]
+              for part in (records[:again], records[again:])]  # fmt: skip
+    cleared = {address for address, data in writes[0] if data == bytes(4096)}
+    entries = {address & ~0xFFF for address, data in writes[0] if len(data) == 8 and any(data)}
+    assert len(cleared) == 4 and entries <= cleared
+    assert not cleared & {address & ~0xFFF for address, _ in writes[1]}
 
 
 def test_an_alias_is_the_same_memory(tmp_path: Path) -> None:

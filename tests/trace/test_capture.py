@@ -84,6 +84,15 @@ def test_few_contents_are_kept_when_there_are_many() -> None:
     assert bytes(blobs.get(names[0], sizes[names[0]]).view) == first and blobs.decompressed == 5
 
 
+def test_contents_that_were_used_last_are_kept() -> None:
+    blobs = Blobs(RELOCATED / "bo", keep_buffers=2)
+    sizes = {bo.blob: bo.size for e in CaptureTrace(RELOCATED).execs() for bo in e.bos if bo.blob != ZERO}
+    one, two, three = sorted(sizes)[:3]
+    for name in (one, two, one, three, one):
+        blobs.get(name, sizes[name])
+    assert blobs.decompressed == 3
+
+
 @needs_shared("traces")
 def test_every_capture_at_hand_opens_and_gives_its_work() -> None:
     folders = sorted(p for p in (SHARED / "traces").iterdir() if p.is_dir())
@@ -333,6 +342,18 @@ def test_a_capture_written_in_place_is_marked_until_its_end(tmp_path: Path) -> N
     assert (tmp_path / "other" / capture.INCOMPLETE).exists()
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("private", [False, True])
+def test_a_private_capture_keeps_others_out(tmp_path: Path, in_place: bool, private: bool) -> None:
+    before = os.umask(0o022)
+    try:
+        with CaptureWriter(tmp_path / "new", in_place=in_place, private=private) as writer:
+            assert writer.folder.stat().st_mode & 0o777 == (0o755 if in_place and not private else 0o700)
+        assert (tmp_path / "new").stat().st_mode & 0o777 == (0o700 if private else 0o755)
+    finally:
+        os.umask(before)
+
+
 def test_writing_never_destroys(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("important")
@@ -377,7 +398,7 @@ def test_batches_of_any_trace_become_a_capture(tmp_path: Path) -> None:
     space.map(0x10000, buffer)
     write_capture(tmp_path / "c", Made(Work("blitter", space, 0x10008, sequence=4, end=0x10010, context=3)))
     (exec_,) = CaptureTrace(tmp_path / "c").execs()
-    assert (exec_.engine, exec_.batch, exec_.ctx) == ("bcs0", Batch(0, 1, 0x10008, 8, 8), 3)
+    assert (exec_.engine, exec_.batch, exec_.ctx, exec_.flags) == ("bcs0", Batch(0, 1, 0x10008, 8, 8), 3, 0)
     (work,) = CaptureTrace(tmp_path / "c").work()
     assert work.space.read(0x10000, 4) == b"abcd"
     with pytest.raises(Unsupported, match="comes from a ring"):

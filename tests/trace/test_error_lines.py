@@ -188,6 +188,13 @@ def test_numbers_of_the_driver_are_no_registers(tmp_path: Path) -> None:
     assert ("ring->head", "0x00000000") in [(word.title, word.text) for word in error_report.words(trace, "rcs0")]
 
 
+def test_a_file_may_begin_with_an_empty_line(tmp_path: Path) -> None:
+    (tmp_path / "error.txt").write_text("\n" + START)
+    found = read_text(tmp_path / "error.txt")
+    pci_id = found.value("PCI ID")
+    assert found.heading.startswith("GPU HANG") and pci_id and (pci_id.line, pci_id.number) == (5, 0x5916) and found.strange == []
+
+
 def test_an_empty_port_has_no_line_of_its_own(tmp_path: Path) -> None:
     (engine,) = read(tmp_path, "rcs0 command stream:\n  HEAD:  0x00000010\n  ELSP[0]:  ELSP[1]:  hung: 1\n").engines
     assert [(value.title, value.text) for value in engine.values][1:] == [("hung", "1")]

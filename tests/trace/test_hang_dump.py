@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -82,6 +83,17 @@ def test_damage_is_told_with_its_place(file: Path, content: bytes, why: str) -> 
     with pytest.raises(DecodeError, match=why) as error:
         list(open_trace(file, "kbl").events())
     assert str(file) in str(error.value)
+
+
+def test_what_is_no_file_or_too_large_is_refused(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(DecodeError, match="is no file of at most 0x100000000 bytes"):
+        list(hang_dump.HangDumpTrace(file, "kbl").events())
+    file.unlink()
+    file.write_bytes(header())
+    os.truncate(file, (4 << 30) + 1)  # sparse: it takes no room
+    with pytest.raises(DecodeError, match="is no file of at most 0x100000000 bytes"):
+        list(hang_dump.HangDumpTrace(file, "kbl").events())
 
 
 def test_a_dump_without_a_batch_says_so(file: Path) -> None:
