@@ -149,8 +149,11 @@ def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
     bench.ring(here, bench.load({GPR: 5}), base, there, bench.load({GPR: 6}))
     assert bench.gpu.contexts[0x7000, "render"].latched.bases == {"dynamic": 0x5000}
     assert bench.gpu.contexts[0x9000, "render"].latched.bases == {} and bench.gpu.read_register(GPR) == 6
+    assert bench.gpu.read_register(0x2180) == 0x9001  # CCID, whose lowest bit says that it is valid
+    bench.gpu.contexts[0x7000, "render"].latched.mark_clean()
     bench.ring(here)
     assert bench.gpu.read_register(GPR) == 5
+    assert bench.gpu.contexts[0x7000, "render"].latched.dirty  # what the other context set is in the machine
     bench.ring(there, bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1))
     assert bench.gpu.contexts[0x7000, "render"].latched.bases == {}
 
@@ -196,6 +199,7 @@ def test_what_is_no_command_is_a_fatal_error_of_its_engine(engine: str, base: in
     [
         {"name": "MI_ARB_ON_OFF"},
         {"name": "MI_LOAD_REGISTER_IMM", "entry": [{"register_offset": 0x2030, "data_dword": 8}]},
+        {"name": "MI_LOAD_REGISTER_IMM", "entry": [{"register_offset": at, "data_dword": 8} for at in (GPR, 0x2030)]},
         {"name": "MI_LOAD_REGISTER_MEM", "register_address": 0x2080, "memory_address": DATA},
     ],
 )
@@ -360,6 +364,11 @@ def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str
     assert not bench.gpu.remarks
     bench.run(bench.pack("PIPE_CONTROL", **flush), select)
     assert [remark.rpartition(": ")[2] for remark in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"] * told
+
+
+def test_a_flush_that_asks_for_something_no_rule_names_asks_for_something() -> None:
+    for values in ({}, {"dc_flush_enable": 1}, {}):
+        assert [remark.rpartition(": ")[2] for remark in remarks("render", **values)] == ["nothing is asked for"] * (not values)
 
 
 def test_a_rule_is_told_with_its_place_and_only_where_it_holds() -> None:

@@ -48,6 +48,20 @@ def test_a_ring_comes_back_from_its_batch_and_wraps() -> None:
     assert bench.data(2) == [1, 2]
 
 
+def test_batches_in_the_upper_half_of_the_space() -> None:
+    """Their addresses may have copies of bit 47 above it; registers show where a batch that was called began."""
+    bench, upper = Bench(), MemfdBuffer(0x1000, "upper half")
+    bench.space.map(0x8123_4567_8000, upper)
+    bench.put(0x8123_4567_8000, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.execute(Work("render", bench.space, 0xFFFF_8123_4567_8000))
+    assert bench.data(1) == [1]
+    bench.put(DATA, [0])
+    bench.run(bench.start(0x8123_4567_8000))
+    assert bench.data(1) == [1]
+    start = layout("BB_START_ADDR", 9), layout("BB_START_ADDR_UDW", 9)
+    assert [bench.gpu.read_register((page.offset or 0) + 0x2000 * page.relative) for page in start] == [0x4567_8000, 0x8123]
+
+
 def test_what_a_command_writes_the_next_ones_are_read_from() -> None:
     """The batch overwrites the value of its own second store."""
     bench = Bench()

@@ -9,7 +9,7 @@ import pytest
 
 from softgen.bits.catalogue import catalogue, layout, names
 from softgen.bits.layout import GENERATIONS
-from softgen.device.gpu import GpuDevice
+from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.errors import DecodeError, SoftgenError, SpecError, Unsupported
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer import latch_rules
@@ -161,6 +161,42 @@ def test_groups_become_dirty_and_are_marked_clean() -> None:
     assert latched.dirty == {"clip"}  # the same bytes again: what they point to may have changed
     latched.mark_all_dirty()
     assert {"vs", "clip", "vertex"} <= latched.dirty
+
+
+def test_what_was_latched_between_two_marks() -> None:
+    """Each command by its name, however many there are; nothing between a mark and itself."""
+    bench = Bench()
+    effects = {name: page.effect for name in names() if name.startswith("3DSTATE_") and (page := catalogue().get(name, 9)) is not None}
+    page_names = [name for name, effect in effects.items()
+                  if effect is not None and effect.sets_state and not effect.acts_when and name not in COMMANDS][:40]  # fmt: skip
+    assert len(page_names) == 40
+    bench.run(*(bench.pack(name) for name in page_names))
+    latched = state(bench)
+    assert len(latched) == len(list(latched)) == 40 and set(latched) == set(page_names)
+    before = latched.marks()
+    for name in page_names:
+        bench.run(bench.pack(name))
+        after = latched.marks()
+        assert latched.changed(before, after) == [name] and latched.changed(after, after) == []
+        before = after
+
+
+def test_a_command_that_others_have_latched_has_a_place_of_its_own() -> None:
+    """Rules and slots belong to the engine; whether something was latched to the context."""
+    bench = Bench()
+    bench.run(bench.pack("3DSTATE_SAMPLE_MASK", sample_mask=5))
+    place = state(bench).place("3DSTATE_SAMPLE_MASK")
+    assert place is not None and place.latched and state(bench).raw(place.offset, place.size)[1] == 5
+    other = LatchedState(state(bench).table).place("3DSTATE_SAMPLE_MASK")
+    assert other is not None and not other.latched and (other.slot, other.size) == (place.slot, 0)
+    assert state(bench).place("3DSTATE_NOTHING") is None
+
+
+@pytest.mark.parametrize("selected, name", [(0, "3d"), (1, "media"), (2, "gpgpu"), (3, "")])
+def test_the_selected_pipeline_has_a_name(selected: int, name: str) -> None:
+    bench = Bench()
+    bench.run(bench.pack("PIPELINE_SELECT", pipeline_selection=selected, mask_bits=3))
+    assert state(bench).pipeline() == name
 
 
 def test_a_copy_is_independent() -> None:

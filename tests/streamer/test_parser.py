@@ -14,7 +14,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.streamer.parser import MOST_UNKNOWN, MOST_ZEROS, Command, CommandParser, Remark
+from softgen.streamer.parser import MOST_ZEROS, Command, CommandParser, Remark
 
 KBL, G45 = device("kbl").generation, device("g45").generation
 
@@ -106,6 +106,12 @@ def test_unmapped_memory_is_told_with_its_address() -> None:
     assert names(road(space({0x10000: END}), 0x50000)) == ["unmapped"]
 
 
+def test_the_last_bytes_of_memory_may_be_no_dword() -> None:
+    """A dump may name any address as its batch."""
+    met = road(space({0x10000: [0] * 1024}), 0x10FF7)
+    assert names(met) == ["MI_NOOP", "MI_NOOP", "unmapped"] and met[-1].address == 0x10FFF
+
+
 def test_a_command_cut_off_by_the_end_of_memory_says_so() -> None:
     met = road(space({0x10FFC: pack("STATE_BASE_ADDRESS")[:1]}), 0x10FFC)
     assert met[0].problems[0].startswith("its length says ") and met[0].problems[0].endswith("memory ends after 1")
@@ -119,7 +125,7 @@ def test_unknown_commands_are_stepped_over_by_their_length() -> None:
 def test_what_cannot_be_commands_is_left() -> None:
     assert names(road(space({0x10000: [0xFFFFFFFF, *END]}))) == [None, "no_batch"]
     many = road(space({0x10000: [0x7FFF0000, 0] * 20}))
-    assert names(many) == [None] * MOST_UNKNOWN + ["no_batch"]
+    assert names(many) == [None] * 8 + ["no_batch"]
 
 
 def test_engines_have_commands_of_their_own() -> None:
@@ -177,3 +183,8 @@ def test_batches_that_call_each_other_over_and_over_are_left(monkeypatch: pytest
     monkeypatch.setattr("softgen.streamer.parser.MOST_AGAIN", 1000)
     met = road(space({0x10000: [d for _ in range(100) for d in start(0x20000, second=True)] + END, 0x20000: NOOP * 100 + END}))
     assert met[-1].kind == "limit" and "met before" in met[-1].text and 1100 <= len(met) <= 1300
+
+
+def test_a_long_batch_that_meets_no_command_twice_is_walked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.streamer.parser.MOST_AGAIN", 10)
+    assert names(road(space({0x10000: NOOP * 100 + END}))) == ["MI_NOOP"] * 100 + ["MI_BATCH_BUFFER_END"]

@@ -49,8 +49,9 @@ def test_store_data_index_goes_to_the_status_page(gpu: str) -> None:
     with pytest.raises(Unsupported, match=r"MI_STORE_DATA_INDEX at 0x10000 .*no hardware status page is set up"):
         bench.run(whole)
     bench.gpu.registers.write(HWS_PGA[gpu], OTHER)
+    bench.put(OTHER + 0xC4, [9])
     bench.run([whole[0] - 1, *whole[1:3]])
-    assert dwords(bench, OTHER + 0xC0, 2) == [5, 0]
+    assert dwords(bench, OTHER + 0xC0, 2) == [5, 9]
     bench.run(whole)
     assert dwords(bench, OTHER + 0xC0, 2) == [5, 6]
 
