@@ -65,3 +65,20 @@ def test_every_bit_once_and_every_box_closed(kind: str) -> None:
                 up, down = BOX.get(char, (None, None))
                 assert up is None or (above[column : column + 1] == "│") == up, (item.name, item.gen, line)
                 assert down is None or (below[column : column + 1] == "│") == down, (item.name, item.gen, line)
+
+
+def test_a_command_begins_with_its_opcode_and_length() -> None:
+    """The first field after them keeps all its bits."""
+    rows = bit_diagram.rows(layout("3DSTATE_VS", 9))
+    assert [(cell.high, cell.low, cell.kind, cell.text) for cell in rows[0].cells] == [
+        (31, 16, "header", "0x7810"), (15, 8, "reserved", ""), (7, 0, "length", "length")]  # fmt: skip
+    assert [(cell.high, cell.low, cell.text) for cell in rows[1].cells] == [(31, 6, "kernel_start_pointer"), (5, 0, "")]
+
+
+def test_groups_are_one_row_and_their_element_is_drawn_apart() -> None:
+    rows = bit_diagram.rows(layout("3DSTATE_VERTEX_BUFFERS", 9))
+    assert [(row.dword, row.last, [cell.text for cell in row.cells]) for row in rows[1:]] == [(1, 4, ["vertex_buffer[…]"])]
+    (group,) = layout("3DSTATE_VERTEX_BUFFERS", 9).groups
+    assert [row.dword for row in bit_diagram.element_rows(group)] == [0, 1, 2, 3]
+    (row,) = bit_diagram.element_rows(layout("3DSTATE_MULTISAMPLE", 7).groups[0])
+    assert [(cell.high, cell.low, cell.text) for cell in row.cells] == [(7, 4, "x_offset"), (3, 0, "y_offset")]

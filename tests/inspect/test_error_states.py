@@ -77,6 +77,7 @@ def test_json(tmp_path: Path) -> None:
     assert code == 0 and lines[0]["gpu"] == "kbl" and lines[0]["facts"]["PCI ID"] == "0x5916"
     head = next(line for line in lines if line.get("label") == "HEAD")
     assert head["register"] == "RING_BUFFER_HEAD" and head["engine"] == "rcs0" and head["fields"] == {"wrap_count": 0, "head_offset": 0x114}
+    assert (head["value"], head["dwords"]) == (0x114, [0x114])
     marked = {line["name"]: line["marks"] for line in lines if "marks" in line}
     assert marked == {"GPGPU_WALKER": ["IPEHR"], "MEDIA_STATE_FLUSH": ["BBADDR"], "PIPE_CONTROL": ["ACTHD"], "MI_USER_INTERRUPT": ["HEAD"]}
     assert [line["address"] for line in lines if line.get("memory") == "batch"] == [hang.batch[0]]

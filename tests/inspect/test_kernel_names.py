@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def test_code_is_named_by_a_file_or_a_folder(tmp_path: Path) -> None:
     assert KernelNames([tmp_path, tmp_path / "absent"]).find(code(), 9.0) is None
     changed = code()[:200] + bytes([code()[200] ^ 1]) + code()[201:]
     assert KernelNames([FOLDER]).find(changed, 9.0) is None
+
+
+def test_files_above_a_quarter_gibibyte_are_not_read(tmp_path: Path) -> None:
+    """They are other programs' output; this one is a binary with a hole at its end."""
+    large = tmp_path / "large.bin"
+    large.write_bytes(COLLATZ.read_bytes())
+    assert KernelNames([tmp_path]).find(code(), 9.0) == "cf_collatz"
+    os.truncate(large, (1 << 28) + 1)
+    assert KernelNames([tmp_path]).find(code(), 9.0) is None
 
 
 @needs_shared("kernels")

@@ -102,3 +102,10 @@ def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("subprocess.run", forever)
     assert machine.found_by_a_program().status == "low"
+
+
+@pytest.mark.parametrize("kilobytes, status, size", [(4194304, "ok", "4.0 GiB"), (4194303, "low", "4.0 GiB"), (8388608, "ok", "8.0 GiB")])
+def test_four_gibibytes_of_memory_are_enough(kilobytes: int, status: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "text", lambda path: f"MemTotal:  {kilobytes} kB" if "meminfo" in path else "")
+    found = {finding.name: finding for finding in machine.processor()}["memory"]
+    assert (found.status, found.detail, found.advice) == (status, size, "" if status == "ok" else "large captures may not fit")

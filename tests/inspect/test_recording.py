@@ -124,8 +124,10 @@ def test_each_submission_is_on_disk_when_it_starts_and_when_it_ends(tmp_path: Pa
     path, submission = tmp_path / "c", made()
     with recorder(path) as writer:
         writer.before(submission)
-        (bo,) = read_exec(path / "exec-000001.json").bos
-        assert bo.after is None
+        exec_ = read_exec(path / "exec-000001.json")
+        (bo,) = exec_.bos
+        assert bo.after is None and (exec_.pid, exec_.ctx, exec_.vm) == (1, 1, 0)
+        assert bytes(CaptureTrace(path).contents(bo).view[: bo.size]) == BATCH
         submission.store.data = BATCH[:4] + b"\1" + BATCH[5:]
         writer.after(submission, fine=True)
         trace = CaptureTrace(path)

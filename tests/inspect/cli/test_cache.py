@@ -44,6 +44,12 @@ def test_what_is_kept_and_its_end(folder: Path, capsys: pytest.CaptureFixture[st
     assert os.listdir(folder) == [] and cache.load("one") is None
 
 
+def test_how_many_were_removed_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Cache(folder).save("one", b"x")
+    assert main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["removed", "1"]
+
+
 def test_a_folder_of_others_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Cache(folder).save("one", b"x")
     folder.chmod(0o777)
