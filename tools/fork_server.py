@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from coverage_map import BEYOND, BUDGET, PYTEST, TimedTest
 
-PRELOADED = ("hypothesis", "hypothesis.strategies", "numpy", "llvmlite.binding", "zstandard", "yaml", "elftools.elf.elffile")
+PRELOADED = ("hypothesis.strategies", "numpy", "llvmlite.binding", "zstandard", "yaml", "elftools.elf.elffile")
 EXTRA, SLOWER = 10.0, 10.0  # seconds of the processor that a test may take: EXTRA + SLOWER * its time
 WAITING, WAITING_SLOWER = 120.0, 50.0  # the same of the clock: a machine may be busy
 MEMORY = 6 << 30  # bytes a child may hold
@@ -60,6 +61,12 @@ class Selected:
 
     def report(self, **what: Any) -> None:
         os.write(self.pipe, (json.dumps(what) + "\n").encode())
+
+    def pytest_sessionstart(self) -> None:
+        """A failing example need not become small."""
+        phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+        hypothesis.settings.register_profile("mutate", hypothesis.settings.default, phases=phases)
+        hypothesis.settings.load_profile("mutate")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
