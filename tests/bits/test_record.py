@@ -104,6 +104,11 @@ def test_natural_values() -> None:
     assert layout.raw(dwords).real == 0x3FC00000 and layout.raw(dwords).fixed == 0xF80
 
 
+def test_a_double_has_two_dwords() -> None:
+    layout = read("p", "source public x\nstructure S\n  gen 9  2 dwords\n    0  63:0  exact  double\n")["S", 9]
+    assert layout.unpack([0, 0xC0060000]).exact == -2.75 and layout.raw([0, 0xC0060000]).exact == 0xC006_0000_0000_0000
+
+
 def test_pack_refuses_what_does_not_fit() -> None:
     layout = read("p", TEXT)["S", 9]
     table = (({"ufixed": 16.0}, "must fit 12 bits"), ({"where": 3}, "must be a multiple of 64"), ({"signed": -200}, "must fit 8 bits"))
