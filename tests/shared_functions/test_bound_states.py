@@ -1,8 +1,10 @@
-"""Surfaces and samplers that compiled messages find by the offset of their state: BoundSurfaces resolves them after a side exit."""
+"""Surfaces and samplers that compiled messages find by the offset of their state: BoundSurfaces resolves them after a side exit. What
+bindings were made from is compared before they are used again."""
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,16 @@ from softgen.bits.generation import generation
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import KEYED
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.pixel_backend import BackendState, TargetState
+from softgen.shared_functions.pixel_backend.binding import BoundTargets
+from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.texture.functions import COMPILE_AFTER
 from softgen.shared_functions.unit import DispatchBindings
 from tests.shared_functions.compiled import Compiled
+from tests.shared_functions.rendering import Target
 from tests.shared_functions.sending import BASE, TABLE, Bench, Sent, header
 from tests.shared_functions.test_sampler import coordinates, floats
-from tests.shared_functions.texture import STATES, Texture
+from tests.shared_functions.texture import BORDER, STATES, Texture
 
 SECOND = 0x200 + 0x80  # from the first sampler table to the second
 BINDLESS = 252
@@ -103,3 +109,57 @@ def test_state_of_bindless_surfaces_and_keyed_samplers_is_compared() -> None:
     assert bound.dispatch.current()
     sampled.put(sampled.state, STATES + SECOND, layout("SAMPLER_STATE", sampled.gen).pack(mag_mode_filter=0))
     assert not bound.dispatch.current()
+
+
+def test_border_colours_of_samplers_are_compared() -> None:
+    sampled = Sampled()
+    sampled.ask("sample_lz", *coordinates(sampled))
+    bound = sampled.resolved()
+    assert bound.dispatch.current()
+    sampled.put(sampled.state, BORDER, [0x3F800000])
+    assert not bound.dispatch.current()
+
+
+def test_a_null_surface_is_compiled_as_a_buffer_without_bytes() -> None:
+    bench = Resolving(surface={"surface_type": 7})
+    at = np.arange(8, dtype=np.uint32) * 4
+    found = bench.send("untyped_surface_read", at, answer=1, simd_mode="simd8", channel_mask="r", binding_table_index=0, width=8, mask=0xFF)
+    assert not found.any() and bench.compiled == 1
+
+
+@dataclass(frozen=True)
+class BlendBytes:
+    """Blend states in memory, of a byte each: bit 0 disables writes of red."""
+
+    address: int
+
+    def place(self, index: int) -> tuple[int, int]:
+        return self.address + index, 1
+
+    def parse(self, data: bytes) -> TargetState:
+        return TargetState(write_disable="r" if data[0] & 1 else "")
+
+
+def test_blend_states_of_further_targets_are_compared() -> None:
+    bench = Target(state_of_backend=BackendState(more=BlendBytes(BASE + 0x600)))
+    bound = BoundTargets(bench.dispatch)
+    assert bound.fill(0, Variant(16, dual=False, alpha=False, depth=False, stencil=False), (3,)) and bench.dispatch.current()
+    bench.state.array[0x602] = 1  # of another target
+    assert bench.dispatch.current()
+    bench.state.array[0x603] = 1
+    assert not bench.dispatch.current()
+
+
+class Unprepared(Target):
+    """A target whose functions compiled messages do not find."""
+
+    def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
+        self.keep = BoundTargets(self.dispatch)
+        twin.context.targets = self.keep.fields()["targets"]
+
+
+def test_a_target_that_was_not_prepared_is_left_to_the_interpreter() -> None:
+    bench = Unprepared()
+    before = bench.data.array.copy()
+    bench.write(np.zeros((16, 4), np.float32))
+    assert bench.compiled == 0 and (bench.data.array != before).any()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.errors import UsageError
+from softgen.three_d import bins
 from softgen.three_d.bins import BinMemory
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.structures import TILE, RecordArray, SetupRecord
@@ -102,3 +104,31 @@ def test_no_records_leave_bins_empty() -> None:
     assert memory.fill(RecordArray()) == 0
     assert binned(memory.bins) == {}
     assert ctypes.sizeof(SetupRecord) % 8 == 0
+
+
+class Fenced:
+    """Memory from cache lines on, with bytes around it that nothing may write."""
+
+    FENCE, UNTOUCHED = 4096, 0xA5
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, int, int]] = []
+
+    def __call__(self, size: int) -> Any:
+        whole = np.full(size + 2 * self.FENCE, self.UNTOUCHED, np.uint8)
+        start = self.FENCE // 2 + -(whole.ctypes.data + self.FENCE // 2) % 64
+        whole[start : start + size] = 0
+        self.made.append((whole, start, start + size))
+        return whole[start : start + size]
+
+    def intact(self) -> bool:
+        return all((whole[:start] == self.UNTOUCHED).all() and (whole[end:] == self.UNTOUCHED).all() for whole, start, end in self.made)
+
+
+def test_stages_stay_inside_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outcodes of all vertices, and the first number of every tile and of the one after the last."""
+    monkeypatch.setattr(bins, "aligned", fenced := Fenced())
+    geometry, found = Geometry(geometry_state(9, VIEWPORT), GeometryMemory(), EXTENT), 0
+    for piece in geometry.pieces(chunk([((-1, -1), (1, -1), (0, 1)), ((-1, -1), (4, 0), (0, 1))] * 20)):
+        found += len(binned(piece.bins))
+    assert found and len(fenced.made) >= 4 and fenced.intact()

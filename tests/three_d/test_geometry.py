@@ -118,6 +118,21 @@ def test_few_plans_are_kept() -> None:
     assert counted.made == 20
 
 
+def test_plans_used_last_are_kept() -> None:
+    counted, state, name = Counted(), geometry_state(9), "3DSTATE_DRAWING_RECTANGLE"
+    cache, latched = PlanCache(counted, kept=2), state.latched
+
+    def of_width(last: int) -> GeometryPlans:
+        latched[name] = catalogue.layout(name, 9).raw(packed(name, 9, {"clipped_drawing_rectangle_x_max": last}))  # type: ignore[index]
+        return cache.get(state, EXTENT)
+
+    first = of_width(20)
+    of_width(30)
+    assert of_width(20) is first
+    of_width(40)  # the plans for 30 make room
+    assert of_width(20) is first and counted.made == 3
+
+
 # -- bad input -------------------------------------------------------------------------------------------------------------
 
 
