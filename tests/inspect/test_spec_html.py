@@ -96,6 +96,8 @@ def test_generations_that_differ_have_tabs_and_say_what_changed(folder: Path) ->
     text = (folder / "item" / "3DSTATE_VS.html").read_text("utf-8")
     assert [m.split() for m in re.findall(r'data-generations="([^"]*)"', text)] == [["7"], ["7.5"], ["8", "9"], ["11"]]
     assert "Changes since gen 9" in text and "31:23 to 7 31:22" in text
+    text = (folder / "item" / "MI_MATH.html").read_text("utf-8")  # the page describes its group more than once, with the same fields
+    assert [m.split() for m in re.findall(r'data-generations="([^"]*)"', text)] == [["7.5"], ["8", "9", "11"]]
 
 
 def test_the_search_knows_names_and_fields(folder: Path) -> None:

@@ -116,7 +116,17 @@ def test_output_that_cannot_be_written(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "a.asm").write_text(MESA)
     asm("--gpu", "kbl", tmp_path / "a.asm", "-o", tmp_path / "no" / "a.dat", code=1)
     assert "No such file or directory" in capsys.readouterr().err
-    asm("--gpu", "kbl", tmp_path / "a.asm", "-o", "/dev/null")
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.asm").write_text(MESA)
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        asm("--gpu", "kbl", tmp_path / "a.asm", "-o", tmp_path / "pipe")
+        assert (tmp_path / "pipe").is_fifo() and len(os.read(reader, 4096)) == 32
+    finally:
+        os.close(reader)
 
 
 def test_nothing_is_left_behind_when_replacing_fails(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

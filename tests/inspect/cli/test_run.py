@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.inspect.cli.run import warm
+from softgen.errors import UsageError
+from softgen.inspect.cli.run import mode_size, size, warm
 from tests.conftest import ROOT
-from tests.driver.running import needs_driver, softgen_run
+from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
 PYTHON = "/usr/bin/python3"
 SAXPY = ROOT / "examples" / "opencl_saxpy.py"
@@ -23,6 +24,22 @@ def needs_opencl() -> None:
     if shutil.which(PYTHON) is None or subprocess.run([PYTHON, "-c", "import pyopencl"], capture_output=True, check=False).returncode:
         pytest.skip("pyopencl is absent")
     needs_driver("kbl", "OpenCL")
+
+
+@pytest.mark.parametrize("text, bytes", [(None, None), ("512M", 512 << 20), ("1.5g", 3 << 29), ("2GiB", 2 << 30), ("67108864", 64 << 20),
+                                         ("0.001T", int(0.001 * 2**40))])  # fmt: skip
+def test_sizes_of_memory(text: str | None, bytes: int | None) -> None:
+    assert size(text) == bytes
+
+
+def test_sizes_that_are_none() -> None:
+    for text in ("", "G", "-1G", "1K", "4X", "1e9"):
+        with pytest.raises(UsageError, match=f"a memory limit is a size of at least .*, not {text!r}"):
+            size(text)
+    assert mode_size("1024x768") == (1024, 768) and mode_size("16x4096") == (16, 4096)
+    for text in ("1024", "15x16", "16x15", "1024x768x2", "99999x16"):
+        with pytest.raises(UsageError, match=f"a display's mode is WIDTHxHEIGHT, .* not {text!r}"):
+            mode_size(text)
 
 
 def test_a_report_names_the_kernels_that_were_compiled(tmp_path: Path) -> None:
@@ -39,6 +56,19 @@ def test_a_report_as_a_table_on_standard_error() -> None:
     run = softgen_run("--report", "-", "--", PYTHON, str(SAXPY), PYOPENCL_NO_CACHE="1")
     assert run.process.returncode == 0 and "all right" in run.out and "report" not in run.out
     assert "8 threads" in run.err and any(line.split()[:1] == ["saxpy"] for line in run.err.splitlines())
+
+
+@needs_shim
+@pytest.mark.parametrize("reports", [True, False])
+def test_a_program_is_served_and_a_report_says_what_it_did(reports: bool, tmp_path: Path) -> None:
+    """Two batches, each of a store and an end, without a driver."""
+    report = tmp_path / "report.json"
+    run = softgen_run(*(["--report", str(report)] if reports else []), "--", sys.executable, str(PROGRAMS / "doors.py"), "plainly")
+    assert run.process.returncode == 0 and run.out == "plainly ok\n", run.err
+    assert report.exists() == reports
+    if reports:
+        found = json.loads(report.read_text("utf-8"))
+        assert (found["opened"], found["submissions"], found["batches"], found["commands"], found["kernels"]) == (2, 2, 2, 4, [])
 
 
 def test_a_simulator_that_cannot_go_on_says_why() -> None:

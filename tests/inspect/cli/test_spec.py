@@ -134,6 +134,13 @@ def test_each_kind_of_change() -> None:
     assert (compare("THING", None, made(OLD)).kind, compare("THING", made(OLD), None).kind) == ("added", "removed")
 
 
+def test_a_short_word_in_common_is_no_new_name() -> None:
+    """Of two letters, such as vs and ps: units, which many fields have."""
+    before, after = made("    0  2  vs_stall  bool\n"), made("    0  2  vs_prefetch  bool\n")
+    assert [(change.kind, change.name) for change in compare("THING", before, after).changes] == [
+        ("added", "vs_prefetch"), ("removed", "vs_stall")]  # fmt: skip
+
+
 def test_the_difference_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
     out = spec(capsys, "3DSTATE_VS", "--diff", "kbl", "icl")
     assert out.startswith("kbl (gen 9) to icl (gen 11)\n3DSTATE_VS  changed\n")
