@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from softgen.inspect.cli import main as cli
+from softgen.inspect.cli import replay as replay_verb
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
@@ -48,6 +49,21 @@ def test_a_capture_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["replay", CAPTURE, "--deterministic", "--engine", "reference"]) == 0
     shown = capsys.readouterr().out
     assert "3 submissions, 3 batches" in shown and "1 dispatch, 4 threads, 60 instructions" in shown and "expectations" not in shown
+
+
+@pytest.mark.parametrize("given, readings", [(["--deterministic"], [1, 2, 3]), ([], None)])
+def test_a_deterministic_clock_counts_its_readings(given: list[str], readings: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Timestamps in memory are then the same with every replay; otherwise they are those of the host's clock."""
+    clocks: list[Any] = []
+    real = replay_verb.replay
+
+    def replay(trace: Any, clock: Any, *more: Any) -> Any:
+        clocks.append(clock)
+        return real(trace, None, *more)
+
+    monkeypatch.setattr(replay_verb, "replay", replay)
+    assert cli.main(["replay", CAPTURE, "--engine", "reference", *given]) == 0
+    assert [clock and [clock() for _ in range(3)] for clock in clocks] == [readings]
 
 
 def test_what_happens_is_told_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
