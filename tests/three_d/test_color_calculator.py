@@ -254,6 +254,8 @@ def test_levels_and_slices_of_depth_buffers() -> None:
         found = depth_buffers(draw.state).depth
         assert (found.left, found.top, found.width, found.height) == (64, 100, 32, 25)
         assert (found.first, found.slices, found.rows) == (3, 5, rows)
+    found = depth_buffers(Draw(4.5, depth=depth | {"height": 97}).state).depth  # levels begin at multiples of 4 pixels and 2 rows
+    assert (found.left, found.top, found.width, found.height) == (64, 98, 32, 24)
 
 
 def test_slices_of_a_3d_depth_buffer_are_beside_each_other_before_gen9() -> None:

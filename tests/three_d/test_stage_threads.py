@@ -27,7 +27,7 @@ from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.setup_threads import SetupThreads
-from softgen.three_d.stage_threads import library
+from softgen.three_d.stage_threads import ThreadStage, library
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from softgen.three_d.thread_output import PUT_OUT, ThreadOutput
@@ -73,6 +73,15 @@ def objects_of(chunk: Chunk) -> list[PrimitiveObject]:
 
 def shaded(cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
     yield from Front().chunks(cs, state, call)
+
+
+def test_a_stages_payload_has_room_for_some_bits_of_a_threads_number() -> None:
+    """FFTID: those of 256 SF threads, or of two CLIP threads."""
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        assert [ThreadStage(state, name, 3).thread_mask for name in ("SF", "CLIP")] == [0xFF, 1]
+
+    with_draw("reference", then)
 
 
 # -- SF ----------------------------------------------------------------------------------------------------------------

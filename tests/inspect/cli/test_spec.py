@@ -11,7 +11,9 @@ from softgen.bits import page
 from softgen.bits.catalogue import catalogue
 from softgen.bits.layout import Layout
 from softgen.inspect import spec_names
+from softgen.inspect.cli import spec_diff
 from softgen.inspect.cli.main import main
+from softgen.inspect.cli.output import Paint
 from softgen.inspect.spec_diff import compare
 
 
@@ -132,6 +134,15 @@ def test_each_kind_of_change() -> None:
                      ("renamed", "new_cache_flag"), ("renamed", "buffer_address"), ("changed", "stays")]  # fmt: skip
     assert compare("THING", made(OLD), made(OLD)).kind == "same"
     assert (compare("THING", None, made(OLD)).kind, compare("THING", made(OLD), None).kind) == ("added", "removed")
+
+
+def test_each_kind_of_change_in_words() -> None:
+    lines = [line.split() for line in spec_diff.lines([compare("THING", made(OLD), made(NEW))], True, Paint(False))]
+    assert lines[0] == ["THING", "changed"] and "+ added 0 0 comes: bool".split() in lines and "- removed 0 3 leaves: bool".split() in lines
+    assert [" ".join(line) for line in lines[-4:]] == [
+        "> moved 1 31:0 to 1 15:0 goes", "~ renamed 0 2 old_cache_flag is now new_cache_flag",
+        "~ renamed 0 31:12 address_of_buffer is now buffer_address", "* changed 0 5:4 stays: 0 off | 1 on is now 0 off | 1 on | 2 maybe",
+    ]  # fmt: skip
 
 
 def test_a_short_word_in_common_is_no_new_name() -> None:
