@@ -61,6 +61,17 @@ def test_atomics_of_two_slots() -> None:
     assert bench.data.array.view(u32)[:2].tolist() == [77, 8] and found[[0, 4]].tolist() == [5, 8] and found[1] == 0xEEEEEEEE
 
 
+@pytest.mark.behaviour("BDW-DP-09", shows="action")
+def test_atomics_of_two_slots_on_qwords() -> None:
+    """The new value is a register after the one that memory is compared with."""
+    bench = Bench(gen=8)
+    held = bench.data.array.view(u64)
+    held[:2] = 5 << 32, 8
+    found = bench.send("a64_untyped_atomic_simd4x2", spots(DATA, DATA + 8, u64), spots(5 << 32, 7, u64), spots(77 << 32, 99, u64), answer=1,
+                       operation="cmpwr", data_width="qword", return_data=1, width=8, **FAR).view(u64)  # fmt: skip
+    assert held[:2].tolist() == [77 << 32, 8] and found[[0, 2]].tolist() == [5 << 32, 8]
+
+
 NAN, SIGNALLING = 0x7FC00001, 0x7F800001
 
 

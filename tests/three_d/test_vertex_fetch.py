@@ -343,6 +343,8 @@ def test_gen11_may_add_where_a_draw_starts_to_vertex_ids() -> None:
     state = made_state(11, {AT: b""}, commands, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
     assert fetched(state, call(9, start_vertex=5), [2])[0, 0] == 7
     assert fetched(state, call(9, indexed=True, start_vertex=5, base_vertex=-1), [2])[0, 0] == 1
+    plain = made_state(11, {AT: b""}, {**commands, "3DSTATE_VF": {}}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
+    assert fetched(plain, call(9, start_vertex=5), [2])[0, 0] == 2
 
 
 @pytest.mark.behaviour("G45-VF-21", "BDW-VF-20", shows="action")
