@@ -141,6 +141,27 @@ def test_past_the_end_of_the_pool_nothing_is_written() -> None:
     assert any("past the end of the pool" in remark for remark in rig.gpu.remarks)
 
 
+def test_a_constant_of_a_buffer_that_is_not_valid_is_remarked() -> None:
+    rig = Rig()
+    rig.surface(1)
+    rig.go(rig.edit((0, 1), (1, 1)), rig.gather((0, 1, 0), (0, 1, 1), valid=0b10))
+    told = [remark for remark in rig.gpu.remarks if "constant_buffer_valid" in remark]
+    assert len(told) == 1 and "a constant is gathered from buffer 0, whose bit in constant_buffer_valid is not set" in told[0]
+
+
+@pytest.mark.parametrize("before_end, written", [(4096, 32), (32 * 4, 32), (16 * 4, 16)])
+def test_a_draw_finds_edited_tables_in_the_pool(before_end: int, written: int) -> None:
+    """Whole blocks of 16 entries, as far as the pool of a page has room; also where the draw has no vertices."""
+    rig, kept = Rig(), 0x55555555
+    rig.space.write(TABLES, b"\x55" * 0x2000)
+    page, start = layout("3DSTATE_BINDING_TABLE_POINTERS_VS", rig.gen), 4096 - before_end
+    unit = page.raw(page.pack(pointer_to_binding_table=32)).pool_offset // 32
+    rig.go(rig.edit((3, 1), (17, 2)), rig.pack("3DSTATE_BINDING_TABLE_POINTERS_VS", pointer_to_binding_table=start // unit),
+           rig.pack("3DPRIMITIVE"))  # fmt: skip
+    wanted = [{3: 64, 17: 128}.get(entry, 0) for entry in range(written)]
+    assert np.frombuffer(rig.space.read(TABLES + start, 4 * 40), "<u4").tolist() == wanted + [kept] * (40 - written)
+
+
 @pytest.mark.behaviour("BDW-RS-02", shows="action")
 def test_gathering_needs_hardware_binding_tables() -> None:
     rig = Rig()
