@@ -235,6 +235,14 @@ def test_vanished_files_vanish_from_a_bench(small: Path, tmp_path: Path) -> None
     assert sorted(path.name for path in (bench.tree / "tests").iterdir()) == ["test_other.py", "test_step.py"]
 
 
+def test_a_bench_has_the_documents_that_tests_read(small: Path, tmp_path: Path) -> None:
+    for name in ("docs", "examples"):
+        (small / name).mkdir()
+        (small / name / "page").write_text(name)
+    bench = fault_bench.Bench(small, tmp_path / "bench")
+    assert [(bench.tree / name / "page").read_text() for name in ("docs", "examples")] == ["docs", "examples"]
+
+
 # -- which tests a fault runs --------------------------------------------------------------------------------------
 
 

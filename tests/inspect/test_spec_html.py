@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from softgen.bits.catalogue import catalogue
+from softgen.bits.catalogue import catalogue, layout
+from softgen.bits.describe import values_of
 from softgen.inspect import spec_html
 from softgen.inspect.cli.main import main
 
@@ -61,8 +62,8 @@ def pages(folder: Path) -> dict[Path, Checked]:
 def test_every_name_has_a_page_with_all_its_fields(folder: Path, pages: dict[Path, Checked]) -> None:
     for name in catalogue().names():
         text = pages[folder / "item" / f"{name}.html"].text
-        for layout in catalogue().history(name).values():
-            missing = [field.name for field, groups in layout.walk() if ".".join([*(g.name for g in groups), field.name]) not in text]
+        for page in catalogue().history(name).values():
+            missing = [field.name for field, groups in page.walk() if ".".join([*(g.name for g in groups), field.name]) not in text]
             assert missing == [], name
     assert all((folder / "enum" / f"{name}.html").is_file() for name in catalogue().enums)
 
@@ -98,6 +99,13 @@ def test_generations_that_differ_have_tabs_and_say_what_changed(folder: Path) ->
     assert "Changes since gen 9" in text and "31:23 to 7 31:22" in text
     text = (folder / "item" / "MI_MATH.html").read_text("utf-8")  # the page describes its group more than once, with the same fields
     assert [m.split() for m in re.findall(r'data-generations="([^"]*)"', text)] == [["7.5"], ["8", "9", "11"]]
+
+
+def test_registers_in_a_row_and_values_of_fields_are_listed(folder: Path) -> None:
+    registers, shader = ((folder / "item" / f"{name}.html").read_text("utf-8") for name in ("CS_GPR", "3DSTATE_VS"))
+    assert "<span>16 in a row</span>" in registers and "in a row" not in shader
+    values = values_of(layout("3DSTATE_VS", 9).field("floating_point_mode").type, 9)
+    assert len(values) == 2 and all(f"<li><b>{value}</b> {name}</li>" in shader for value, name in values.items())
 
 
 def test_the_search_knows_names_and_fields(folder: Path) -> None:

@@ -81,6 +81,8 @@ def test_other_entries_need_another_fence() -> None:
     ({"WM_STATE": {"setup_urb_entry_read_length": 5, "setup_urb_entry_read_offset": 1}}, ""),
     ({"WM_STATE": {"setup_urb_entry_read_length": 5, "setup_urb_entry_read_offset": 2}},
      "WM_STATE: setup_urb_entry_read_length 5 at 2 goes past the 192 bytes of SF_STATE's"),
+    ({"VS_STATE": {"urb_entry_allocation_size": 15}, "SF_STATE": {"vertex_urb_entry_read_length": 32, "vertex_urb_entry_read_offset": 1}},
+     "SF_STATE: vertex_urb_entry_read_length 32 at 1 goes past the 1024 bytes of VS_STATE's"),
 ])  # fmt: skip
 def test_reads_past_an_entry_are_reported(state: dict[str, Fields], wanted: str) -> None:
     found = remarks(TRIANGLE, state=state)
