@@ -9,7 +9,18 @@ import pytest
 
 from softgen.bits.generation import generation
 from softgen.lanes.cache import Cache
-from softgen.shared_functions.bindings import LANES, PLAIN, SAMPLING, Bindings, SampleFunctions, named_texels, texels_named
+from softgen.shared_functions.bindings import (
+    LANES,
+    PLAIN,
+    SAMPLING,
+    Bindings,
+    Picture,
+    SampleFunctions,
+    named_texels,
+    plain_slot,
+    sampling_slot,
+    texels_named,
+)
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.pixel_backend.binding import NAMED as TARGET_NAMED
 from softgen.shared_functions.pixel_backend.binding import named_target
@@ -108,6 +119,12 @@ def test_operations_that_code_names_are_prepared() -> None:
     assert bound.pictures.address(0, "sample_l", 16, 0) and bound.bindings.pictures[0].width == texture.shape[0]
     texture.space.write(BASE + STATES, bytes(4 * 4))
     assert not bound.dispatch.current(), "it depends on the sampler state"
+
+
+def test_each_operation_has_a_slot_for_its_function() -> None:
+    slots = (plain_slot, PLAIN), (sampling_slot, SAMPLING)
+    plain, sampling = ([slot(what, lanes) for what in names for lanes in LANES] for slot, names in slots)
+    assert plain == list(range(len(Picture().functions))) and sampling == list(range(len(SampleFunctions().functions)))
 
 
 def test_names_of_operations_are_told_apart() -> None:
