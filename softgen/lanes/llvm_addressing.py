@@ -67,6 +67,10 @@ class LlvmAddressing(LlvmMemory):
         starts = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(total - 1))], ("i64",))
         return self.emit(f"icmp ult i64 {first}, {starts}")
 
+    def at_most(self, number: str, limit: int) -> str:
+        """The smaller of an unsigned number and a limit."""
+        return self.intrinsic("llvm.umin", "i64", [("i64", number), ("i64", str(limit))], ("i64",))
+
     def is_canonical(self, address: str) -> str:
         """Whether the bits above the highest one that addresses have are all like it."""
         moved = self.emit(f"add i64 {address}, {1 << CANONICAL_BITS - 1}")

@@ -121,7 +121,7 @@ class FastPath:
         m = self.m
         if self.shape.table:
             return self._together(m.emit(f"add i64 {self.bound}, {self.far}"), total)
-        return m.room_for(self.far, self.bound, total)
+        return m.room_for(self.far, self.bound if self.shape.wide else m.at_most(self.bound, 1 << 32), total)  # 32-bit offsets wrap
 
     def _together(self, address: str, total: int) -> str:
         """Whether the offsets do not wrap, and canonical addresses stay in one half of the address space."""

@@ -25,6 +25,7 @@ from softgen.shared_functions.access_fault import places
 from softgen.shared_functions.context import ContextHead
 
 SIZE = 40
+MAP_NORESERVE = 0x4000
 
 
 class Held:
@@ -215,3 +216,29 @@ def test_an_update_needs_a_function_with_a_name() -> None:
     memory = region(m, FlatRegion("0", "64", "%context"))
     with pytest.raises(TypeError, match="a name of its own"):
         m.update(u32, memory, m.lane_index(2), [], m.mask_from_bits(3, 2), lambda m, old: old)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("stride", [0, 4, 12])
+def test_offsets_of_32_bits_wrap_in_regions_larger_than_that(known: bool, stride: int) -> None:
+    """The region goes on where lanes begin again at its start."""
+    size, start = (1 << 32) + 4096, 0xFFFFFFF0
+    results = []
+    for run in (on_numpy, compiled):
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
+        data = np.frombuffer(memory, np.uint8)
+        data[:4096], data[-4096:] = np.arange(4096) % 251, np.arange(4096) % 241
+
+        def act(m: Machine, region: Region) -> None:
+            vector = m.constant(u32, [(start + lane * stride) % (1 << 32) for lane in range(8)])
+            offsets = m.lane_index(8) * stride + start if known else vector
+            m.store(m.load(u32, region, offsets) + 1, region.moved(4), offsets)
+
+        run(data, act)
+        results.append((data[:4096].tobytes(), data[-8192:].tobytes()))
+    assert results[0] == results[1]
+
+
+def on_numpy(data: np.ndarray, program: Callable[[Machine, Region], None]) -> None:
+    m = NumpyMachine()
+    program(m, Region(m, Held(data)))

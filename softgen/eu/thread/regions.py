@@ -25,6 +25,7 @@ WIDE_ACCUMULATORS = {
     "w": "acc_w",
 }  # accumulator type -> array that holds the accumulators as 64-bit integers
 NATIVE_FLOAT = "nf"  # accumulators only, wider than a double; simulated as a double, stored with the 64-bit integers
+PAIR = 8  # bytes of an element that takes two of them
 VECTOR_CHANNELS = 4  # channels that a swizzle selects among
 
 
@@ -84,9 +85,19 @@ def _swizzled(inst: Instruction, operand: Operand, size: int) -> tuple[int, ...]
         return (0,) * inst.exec_size
     swizzle = 0b11100100 if operand.swizzle is None else operand.swizzle
     if size > 4 and swizzle != 0b11100100:
-        raise Unsupported("swizzles of 64-bit operands are not yet simulated")
+        return _swizzled_pairs(inst, operand, swizzle)
     stride = VECTOR_CHANNELS if inst.form == "three_source" else max(operand.vertical, 0)
     return tuple(((c // VECTOR_CHANNELS) * stride + (swizzle >> 2 * (c % VECTOR_CHANNELS) & 3)) * size for c in range(inst.exec_size))
+
+
+def _swizzled_pairs(inst: Instruction, operand: Operand, swizzle: int) -> tuple[int, ...]:
+    """Offsets of 64-bit channels: a swizzle selects dwords of each 16 bytes, so two of its selections are one channel, and only xy and zw
+    are whole elements (public: Mesa's vec4 compiler, which writes xyxy, zwzw and zwxy for them)."""
+    pairs = [(swizzle >> 4 * pair & 3, swizzle >> 4 * pair + 2 & 3) for pair in range(2)]
+    if any(low % 2 or high != low + 1 for low, high in pairs):
+        raise Unsupported(f"a swizzle of {operand.type} that selects halves of elements is not simulated")
+    row = 2 * PAIR if inst.form == "three_source" or operand.vertical else 0
+    return tuple(channel // 2 * row + pairs[channel % 2][0] * PAIR // 2 for channel in range(inst.exec_size))
 
 
 def read_source(state: LaneState, inst: Instruction, index: int) -> Value:
@@ -183,7 +194,17 @@ def channel_enables(state: LaneState, inst: Instruction) -> Value | None:
     if inst.dst is None or inst.dst.write_mask is None or not (inst.align16 or inst.form == "three_source"):
         return None
     enables = inst.dst.write_mask
+    if lane_type(inst.dst).bytes == PAIR:
+        enables = _pair_enables(inst.dst, enables)
     return state.m.mask_from_bits(sum((enables >> c % VECTOR_CHANNELS & 1) << c for c in range(inst.exec_size)), inst.exec_size)
+
+
+def _pair_enables(operand: Operand, enables: int) -> int:
+    """Channel enables of 64-bit channels, each of which has two bits: xy for the first of 16 bytes and zw for the second."""
+    first, second = enables & 3, enables >> 2
+    if first in (1, 2) or second in (1, 2):
+        raise Unsupported(f"channel enables that write halves of {operand.type} are not simulated")
+    return (first & 1 | (second & 1) << 1) * 5
 
 
 def write_destination(state: LaneState, inst: Instruction, value: Value, mask: Value, whole: Value | None = None) -> None:

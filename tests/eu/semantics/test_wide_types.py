@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, SoftgenError
+from softgen.eu.isa.instruction import Operand
 from tests.eu.semantics.build import arf, dst, engine, instr, reg, run, scalar, thread  # noqa: F401
 
 DOUBLES = np.array([1.5, -2.25, 1e300, 5e-324])
@@ -70,3 +71,31 @@ def test_sums_of_quadwords_end_at_their_limits(gen: float, kind: str, a: int, b:
     made = thread(gen, r4=np.full(4, a, dtype), r5=np.full(4, b, dtype))
     run(made, instr(gen, "add", dst(8, kind), reg(4, kind, "4;4,1"), reg(5, kind, "4;4,1"), size=4, saturate=True))
     assert made.register(8).view(dtype).tolist() == [expected] * 4
+
+
+IDENTITY, XYXY, ZWZW, ZWXY = 0b11100100, 0b01000100, 0b11101110, 0b01001110
+
+
+@pytest.mark.parametrize("swizzle, expected", [(IDENTITY, [1, 2, 3, 4]), (XYXY, [1, 1, 3, 3]), (ZWZW, [2, 2, 4, 4]), (ZWXY, [2, 1, 4, 3])])
+@pytest.mark.parametrize("gen", [8, 9])
+def test_swizzles_of_doubles_select_pairs_of_dwords(gen: float, swizzle: int, expected: list[float]) -> None:
+    """As compilers replicate a double in mad: replicate control is for 32 and 16 bits alone."""
+    made = thread(gen, r4=np.arange(1.0, 5.0), r5=np.full(4, 2.0), r6=np.full(4, 0.5))
+    source = [Operand("grf", "df", number, swizzle=IDENTITY) for number in (6, 5)]
+    run(made, instr(gen, "mad", Operand("grf", "df", 8, write_mask=15), *source, Operand("grf", "df", 4, swizzle=swizzle), size=4))
+    assert doubles(made, 8) == [0.5 + 2 * value for value in expected]
+
+
+@pytest.mark.parametrize("enables, expected", [(0b0011, [1, 9, 3, 9]), (0b1100, [9, 2, 9, 4]), (0b1111, [1, 2, 3, 4])])
+def test_channel_enables_of_doubles_are_pairs(enables: int, expected: list[float]) -> None:
+    made = thread(9, r4=np.arange(1.0, 5.0), r5=np.ones(4), r8=np.full(4, 9.0))
+    sources = [Operand("grf", "df", number, swizzle=IDENTITY) for number in (6, 4, 5)]
+    run(made, instr(9, "mad", Operand("grf", "df", 8, write_mask=enables), *sources, size=4))
+    assert doubles(made, 8) == expected
+
+
+@pytest.mark.parametrize("swizzle, enables", [(0, 15), (0b11100101, 15), (IDENTITY, 1), (IDENTITY, 0b0111)])
+def test_halves_of_doubles_are_not_simulated(swizzle: int, enables: int) -> None:
+    sources = [Operand("grf", "df", number, swizzle=swizzle) for number in (6, 4, 5)]
+    with pytest.raises(SoftgenError, match="halves of"):
+        run(thread(9), instr(9, "mad", Operand("grf", "df", 8, write_mask=enables), *sources, size=4))
