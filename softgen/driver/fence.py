@@ -10,6 +10,7 @@ import os
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -26,6 +27,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
+        self.following = threading.local()  # functions that a thread has yet to call for fences that are done
         self.waiting = 0  # threads in wait(); counted before they look, so that who changes something and then finds 0 need not notify
 
     def wait(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
@@ -41,6 +43,22 @@ class Signals:
                 return True
             finally:
                 self.waiting -= 1
+
+    def follow(self, functions: list[Callable[[], None]]) -> None:
+        """Call functions of a fence that is done, and those of the fences that they complete: one after the other, as a chain of fences
+        may be longer than the stack."""
+        if not functions:
+            return
+        left: deque[Callable[[], None]] | None = getattr(self.following, "left", None)
+        if left is not None:
+            left.extend(functions)  # this thread is at it
+            return
+        self.following.left = left = deque(functions)
+        try:
+            while left:
+                left.popleft()()
+        finally:
+            self.following.left = None
 
     def notify(self) -> None:
         if self.waiting:
@@ -64,8 +82,7 @@ class Fence:
             then, self._then = self._then, []
             if self.signals.waiting:
                 self.signals.changed.notify_all()
-        for function in then:
-            function()
+        self.signals.follow(then)
 
     def then(self, function: Callable[[], None]) -> None:
         """Call a function when the fence is done; at once if it is done already."""
@@ -142,7 +159,12 @@ class Pipes(Generic[Item]):
             self._sweep()
             reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
             key = identity(reading)
-            self.closed.register(writing, 0)  # errors are always reported
+            try:
+                self.closed.register(writing, 0)  # errors are always reported
+            except OSError:  # a limit of the host
+                os.close(reading)
+                os.close(writing)
+                raise
             self.items[key], self.ends[writing] = (item, writing), key
         return reading, key
 

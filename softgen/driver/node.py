@@ -11,6 +11,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
@@ -30,6 +31,7 @@ from softgen.memory.store import Identity, MemfdBuffer
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128
 MOST_CONTEXTS = 1 << 14  # and address spaces, of a node
+CONTEXT_BYTES, SYNCOBJ_BYTES = 4096, 512  # memory of the server that one takes, about
 MOST_LOGGED = 1000  # different texts: a program may make up any number of them
 FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
@@ -37,8 +39,9 @@ FEW_ORPHANS = 64  # are looked at every time; more, when their number has double
 class Table(Generic[Item]):
     """Handles: numbers for items, the lowest free number first."""
 
-    def __init__(self, first: int = 1, most: int = 1 << 20) -> None:
-        self.most = most
+    def __init__(self, first: int = 1, most: int = 1 << 20, charge: Callable[[int], None] = lambda count: None) -> None:
+        """`charge` is called with the number of items that are added, or negative, removed; it may refuse more."""
+        self.most, self.charge = most, charge
         self.items: dict[int, Item] = {}
         self.free: list[int] = []
         self.next = first
@@ -50,6 +53,7 @@ class Table(Generic[Item]):
         with self.lock:
             if len(self.items) >= self.most:
                 raise Errno(errno.ENOMEM, f"{self.most} handles are in use")
+            self.charge(1)
             if self.free:
                 number = heapq.heappop(self.free)
             else:
@@ -65,6 +69,7 @@ class Table(Generic[Item]):
         with self.lock:
             item = self.items.pop(number, None)
             if item is not None:
+                self.charge(-1)
                 self.changes += 1
                 heapq.heappush(self.free, number)
             return item
@@ -72,6 +77,7 @@ class Table(Generic[Item]):
     def clear(self) -> list[Item]:
         with self.lock:
             items = list(self.items.values())
+            self.charge(-len(items))
             self.items.clear()
             self.changes += 1
             return items
@@ -164,15 +170,23 @@ class Shared:
 class Node:
     """State of one open() of a device node."""
 
-    def __init__(self, gpu: Shared, minor: int) -> None:
-        self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
+    def __init__(self, gpu: Shared, minor: int, pid: int = 0) -> None:
+        """`pid`: the process that opened it, for which its contexts and sync objects count."""
+        self.gpu, self.minor, self.pid, self.render = gpu, minor, pid, minor >= FIRST_RENDER_MINOR
         self.objects: Table[GemObject] = Table()
         self.handles: dict[GemObject, int] = {}  # the other way round
-        self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS)
-        self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
-        self.syncobjs: Table[Syncobj] = Table()
+        self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "a context"))
+        self.vms: Table[Vm] = Table(1, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "an address space"))
+        self.syncobjs: Table[Syncobj] = Table(charge=partial(self._charge, SYNCOBJ_BYTES, "a sync object"))
         self.lists: weakref.WeakSet[GemContext] = weakref.WeakSet()  # contexts that keep their last list of buffers (execbuffer.py)
         self.client_caps: dict[int, int] = {}  # set with DRM_IOCTL_SET_CLIENT_CAP
+
+    def _charge(self, size: int, what: str, count: int) -> None:
+        """Count memory of the server for the process that opened the node; Errno(ENOMEM) where it is too much."""
+        if count > 0:
+            self.gpu.budget.take(self.pid, count * size, what)
+        elif count:
+            self.gpu.budget.give(self.pid, -count * size)
 
     def forget_lists(self) -> None:
         """Lists of buffers that contexts keep: a buffer whose handle is closed may be in one of them."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 import array
 import errno
 import os
+import re
+import select
 import socket
 import struct
 import weakref
@@ -51,10 +53,10 @@ class ShimMessage(NamedTuple):
 
 
 def program_name(pid: int) -> str:
-    """The name of a process, for messages."""
+    """The name of a process, for messages. It may choose any, so what a terminal would act on is replaced."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
+            return re.sub(r"[^ -~\u00a1-\u1fff]", "?", file.read().rstrip("\n"))
     except OSError:
         return "a program"
 
@@ -67,12 +69,18 @@ def greet(connection: socket.socket, result: int = 0) -> None:
         pass  # gone again
 
 
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """Process and user that made a connection, as the kernel says."""
+    pid, uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid
+
+
 class Channel:
     """A connection to one thread of a program."""
 
     def __init__(self, connection: socket.socket, budget: Budget) -> None:
         self.connection, self.budget = connection, budget
-        self.pid, self.uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        self.pid, self.uid = peer(connection)
         self.program = program_name(self.pid)
         self.near = True  # may its memory be read from here?
         self.rest = b""
@@ -129,12 +137,12 @@ class Channel:
         return answer
 
     def gone(self) -> bool:
-        """Has the program closed the channel?"""
+        """Has the program closed the channel? What it sent before, which nobody has read yet, does not hide that."""
         try:
-            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
+            ended = select.poll()
+            ended.register(self.connection, select.POLLRDHUP)
+            return bool(ended.poll(0))
+        except (OSError, ValueError):  # closed here
             return True
 
     def close(self) -> None:

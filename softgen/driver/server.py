@@ -21,7 +21,7 @@ from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
 from softgen.driver.node import Node, Shared
-from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, ShimMessage, greet
+from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, ShimMessage, greet, peer
 from softgen.driver.queue import Later
 from softgen.driver.service import Service
 from softgen.driver.tree import NODES
@@ -76,8 +76,13 @@ class Server:
                 greet(connection, -errno.EAGAIN)
                 connection.close()
             return
-        node, key = Node(self.gpu, NODES[name]), padded(address)
-        context.new(node)
+        node, key = Node(self.gpu, NODES[name], peer(connection)[0]), padded(address)
+        try:
+            context.new(node)
+        except Errno as refused:
+            greet(connection, -refused.number)
+            connection.close()
+            return
         self.gpu.opened += 1
         self.nodes[key] = node
         self.selector.register(connection, selectors.EVENT_READ, (key, node))

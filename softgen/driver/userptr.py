@@ -21,7 +21,9 @@ from softgen.memory.store import Identity, MemfdBuffer
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
-MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
+# The program says this about itself: numbers that the kernel never writes are no line at all.
+MAPS_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([rwxps-]{4}) ([0-9a-f]{1,16}) "
+                       r"([0-9a-f]{1,3}):([0-9a-f]{1,5}) ([0-9]{1,20}) *(.*)")  # fmt: skip
 OURS = "/memfd:softgen userptr"
 
 Parts = list[tuple[MemfdBuffer, int, int]]

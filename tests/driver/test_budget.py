@@ -3,6 +3,7 @@
 import errno
 import gc
 import socket
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 from softgen.driver import protocol
 from softgen.driver.budget import Budget, host_memory
 from softgen.driver.errors import Errno
+from softgen.driver.node import CONTEXT_BYTES
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.uapi import EXEC_OBJECT
 from softgen.memory.store import MemfdBuffer
@@ -113,7 +115,7 @@ def test_a_linear_view_of_a_sparse_buffer_is_refused_before_anything_is_allocate
         assert growth.bytes < 16 * MIB
         small = tiled(program, 32 * MIB)
         assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=small, flags=0).offset
-        assert gpu.shared.budget.other.total() == 2 * 32 * MIB
+        assert gpu.shared.budget.other.total() == 2 * 32 * MIB + CONTEXT_BYTES
         other = tiled(program, 66 * MIB)
         refused(program, "DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=other, flags=0)
         program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=small)
@@ -185,3 +187,27 @@ def test_a_message_longer_than_any_request_ends_the_channel(gpu: Gpu, size: int)
     program.channel.settimeout(5)
     assert program.channel.recv(1, socket.MSG_WAITALL) == b""
     assert program.thread().ioctl("DRM_IOCTL_VERSION").major == 1
+
+
+@pytest.mark.parametrize("name, removal", [
+    ("DRM_IOCTL_SYNCOBJ_CREATE", "DRM_IOCTL_SYNCOBJ_DESTROY"), ("DRM_IOCTL_I915_GEM_CONTEXT_CREATE", "DRM_IOCTL_I915_GEM_CONTEXT_DESTROY"),
+    ("DRM_IOCTL_I915_GEM_VM_CREATE", "DRM_IOCTL_I915_GEM_VM_DESTROY")])  # fmt: skip
+def test_objects_of_the_server_count_and_are_given_back(name: str, removal: str) -> None:
+    """A node may have a million sync objects, and a program any number of nodes."""
+    with served("kbl", Held(), memory_limit=MIB) as gpu:
+        programs = [gpu.program() for _ in range(3)]
+        before, made, field = gpu.shared.budget.other.total(), [], {"S": "handle", "C": "context", "V": "vm"}[name.split("_")[-2][0]]
+        with pytest.raises(OSError) as refused:
+            while len(made) < 10000:
+                made.append(getattr(programs[len(made) % 3].ioctl(name), field))
+        assert refused.value.errno == errno.ENOMEM and 100 < len(made)
+        programs[0].ioctl(removal, **{field: made[0]})
+        programs[0].ioctl(name)
+        for program in programs[:2]:
+            program.node.close()
+        end = time.monotonic() + 10
+        while len(gpu.server.nodes) > 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        for _ in range(100):
+            programs[2].ioctl(name)
+        assert gpu.shared.budget.other.total() > before

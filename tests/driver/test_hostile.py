@@ -9,9 +9,12 @@ import resource
 import select
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +25,7 @@ from hypothesis import strategies as st
 from softgen.bits.units import QWORD_MASK
 from softgen.driver import descriptors, protocol
 from softgen.driver.display import ModeObject, mode
+from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS
@@ -40,6 +44,9 @@ class Instant:
         submission.vm.enter(submission.bound)
         submission.vm.leave(submission.bound)
         submission.fence.signal()
+
+    def at_once(self, submission: Submission, awaited: bool = False) -> None:
+        return None
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +218,61 @@ def test_descriptors_are_left_for_imports_until_all_modules_are_loaded(monkeypat
         for thread in threads:
             thread.join(30)
         assert len(made) == MOST and connected
+
+
+def test_a_program_that_ends_while_it_waits_is_noticed_whatever_it_sent_before(gpu: Gpu) -> None:
+    """An unread byte in the channel once hid its end, and the thread of it waited for ever."""
+    program = gpu.program()
+    handle, before = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle, len(gpu.server.service.clients)
+    layout = ARGUMENTS["DRM_IOCTL_SYNCOBJ_WAIT"]
+    fields = {"handles": program.numbers("I", handle), "count": 1, "timeout": 1 << 62, "flags": 2}
+    argument = layout.pack(SimpleNamespace(**{**vars(layout.unpack(b"")), **fields}))
+    other = program.thread()
+    message = MESSAGE.pack(protocol.IOCTL, len(argument), 0x64C3, other.memory(argument).address, program.node.fileno(), program.name)
+    other.channel.sendall(message + argument)
+    kind, *_ = other._receive()
+    assert kind == protocol.GIVE
+    other._serve(kind, program.node.fileno(), 0, 0, b"", [])
+    time.sleep(0.2)
+    assert len(gpu.server.service.clients) == before + 1
+    other.channel.sendall(b"x")
+    other.channel.close()
+    end = time.monotonic() + 10
+    while len(gpu.server.service.clients) > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert len(gpu.server.service.clients) == before
+
+
+@pytest.mark.parametrize("line", [
+    "1000-2000 rw-p 00000000 ffffffff:ffffffff 5 x", "1000-2000 rw-p 0 00:00 " + "9" * 5000 + " x", "1000-" + "f" * 5000 + " rw-p 0 0:0 0",
+    "", "\0" * 100, "1000-2000 rw-s 0 fff:fffff 99999999999999999999 /memfd:softgen userptr"])  # fmt: skip
+def test_what_a_program_says_about_its_memory_may_be_anything(gpu: Gpu, line: str) -> None:
+    program = gpu.program()
+    program.maps = line.encode() + b"\n"
+    with pytest.raises(OSError, match=r"Bad address|Function not implemented"):
+        program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=0x1000, size=0x1000)
+    assert [text for text in gpu.log if "itself failed" in text] == []
+
+
+def test_a_process_cannot_write_to_the_terminal_by_its_name(tmp_path: Path) -> None:
+    script = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\x1b]0;\\x9b2J\\n\\xc2\\x9b'); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        assert protocol.program_name(process.pid).isprintable()
+        process.communicate()
+
+
+def test_a_chain_of_fences_may_be_longer_than_the_stack(gpu: Gpu) -> None:
+    """Points of a timeline that wait for the first one are all done with it."""
+    signals = gpu.shared.signals
+    syncobj, first = Syncobj(signals), Fence(signals)
+    syncobj.add(1, first)
+    points = []
+    for point in range(2, 5000):
+        fence = Fence(signals)
+        syncobj.add(point, fence)
+        points.append(syncobj.points[-1][1])
+        fence.signal()
+    assert not points[0].done
+    first.signal()
+    assert all(point.done for point in points)
