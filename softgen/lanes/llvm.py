@@ -15,6 +15,7 @@ from typing import Any
 
 from softgen.lanes import affine, exact, llvm_half, rounding
 from softgen.lanes.llvm_call import LlvmCalls
+from softgen.lanes.llvm_mask import NO, YES
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value, Variable
 
@@ -23,7 +24,6 @@ _BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 _COMPARE = {"equal": ("eq", "oeq"), "not_equal": ("ne", "une"), "less": ("lt", "olt"), "less_equal": ("le", "ole"),
             "greater": ("gt", "ogt"), "greater_equal": ("ge", "oge")}
 _WHOLE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven"}
-YES, NO = "splat (i1 1)", "splat (i1 0)"                # masks that are known; programs that look at them see less work
 _KNOWN: dict[str, Callable[..., str | None]] = {
     "bit_and": lambda a, b: b if a == YES or b == NO else a if b == YES or a == NO else None,
     "bit_or": lambda a, b: a if a == YES or b == NO else b if b == YES or a == NO else None,
@@ -82,16 +82,25 @@ class LlvmMachine(LlvmCalls):
         self.start(end)
 
     def _variable(self, initial: Value) -> Any:
-        place = self.place(self.vector(initial.type, initial.lanes))
-        self.line(f"store {self.typed(initial)}, ptr {place}")
+        in_bytes = self.module.masks_in_bytes(initial.type, initial.lanes)
+        place = self.place(f"<{initial.lanes} x i8>" if in_bytes else self.vector(initial.type, initial.lanes))
+        self._set(place, initial)
         return place
 
     def read_variable(self, variable: Variable) -> Value:
-        vector = self.vector(variable.type, variable.lanes)
-        return self._value(variable.type, variable.lanes, self.emit(f"load {vector}, ptr {variable.payload}"))
+        type, lanes = variable.type, variable.lanes
+        if not self.module.masks_in_bytes(type, lanes):
+            return self._value(type, lanes, self.emit(f"load {self.vector(type, lanes)}, ptr {variable.payload}"))
+        return self._value(type, lanes, self.from_mask_bytes(lanes, self.emit(f"load <{lanes} x i8>, ptr {variable.payload}")))
 
     def write_variable(self, variable: Variable, value: Value) -> None:
-        self.line(f"store {self.typed(value)}, ptr {variable.payload}")
+        self._set(variable.payload, value)
+
+    def _set(self, place: str, value: Value) -> None:
+        if self.module.masks_in_bytes(value.type, value.lanes):
+            self.line(f"store <{value.lanes} x i8> {self.mask_bytes(value.lanes, value.payload)}, ptr {place}")
+        else:
+            self.line(f"store {self.typed(value)}, ptr {place}")
 
     # -- computing -------------------------------------------------------------------------------------------------------
 
@@ -287,7 +296,7 @@ class LlvmMachine(LlvmCalls):
         scalar = self.emit(f"extractelement <1 x i{type.bits}> {bits}, i64 0")
         if lanes < type.bits:
             scalar = self.emit(f"trunc i{type.bits} {scalar} to i{lanes}")
-        return self.emit(f"bitcast i{lanes} {scalar} to <{lanes} x i1>")
+        return self.mask_of_bits(lanes, scalar)
 
     def _bits_from_mask(self, lanes: int, mask: Any, type: LaneType) -> Any:
         bits = self.emit(f"bitcast <{lanes} x i1> {mask} to i{lanes}")

@@ -105,7 +105,7 @@ class AccessFunction:
     def _active(self) -> str:
         """The lanes that touch memory, as bits; nothing more is done if there are none."""
         m = self.m
-        mask = m.emit(f"bitcast {self.shape.integer} %a4 to {self.bools}")
+        mask = m.mask_of_bits(self.lanes, "%a4")
         if not self.shape.table:
             mask = m.emit(f"and {self.bools} {mask}, {m.below('%a3', self.kind, self.lanes, '%a2', self.size)}")
         bits = m.emit(f"bitcast {self.bools} {mask} to {self.shape.integer}")

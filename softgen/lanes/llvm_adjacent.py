@@ -214,11 +214,11 @@ class AdjacentAccess(AccessFunction):
     def _active(self) -> str:
         m, shape, kind = self.m, self.shape, self.shape.integer
         if not shape.table:
-            mask = m.emit(f"bitcast {kind} %a4 to {self.bools}")
+            mask = m.mask_of_bits(self.lanes, "%a4")
             inside = m.emit(f"and {self.bools} {mask}, {m.below('%a3', self.kind, self.lanes, '%a2', self.size)}")
             same = m.emit(f"icmp eq {kind} {m.emit(f'bitcast {self.bools} {inside} to {kind}')}, %a4")
             self._else_apart(same)
-        self.mask = m.emit(f"bitcast {kind} %a4 to {self.bools}")
+        self.mask = m.mask_of_bits(self.lanes, "%a4")
         some, none = m.labels("some", "none")
         m.line(f"br i1 {m.emit(f'icmp eq {kind} %a4, 0')}, label %{none}, label %{some}")
         m.start(none)

@@ -36,7 +36,7 @@ class LlvmCalls(LlvmAdjacent):
 
     def _from_passed(self, shape: Lanes, text: str) -> Value:
         if shape.type.is_bool:
-            text = self.emit(f"bitcast i{shape.lanes} {text} to <{shape.lanes} x i1>")
+            text = self.mask_of_bits(shape.lanes, text)
         return self._value(shape.type, shape.lanes, text)
 
     def parameters(self, shapes: tuple[Lanes, ...]) -> list[Value]:

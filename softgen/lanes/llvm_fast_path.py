@@ -95,8 +95,7 @@ class FastPath:
 
     def _try(self, expected: str, total: int, how: int) -> Iterator[str]:
         m, shape = self.m, self.shape
-        same = m.emit(f"icmp eq <{shape.lanes} x {self.kind}> {self.where}, {expected}")
-        all_same = m.emit(f"icmp eq {shape.integer} {m.emit(f'bitcast {self.bools} {same} to {shape.integer}')}, -1")
+        all_same = m.same_lanes(shape.lanes, self.kind, self.where, expected)
         yield from self._if(m.emit(f"and i1 {all_same}, {self._inside(total, how)}"), how)
 
     def _if(self, condition: str, how: int, weights: str = "") -> Iterator[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from softgen.lanes.llvm_text import LlvmText
+from softgen.lanes.llvm_mask import LlvmMasks
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_
 from softgen.lanes.value import Memory, Value
@@ -29,7 +29,7 @@ class Scalar:
 
     __slots__ = ("machine", "text", "type")
 
-    def __init__(self, machine: LlvmText, type: LaneType, text: str) -> None:
+    def __init__(self, machine: LlvmMasks, type: LaneType, text: str) -> None:
         self.machine, self.type, self.text = machine, type, text
 
     @property
@@ -122,7 +122,7 @@ class Scalar:
         """The low bits as a mask: lane i is bit i."""
         m, bits = self.machine, self
         text = bits.text if bits.type.bits == lanes else m.emit(f"trunc {bits.typed} to i{lanes}")
-        return m._value(bool_, lanes, m.emit(f"bitcast i{lanes} {text} to <{lanes} x i1>"))
+        return m._value(bool_, lanes, m.mask_of_bits(lanes, text))
 
 
 def _readable(size: int) -> str:
@@ -134,7 +134,7 @@ class HostPointer:
 
     __slots__ = ("machine", "text")
 
-    def __init__(self, machine: LlvmText, text: str) -> None:
+    def __init__(self, machine: LlvmMasks, text: str) -> None:
         self.machine, self.text = machine, text
 
     @property
@@ -191,13 +191,13 @@ class Parameter(NamedTuple):
     align: int = 0
     dereferenceable: int = 0
 
-    def text(self, m: LlvmText) -> str:
+    def text(self, m: LlvmMasks) -> str:
         promises = f"{' noalias' if self.noalias else ''}{f' align {self.align}' if self.align else ''}"
         promises += f" dereferenceable({self.dereferenceable})" if self.dereferenceable else ""
         return f"{m.element(self.type) if self.type else 'ptr'}{promises} %{self.name}"
 
 
-class LlvmScalars(LlvmText):
+class LlvmScalars(LlvmMasks):
     """Scalars, control flow and function frames."""
 
     # -- operands ------------------------------------------------------------------------------------------------------

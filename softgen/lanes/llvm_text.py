@@ -34,6 +34,14 @@ class LlvmModule:
     def has(self, feature: str) -> bool:
         return (self.target or jit.host()).has(feature)
 
+    @property
+    def neon(self) -> bool:
+        return (self.target or jit.host()).triple.startswith("aarch64")
+
+    def masks_in_bytes(self, type: LaneType, lanes: int) -> bool:
+        """Whether variables of a type are masks that this host keeps as bytes (llvm_mask.py)."""
+        return type is bool_ and lanes in (16, 32) and self.neon
+
     def text(self) -> str:
         return "\n".join([*self.functions, *self.internals.values(), *sorted(self.declared.values()), ATTRIBUTES, UNLIKELY, ""])
 

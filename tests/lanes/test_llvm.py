@@ -17,7 +17,7 @@ from softgen.lanes.numpy import DTYPES
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.routine import Routine
 from softgen.lanes.signature import Lanes, Signature
-from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_
+from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, u32
 from softgen.lanes.value import Value
 from tests.lanes.both import NOTHING_KEPT, agree, compile_, random_lanes
 from tests.lanes.numbers import specials
@@ -157,3 +157,26 @@ def test_python_cannot_decide_what_is_known_later() -> None:
         return a if a == a else -a
     with pytest.raises(TypeError, match="must be on Python values"):
         Routine(program, Signature((Lanes(BY_NAME["f32"], 1),), (Lanes(BY_NAME["f32"], 1),)))
+
+
+@pytest.mark.parametrize("lanes", [8, 16, 32])
+def test_masks_from_block_to_block(lanes: int) -> None:
+    """Variables, bits of an integer, and masks of before a branch."""
+
+    def program(m: Machine, numbers: Value, bits: Value) -> tuple[Value, ...]:
+        on, left = m.variable(m.mask_from_bits(bits, lanes)), m.variable(numbers)
+        was = ~on.value
+        for _ in m.While(lambda: m.any(on.value)):
+            left.value = m.select(on.value, left.value - 1, left.value)
+            for _ in m.If(m.any(left.value == 3)):
+                even = (left.value & 1) == 0
+                left.value = m.select(was & even, left.value + 101, left.value)
+                on.value = on.value & ((left.value != 3) | even)
+            on.value = on.value & (left.value != 0)
+        return left.value, was, m.bits_from_mask(was | on.value, u32)
+
+    signature = Signature((Lanes(u32, lanes), Lanes(u32, 1)), (Lanes(u32, lanes), Lanes(bool_, lanes), Lanes(u32, 1)))
+    routine, rng = compile_(program, signature), np.random.default_rng(lanes)
+    for bits in (0, 1, (1 << lanes) - 1, *rng.integers(0, 1 << lanes, 8)):
+        numbers = rng.integers(1, 20, lanes, np.uint32)
+        agree(program, signature, [numbers, np.array([bits], np.uint32)], routine)

@@ -253,6 +253,7 @@ class KernelTranslator(EntryExit):
             return
         flow = Branching(state, self.graph, line, self._taken(inst), self.waiting, self._stray_if)
         successors = control_flow.meaning(inst, state.rules, self.single)(flow)
+        flow.left = self.m.across_blocks(flow.left)
         self.uncounted += 1
         self._count()
         self._go(flow, successors)
