@@ -11,29 +11,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import factorial
 
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, f64, i64, u32, u64
 from softgen.lanes.value import Value
 
-LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068000949339362196969471560586")
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
-# Polynomials are as long as floats need: the first term left out is below 2^-36 of the result; of log2, which pow multiplies, 2^-50.
-HALVES = [float(LN2**k / factorial(k)) for k in range(10)]  # 2^r
-ARTANH = [float(2 / LN2 / (2 * k + 1)) for k in range(9)]  # log2 of (1 + s) / (1 - s) by odd powers of s
-SINE = [float(Fraction((-1) ** k, factorial(2 * k + 1))) for k in range(6)]
-COSINE = [float(Fraction((-1) ** k, factorial(2 * k))) for k in range(7)]
-QUARTER = [float(PI / 2)]  # pi / 2 as a sum of three doubles
-QUARTER.append(float(PI / 2 - Fraction(QUARTER[0])))
-QUARTER.append(float(PI / 2 - Fraction(QUARTER[0]) - Fraction(QUARTER[1])))
+# Minimax polynomials of relative error (Remez exchange), as long as floats need; of log2 that pow multiplies, as long as doubles do.
+HALVES = [float.fromhex(text) for text in (  # 2^r, |r| <= 1/2, within 2^-34.5
+    "0x1.ffffffffabbdcp-1", "0x1.62e42ff116293p-1", "0x1.ebfbe0a4bdbf2p-3", "0x1.c6b08aaf1adecp-5", "0x1.3b29dc417d1bcp-7",
+    "0x1.5d8a70a798570p-10", "0x1.446a1f67c5ef8p-13", "0x1.fe1759732f83ep-17")]  # fmt: skip
+ARTANH = [float.fromhex(text) for text in (  # log2 of (1 + s) / (1 - s) by odd powers of s, |s| <= 0.1716, within 2^-52.4
+    "0x1.71547652b82ffp+1", "0x1.ec709dc39c9e6p-1", "0x1.2776c516a9371p-1", "0x1.a61756772d625p-2", "0x1.484fac1d54e52p-2",
+    "0x1.0bb7be3669ec5p-2", "0x1.f184bf2ef2e9cp-3")]  # fmt: skip
+LOGARITHM = [float.fromhex(text) for text in (  # log2(1 + f) / f, from the root of one half to that of two, within 2^-35.8
+    "0x1.71547652a1e9ep+0", "-0x1.715476565cdb8p-1", "0x1.ec709ebb9074ep-2", "-0x1.7154709835307p-2", "0x1.277651fdb7831p-2",
+    "-0x1.ec72b554af32dp-3", "0x1.a63f43e6aa7f0p-3", "-0x1.714176bbc519bp-3", "0x1.45292332953a0p-3", "-0x1.252efc9549d3fp-3",
+    "0x1.28717cace969ap-3", "-0x1.2489d1956dc17p-3", "0x1.3cebfb8a3aaefp-4")]  # fmt: skip
+SINE = [float.fromhex(text) for text in (  # sin(r) / r by powers of r², |r| <= pi / 2, within 2^-35.5
+    "0x1.ffffffffd1773p-1", "-0x1.5555554173543p-3", "0x1.11110b7429749p-7", "-0x1.a017a8d4b9e3bp-13", "0x1.716b9fbf4cf81p-19",
+    "-0x1.9a0da28c99c30p-26")]  # fmt: skip
+HALF_TURN = [float(PI)]  # pi as a sum of two doubles
+HALF_TURN.append(float(PI - Fraction(HALF_TURN[0])))
 ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # the square root of one half
 FAR = 2.0**45
 INFINITY, SMALLEST = 0x7F800000, 0x00800000  # bits of floats: infinity, and the smallest normal number
 MARGIN = 2.0**-22  # 8u of one half: see enclose_rsq
 GUESS = 0x5F375A86  # minus half the bits of x: a first approximation of 1 / sqrt(x) within 4 %
-FRACTION, BIAS = 52, 1023
+FRACTION, SIGN = 52, 63
 NO_FRACTION = 1.5 * 2.0**23
+NO_FRACTION_64 = 1.5 * 2.0**52
 
 
 def _polynomial(m: Machine, x: Value, coefficients: list[float]) -> Value:
@@ -44,12 +51,11 @@ def _polynomial(m: Machine, x: Value, coefficients: list[float]) -> Value:
 
 
 def exp2(m: Machine, x: Value) -> Value:
-    """2^x of doubles within the range of floats; infinity or 0 outside."""
+    """2^x of doubles within the range of floats; infinity or 0 outside. A sum of at least 2^52 is an integer, which is in its low bits."""
     held = m.select(x > 1000.0, 1000.0, m.select(x < -1000.0, m.like(x, -1000.0), x))
-    whole = m.round_even(held)
-    scale = m.bitcast(m.convert(whole, i64) + BIAS << FRACTION, f64)
-    value = _polynomial(m, held - whole, HALVES) * scale
-    return m.select(m.is_nan(x), x, value)
+    total = held + NO_FRACTION_64
+    value = m.bitcast(_polynomial(m, held - (total - NO_FRACTION_64), HALVES), u64)
+    return m.select(m.is_nan(x), x, m.bitcast(value + (m.bitcast(total, u64) << FRACTION), f64))
 
 
 def exp(m: Machine, x: Value) -> Value:
@@ -64,41 +70,61 @@ def exp(m: Machine, x: Value) -> Value:
     return m.select(m.is_nan(x), x, m.convert(scaled, f32))
 
 
-def log2(m: Machine, x: Value) -> Value:
-    """log2 of normal doubles."""
+def _near_one(m: Machine, x: Value) -> tuple[Value, Value]:
+    """Exponent and fraction of normal doubles, the fraction between the roots of one half and of two."""
     bits = m.bitcast(x, u64)
-    exponent = m.bitcast(bits - ROOT_HALF_BITS, i64) >> FRACTION  # so that the rest is near 1
-    rest = m.bitcast(bits - m.bitcast(exponent << FRACTION, u64), f64)
+    exponent = m.bitcast(bits - ROOT_HALF_BITS, i64) >> FRACTION
+    return m.convert(exponent, f64), m.bitcast(bits - m.bitcast(exponent << FRACTION, u64), f64)
+
+
+def log2(m: Machine, x: Value) -> Value:
+    """log2 of normal doubles, good to the last bits."""
+    exponent, rest = _near_one(m, x)
     s = m.div(rest - 1.0, rest + 1.0)
-    value = m.convert(exponent, f64) + s * _polynomial(m, s * s, ARTANH)
+    value = exponent + s * _polynomial(m, s * s, ARTANH)
     value = m.select(x == 0.0, m.like(x, float("-inf")), value)
     value = m.select(x < 0.0, m.like(x, float("nan")), value)
     return m.select(m.is_nan(x) | (x == float("inf")), x, value)
 
 
-def _sine(m: Machine, x: Value, quarters: int) -> Value:
-    """sin(x + quarters * pi / 2)."""
-    far = m.absolute(x) > FAR
-    near = m.select(far, m.like(x, 0.0), x)
-    count = m.round_even(near * float(2 / PI))
-    rest = near
-    for piece in QUARTER:
-        rest = m.fma(-count, m.like(x, piece), rest)
-    square = rest * rest
-    sine, cosine = rest * _polynomial(m, square, SINE), _polynomial(m, square, COSINE)
-    place = m.convert(count, i64) + quarters & 3
-    value = m.select((place & 1) == 1, cosine, sine)
-    value = m.select(place > 1, -value, value)
-    return m.select(m.is_nan(x) | m.is_inf(x), m.like(x, float("nan")), value)
+def log(m: Machine, x: Value) -> Value:
+    """log2 of floats, good to floats."""
+    if x.type is not f32:
+        return m.convert(log2(m, m.convert(x, f64)), x.type)
+    exponent, rest = _near_one(m, m.convert(x, f64))
+    f = rest - 1.0
+    value = m.convert(exponent + f * _polynomial(m, f, LOGARITHM), f32)
+    no_number = m.select(x == 0.0, m.like(x, float("-inf")), m.select(x > 0.0, x, m.like(x, float("nan"))))
+    return m.select(m.bitcast(x, u32) - 1 < INFINITY - 1, value, no_number)
+
+
+def _sine(m: Machine, near: Value, total: Value, shift: float) -> Value:
+    """The sine of what is left of `near` without half turns: as many as `total` has in its low bits, and `shift` of one."""
+    count, rest = total - NO_FRACTION_64 + shift if shift else total - NO_FRACTION_64, near
+    for piece in HALF_TURN:  # the first difference is exact: a multiple of the last bit of pi, and small
+        rest = m.fma(-count, m.like(near, piece), rest)
+    return rest * _polynomial(m, rest * rest, SINE)
+
+
+def _near(m: Machine, x: Value) -> Value:
+    """0 for what is too far to be reduced, NaN for infinities."""
+    return m.select(m.absolute(x) > FAR, x - x, x)
 
 
 def sin(m: Machine, x: Value) -> Value:
-    value = _sine(m, x, 0)
-    return m.select(x == 0.0, x, value)  # a zero keeps its sign
+    """(-1)^k sin(x - k pi). A zero keeps its sign."""
+    near = _near(m, x)
+    total = m.fma(near, m.like(x, float(1 / PI)), m.like(x, NO_FRACTION_64))
+    sign = m.bitcast(total, u64) << SIGN
+    return m.bitcast(m.bitcast(_sine(m, near, total, 0.0), u64) ^ sign, f64)
 
 
 def cos(m: Machine, x: Value) -> Value:
-    return _sine(m, x, 1)
+    """(-1)^(k + 1) sin(x - (k + 1/2) pi)."""
+    near = _near(m, x)
+    total = m.fma(near, m.like(x, float(1 / PI)), m.like(x, -0.5)) + NO_FRACTION_64
+    sign = m.bitcast(total, u64) + 1 << SIGN
+    return m.bitcast(m.bitcast(_sine(m, near, total, 0.5), u64) ^ sign, f64)
 
 
 def inv(m: Machine, x: Value) -> Value:
@@ -185,11 +211,11 @@ def divide(m: Machine, x: Value, y: Value) -> Value:
     return m.div(x, y)
 
 
-FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log2, "exp": exp, "sqrt": sqrt, "rsq": rsq, "sin": sin, "cos": cos,
+FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log, "exp": exp, "sqrt": sqrt, "rsq": rsq, "sin": sin, "cos": cos,
                                            "fdiv": divide, "pow": power}  # fmt: skip
 POSITIVE = frozenset({"log", "rsq", "sqrt"})  # functions of the absolute value in ALT mode (IVB 1063-1073)
 ONCE = frozenset({"inv", "sqrt", "fdiv"})  # correctly rounded in the source type; in doubles they would be rounded twice
-SINGLE = ONCE | {"rsq", "exp"}  # functions that take floats as they are
+SINGLE = ONCE | {"rsq", "exp", "log"}  # functions that take floats as they are
 
 
 def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:

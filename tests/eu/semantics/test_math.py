@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from decimal import Decimal, getcontext, localcontext
 from typing import Any
@@ -199,6 +200,42 @@ def in_place(function: Callable[..., Any], width: int) -> Routine:
             at.value = at.value + 8 * width
 
     return compile_(program, Signature((Bytes("floats"),), ()))
+
+
+TRUTHS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float, float]] = {  # in doubles, between two limits of the result or argument
+    "exp": (np.exp2, -126.0, 127.99), "log": (np.log2, 2.0**-126, 3.4e38), "sin": (np.sin, -(2.0**20), 2.0**20),
+    "cos": (np.cos, -(2.0**20), 2.0**20)}  # fmt: skip
+
+
+def check_floats(routine: Routine, name: str, bits: np.ndarray) -> int:
+    """Compiled results against doubles, which are near enough: 0.51 units of the last place. How many of the floats were looked at."""
+    truth, low, high = TRUTHS[name]
+    rows = np.zeros((CHUNK // 16, 2, 16), np.uint32)
+    rows[:, 0] = bits.reshape(-1, 16)
+    routine(rows.view(np.uint8).reshape(-1))
+    with np.errstate(invalid="ignore"):  # NaNs among them
+        x, got = (rows[:, row].reshape(-1).view(np.float32).astype(np.float64) for row in (0, 1))
+    inside = (x >= low) & (x <= high) & (np.abs(x) >= 2.0**-126)
+    want = truth(x[inside])
+    place = np.exp2(np.maximum(np.floor(np.log2(np.maximum(np.abs(want), 2.0**-149))), -126) - 23)
+    assert (np.abs(got[inside] - want) <= 0.51 * place).all()
+    return int(inside.sum())
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_functions_of_some_floats_of_all_exponents(name: str) -> None:
+    routine = in_place(lambda m, x, _: evaluate(m, name, False, x), 16)
+    near = np.round(between(31, -(2.0**16), 2.0**16, CHUNK) / (math.pi / 2)) * (math.pi / 2)  # roots, and the most exact 1
+    for bits in (np.random.default_rng(30).integers(0, 1 << 32, CHUNK, np.uint32), near.astype(np.float32).view(np.uint32)):
+        assert check_floats(routine, name, bits) > 100
+
+
+@pytest.mark.witness
+@pytest.mark.parametrize("name", TRUTHS)
+def test_functions_of_all_floats(name: str) -> None:
+    routine = in_place(lambda m, x, _: evaluate(m, name, False, x), 16)
+    for first in range(0, 1 << 32, CHUNK):
+        check_floats(routine, name, np.arange(first, first + CHUNK, dtype=np.uint64).astype(np.uint32))
 
 
 @pytest.mark.witness
