@@ -105,6 +105,8 @@ class LlvmMachine(LlvmCalls):
     # -- computing -------------------------------------------------------------------------------------------------------
 
     def estimate_rsq(self, a: Value) -> Value | None:
+        if self.module.neon:
+            return self._estimate_rsq_neon(a)
         lanes = min(a.lanes, max(_ESTIMATE))
         feature, name = _ESTIMATE.get(lanes, ("", ""))
         if a.type is not f32 or not name or a.lanes % lanes or not self.module.has(feature):
@@ -114,6 +116,20 @@ class LlvmMachine(LlvmCalls):
         parts = [self.slice(a, first, lanes).payload for first in range(0, a.lanes, lanes)]
         found = [self.intrinsic(name, vector, [(vector, part), *kept], ()) for part in parts]
         return self.concat(*(self._value(f32, lanes, part) for part in found))
+
+    def _estimate_rsq_neon(self, a: Value) -> Value | None:
+        """FRSQRTE is within 2^-8, and a step of Newton's within twice the square of that."""
+        lanes, step = 4, "llvm.aarch64.neon.frsqrts"
+        if a.type is not f32 or a.lanes % lanes:
+            return None
+        vector, found = self.vector(f32, lanes), []
+        for first in range(0, a.lanes, lanes):
+            x = self.slice(a, first, lanes).payload
+            y = self.intrinsic("llvm.aarch64.neon.frsqrte", vector, [(vector, x)], (vector,))
+            product = self.emit(f"fmul {vector} {x}, {y}")
+            change = self.intrinsic(step, vector, [(vector, product), (vector, y)], (vector,))  # (3 - x y y) / 2
+            found.append(self._value(f32, lanes, self.emit(f"fmul {vector} {y}, {change}")))
+        return self.concat(*found)
 
     def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
         if type.is_float:

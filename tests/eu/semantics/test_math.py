@@ -239,9 +239,9 @@ def test_functions_of_all_floats(name: str) -> None:
 
 
 @pytest.mark.witness
-@pytest.mark.parametrize("width", [4, 16])
+@pytest.mark.parametrize("width", [2, 16])
 def test_reciprocal_roots_of_all_significands(width: int) -> None:
-    """All floats from 1 up to 4: without the host's estimate (4 lanes) and by it, the last step from all neighbours of the result, and
+    """All floats from 1 up to 4: without the host's estimate (2 lanes) and by it, the last step from all neighbours of the result, and
     the interval from approximations as far away as they may be."""
     whole, last = in_place(lambda m, x, _: evaluate(m, "rsq", False, x), width), in_place(round_rsq, width)
     shows = in_place(certain, width)
