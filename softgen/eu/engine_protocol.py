@@ -55,6 +55,10 @@ class CompilerEngine(Protocol):
         """Reports executed instructions, for engines that profile."""
         ...
 
+    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
+        """Whether `function` would now give this code of the kernel again; on the hot path, where `settled` is asked once."""
+        ...
+
     def settled(self, chosen: CompiledFunction) -> bool:
         """Whether `function` will go on giving this code for the same kernel and the same threads from now on."""
         ...

@@ -42,6 +42,10 @@ class PromotingEngine:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         program.executed += instructions
 
+    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
+        """A kernel that is not hot is not being translated."""
+        return not chosen.program or not self._is_hot(program) and self.slow.holds(program, chosen)
+
     def settled(self, chosen: CompiledFunction) -> bool:
         return self.fast.settled(chosen)
 

@@ -46,6 +46,7 @@ class AddressSpace(Space):
         if not 32 <= bits <= 48:
             raise DriverError(f"address space {name}: addresses have 32 to 48 bits, not {bits}")
         self.name, self.bits = name, bits
+        self.changes: int = 0
         self._index: tuple[list[int], list[BufferMapping]] = [], []  # starts, mappings: replaced as a whole, so that readers need no lock
         self._arenas: dict[int, Arena] = {}
         self._table: ArenaTable | None = None
@@ -72,6 +73,7 @@ class AddressSpace(Space):
                         f"{self.name}: cannot map {buffer.name!r} at {address:#x}..{mapping.end:#x}: "
                         f"{other.store.name!r} is at {other.start:#x}..{other.end:#x}"
                     )
+            self.changes += 1
             if self._table is not None:
                 self._place(mapping, self._table)
             self._index = [*starts[:at], address, *starts[at:]], [*mappings[:at], mapping, *mappings[at:]]
@@ -81,6 +83,7 @@ class AddressSpace(Space):
         self._check_range(address, size, "unmap")
         end = address + size
         with self._changing:
+            self.changes += 1
             starts, mappings = self._index
             first, last = max(bisect_right(starts, address) - 1, 0), bisect_left(starts, end)
             kept: list[BufferMapping] = []
@@ -99,6 +102,7 @@ class AddressSpace(Space):
     def close(self) -> None:
         """Release every mapping and arena now instead of at garbage collection."""
         with self._changing:
+            self.changes += 1
             self._index = [], []
             self._table = None
             _release(self._arenas)
@@ -190,6 +194,14 @@ class AddressSpace(Space):
             if address + size <= end:
                 return bytes(view[address - start : address - start + size])
         return b"".join(view[first:last] for view, first, last in self._parts(address, size, "read"))
+
+    def view(self, address: int, size: int) -> memoryview | None:
+        starts, mappings = self._index
+        at = bisect_right(starts, address) - 1
+        if at < 0 or size <= 0:
+            return None
+        start, end, _, _, _, view = mappings[at]
+        return view[address - start : address - start + size] if address + size <= end else None
 
     def write(self, address: int, data: bytes) -> None:
         starts, mappings = self._index

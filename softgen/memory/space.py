@@ -28,6 +28,7 @@ class Space(ABC):
 
     name: str
     bits: int
+    changes: int | None = None  # counts mappings that were added or removed; None: unknown
 
     @abstractmethod
     def read(self, address: int, size: int) -> bytes: ...
@@ -48,6 +49,10 @@ class Space(ABC):
         """As many bytes at an address as are readable, up to `limit`."""
         size = self.extent(address, limit)
         return self.read(address, size) if size else b""
+
+    def view(self, address: int, size: int) -> memoryview | None:
+        """The memory itself, of bytes that are mapped as one piece; None where the space has no such view of them."""
+        return None
 
     @property
     def table(self) -> ArenaTable:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -52,6 +53,7 @@ class ResolvedState:
         self.sampler_base = 0  # that its offset counts from
         self.blend: dict[tuple[int, int], bytes] = {}  # entries of the blend state, by address and size, where unit states say it is
         self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
+        self.hosts_at: int | None = None  # changes of the space when they were last looked up
         self.volatile = False  # something could not be read: keep nothing
 
 
@@ -80,35 +82,68 @@ class DispatchBindings:
         """Where a binding table entry is."""
         return self.bases.get("surface", 0) + self.binding_table + 4 * index & (1 << self.space.bits) - 1
 
-    def past_end(self, index: int) -> bool:
-        """Whether an entry is past the end of the pool of binding tables: it reads as 0 (BDW 1413-1414)."""
-        end = self.bases.get(TABLES_END)
-        return end is not None and self.bases.get("surface", 0) + self.binding_table + 4 * index + ENTRY > end
-
     def current(self) -> bool:
         """Whether all state that was resolved is as it was."""
-        resolved, space = self.resolved, self.space
+        return self.follow_table(self.binding_table)
+
+    def follow_table(self, table: int) -> bool:
+        """Whether the binding table at an offset means the surfaces that were resolved, and all other state is as it was; if so, the
+        table is there from now on. Drivers write tables and surface state anew for each dispatch."""
+        resolved = self.resolved
         if resolved.volatile:
             return False
         try:
-            for index, data in resolved.entries.items():
-                if space.read(self.table_address(index), len(data)) != data:
-                    return False
-            for address, data in resolved.surfaces.values():
-                if space.read(address, len(data)) != data:
-                    return False
-            for place, data in resolved.states.items():
-                if space.read(*place) != data:
-                    return False
-            for offset, data in resolved.samplers.items():
-                if space.read(self.sampler_address(offset), len(data)) != data:
-                    return False
-            for (address, size), data in resolved.blend.items():
-                if space.read(address + self.blend_moved, size) != data:
-                    return False
-            return all(space.contiguous(held.address, held.size) == held.host for held in resolved.hosts.values())
+            moved = self._surfaces_at(table) if resolved.entries else {}
+            if moved is None or not self._others_current():
+                return False
         except SoftgenError:
             return False
+        for index, (entry, surface) in moved.items():
+            resolved.entries[index], resolved.surfaces[index] = entry, surface
+        self.binding_table = table
+        return True
+
+    def _surfaces_at(self, table: int) -> dict[int, tuple[bytes, tuple[int, bytes]]] | None:
+        """Entries of the binding table at an offset that lead to the resolved surfaces at another address; None if any leads elsewhere."""
+        base, wrap, read = self.bases.get("surface", 0), (1 << self.space.bits) - 1, self.space.read
+        entries, surfaces, moved = self.resolved.entries, self.resolved.surfaces, {}
+        data = read(base + table & wrap, ENTRY * (max(entries) + 1))
+        for index, held in entries.items():
+            entry, surface = data[ENTRY * index : ENTRY * index + ENTRY], surfaces.get(index)
+            if entry != held and surface is None:
+                return None
+            if surface is not None:
+                address = surface[0] if entry == held else base + self._pointer(entry, table, index) & wrap
+                if read(address, len(surface[1])) != surface[1]:
+                    return None
+                if entry != held:
+                    moved[index] = entry, (address, surface[1])
+        return moved
+
+    def _pointer(self, entry: bytes, table: int, index: int) -> int:
+        """Where a binding table entry leads to, from the surface state base on; one past the end of the pool of tables reads as 0."""
+        end = self.bases.get(TABLES_END)
+        if end is not None and self.bases.get("surface", 0) + table + ENTRY * index + ENTRY > end:
+            return 0
+        return int.from_bytes(entry, "little") & _pointer_bits(self.generation.number)
+
+    def _others_current(self) -> bool:
+        """Whether all that was resolved besides the binding table and its surfaces is as it was."""
+        resolved, space = self.resolved, self.space
+        if resolved.states and any(space.read(*place) != data for place, data in resolved.states.items()):
+            return False
+        if resolved.samplers and any(space.read(self.sampler_address(at), len(data)) != data for at, data in resolved.samplers.items()):
+            return False
+        for (address, size), data in resolved.blend.items() if resolved.blend else ():
+            if space.read(address + self.blend_moved, size) != data:
+                return False
+        changes = space.changes
+        if changes is not None and changes == resolved.hosts_at:
+            return True
+        if any(space.contiguous(held.address, held.size) != held.host for held in resolved.hosts.values()):
+            return False
+        resolved.hosts_at = changes
+        return True
 
     def depend(self, address: int, size: int) -> bytes:
         """Reads state that a binding is made from."""
@@ -120,22 +155,11 @@ class DispatchBindings:
             return b""
         return data
 
-    def same_surface(self, index: int, entry: bytes, address: int) -> bool:
-        """Whether another entry, which leads to another address, means the surface that was resolved; if so it takes its place."""
-        address &= (1 << self.space.bits) - 1
-        before = self.resolved.surfaces.get(index)
-        if before is None or self.space.read(address, len(before[1])) != before[1]:
-            return False
-        self.resolved.entries[index], self.resolved.surfaces[index] = entry, (address, before[1])
-        return True
-
     def depend_on_surface(self, index: int, size: int) -> None:
         """The same of the surface state of a binding table entry."""
-        page, wrap = catalogue.layout("BINDING_TABLE_STATE", self.generation.number), (1 << self.space.bits) - 1
         try:
             entry = self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
-            pointer = page.raw(memoryview(entry).cast("I")).surface_state_pointer if not self.past_end(index) else 0
-            address = self.bases.get("surface", 0) + pointer & wrap
+            address = self.bases.get("surface", 0) + self._pointer(entry, self.binding_table, index) & (1 << self.space.bits) - 1
             self.resolved.surfaces[index] = address, self.space.read(address, size)
         except SoftgenError:
             self.resolved.volatile = True
@@ -167,6 +191,12 @@ class DispatchBindings:
             self._states[make] = make(self)
         found: T = self._states[make]
         return found
+
+
+@cache
+def _pointer_bits(gen: float) -> int:
+    """The bits of a binding table entry that are its pointer, which stands in place."""
+    return catalogue.layout("BINDING_TABLE_STATE", gen).field("surface_state_pointer").mask
 
 
 def _no_barrier() -> None:

@@ -25,7 +25,15 @@ def affine_rows(dispatch: ThreadDispatch) -> tuple[AffineRange, ...]:
     payload = dispatch.payload
     if not isinstance(payload, TemplatePayload) or not payload.own or payload.own % GRF_BYTES:
         return ()
-    return _rows(payload.data[payload.common : payload.common + payload.own * dispatch.threads], payload.own, payload.own_offset)
+    return _rows(own_data(dispatch), payload.own, payload.own_offset)
+
+
+def own_data(dispatch: ThreadDispatch) -> bytes:
+    """The data that a payload has for each thread, of all threads of a group; what AffineRanges depend on in dispatches of a kind."""
+    payload = dispatch.payload
+    if not isinstance(payload, TemplatePayload):
+        return b""
+    return payload.data[payload.common : payload.common + payload.own * dispatch.threads]
 
 
 @lru_cache(1024)

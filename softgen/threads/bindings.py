@@ -9,7 +9,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 
-from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 from softgen.shared_functions import units
 from softgen.shared_functions.dataport.surface import Surfaces
@@ -35,6 +34,7 @@ class BoundUnits:
         self.units = [units.named(name) for name in dispatch.units]
         makers = dict.fromkeys(unit.bind for unit in self.units if unit.bind is not None)  # units may share a binding
         self.bindings: list[UnitBinding] = [self.dispatch.state(make) for make in makers]
+        self._surfaces = self.dispatch.state(Surfaces.of)
         self._samplers = [binding for binding in self.bindings if isinstance(binding, SamplerBinding)]
 
     def fields(self) -> dict[str, int]:
@@ -61,31 +61,21 @@ class BoundUnits:
 
     def move_table(self, offset: int) -> None:
         """The binding table is elsewhere, at another offset from the surface state base; what was resolved of it is the same there."""
-        surfaces = self.dispatch.state(Surfaces.of)
-        self.dispatch.binding_table = surfaces.table = offset
-        surfaces.forget()
+        self.dispatch.binding_table = self._surfaces.table = offset
+        self._surfaces.forget()
 
     def move(self, bases: Mapping[str, int], table: int, samplers: int) -> None:
         """The same of all that pointers lead to: base addresses, binding table and samplers are others now."""
-        self.dispatch.bases = self.dispatch.state(Surfaces.of).bases = bases
+        self.dispatch.bases = self._surfaces.bases = bases
         self.move_samplers(samplers)
         self.move_table(table)
 
     def follow_table(self, offset: int) -> bool:
-        """The next dispatch has its binding table elsewhere: whether that means the same surfaces. Drivers write tables and surface state
-        anew for each dispatch."""
-        dispatch, surfaces = self.dispatch, self.dispatch.state(Surfaces.of)
-        if dispatch.resolved.volatile:
+        """The next dispatch has its binding table at an offset: whether that means the same surfaces, and all other state is the same."""
+        if not self.dispatch.follow_table(offset):
             return False
-        self.move_table(offset)
-        try:
-            for index, data in dispatch.resolved.entries.items():
-                entry = dispatch.space.read(dispatch.table_address(index), len(data))
-                if entry != data and not dispatch.same_surface(index, entry, surfaces.address(index)):
-                    return False
-        except SoftgenError:
-            return False
-        return dispatch.current()
+        self._surfaces.table = offset  # what it has read is forgotten in `renew`
+        return True
 
     def move_samplers(self, offset: int) -> None:
         """The same of the sampler table, at another offset from the dynamic state base."""

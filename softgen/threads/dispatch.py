@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -176,8 +176,7 @@ class NativeLoop:
     bind: Callable[[int], int]  # address of the worker -> address of the loop's argument
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """Counts of work that has been done."""
 
     threads: int

@@ -71,10 +71,15 @@ class EngineDispatcher:
     def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
                     timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
         workers = self._borrow()
+        threads, instructions, began = 0, 0, time.perf_counter()
         try:
-            yield from self._counted(program, self.name, workers.groups.run(context, dispatch, program, engine, timed_out))
+            for finished in workers.groups.run(context, dispatch, program, engine, timed_out):
+                threads += finished.threads
+                instructions += finished.instructions
+                yield finished
         finally:
             self._workers.append(workers)
+            self._add(program, self.name, threads, instructions, time.perf_counter() - began)
 
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip

@@ -30,7 +30,8 @@ from softgen.threads.staffing import STAGE, Staffing, Stages
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
 MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
-MOST_KEPT = 8  # kinds of dispatches
+MOST_KEPT = 12  # dispatches whose workers are kept,
+MOST_OF_A_KIND = 4  # and of those of a kind, which have different surfaces
 NOTHING = Finished(0, 0)
 NO_PARTS = (WorkerPart * 0)()
 
@@ -47,7 +48,8 @@ class GroupRun:
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch
         self.parts = NO_PARTS  # of the same
-        self._kept_parts = self.parts  # of the dispatch before: workers have the same again
+        self._kept_parts = self.parts  # of the dispatch before: workers have the same again,
+        self._staffed = 0, 0  # if there are as many, and as many at most
         self.failed: tuple[int, SoftgenError] | None = None  # the first group that failed, and why
         self.done = NOTHING
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
@@ -104,13 +106,16 @@ class GroupRun:
         """Whether the header differs in one dword at most, always the same, which workers can write as they write counters."""
         payload, patch = dispatch.payload, dispatch.patch
         assert isinstance(payload, TemplatePayload) and patch is not None
-        if payload.header == self.header:
+        header, held, at = payload.header, self.header, self.constant
+        if header == held or at is not None and header[:at] == held[:at] and header[at + 4 :] == held[at + 4 :]:
             return True
         new, old = (struct.unpack(f"<{len(self.header) // 4}I", header) for header in (payload.header, self.header))
         differ = {4 * number for number, (a, b) in enumerate(zip(new, old, strict=True)) if a != b}
-        self.constant = differ.pop() if self.constant is None else self.constant
         taken = {slot.offset for slot in payload.slots} | {counter.offset for counter in patch.counters}
-        return not differ - {self.constant} and self.constant not in taken
+        if self.constant is not None or len(differ) != 1 or not differ.isdisjoint(taken):
+            return False
+        self.constant = differ.pop()
+        return True
 
     def _constant_value(self) -> tuple[int, int] | None:
         """Offset and value of that dword."""
@@ -122,21 +127,20 @@ class GroupRun:
     def _staff(self, seconds: float) -> None:
         """Workers for so many seconds of work; unknown if 0: a worker that is alone asks for help."""
         wanted = self.limit if seconds > self.limit * MIN_PARALLEL_TIME else 1 + int(seconds / max(MIN_PARALLEL_TIME, 1e-9))
-        wanted = min(wanted, self.limit)
+        wanted = max(min(wanted, self.limit), len(self.workers))
         for number in range(len(self.employed), wanted):
             self.employed.append(Worker(self.shared, number, self.state(number), self._poll))
             self.employed[-1].renew(self._constant_value())
-        new = self.employed[len(self.workers) : max(wanted, len(self.workers))]
-        for worker in new:
+        for worker in self.employed[len(self.workers) : wanted]:
             worker.join(self.share)
-        self.workers += new
-        if len(self._kept_parts) != len(self.workers):
-            self._kept_parts = (WorkerPart * len(self.workers))(*(worker.part() for worker in self.workers))
+            self.workers.append(worker)
+        if self._staffed != (wanted, self.limit):
+            self._staffed, self._kept_parts = (wanted, self.limit), (WorkerPart * wanted)(*(worker.part() for worker in self.workers))
+            for worker in self.workers:
+                worker.context.alone = int(wanted == 1)
+            self.share.workers = wanted
+            self.share.worthwhile = max(int(MIN_PARALLEL_TIME * 1e9), 1) if wanted < self.limit else 0
         self.parts = self._kept_parts
-        for worker in self.workers:
-            worker.context.alone = int(len(self.workers) == 1)
-        self.share.workers = len(self.workers)
-        self.share.worthwhile = max(int(MIN_PARALLEL_TIME * 1e9), 1) if len(self.workers) < self.limit else 0
 
     def _unfinished(self) -> bool:
         """Whether groups are left; after a failure only those before it matter, since the first one is reported."""
@@ -222,10 +226,12 @@ class GroupRun:
 
     def _finished(self) -> Finished:
         """Counts since the last call."""
-        threads = sum(int(worker.dispatch.threads_done) for worker in self.workers)
-        instructions = sum(int(worker.dispatch.instructions) for worker in self.workers)
-        new = Finished(threads - self.done.threads, instructions - self.done.instructions)
-        self.done = Finished(threads, instructions)
+        threads = instructions = 0
+        for worker in self.workers:
+            threads += worker.dispatch.threads_done
+            instructions += worker.dispatch.instructions
+        done, self.done = self.done, Finished(threads, instructions)
+        new = Finished(threads - done.threads, instructions - done.instructions) if done is not NOTHING else self.done
         self.shared.engine.ran(self.shared.program, new.instructions)
         return new
 
@@ -235,42 +241,71 @@ class GroupRun:
 
 
 class GroupCache:
-    """Group runs by kind of dispatch; those used last come last. One dispatch at a time uses it."""
+    """Group runs by kind of dispatch. One dispatch at a time uses it."""
 
     def __init__(self, threads: int, bindings: BindingCache) -> None:
         self.threads, self.bindings = threads, bindings
-        self._kept: dict[tuple[Any, ...], GroupRun] = {}
+        self._kept: dict[tuple[Any, ...], list[GroupRun]] = {}  # of each kind, the one used last first
         self._free: list[WorkerState] = []
         self._paces: WeakKeyDictionary[DispatchProgram, float] = WeakKeyDictionary()
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
             timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
         kind = (dispatch.kind,) if dispatch.kind is not None else _kind(dispatch)
-        run = self._kept.pop(kind, None) if kind else None
-        if run is not None and (run.shared.engine is not engine or not run.renew(context, dispatch, program)):
-            self._release(run)
-            run = None
+        run = self._renewed(kind, context, dispatch, program, engine) if kind else None
         if run is None:
             shared = SharedDispatch(context, dispatch, program, engine, None if kind else self.bindings)  # a kept one follows its table
             run = GroupRun(shared, lambda number: self._free.pop() if self._free else WorkerState(), self.threads)
-            run.pace = self._paces.get(program, 0.0)
+            run.pace = self._pace(kind, program)
+            if kind:
+                self._keep(kind, run)
         done = False
         try:
             yield from run.run(timed_out)
             done = True
         finally:
-            self._paces[program] = run.pace
-            if done and kind:
-                self._keep(kind, run)
-            else:
+            if not kind:
                 self._release(run)
+            elif not done:
+                self._drop(kind, run)
+
+    def _renewed(self, kind: tuple[Any, ...], context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
+                 engine: CompilerEngine) -> GroupRun | None:  # fmt: skip
+        """A kept run with the surfaces of a dispatch: programs use several sets of buffers in turn."""
+        runs = self._kept.get(kind)
+        if runs is None:
+            return None
+        for number, run in enumerate(runs):
+            if run.shared.engine is engine and run.renew(context, dispatch, program):
+                if number:
+                    runs.insert(0, runs.pop(number))
+                return run
+        for run in [run for run in runs if run.shared.engine is not engine or run.shared.program is not program]:
+            self._drop(kind, run)
+        return None
+
+    def _pace(self, kind: tuple[Any, ...], program: DispatchProgram) -> float:
+        """What is known of the pace of a program's dispatches."""
+        return next((run.pace for run in self._kept.get(kind, ()) if run.shared.program is program), self._paces.get(program, 0.0))
 
     def _keep(self, kind: tuple[Any, ...], run: GroupRun) -> None:
-        self._kept[kind] = run
-        if len(self._kept) > MOST_KEPT:
-            self._release(self._kept.pop(next(iter(self._kept))))
+        runs = self._kept.pop(kind, [])
+        runs.insert(0, run)
+        self._kept[kind] = runs  # the last kind that was extended comes last
+        if len(runs) > MOST_OF_A_KIND:
+            self._drop(kind, runs[-1])
+        elif len(self._kept) > 1 and sum(map(len, self._kept.values())) > MOST_KEPT:
+            oldest, others = next(iter(self._kept.items()))
+            self._drop(oldest, others[-1])
+
+    def _drop(self, kind: tuple[Any, ...], run: GroupRun) -> None:
+        self._kept[kind].remove(run)
+        if not self._kept[kind]:
+            del self._kept[kind]
+        self._release(run)
 
     def _release(self, run: GroupRun) -> None:
+        self._paces[run.shared.program] = run.pace
         self._free += [worker.state for worker in run.employed]
 
 

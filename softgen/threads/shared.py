@@ -13,7 +13,7 @@ from softgen.eu.semantics.send import build_message
 from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions import descriptors
 from softgen.threads import places
-from softgen.threads.affine import affine_rows
+from softgen.threads.affine import affine_rows, own_data
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.interpreted import interpreted
@@ -31,7 +31,7 @@ class SharedDispatch:
         self.report_to(context)
         self._prepared: CompiledFunction | None = None  # the last function whose surfaces were resolved
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
-        self.rows, self.full = affine_rows(dispatch), dispatch.full
+        self.rows, self.full, self._own = affine_rows(dispatch), dispatch.full, own_data(dispatch)
 
     def report_to(self, context: DispatchContext) -> None:
         """What a message did wrong, and instructions on the interpreter, are reported to this context."""
@@ -44,12 +44,14 @@ class SharedDispatch:
         what can change in between is compared."""
         if program is not self.program or context.space is not self.space or not self._same_bases(context.bases):
             return False
-        table = dispatch.binding_table
-        if not (self.bound.current() if table == self.bound.dispatch.binding_table else self.bound.follow_table(table)):
+        if not self.bound.follow_table(dispatch.binding_table):
             return False
         if dispatch is not self.dispatch:
-            rows = affine_rows(dispatch)
-            self.dispatch, self.rows = dispatch, self.rows if rows == self.rows else rows  # workers compare identities
+            own = own_data(dispatch)
+            if own != self._own:
+                rows = affine_rows(dispatch)
+                self._own, self.rows = own, self.rows if rows == self.rows else rows  # workers compare identities
+            self.dispatch = dispatch
         self.bound.renew()
         self.report_to(context)
         return True

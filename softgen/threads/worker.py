@@ -202,9 +202,10 @@ class Worker:
 
     def choose(self) -> None:
         """Chooses the code that threads start with."""
-        if self.chosen is not None and self.rows is self.shared.rows and self.shared.engine.settled(self.chosen):
+        shared, chosen = self.shared, self.chosen
+        if chosen is not None and self.rows is shared.rows and shared.engine.holds(shared.program, chosen):
             return
-        chosen, self.rows = self._function(self.control), self.shared.rows
+        chosen, self.rows = self._function(self.control), shared.rows
         if chosen is not self.chosen:
             self._choose_first(chosen)
 

@@ -33,6 +33,9 @@ class Leaving:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         pass
 
+    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
+        return True
+
     def settled(self, chosen: CompiledFunction) -> bool:
         return True
 

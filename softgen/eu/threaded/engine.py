@@ -40,6 +40,8 @@ class ThreadedPrograms:
             entries = frozenset({code.start, entry}).union(*(linked.entries for linked in known.values()))
             linked = Linker(code, control, self.library, messages).link(entries)
             linked.before = found
+            if found is not None:
+                found.replaced = True
             found = known[control, messages] = linked
         return found
 
@@ -71,6 +73,9 @@ class ThreadedEngine:
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t0 does not profile."""
+
+    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
+        return isinstance(chosen.owner, Linked) and chosen.owner.whole and not chosen.owner.replaced
 
     def settled(self, chosen: CompiledFunction) -> bool:
         """Programs are linked again when threads are found elsewhere in them."""

@@ -54,6 +54,7 @@ class Linked:
     indices: frozenset[int] = frozenset()  # binding table entries that its messages name
     whole: bool = True  # no handler that could be made is missing
     before: Linked | None = None  # a thread may still run it
+    replaced: bool = False  # by one that has more of the program, or other handlers
     streams: bytes = b""
 
     @property

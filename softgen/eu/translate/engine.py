@@ -57,6 +57,9 @@ class Translator:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t1 does not profile."""
 
+    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
+        return not chosen.program
+
     def settled(self, chosen: CompiledFunction) -> bool:
         """Translations are; other kernels run on t0."""
         return not chosen.program
