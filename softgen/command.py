@@ -196,9 +196,33 @@ class CommandStreamer(Protocol):
         """Whether the submission's time limit has passed."""
         ...
 
+    def collected(self) -> None:
+        """A pipeline has collected work that its `finish` has to complete."""
+        ...
+
     def memory_changed(self) -> None:
         """Drops commands that were read ahead: memory may have changed."""
         ...
+
+
+class FieldPlace(NamedTuple):
+    """Where the bits of a command's field are in a batch that is read as one number."""
+
+    shift: int
+    ones: int
+    alignment: int
+
+    def value(self, batch: int) -> int:
+        """The field, as a record has it."""
+        return (batch >> self.shift & self.ones) << self.alignment
+
+
+# A command of a batch that comes again (streamer/prepared.py), decoded once: called with the streamer and the batch as one number.
+PreparedCommand = Callable[["CommandStreamer", int], None]
+# What prepares a command: called with the streamer, the command's record, and a function that finds the place of a field by name. Fields
+# that it asks for may differ when the batch comes again; all others are the same then. None: its handler always executes this command.
+Preparer = Callable[["CommandStreamer", Record, Callable[[str], FieldPlace]], PreparedCommand | None]
+Preparers = dict[str, Preparer]
 
 
 class Pipeline(Protocol):

@@ -24,7 +24,7 @@ from softgen import blitter, gpgpu, media, three_d
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
-from softgen.command import Counters, Drawn, Pipeline
+from softgen.command import Counters, Drawn, Pipeline, Preparers
 from softgen.device import submission
 from softgen.device.clock import host_clock
 from softgen.device.execution import EngineExecution
@@ -52,6 +52,9 @@ PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
+PREPARED: Preparers = {**sync.PREPARED, **media.PREPARED, **gpgpu.PREPARED}
+
+
 @cache
 def handled_commands(rules: str) -> frozenset[str]:
     """Commands that Python has to see one by one: those with a handler, with rules to check, or for privileged batches only."""
@@ -104,7 +107,7 @@ class GpuDevice:
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
                                          memory.update_table if memory else None, self.warn, self.watchdogs, self.saved_context,
-                                         device.limit("slices"), trace)  # fmt: skip
+                                         device.limit("slices"), trace, PREPARED)  # fmt: skip
         self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher(), drawn)
         self.contexts: dict[tuple[int, str], SavedContext] = {}
         self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last

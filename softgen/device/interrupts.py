@@ -55,6 +55,7 @@ class Interrupts:
         self.generation, self.registers, self.on_event = generation, registers, on_event
         self.events: deque[InterruptEvent] = deque(maxlen=MOST_EVENTS)
         self.layout = catalogue().get("GT_INTERRUPT", generation.number)
+        self._imr: int | None = None  # where the mask is among an engine's registers
         self.again: Counter[tuple[int, int]] = Counter()  # (identity register, bit) that happened once more
         if self.layout is not None:
             for number in range(self.layout.count):
@@ -67,8 +68,9 @@ class Interrupts:
 
     def mask_of(self, engine_base: int) -> int:
         """An engine's own mask."""
-        layout = catalogue().layout("IMR", self.generation.number)
-        return self.registers.read(engine_base + (layout.offset or 0))
+        if self._imr is None:
+            self._imr = catalogue().layout("IMR", self.generation.number).offset or 0
+        return self.registers.values.get(engine_base + self._imr, DWORD_MASK)  # all masked until it is written
 
     def raised(self, engine: str, base: int, cause: str) -> int:
         """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""

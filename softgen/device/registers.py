@@ -44,6 +44,7 @@ class DeviceRegisters:
         self.lock = threading.RLock()  # held while a value is read, changed and written back
         self._places: dict[int, RegisterPlace | None] = {}
         self._plain: set[int] = set()  # registers that just keep what is written
+        self._plain_rows: set[tuple[int, ...]] = set()  # of such registers that were written together
         self._owned: dict[int, bool] = {}  # does it belong to contexts?
         self._reads: dict[int, Callable[[], int]] = {}
         self._writes: dict[int, Callable[[int], None]] = {}
@@ -55,6 +56,7 @@ class DeviceRegisters:
         """`take` gets what is written, instead of the register."""
         self._writes[offset] = take
         self._plain.discard(offset)
+        self._plain_rows.clear()
 
     def place(self, offset: int) -> RegisterPlace | None:
         if offset not in self._places:
@@ -95,12 +97,14 @@ class DeviceRegisters:
         with self.lock:
             self.values[offset] = self.changed(offset, self.values.get(offset, 0), value)
 
-    def write_plain(self, values: Iterable[tuple[int, int]]) -> None:
-        for offset, value in values:
-            if offset in self._plain:
-                self.values[offset] = value
-            else:
-                self.write(offset, value)
+    def write_plain(self, offsets: tuple[int, ...], values: tuple[int, ...]) -> None:
+        if offsets in self._plain_rows:
+            self.values.update(zip(offsets, values, strict=False))
+            return
+        for offset, value in zip(offsets, values, strict=False):
+            self.write(offset, value)
+        if self._plain.issuperset(offsets):
+            self._plain_rows.add(offsets)
 
     def changed(self, offset: int, old: int, value: int) -> int:
         """What a register that holds `old` holds after `value` is written."""
@@ -148,8 +152,8 @@ class ContextRegisters:
         else:
             self.shared.write(offset, value)
 
-    def write_plain(self, values: Iterable[tuple[int, int]]) -> None:
-        for offset, value in values:
+    def write_plain(self, offsets: tuple[int, ...], values: tuple[int, ...]) -> None:
+        for offset, value in zip(offsets, values, strict=False):
             self.write(offset, value)
 
     def raise_error(self, offset: int, value: int) -> None:

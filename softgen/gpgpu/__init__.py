@@ -8,6 +8,6 @@ walker.py    the walker command as a ThreadDispatch
 plans.py     what dispatches of a kernel have in common, kept between them
 """
 
-from softgen.gpgpu.commands import COMMANDS, finish, new_state
+from softgen.gpgpu.commands import COMMANDS, PREPARED, finish, new_state
 
-__all__ = ["COMMANDS", "finish", "new_state"]
+__all__ = ["COMMANDS", "PREPARED", "finish", "new_state"]

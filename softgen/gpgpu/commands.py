@@ -6,15 +6,18 @@ Writes  a thread dispatch
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
+from softgen.command import Commands, CommandStreamer, FieldPlace, PreparedCommand, Preparers, nothing_collected, registers_in
 from softgen.gpgpu import walker
-from softgen.gpgpu.plans import WalkerPlans
+from softgen.gpgpu.plans import PreparedWalker, WalkerPlans
 from softgen.media import commands as media
-from softgen.media.front_end import dispatch_context
+from softgen.media.front_end import dispatch_context, optional
 
 COMMANDS: Commands = {}
-handles = registers_in(COMMANDS)
+PREPARED: Preparers = {}
+handles, prepares = registers_in(COMMANDS), registers_in(PREPARED)
 
 
 def new_state() -> WalkerPlans:
@@ -39,6 +42,26 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
     else:
         context, dispatch = cs.state(WalkerPlans).dispatch(cs, front, cmd)
     media.run_threads(cs, context, [dispatch])
+
+
+@prepares("GPGPU_WALKER")
+def prepare_walker(cs: CommandStreamer, cmd: Record, place: Callable[[str], FieldPlace]) -> PreparedCommand | None:
+    """A walker that fetches its data itself, from another place each time."""
+    fetches = optional(cmd, "indirect_data_length")
+    if cmd.predicate_enable or cmd.indirect_parameter_enable or not fetches or any(walker.broken_rules(cmd, cs.generation.walker_data)):
+        return None
+    prepared = PreparedWalker(cmd, place("indirect_data_start_address"))
+
+    def run(cs: CommandStreamer, batch: int) -> None:
+        front = media.finished(cs)
+        cs.counters.dispatches += 1
+        if front.watermark:
+            media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, True))
+            front.watermark = False
+        context, dispatch = prepared.dispatch(cs, front, batch)
+        media.run_threads(cs, context, [dispatch])
+
+    return run
 
 
 def dimensions(cs: CommandStreamer) -> tuple[int, int, int]:

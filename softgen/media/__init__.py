@@ -10,6 +10,6 @@ walk.py       the order in which MEDIA_OBJECT_WALKER dispatches threads
 checks.py     rules of the manual that these commands may break
 """
 
-from softgen.media.commands import COMMANDS, finish, new_state
+from softgen.media.commands import COMMANDS, PREPARED, finish, new_state
 
-__all__ = ["COMMANDS", "finish", "new_state"]
+__all__ = ["COMMANDS", "PREPARED", "finish", "new_state"]

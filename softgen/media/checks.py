@@ -33,8 +33,13 @@ def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]
 
 
 def descriptors(front: FrontEnd, command: Record, alignment: int) -> list[str]:
-    """MEDIA_INTERFACE_DESCRIPTOR_LOAD (BDW 22619-22694)."""
-    length, start, broken = command.interface_descriptor_total_length, command.interface_descriptor_data_start_address, list[str]()
+    """MEDIA_INTERFACE_DESCRIPTOR_LOAD."""
+    return descriptor_load(front, command.interface_descriptor_total_length, command.interface_descriptor_data_start_address, alignment)
+
+
+def descriptor_load(front: FrontEnd, length: int, start: int, alignment: int) -> list[str]:
+    """A load of interface descriptors (BDW 22619-22694)."""
+    broken = list[str]()
     if length % DESCRIPTOR or not 0 < length <= MAX_DESCRIPTORS * DESCRIPTOR:
         broken.append(f"{length} bytes are not 1 to {MAX_DESCRIPTORS} interface descriptors of {DESCRIPTOR}")
     if start % alignment:

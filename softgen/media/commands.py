@@ -7,17 +7,18 @@ Writes  the front end's state; thread dispatches
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.command import Commands, CommandStreamer, FieldPlace, PreparedCommand, Preparers, registers_in
 from softgen.errors import SoftgenError
 from softgen.media import checks, front_end, objects
 from softgen.media.front_end import FrontEnd, ThreadGroup, dispatch_context
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 COMMANDS: Commands = {}
-handles = registers_in(COMMANDS)
+PREPARED: Preparers = {}
+handles, prepares = registers_in(COMMANDS), registers_in(PREPARED)
 
 
 def new_state() -> FrontEnd:
@@ -67,11 +68,39 @@ def media_interface_descriptor_load(cs: CommandStreamer, cmd: Record) -> None:
     front_end.load_descriptors(cs, front, cmd)
 
 
+@prepares("MEDIA_INTERFACE_DESCRIPTOR_LOAD")
+def prepare_interface_descriptor_load(cs: CommandStreamer, cmd: Record, place: Callable[[str], FieldPlace]) -> PreparedCommand | None:
+    """Drivers write interface descriptors to another place each time."""
+    length, alignment = cmd.interface_descriptor_total_length, cs.generation.curbe_alignment
+    if checks.descriptor_load(FrontEnd(), length, 0, alignment):
+        return None
+    start = place("interface_descriptor_data_start_address")
+
+    def run(cs: CommandStreamer, batch: int) -> None:
+        front, offset = finished(cs), start.value(batch)
+        if front.used or offset % alignment:
+            warn_of(cs, checks.descriptor_load(front, length, offset, alignment))
+        front.descriptors = front_end.dynamic(cs, offset, length)
+
+    return run
+
+
 @handles("MEDIA_STATE_FLUSH")
 def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
     """Threads have ended when their command is done: there is nothing to wait for (BDW 23688-23775) but a group without an end."""
     front = finished(cs)
     front.used, front.watermark = False, bool(getattr(cmd, "watermark_required", 0))
+
+
+@prepares("MEDIA_STATE_FLUSH")
+def prepare_state_flush(cs: CommandStreamer, cmd: Record, place: Callable[[str], FieldPlace]) -> PreparedCommand | None:
+    watermark = bool(getattr(cmd, "watermark_required", 0))
+
+    def run(cs: CommandStreamer, batch: int) -> None:
+        front = finished(cs)
+        front.used, front.watermark = False, watermark
+
+    return run
 
 
 @handles("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")
@@ -105,6 +134,7 @@ def media_object_grpid(cs: CommandStreamer, cmd: Record) -> None:
         front.group = ThreadGroup(cmd.groupid, cmd.interface_descriptor_offset)
         cs.counters.dispatches += 1
     front.group.commands.append(cmd)
+    cs.collected()
     if cmd.end_of_thread_group:
         _run_group(cs, front)
 

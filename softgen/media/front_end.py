@@ -63,14 +63,14 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
 
 def load_constants(cs: CommandStreamer, front: FrontEnd, command: Record) -> None:
     """MEDIA_CURBE_LOAD copies at once; later changes of memory do not count (BDW 22582-22611)."""
-    front.constants = _dynamic(cs, command.curbe_data_start_address, command.curbe_total_data_length)
+    front.constants = dynamic(cs, command.curbe_data_start_address, command.curbe_total_data_length)
 
 
 def load_descriptors(cs: CommandStreamer, front: FrontEnd, command: Record) -> None:
-    front.descriptors = _dynamic(cs, command.interface_descriptor_data_start_address, command.interface_descriptor_total_length)
+    front.descriptors = dynamic(cs, command.interface_descriptor_data_start_address, command.interface_descriptor_total_length)
 
 
-def _dynamic(cs: CommandStreamer, offset: int, size: int) -> bytes:
+def dynamic(cs: CommandStreamer, offset: int, size: int) -> bytes:
     """Memory at an offset from the dynamic state base."""
     return cs.space.read(cs.bases.get("dynamic", 0) + offset & (1 << cs.space.bits) - 1, size)
 
@@ -148,13 +148,13 @@ def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], f
 
 def with_table(gen: float, name: str, header: bytes, table: int) -> bytes:
     """The header that page `name` describes, with another binding table."""
-    place, mask = _table_place(gen, name)
+    place, mask = table_place(gen, name)
     bits = int.from_bytes(header, "little") & ~(mask << place) | (table & mask) << place
     return bits.to_bytes(len(header), "little")
 
 
 @cache
-def _table_place(gen: float, name: str) -> tuple[int, int]:
+def table_place(gen: float, name: str) -> tuple[int, int]:
     """The bit of the dword that holds a binding table pointer, and which bits of the dword it has: addresses stand in place."""
     found = catalogue.layout(name, gen).field("binding_table_pointer")
     return found.low // 32 * 32, ((1 << found.width) - 1) << found.low % 32

@@ -12,6 +12,7 @@ context.py        SavedContext: what a hardware context keeps on an engine
 interface.py      what a streamer uses of its device and of the submitter; types of handlers
 execute.py        Streamer: commands executed one after another; handler_services.py: what their handlers use of it
 command_kinds.py  kinds of commands: those that only set state, those that a handler alone executes
+prepared.py       batches that come again and again, decoded once
 engine_registers.py  an engine's registers by name
 engine_status.py  registers that show where an engine is, and the errors its parser finds
 privilege.py      what only the kernel driver's batches may do

@@ -20,6 +20,7 @@ class SavedContext:
     latched: LatchedState
     pipelines: dict[type[Any], Any] = field(default_factory=dict)  # each pipeline's part, by the class its new_state() makes
     unflushed: bool = False  # work was started that no stalling flush has followed
+    unfinished: bool = False  # pipelines have collected work that they have not started
     registers: dict[int, int] = field(default_factory=dict)  # of contexts that MI_SET_CONTEXT switches
     instructions: int = 0  # that threads of its submissions have executed
     # loaded by MI_SET_CONTEXT in this one's ring; it stays when the ring runs dry
@@ -41,4 +42,4 @@ class SavedContext:
     def copy(self) -> SavedContext:
         """A context of its own with the same state."""
         parts = {kind: copy.deepcopy(part) for kind, part in self.pipelines.items()}
-        return SavedContext(self.latched.copy(), parts, self.unflushed, dict(self.registers))
+        return SavedContext(self.latched.copy(), parts, self.unflushed, self.unfinished, dict(self.registers))

@@ -37,10 +37,10 @@ def _offset(name: str, gen: float, base: int) -> int | None:
 
 
 @cache
-def _active_head(gen: float, base: int) -> tuple[tuple[int, int], ...]:
-    """Offsets of ACTHD's registers, each with the number of address bits shifted out for it."""
-    found = ((_offset(name, gen, base), shift) for name, shift in (("ACTHD", 0), ("ACTHD_UDW", 32)))
-    return tuple((offset, shift) for offset, shift in found if offset is not None)
+def _head_registers(gen: float, base: int) -> tuple[int, ...]:
+    """Offsets of the registers that show where a command is: the lower half of its address, and the upper where there is a register."""
+    found = (_offset(name, gen, base) for name in ("ACTHD", "ACTHD_UDW"))
+    return tuple(offset for offset in found if offset is not None)
 
 
 class EngineStatusRegisters:
@@ -48,7 +48,8 @@ class EngineStatusRegisters:
 
     def __init__(self, registers: RegisterFile, gen: float, engine: str, base: int, interrupt: Callable[[int, str], None]) -> None:
         self.registers, self.gen, self.engine, self.base, self.interrupt = registers, gen, engine, base, interrupt
-        self._header, self._active = self._offset("IPEHR"), _active_head(gen, base)
+        self._header, self._active = self._offset("IPEHR"), _head_registers(gen, base)
+        self._shown = self._active if self._header is None else (self._header, *self._active)
         self.address: int | None = None  # of a command that the registers do not show yet,
         self.header = 0  # and its first dword
 
@@ -69,8 +70,8 @@ class EngineStatusRegisters:
         """Writes where the engine is to the registers: when a command may read them, and when it stops. In between it only says where."""
         address, self.address = self.address, None
         if address is not None:
-            active = [(offset, address >> shift & DWORD_MASK) for offset, shift in self._active]
-            self.registers.write_plain(active if self._header is None else [(self._header, self.header), *active])
+            active = address & DWORD_MASK, address >> 32 & DWORD_MASK
+            self.registers.write_plain(self._shown, active if self._header is None else (self.header, *active))
 
     def ring_head(self, ring: FetchPointer | None) -> None:
         """A command of a ring, or of a batch that it called, has been executed."""

@@ -25,6 +25,7 @@ from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.handler_services import HandlerServices
 from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
 from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, record, understood
+from softgen.streamer.prepared import FoundBatch, PreparedBatches, PreparedStep
 from softgen.streamer.window import Window
 
 DRAW = "3DPRIMITIVE"
@@ -52,12 +53,14 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.arbitration = True  # MI_ARB_ON_OFF
         self.rules: str = device.generation.rules
         self.place: FetchPointer | None = None
+        self._first = FetchPointer(Window(space), 0, 0, 1)  # the batch that a submission begins with
         self.waiting: Wait | None = None
         self.parked: int | None = None  # where it last had to wait
-        self._executing: Command | tuple[int, int, int, Layout, list[int]] | None = None  # the command, or what it is made of
+        self._executing: Command | PreparedStep | tuple[int, int, int, Layout, list[int]] | None = None
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
         self.watchdog = device.watchdogs.get(self.base)
-        self._simple = _simple_commands(device, engine)
+        self.simple_commands = _simple_commands(device, engine)
+        self._prepared, self._found = PreparedBatches(), None
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
         self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
@@ -67,7 +70,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
-        self.place = FetchPointer(Window(self.space), address, address, 1)
+        self._first.restart(address)
+        self.place = self._first
 
     def start_again(self, address: int, counters: Counters) -> None:
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
@@ -106,19 +110,22 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.waiting = None
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
-        timed_out = self.hooks.timed_out
+        timed_out, fresh = self.hooks.timed_out, self._fresh_batch()
+        if fresh is not None and (found := self._prepared.find(self.space, fresh.start)) is not None:
+            self._run_prepared(fresh, found)
+            fresh = None
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
                 raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
             if self._read_ahead_is_stale:
                 self._read_again(place)
             header = place.header()
-            simple = header is not None and self._simple[header] is not None
+            simple = header is not None and self.simple_commands[header] is not None
             if header is not None and not simple and self.saved.latched.may_latch(header):
                 if self._latch_ahead(place):
                     continue
                 header = place.header()
-                simple = header is not None and self._simple[header] is not None
+                simple = header is not None and self.simple_commands[header] is not None
             try:
                 if not (simple and self._run_simple(place)):
                     command = self._fetch(place, header)
@@ -136,13 +143,50 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
         self.note_work()
+        if fresh is not None:
+            self._prepared.learn(self, fresh.start)
         return True
+
+    def _fresh_batch(self) -> FetchPointer | None:
+        """The batch that a submission begins with, before its first command; None where each command has to be seen."""
+        place, watched = self.place, self.watchdog is not None and self.watchdog.since is not None
+        if place is None or place.level != 1 or place.address != place.start or self.stack or watched or self.device.trace is not None:
+            return None
+        return place
+
+    def _run_prepared(self, place: FetchPointer, found: FoundBatch) -> None:
+        """Execute a batch that was prepared: to its end, or to a command that is another one now. After a command that may have changed
+        memory, and may have taken long, the rest of the batch is compared and the time limit polled."""
+        batch, start, view, data, bits = found
+        counters, timed_out, step = self.counters, self.hooks.timed_out, batch.last
+        self._found, self._read_ahead_is_stale = found, False
+        try:
+            for following, run in batch.steps:
+                if self._read_ahead_is_stale:
+                    place.address = start + following.offset
+                    if view[following.offset :] != data[following.offset :] or timed_out():
+                        return
+                    self._read_ahead_is_stale = False
+                self._executing = step = following
+                counters.commands += 1
+                if step.ruled:
+                    self._warn_of_rules(step.layout.name, self.command)
+                try:
+                    run(self, bits)
+                except SoftgenError as error:
+                    self._failed(error)
+            place.address = start + batch.last.offset
+            if not self._read_ahead_is_stale or view[batch.last.offset :] == data[batch.last.offset :]:
+                step, self.place = batch.last, None
+                counters.commands += 1
+        finally:
+            self.status.at(start + step.offset, step.header)
 
     def _run_simple(self, place: FetchPointer) -> bool:
         """Execute the commands of a batch that come next, as long as they need only a handler, and rules to be checked; whether any did."""
         if place.wrap is not None or self.device.trace is not None:
             return False
-        window, status, counters, watchdog, simple_commands = place.window, self.status, self.counters, self.watchdog, self._simple
+        window, status, counters, watchdog, simple_commands = place.window, self.status, self.counters, self.watchdog, self.simple_commands
         wrap, start, level, done, poll_at = (1 << window.space.bits) - 1, place.start, place.level, 0, POLL_COMMANDS
         try:
             while self.place is place and not self.skipping and (watchdog is None or watchdog.since is None):
@@ -188,6 +232,9 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def finish_pipelines(self) -> None:
         """Complete what pipelines have collected but not started: at flushes, pipeline switches and the end of a submission."""
+        if not self.saved.unfinished:
+            return
+        self.saved.unfinished = False
         for finish in self.device.finishers:
             try:
                 finish(self)

@@ -14,6 +14,7 @@ from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, SubmissionHooks
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command, FetchPointer
+from softgen.streamer.prepared import FoundBatch, PreparedStep
 from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatcher_protocol import Dispatcher
 
@@ -31,7 +32,8 @@ class HandlerServices:
     status: EngineStatusRegisters
     place: FetchPointer | None
     process_page: int | None
-    _executing: Command | tuple[int, int, int, Layout, list[int]] | None  # the command, or what it is made of
+    _executing: Command | PreparedStep | tuple[int, int, int, Layout, list[int]] | None  # the command, or what it is made of
+    _found: FoundBatch | None  # the batch of a PreparedStep
     _read_ahead_is_stale: bool
 
     def _where(self, command: Command) -> str:
@@ -45,7 +47,10 @@ class HandlerServices:
 
     @property
     def _current(self) -> Command | None:
-        if isinstance(self._executing, tuple):
+        if isinstance(self._executing, PreparedStep):
+            assert self._found is not None
+            self._executing = self._found.command(self._executing)
+        elif isinstance(self._executing, tuple):
             self._executing = Command(*self._executing)
         return self._executing
 
@@ -94,6 +99,10 @@ class HandlerServices:
 
     def timed_out(self) -> bool:
         return self.hooks.timed_out()
+
+    def collected(self) -> None:
+        """A pipeline has collected work, which `finish_pipelines` completes."""
+        self.saved.unfinished = True
 
     def memory_changed(self) -> None:
         """Drops commands that were read ahead."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen.bits.generation import Generation
-from softgen.command import Drawn, Pipeline, nothing_collected
+from softgen.command import Drawn, FieldPlace, Pipeline, Preparer, nothing_collected
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Handlers of MI commands take the whole Streamer; pipelines' handlers (softgen/command.py) take the protocol that it implements.
 StreamerHandler = Callable[[Any, "Record"], None]
 StreamerCommands = dict[str, StreamerHandler]
+StreamerPreparers = dict[str, Callable[[Any, "Record", Callable[[str], FieldPlace]], Callable[[Any, int], None] | None]]
 
 
 class RegisterFile(Protocol):
@@ -31,8 +32,8 @@ class RegisterFile(Protocol):
 
     def read(self, offset: int) -> int: ...
     def write(self, offset: int, value: int) -> None: ...
-    def write_plain(self, values: Iterable[tuple[int, int]]) -> None:
-        """Write registers (offset, dword) that keep what is written."""
+    def write_plain(self, offsets: tuple[int, ...], values: tuple[int, ...]) -> None:
+        """Write dwords to registers that keep what is written; there may be more dwords than registers."""
         ...
 
     def raise_error(self, offset: int, value: int) -> None: ...
@@ -70,6 +71,7 @@ class DeviceInterface:
     saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
     slices: int = 1
     trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text
+    prepared: Mapping[str, Preparer] = field(default_factory=dict)  # what prepares commands of batches that come again, by command name
     simple: dict[str, Any] = field(default_factory=dict)  # simple commands of each engine (command_kinds.py), made when one is first used
 
     @cached_property

@@ -51,6 +51,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         self._changed: tuple[bytes, bytes, list[str]] = b"", b"", []  # the last answer of `changed`
         self._structures: dict[str, Record] = {}  # noted by name: structures that pointers lead to
         self._bases: dict[str, int] = {}
+        self._bases_slot: int | None = None  # of STATE_BASE_ADDRESS, once it has one
         self._bases_at = 0  # how often STATE_BASE_ADDRESS had been latched when they were read
         self._bases_of: Record | None = None  # the record they were read from
 
@@ -67,6 +68,8 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         pointers.slots, pointers.lengths = ctypes.addressof(self._slots), ctypes.addressof(self._lengths)
         pointers.counts, pointers.present = ctypes.addressof(self._counts), ctypes.addressof(self._present)
         pointers.slot_count = slots
+        slot = table.slot_of.get("STATE_BASE_ADDRESS")
+        self._bases_slot = slot if slot is not None and slot < slots else None
 
     def may_latch(self, header: int) -> bool:
         """Whether a header dword may be that of a command which `run` latches."""
@@ -231,16 +234,17 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
     @property
     def bases(self) -> dict[str, int]:
         """Base addresses that STATE_BASE_ADDRESS set, by short name."""
-        count = self._count("STATE_BASE_ADDRESS")
-        if count != self._bases_at:
-            state = self["STATE_BASE_ADDRESS"]
-            self._bases_at = count
-            if state is self._bases_of:
-                return self._bases
+        slot = self._bases_slot
+        if slot is not None and self._counts[slot] != self._bases_at:
+            self._read_bases(self._counts[slot])
+        return self._bases
+
+    def _read_bases(self, count: int) -> None:
+        state, self._bases_at = self["STATE_BASE_ADDRESS"], count
+        if state is not self._bases_of:
             named = {base: names for base, names in BASES.items() if names[0] in state._fields}
             changed = {base: getattr(state, address) for base, (address, enable) in named.items() if getattr(state, enable)}
             self._bases, self._bases_of = {**self._bases, **changed}, state
-        return self._bases
 
     @bases.setter
     def bases(self, bases: dict[str, int]) -> None:

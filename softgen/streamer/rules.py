@@ -62,6 +62,12 @@ def some(command: str, rules: str) -> bool:
     return bool(_rules(command, rules))
 
 
+@cache
+def ruled_fields(command: str, rules: str) -> frozenset[str]:
+    """The fields that rules for a command are about."""
+    return frozenset(name for rule in _rules(command, rules) for name in (*rule.when, *rule.needs, *rule.one_of, *rule.forbids))
+
+
 def broken(command: str, values: Record, rules: str, engine: str, pipeline: str = "", unflushed: bool = False) -> tuple[str, ...]:
     """The texts of broken rules, among those of a name."""
     kept, seen = _kept_answers(command, rules, type(values))
@@ -77,8 +83,7 @@ def broken(command: str, values: Record, rules: str, engine: str, pipeline: str 
 @cache
 def _kept_answers(command: str, rules: str, kind: type[Record]) -> tuple[dict[Any, tuple[str, ...]], Callable[[Record], Any]]:
     """Answers that are kept, and what of a record they depend on: addresses and data differ from command to command."""
-    table = _rules(command, rules)
-    names = {name for rule in table for name in (*rule.when, *rule.needs, *rule.one_of, *rule.forbids)}
+    table, names = _rules(command, rules), ruled_fields(command, rules)
     places = [number for number, name in enumerate(kind._fields) if name in names]
     fields = itemgetter(*places) if places else lambda values: ()
     return {}, (lambda values: (fields(values), any(values))) if any(rule.nothing for rule in table) else fields

@@ -11,6 +11,7 @@ writes is in memory before its interrupt is raised (KBL 1997-1999).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from operator import eq, ge, gt, itemgetter, le, lt, ne
 from typing import Any, NamedTuple
@@ -18,19 +19,25 @@ from typing import Any, NamedTuple
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
 from softgen.bits.units import DWORD_MASK
-from softgen.command import registers_in
+from softgen.command import FieldPlace, registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
-from softgen.streamer.interface import Parked, StreamerCommands, Wait
+from softgen.streamer.interface import Parked, StreamerCommands, StreamerPreparers, Wait
 
 COMMANDS: StreamerCommands = {}
-executes = registers_in(COMMANDS)
+PREPARED: StreamerPreparers = {}
+executes, prepares = registers_in(COMMANDS), registers_in(PREPARED)
 
 COMPARE = {
     "sad_greater_than_sdd": gt, "sad_greater_than_or_equal_sdd": ge, "sad_less_than_sdd": lt,
     "sad_less_than_or_equal_sdd": le, "sad_equal_sdd": eq, "sad_not_equal_sdd": ne,
 }  # fmt: skip
 DATA = ("address", "immediate_data")  # fields of flushes
+NO_FIELD = FieldPlace(0, 0, 0)
+# Operations after flushes that can be prepared: what they write, given the immediate data.
+PREPARED_OPERATIONS: dict[str, Callable[[Any, int], int] | None] = {
+    "no write": None, "write immediate data": lambda cs, data: data, "write timestamp": lambda cs, data: cs.device.clock(),
+}  # fmt: skip
 HEAD_STORAGE = 16  # byte of a status page where the ring's head goes (KBL 11505-11510, 18208)
 
 
@@ -98,6 +105,28 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
         cs.note_work()
         cs.saved.unflushed = False  # nothing is on its way any more
     post_sync(cs, flush, cmd)
+
+
+@prepares("PIPE_CONTROL")
+def prepare_pipe_control(cs: Streamer, cmd: Record, place: Callable[[str], FieldPlace]) -> Callable[[Streamer, int], None] | None:
+    """A flush that writes nothing, or eight bytes to memory: where, and which, may differ."""
+    flush = plan(cs, "PIPE_CONTROL", cmd)
+    if flush.resets or flush.writes_register or flush.in_status_page or flush.operation not in PREPARED_OPERATIONS:
+        return None
+    writes = PREPARED_OPERATIONS[flush.operation]
+    address, data = (place(name) for name in DATA) if writes else (NO_FIELD, NO_FIELD)
+
+    def run(cs: Streamer, batch: int) -> None:
+        cs.finish_pipelines()
+        if flush.stalls:
+            cs.note_work()
+            cs.saved.unflushed = False
+        if writes:
+            cs.write(address.value(batch), writes(cs, data.value(batch)).to_bytes(8, "little"), flush.is_global)
+        if flush.notifies:
+            cs.device.interrupt(cs.base, "notify")
+
+    return run
 
 
 @executes("MI_FLUSH_DW")

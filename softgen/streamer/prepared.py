@@ -1,0 +1,160 @@
+"""Prepared batches: batches that drivers submit over and over, decoded once.
+
+Reads   MI_BATCH_BUFFER_END
+Writes  whatever their commands do
+
+An enqueue of a compute runtime is a short batch that differs from the one before in a few fields: where indirect data and interface
+descriptors are, and the number that the last flush writes. The packages that own the commands say which of their fields may differ, and
+execute such a command with less work than their handlers do (`Preparer` in softgen/command.py). A batch is recognised by all its other
+bits. It is compared with memory again after each command that may have changed memory, and goes on command by command from there if it is
+another one now. Batches with any other command, with state that is latched, calls or chains, are not prepared.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from softgen.bits.layout import Layout
+from softgen.bits.record import Record
+from softgen.command import CommandStreamer, FieldPlace, PreparedCommand
+from softgen.memory.space import Space
+from softgen.streamer import rules
+from softgen.streamer.command_kinds import SimpleCommands
+from softgen.streamer.interface import DeviceInterface
+from softgen.streamer.latch import PIPELINE_NAMES
+from softgen.streamer.parser import Command, record, understood
+
+DWORD_BITS = 32
+END = "MI_BATCH_BUFFER_END"
+MOST_BYTES = 1024  # of a batch
+MOST_BATCHES = 8  # that are kept
+
+
+class PreparingStreamer(CommandStreamer, Protocol):
+    """The parts of a Streamer that preparing uses."""
+
+    device: DeviceInterface
+    rules: str
+    simple_commands: SimpleCommands
+
+
+class PreparedStep(NamedTuple):
+    """A command of a prepared batch."""
+
+    offset: int  # bytes
+    end: int
+    header: int
+    layout: Layout
+    ruled: bool  # there are rules that it may break
+
+
+class PreparedBatch(NamedTuple):
+    """A batch, recognised by the bits of `mask`."""
+
+    size: int
+    mask: int
+    value: int
+    steps: tuple[tuple[PreparedStep, PreparedCommand], ...]
+    last: PreparedStep  # MI_BATCH_BUFFER_END
+
+
+class FoundBatch(NamedTuple):
+    """A prepared batch in memory: where, the memory itself, what it held when the batch was found, and the same as one number."""
+
+    batch: PreparedBatch
+    start: int
+    view: memoryview
+    data: bytes
+    bits: int
+
+    def command(self, step: PreparedStep) -> Command:
+        dwords = list(memoryview(self.data[step.offset : step.end]).cast("I"))
+        return Command(self.start, self.start + step.offset, 1, step.layout, dwords)
+
+
+class PreparedBatches:
+    """The last batches of a context that could be prepared; the one used last comes first."""
+
+    def __init__(self) -> None:
+        self._batches: list[PreparedBatch] = []
+
+    def find(self, space: Space, start: int) -> FoundBatch | None:
+        """The batch that begins at an address, if it is one of these."""
+        for number, batch in enumerate(self._batches):
+            view = space.view(start, batch.size)
+            if view is not None:
+                data = bytes(view)
+                bits = int.from_bytes(data, "little")
+                if bits & batch.mask == batch.value:
+                    if number:
+                        self._batches.insert(0, self._batches.pop(number))
+                    return FoundBatch(batch, start, view, data, bits)
+        return None
+
+    def learn(self, cs: PreparingStreamer, start: int) -> None:
+        """Prepare the batch at an address, if all its commands can be."""
+        prepared = prepare(cs, cs.space.read_mapped(start, MOST_BYTES))
+        if prepared is not None and all((held.mask, held.value) != (prepared.mask, prepared.value) for held in self._batches):
+            self._batches.insert(0, prepared)
+            del self._batches[MOST_BATCHES:]
+
+
+# -- preparing -----------------------------------------------------------------------------------------------------
+
+
+def prepare(cs: PreparingStreamer, data: bytes) -> PreparedBatch | None:
+    """A batch whose commands can all be prepared, from its first dword to its end; None for any other."""
+    steps, mask, offset = list[tuple[PreparedStep, PreparedCommand]](), 0, 0
+    while offset + 4 <= len(data):
+        header = int.from_bytes(data[offset : offset + 4], "little")
+        layout, length, problems = understood(header, cs.generation.number, cs.engine)
+        end = offset + 4 * length
+        if layout is None or problems or end > len(data):
+            return None
+        if layout.name == END:
+            mask |= ((1 << 8 * (end - offset)) - 1) << 8 * offset
+            last = PreparedStep(offset, end, header, layout, False)
+            return PreparedBatch(end, mask, int.from_bytes(data[:end], "little") & mask, tuple(steps), last)
+        found = _step(cs, layout, header, data[offset:end], offset)
+        if found is None:
+            return None
+        step, run, fixed = found
+        steps.append((step, run))
+        mask |= fixed << 8 * offset
+        offset = end
+    return None
+
+
+def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offset: int) -> tuple[PreparedStep, PreparedCommand, int] | None:
+    """A command, what executes it, and which of its bits may not differ."""
+    simple, preparer = cs.simple_commands[header], cs.device.prepared.get(layout.name)
+    if simple is None or preparer is None:
+        return None
+    values, varying = record(layout, list(memoryview(data).cast("I"))), set[str]()
+
+    def place(name: str) -> FieldPlace:
+        field = layout.field(name)
+        if len(field.pieces) != 1 or field.high >= 8 * len(data):
+            raise LookupError(f"{name} is not in one piece")
+        varying.add(name)
+        return FieldPlace(8 * offset + field.low, (1 << field.width) - 1, field.alignment)
+
+    try:
+        run = preparer(cs, values, place)
+    except LookupError:
+        return None
+    if run is None:
+        return None
+    fixed = (1 << 8 * len(data)) - 1
+    for name in varying:
+        fixed &= ~layout.field(name).mask
+    ruled = simple.ruled and _may_break_rules(cs, layout, values, varying)
+    return PreparedStep(offset, offset + len(data), header, layout, ruled), run, fixed
+
+
+def _may_break_rules(cs: PreparingStreamer, layout: Layout, values: Record, varying: set[str]) -> bool:
+    """Whether a command may break a rule, depending on what comes before it and on its varying fields."""
+    fixed = type(values)(0 if name in varying else value for name, value in values._asdict().items())
+    situations = [(pipeline, unflushed) for pipeline in ("", *PIPELINE_NAMES) for unflushed in (False, True)]
+    return not varying.isdisjoint(rules.ruled_fields(layout.name, cs.rules)) or any(
+        rules.broken(layout.name, fixed, cs.rules, cs.engine, *situation) for situation in situations)  # fmt: skip
