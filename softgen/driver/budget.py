@@ -55,6 +55,8 @@ class Budget:
         self.other: Counter[int] = Counter()  # memory besides buffers
         self.since: Counter[int] = Counter()  # granted since pages were counted
         self.counted = 0.0
+        self.grown = 0  # how often memory was taken,
+        self._fitting: dict[int, int] = {}  # and at which of those a process was within its limit, with all pages of its buffers
         self.lock = threading.RLock()
         self.logged: set[str] = set()
         self.gone: deque[tuple[Counter[int], int, int]] = deque()  # from finalizers, which may run anywhere
@@ -64,6 +66,7 @@ class Budget:
         with self.lock:
             self.buffers[buffer] = pid
             self.size[pid] += buffer.capacity
+            self.grown += 1
         weakref.finalize(buffer, self.gone.append, (self.size, pid, buffer.capacity)).atexit = False
         return buffer
 
@@ -72,15 +75,19 @@ class Budget:
         with self.lock:
             self.check(pid, size, what)
             self.other[pid] += size
+            self.grown += 1
 
     def give(self, pid: int, size: int) -> None:
         self.gone.append((self.other, pid, size))
 
     def check(self, pid: int, more: int, what: str) -> None:
         """May a process take so many bytes more? Where even untouched pages fit, nothing needs to be counted."""
+        if not more and self._fitting.get(pid) == self.grown:
+            return
         with self.lock:
             self._settle()
             if self._fits(self.size, pid, more):
+                self._fitting[pid] = self.grown
                 return
             if time.monotonic() < self.counted + STALE and self._fits(self.resident + self.since, pid, more):
                 self.since[pid] += more

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence
-from softgen.driver.gem_object import GemObject, Use
+from softgen.driver.gem_object import GemObject, Use, no_owner
 
 
 class Bound(NamedTuple):
@@ -30,13 +31,39 @@ class BufferList(list[Bound]):
                          for listed in self]  # fmt: skip  # whether each is written, and waits for earlier submissions
         self.copies = [bo.copied for bo in self.bos if bo.copied]  # memory of the program that is copied
         self.mapped_at = -1  # changes of the address space's mappings when all buffers were found mapped (vm.py)
+        self._uses: tuple[Use, ...] = ()  # the use of the buffers that are read, and of those that are written
+        self._has_uses = False  # all buffers have it
+        self._others: list[Use] | None = None  # uses of its buffers by others that it has to wait for; None: to be found out
 
     def use(self, fence: Fence, engine: str) -> None:
         """All are in use until a fence is done."""
-        read, write = Use(fence, engine, False), Use(fence, engine, True)
+        uses = self._uses
+        if self._has_uses and uses[0].fence.done and uses[0].engine == engine:
+            uses[0].fence = uses[1].fence = fence
+            return
+        for use in uses:
+            use.owner = no_owner
+        owner = weakref.ref(self)
+        uses = self._uses = Use(fence, engine, False, owner), Use(fence, engine, True, owner)
         for bo, written, _ in self.accesses:
-            uses = bo.uses
-            if len(uses) > 1 or uses and not uses[0].fence.done:
-                bo.uses = [*bo.busy(), write if written else read]
-            else:
-                bo.uses = [write if written else read]
+            bo.add_use(uses[written])
+        self._has_uses, self._others = True, None
+
+    def dependencies(self) -> list[Fence]:
+        """Implicit dependencies: earlier submissions that write a buffer, and for a buffer that this one writes also those that read it."""
+        if not self._has_uses or not self._uses[0].fence.done:
+            return [use.fence for use in self._conflicts() if not use.fence.done]
+        if self._others is None:
+            self._others = [use for use in self._conflicts() if use not in self._uses]
+        return [use.fence for use in self._others if not use.fence.done] if self._others else []
+
+    def _conflicts(self) -> Iterator[Use]:
+        for bo, written, synchronised in self.accesses:
+            if synchronised:
+                yield from (use for use in bo.uses if use.write or written)
+
+    def uses_changed(self) -> None:
+        self._others = None
+
+    def forget_uses(self) -> None:
+        self._has_uses = False

@@ -18,7 +18,7 @@ from softgen.driver import i915_drm as i915
 from softgen.driver.buffer_list import Bound, BufferList
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Syncobj
-from softgen.driver.gem_context import GemContext
+from softgen.driver.gem_context import AcceptedArgument, GemContext
 from softgen.driver.protocol import Call
 from softgen.driver.relocation import relocate
 from softgen.driver.submission import Submission
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from softgen.driver.node import Node
 
 MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
+MOST_LISTS = 8  # of a context that are kept,
+MOST_ACCEPTED = 16  # and arguments
+AFTER_START = 3  # of the argument's fields: those after buffers, count and start
 ADDRESS = (1 << 48) - 1
+ODD_FLAGS = i915.I915_EXEC_UNKNOWN_FLAGS | i915.I915_EXEC_SECURE
 UNUSED_DR4 = 0xFFFFFFFF  # some programs leave it so
 FENCED = i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS | i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
@@ -37,8 +41,9 @@ FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
 def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
     context = contexts.lookup(node, arg.context & 0xFFFFFFFF)
-    check(arg)
-    engine = context.engine(arg.flags)
+    accepted = context.accepted.get(arg[AFTER_START:])
+    if accepted is None or arg.start % 8:
+        accepted = accept(context, arg)
     if context.banned:
         raise Errno(errno.EIO, "the context is banned: work of it failed before")
     if not 0 < arg.count <= MOST_BUFFERS:
@@ -50,20 +55,29 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {bound[batch].bo.size:#x}")
     waits, signals = fences(node, call, arg) if arg.flags & FENCED else ([], [])
     submission = Submission(
-        sequence=next(node.gpu.sequence), pid=call.channel.pid, program=call.channel.program, context=context, engine=engine,
+        sequence=next(node.gpu.sequence), pid=call.channel.pid, program=call.channel.program, context=context, engine=accepted.engine,
         vm=context.vm, flags=arg.flags,
         bound=bound, batch=bound[batch].address + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size,
-        relocations=relocations, fence=aperture.fence(node.gpu.signals, [bo.view for bo in bound.bos if bo.view]),
-        after=waits + implicit(bound), slot=context.slot(arg.flags),
+        relocations=relocations, fence=aperture.fence(node.gpu.signals, [bo.view for bo in bound.bos if bo.view])
+        if node.gpu.linear_views else Fence(node.gpu.signals),
+        after=waits + bound.dependencies(), slot=accepted.slot,
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
 
 
+def accept(context: GemContext, arg: Any) -> AcceptedArgument:
+    """Check the argument itself, and remember that it is fine: drivers change the start of the batch and little else."""
+    check(arg)
+    if len(context.accepted) >= MOST_ACCEPTED:
+        context.accepted.clear()
+    found = context.accepted[arg[AFTER_START:]] = AcceptedArgument(context.engine(arg.flags), context.slot(arg.flags))
+    return found
+
+
 class ListedBuffers(NamedTuple):
-    """The buffers of a context's last submission, where there was nothing to do for them: drivers often submit the same list again.
+    """The buffers of a submission, where there was nothing to do for them: drivers often submit the same list again, or a few in turn.
     It is forgotten when a handle is closed, so that it keeps no buffer alive."""
 
-    data: bytes
     vm: Vm
     changes: tuple[int, int]  # of handles and addresses
     bound: BufferList
@@ -72,8 +86,8 @@ class ListedBuffers(NamedTuple):
 def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -> tuple[BufferList, int]:
     """The buffers of the list with their addresses, and the number of relocations that were applied."""
     data, vm = call.read(arg.buffers, arg.count * EXEC_OBJECT.size), context.vm
-    changes, listed = (node.objects.changes, vm.placed.changes), context.listed
-    if isinstance(listed, ListedBuffers) and listed.data == data and listed.changes == changes and listed.vm is vm:
+    changes, listed = (node.objects.changes, vm.placed.changes), context.listed.get(data)
+    if isinstance(listed, ListedBuffers) and listed.changes == changes and listed.vm is vm:
         return listed.bound, 0
     rows = EXEC_OBJECT.rows(data)
     bos = [gem.lookup(node, row.handle) for row in rows]
@@ -95,18 +109,25 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
         if not row.flags & i915.EXEC_OBJECT_PINNED and row.offset != address:
             moved = True
             call.write(arg.buffers + number * EXEC_OBJECT.size + EXEC_OBJECT.offsets["offset"], struct.pack("<Q", address))
-    again = not (moved or relocations or any(bo.copied for bo in bos))
-    changes = node.objects.changes, vm.placed.changes
     bound = BufferList(Bound(bo, address, row.handle, row.flags, row.relocations)
                        for bo, address, row in zip(bos, addresses, rows, strict=True))  # fmt: skip
-    if context.listed is None and again:
-        node.lists.add(context)
-    context.listed = ListedBuffers(data, vm, changes, bound) if again else None
+    if not (moved or relocations or bound.copies):
+        _keep_list(node, context, data, ListedBuffers(vm, (node.objects.changes, vm.placed.changes), bound))
     return bound, relocations
+
+
+def _keep_list(node: Node, context: GemContext, data: bytes, listed: ListedBuffers) -> None:
+    held: Any = next(iter(context.listed.values()), listed)
+    if held.changes != listed.changes or len(context.listed) >= MOST_LISTS:
+        context.listed.clear()
+    context.listed[data] = listed
+    node.lists.add(context)
 
 
 def check(arg: SimpleNamespace) -> None:
     """Refuse what the kernel refuses in the argument itself (i915_gem_check_execbuffer)."""
+    if not (arg.flags & ODD_FLAGS or arg.fences or arg.fences_at or arg.dr1 or arg.dr4 or (arg.start | arg.size) % 8):
+        return  # nearly all
     if arg.flags & i915.I915_EXEC_UNKNOWN_FLAGS:
         raise Errno(errno.EINVAL, f"EXECBUFFER2 flags {arg.flags:#x}")
     if arg.flags & i915.I915_EXEC_SECURE:
@@ -155,16 +176,6 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
             call.work_first = False
             call.channel.wait_prediction.queued()
             node.gpu.runner.submit(submission)
-
-
-def implicit(buffers: BufferList) -> list[Fence]:
-    """Implicit dependencies: earlier submissions that write a buffer, and for a buffer that this one writes also those that read it."""
-    return [
-        use.fence
-        for bo, written, synchronised in buffers.accesses
-        for use in bo.uses
-        if not use.fence.done and synchronised and (use.write or written)
-    ]
 
 
 def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], list[tuple[Syncobj, int]]]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from softgen.bits.generation import Device
-from softgen.command import Counters
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
 from softgen.driver.gem_context import GemContext
@@ -132,7 +131,7 @@ class ContextEngine:
                 slot.wait(LOOK_AGAIN)
         finally:
             self.slot = self.execution = None
-            self.executor.count(execution.counters, time.monotonic() - began)
+            self.executor.count(time.monotonic() - began)
         self.done = execution
         if self.errors:
             raise self.errors[0]
@@ -154,7 +153,7 @@ class Executor:
         dispatcher of its own; `drawn` is called with the render targets that a draw wrote to."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
-        self.report, self.counters = RunReport(), Counters()
+        self.report, self.counters = RunReport(), self.device.counters
         self.contexts: weakref.WeakKeyDictionary[GemContext, dict[tuple[str, int], ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
@@ -185,11 +184,10 @@ class Executor:
                 with self.running:
                     recorder.after(submission, fine)
 
-    def count(self, done: Counters, seconds: float) -> None:
+    def count(self, seconds: float) -> None:
         with self.lock:
             self.report.submissions += 1
             self.report.seconds += seconds
-            self.counters.add(done)
 
     def failed(self, submission: Submission, error: BaseException) -> None:
         """Reports a submission that failed, and keeps it."""

@@ -26,7 +26,8 @@ class Signals:
     """The condition variable of all fences of a server."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
         self.following = threading.local()  # functions that a thread has yet to call for fences that are done
         self.waiting = 0  # threads in wait(); counted before they look, so that who changes something and then finds 0 need not notify
 
@@ -75,7 +76,7 @@ class Fence:
         self._then: list[Callable[[], None]] = []
 
     def signal(self, error: int = 0) -> None:
-        with self.signals.changed:
+        with self.signals.lock:
             if self.done:
                 return
             self.error, self.done, self.when = error, True, time.monotonic_ns()

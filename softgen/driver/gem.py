@@ -136,7 +136,7 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
             if bo.view is None:
                 view = LinearView(bo.pieces[0].buffer, bo.size, node.gpu.budget, bo.pid)
                 view.arrange(bo.tiling, bo.stride)
-                bo.view = view
+                bo.view, node.gpu.linear_views = view, True
         arg.offset |= APERTURE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import NamedTuple
 
 from softgen.driver import i915_drm as i915
 from softgen.driver.errors import Errno
@@ -19,19 +20,37 @@ KEPT = {
 }  # fmt: skip  # parameters that are stored and read back, with their defaults
 
 
+class AcceptedArgument(NamedTuple):
+    """The engine that an EXECBUFFER2 asks for, and the entry of the engine map."""
+
+    engine: str
+    slot: int
+
+
 class GemContext:
     """A hardware context."""
 
     def __init__(self, number: int, vm: Vm, available: tuple[str, ...]) -> None:
         """`available`: the names of the GPU's engines."""
         self.number, self.vm, self.available = number, vm, available
-        self.engines: list[str | None] | None = None
+        self._engines: list[str | None] | None = None
+        self.accepted: dict[tuple[int, ...], AcceptedArgument] = {}  # arguments of EXECBUFFER2 that were checked (execbuffer.py)
         self.params = dict(KEPT)
         self.priority = 0
         self.banned = self.cancelled = False
         self.guilty = self.innocent = 0
         self.last: Fence | None = None  # of the newest submission
-        self.listed: object = None  # the buffers of it (execbuffer.py)
+        self.listed: dict[bytes, object] = {}  # the buffers of the last ones (execbuffer.py)
+
+    @property
+    def engines(self) -> list[str | None] | None:
+        """The engine map; None: each ring of the GPU."""
+        return self._engines
+
+    @engines.setter
+    def engines(self, engines: list[str | None] | None) -> None:
+        self._engines = engines
+        self.accepted.clear()
 
     def engine(self, flags: int) -> str:
         """The engine a submission asks for."""

@@ -7,12 +7,15 @@ pieces. A buffer is busy while a fence of a submission that uses it is not done.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from softgen.driver.aperture import LinearView
 from softgen.driver.fence import Fence
 from softgen.driver.user_copy import Copied
 from softgen.memory.store import MemfdBuffer
+
+MOST_SPARED = 8  # uses of a buffer that are over and kept for their lists
 
 
 class Piece(NamedTuple):
@@ -21,10 +24,30 @@ class Piece(NamedTuple):
     size: int
 
 
-class Use(NamedTuple):
-    fence: Fence
-    engine: str
-    write: bool
+def no_owner() -> None:
+    """The owner of a use that is not used again."""
+
+
+class Use:
+    """A submission's use of a buffer. One that a list of buffers owns is used again when the list is submitted again (buffer_list.py)."""
+
+    __slots__ = ("engine", "fence", "owner", "write")
+
+    def __init__(self, fence: Fence, engine: str, write: bool, owner: Callable[[], UseOwner | None] = no_owner) -> None:
+        """`owner`: a weak reference to the list."""
+        self.fence, self.engine, self.write, self.owner = fence, engine, write, owner
+
+
+class UseOwner(Protocol):
+    """A list of buffers that uses its buffers again when it is submitted again."""
+
+    def uses_changed(self) -> None:
+        """Another use was added to one of its buffers."""
+        ...
+
+    def forget_uses(self) -> None:
+        """One of its uses was dropped."""
+        ...
 
 
 class Binding(Protocol):
@@ -55,7 +78,23 @@ class GemObject:
             self.view.sync()
 
     def use(self, fence: Fence, engine: str, write: bool) -> None:
-        self.uses = [*[use for use in self.uses if not use.fence.done], Use(fence, engine, write)]
+        self.add_use(Use(fence, engine, write))
+
+    def add_use(self, use: Use) -> None:
+        """Another use; drops those that are over, but for the last few of lists that may be submitted again."""
+        uses, spared = [use], 0
+        for other in reversed(self.uses):
+            owner = other.owner()
+            if other.fence.done:
+                spared += owner is not None
+                if owner is None or spared > MOST_SPARED:
+                    if owner is not None:
+                        owner.forget_uses()
+                    continue
+            if owner is not None:
+                owner.uses_changed()
+            uses.insert(0, other)
+        self.uses = uses
 
     def busy(self) -> list[Use]:
         return [use for use in self.uses if not use.fence.done]

@@ -5,14 +5,25 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.driver import context, drm, execbuffer, framebuffer, gem, kms, prime, query, syncobj
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.gem_object import GemObject
 from softgen.driver.protocol import Call
-from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, PRIMARY_ONLY, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
+from softgen.driver.uapi import (
+    ARGUMENTS,
+    DISPLAY_NAMES,
+    DMABUF_SYNC_FILE,
+    NAMES,
+    PRIMARY_ONLY,
+    SYNC_FENCE,
+    SYNC_INFO,
+    SYNC_MERGE,
+    Structure,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
@@ -25,6 +36,19 @@ HANDLERS: dict[str, Handler] = {
 }  # fmt: skip
 
 
+class Answered(NamedTuple):
+    """An ioctl that has a handler."""
+
+    handler: Handler
+    layout: Structure
+    unchanged: bool  # its argument is only read
+    primary_only: bool
+
+
+ANSWERED = {number: Answered(HANDLERS[name], ARGUMENTS[name], name in UNCHANGED, name in PRIMARY_ONLY)
+            for number, name in NAMES.items() if name in HANDLERS}  # fmt: skip
+
+
 def number_of(request: int) -> int:
     return request & 0xFF
 
@@ -35,23 +59,11 @@ def kind_of(request: int) -> int:
 
 def answer(node: Node, call: Call, request: int, data: bytes) -> None:
     """Answer an ioctl on a node; its changed argument is written back with the call's other writes."""
-    number = number_of(request)
-    name = NAMES.get(number)
-    if node.render and name_of(number) in PRIMARY_ONLY:
-        raise Errno(errno.EACCES, f"{name_of(number)} is not allowed on a render node")
-    handler = HANDLERS.get(name) if name else None
-    if name is None or handler is None:
-        shown = name_of(number)
-        with node.gpu.lock:
-            node.gpu.unknown[shown] = node.gpu.unknown.get(shown, 0) + 1
-            first = node.gpu.unknown[shown] == 1
-        if number in DISPLAY_NAMES:
-            raise Errno(errno.EOPNOTSUPP, f"the display has no {shown}")
-        if first:
-            node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
-        raise Errno(errno.EINVAL, f"{shown} is not known")
-    layout = ARGUMENTS[name]
-    if name in UNCHANGED:
+    answered = ANSWERED.get(request & 0xFF)
+    if answered is None or node.render and answered.primary_only:
+        raise _refusal(node, request)
+    handler, layout = answered.handler, answered.layout
+    if answered.unchanged:
         handler(node, call, layout.unpack_row(data))
         return
     argument = layout.unpack(data)
@@ -60,6 +72,22 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
         changed = layout.pack(argument)[: len(data)]
         if changed != data[: len(changed)]:
             call.returned = changed
+
+
+def _refusal(node: Node, request: int) -> Errno:
+    """The error of an ioctl that nobody answers, or not on this node."""
+    number = number_of(request)
+    shown = name_of(number)
+    if node.render and shown in PRIMARY_ONLY:
+        return Errno(errno.EACCES, f"{shown} is not allowed on a render node")
+    with node.gpu.lock:
+        node.gpu.unknown[shown] = node.gpu.unknown.get(shown, 0) + 1
+        first = node.gpu.unknown[shown] == 1
+    if number in DISPLAY_NAMES:
+        return Errno(errno.EOPNOTSUPP, f"the display has no {shown}")
+    if first:
+        node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
+    return Errno(errno.EINVAL, f"{shown} is not known")
 
 
 def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes) -> bool:

@@ -116,6 +116,7 @@ class Shared:
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
         self.logged: set[str] = set()  # by log_once
         self.opened = 0
+        self.linear_views = False  # whether any buffer has one
 
     def log_once(self, text: str) -> None:
         """Log a text the first time only: a program may cause it over and over."""
@@ -178,7 +179,7 @@ class Node:
         self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "a context"))
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "an address space"))
         self.syncobjs: Table[Syncobj] = Table(charge=partial(self._charge, SYNCOBJ_BYTES, "a sync object"))
-        self.lists: weakref.WeakSet[GemContext] = weakref.WeakSet()  # contexts that keep their last list of buffers (execbuffer.py)
+        self.lists: weakref.WeakSet[GemContext] = weakref.WeakSet()  # contexts that keep lists of buffers (execbuffer.py)
         self.client_caps: dict[int, int] = {}  # set with DRM_IOCTL_SET_CLIENT_CAP
 
     def _charge(self, size: int, what: str, count: int) -> None:
@@ -191,5 +192,5 @@ class Node:
     def forget_lists(self) -> None:
         """Lists of buffers that contexts keep: a buffer whose handle is closed may be in one of them."""
         for context in list(self.lists):
-            context.listed = None
+            context.listed.clear()
         self.lists.clear()

@@ -90,29 +90,30 @@ class Channel:
 
     def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> ShimMessage:
         """The next message; `room` for descriptors that were asked for. Any others the kernel closes at once."""
-        kind, size, a, b, c, name = MESSAGE.unpack(self._bytes(MESSAGE.size, room))
+        data = self.rest if len(self.rest) >= MESSAGE.size else self._read(MESSAGE.size, room)
+        kind, size, a, b, c, name = MESSAGE.unpack_from(data)
         if size > most:
             raise Gone(f"a message of {size} bytes")
-        return ShimMessage(kind, a, b, c, name, self._bytes(size) if size else b"")
+        end = MESSAGE.size + size
+        if len(data) < end:
+            data = self._read(end, 0)
+        self.rest = data[end:]
+        return ShimMessage(kind, a, b, c, name, data[MESSAGE.size : end])
 
-    def _bytes(self, size: int, room: int = 0) -> bytes:
-        if len(self.rest) < size:
-            parts, have = [self.rest], len(self.rest)
-            while have < size:
-                try:
-                    data, control, _, _ = self.connection.recvmsg(max(65536, min(size - have, 1 << 20)), room)
-                except OSError as error:
-                    raise Gone(str(error)) from None
-                for _, kind, packed in control:
-                    if kind == socket.SCM_RIGHTS:
-                        self.descriptors += array.array("i", packed[: len(packed) // 4 * 4])
-                if not data:
-                    raise Gone("closed")
-                parts.append(data)
-                have += len(data)
-            self.rest = b"".join(parts)
-        found, self.rest = self.rest[:size], self.rest[size:]
-        return found
+    def _read(self, size: int, room: int) -> bytes:
+        """Receives until there are so many bytes; all that are there."""
+        while (missing := size - len(self.rest)) > 0:
+            try:
+                data, control, _, _ = self.connection.recvmsg(max(65536, min(missing, 1 << 20)), room)
+            except OSError as error:
+                raise Gone(str(error)) from None
+            for _, kind, packed in control:
+                if kind == socket.SCM_RIGHTS:
+                    self.descriptors += array.array("i", packed[: len(packed) // 4 * 4])
+            if not data:
+                raise Gone("closed")
+            self.rest += data
+        return self.rest
 
     def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
         data = MESSAGE.pack(kind, len(payload), a & QWORD_MASK, b & QWORD_MASK, c & QWORD_MASK, b"") + payload

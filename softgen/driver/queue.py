@@ -48,12 +48,13 @@ class EngineArbiter:
     """Who may use an engine: the waiting submission of the earliest round, and of those the one that came first."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
         self.waiting: list[tuple[int, int]] = []  # (round, sequence)
         self.free, self.round = True, 0
 
     def take(self, round: int, sequence: int) -> None:
-        with self.changed:
+        with self.lock:
             if self.free and not self.waiting:
                 self.free = False
                 return
@@ -64,7 +65,7 @@ class EngineArbiter:
             self.free = False
 
     def leave(self) -> None:
-        with self.changed:
+        with self.lock:
             self.free = True
             if self.waiting:
                 self.changed.notify_all()
@@ -196,7 +197,7 @@ class Queues(Generic[SubmissionT]):
         limit = PATIENT if awaited else SHORT
         with self.lock:
             context_queue = self._queue(submission)
-            if context_queue.count or context_queue.spent > limit or not all(fence.done for fence in submission.after):
+            if context_queue.count or context_queue.spent > limit or submission.after and not all(fence.done for fence in submission.after):
                 return None
             self._more(context_queue)
             context_queue.running.acquire()  # it is free: the queue is empty
@@ -218,7 +219,7 @@ class Queues(Generic[SubmissionT]):
 
     def _one(self, context_queue: ContextQueue[SubmissionT], submission: SubmissionT, caller: Caller) -> None:
         """Runs one submission; the caller holds `running`, which this releases."""
-        if not all(fence.done for fence in submission.after):
+        if submission.after and not all(fence.done for fence in submission.after):
             submission.fence.signals.wait(lambda: all(fence.done for fence in submission.after), None)
         try:
             self._carry_out(submission, caller)

@@ -140,7 +140,7 @@ class Vm:
 
     def leave(self, buffers: BufferList) -> None:
         with self.lock:
-            del self.running[next(number for number, running in enumerate(self.running) if running is buffers)]
+            self.running.remove(buffers)  # or an equal one
         self.signals.notify()
 
     def forget(self, bo: GemObject) -> None:

@@ -1,0 +1,145 @@
+"""Lists of buffers that are submitted again: what they wait for, and what keeps buffers busy."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+
+import pytest
+
+from softgen.driver import i915_drm as i915
+from softgen.driver.buffer_list import Bound, BufferList
+from softgen.driver.fence import Fence, Signals
+from softgen.driver.gem_object import MOST_SPARED, GemObject, Piece
+from softgen.memory.store import MemfdBuffer
+from tests.driver.program import Program, served
+
+SIGNALS = Signals()
+
+
+def bos(count: int) -> list[GemObject]:
+    return [GemObject(number, 1, [Piece(MemfdBuffer(4096, f"bo {number}"), 0, 4096)], 0) for number in range(count)]
+
+
+def listed(*uses: tuple[GemObject, int]) -> BufferList:
+    return BufferList(Bound(bo, 0x1000 * number, number, flags, 0) for number, (bo, flags) in enumerate(uses))
+
+
+class Model:
+    """All uses that ever were."""
+
+    def __init__(self) -> None:
+        self.uses: list[tuple[GemObject, Fence, str, bool]] = []
+
+    def add(self, buffers: BufferList, fence: Fence, engine: str) -> None:
+        self.uses += [(bound.bo, fence, engine, bool(bound.flags & i915.EXEC_OBJECT_WRITE)) for bound in buffers]
+
+    def dependencies(self, buffers: BufferList) -> set[Fence]:
+        flags = {bound.bo: bound.flags for bound in buffers if not bound.flags & i915.EXEC_OBJECT_ASYNC}
+        return {fence for bo, fence, _, write in self.uses
+                if bo in flags and not fence.done and (write or flags[bo] & i915.EXEC_OBJECT_WRITE)}  # fmt: skip
+
+    def busy(self, bo: GemObject) -> set[tuple[Fence, str, bool]]:
+        return {(fence, engine, write) for held, fence, engine, write in self.uses if held is bo and not fence.done}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dependencies_and_busy_buffers(seed: int) -> None:
+    """Random submissions of a few lists that share buffers, of new lists, and imported fences, which end in any order."""
+    chance, model = random.Random(seed), Model()
+    buffers = bos(6)
+    flags = (0, i915.EXEC_OBJECT_WRITE, i915.EXEC_OBJECT_ASYNC, i915.EXEC_OBJECT_WRITE | i915.EXEC_OBJECT_ASYNC)
+
+    def new() -> BufferList:
+        return listed(*((bo, chance.choice(flags[: 1 + seed % 4])) for bo in chance.sample(buffers, chance.randint(1, 4))))
+
+    lists, fences = [new() for _ in range(3 + seed % 12)], list[Fence]()
+    for _ in range(400):
+        step = chance.random()
+        if step < 0.5:
+            chosen, fence = chance.choice(lists), Fence(SIGNALS)
+            assert set(chosen.dependencies()) == model.dependencies(chosen)
+            engine = chance.choice(("rcs0", "rcs0", "bcs0"))
+            chosen.use(fence, engine)
+            model.add(chosen, fence, engine)
+            fences.append(fence)
+        elif step < 0.9 and fences:
+            fences.pop(chance.randrange(len(fences))).signal()
+        elif step < 0.95:
+            lists[chance.randrange(len(lists))] = new()
+        else:
+            fence, bo, write = Fence(SIGNALS), chance.choice(buffers), chance.random() < 0.5
+            bo.use(fence, "rcs0", write)
+            model.uses.append((bo, fence, "rcs0", write))
+            fences.append(fence)
+        for bo in buffers:
+            assert {(use.fence, use.engine, use.write) for use in bo.busy()} == model.busy(bo)
+            assert bo.idle() == (not model.busy(bo))
+    for fence in fences:
+        fence.signal()
+    for bo in buffers:
+        bo.use(Fence(SIGNALS), "rcs0", False)
+        assert len(bo.uses) <= min(MOST_SPARED, len(lists)) + 1
+
+
+def test_a_list_that_is_submitted_again_adds_no_uses() -> None:
+    one, two, three = bos(3)
+    lists = [listed((one, 0), (two, i915.EXEC_OBJECT_WRITE)), listed((one, 0), (three, 0))]
+    for number in range(8):
+        fence = Fence(SIGNALS)
+        lists[number % 2].use(fence, "rcs0")
+        if number == 1:
+            before = [list(bo.uses) for bo in (one, two, three)]
+        fence.signal()
+    assert [bo.uses for bo in (one, two, three)] == before
+
+
+def test_uses_keep_no_list_alive() -> None:
+    one, two = bos(2)
+    held = listed((one, 0), (two, 0))
+    held.use(Fence(SIGNALS), "rcs0")
+    one.uses[0].fence.signal()
+    gone = weakref.ref(two)
+    del held, two
+    gc.collect()
+    assert gone() is None and one.idle()
+
+
+def batch_of(program: Program) -> int:
+    handle = int(program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle)
+    end = program.memory((0x05000000).to_bytes(8, "little"))
+    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, size=8, data=end.address)
+    return handle
+
+
+def test_lists_in_turn_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two lists; and again after a buffer was closed, whose memory is then free."""
+    from softgen.driver import gem
+
+    looked: list[int] = []
+    lookup = gem.lookup
+    with served("kbl") as gpu:
+        program = gpu.program()
+        handles = [batch_of(program) for _ in range(3)]
+        rows = [program.memory(b"".join(handle.to_bytes(4, "little").ljust(56, b"\0") for handle in pair))
+                for pair in ((handles[0], handles[1]), (handles[2], handles[1]))]  # fmt: skip
+
+        def submit(number: int) -> None:
+            program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows[number].address, count=2)
+            program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handles[1], timeout=10**10)
+
+        for number in (0, 1, 0, 1):  # addresses are given out, and written back
+            submit(number)
+        monkeypatch.setattr(gem, "lookup", lambda node, handle: looked.append(handle) or lookup(node, handle))  # type: ignore[func-returns-value]
+        for number in (0, 1, 0, 1):
+            submit(number)
+        assert set(looked) == {handles[1]}  # by the waits alone
+        node = next(iter(gpu.server.nodes.values()))
+        closed = weakref.ref(node.objects.get(handles[2]))
+        program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handles[2])
+        submit(0)
+        gc.collect()
+        assert closed() is None
+        with pytest.raises(OSError, match="No such file"):
+            submit(1)
