@@ -102,7 +102,7 @@ class Client:
             listed.append(batch)
         self._submit(listed, start)
         while struct.unpack_from("<I", self.tags.view)[0] != self.tag:
-            self.program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch.handle, timeout=10**10)
+            self.program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch.handle, timeout=10**11)
 
     def _preamble(self, target: int) -> bytes:
         dynamic, surface, indirect = (heap.address for heap in self.heaps)

@@ -109,21 +109,22 @@ class DispatchBindings:
         entries, surfaces, moved = self.resolved.entries, self.resolved.surfaces, {}
         data = read(base + table & wrap, ENTRY * (max(entries) + 1))
         for index, held in entries.items():
-            entry, surface = data[ENTRY * index : ENTRY * index + ENTRY], surfaces.get(index)
-            if entry != held and surface is None:
-                return None
-            if surface is not None:
-                address = surface[0] if entry == held else base + self._pointer(entry, table, index) & wrap
-                if read(address, len(surface[1])) != surface[1]:
+            entry = data[ENTRY * index : ENTRY * index + ENTRY]
+            if entry == held:
+                if index in surfaces and read(surfaces[index][0], len(surfaces[index][1])) != surfaces[index][1]:
                     return None
-                if entry != held:
-                    moved[index] = entry, (address, surface[1])
+            elif index not in surfaces:
+                return None
+            else:
+                address, state = base + self._pointer(entry, table, index) & wrap, surfaces[index][1]
+                if read(address, len(state)) != state:
+                    return None
+                moved[index] = entry, (address, state)
         return moved
 
     def _pointer(self, entry: bytes, table: int, index: int) -> int:
         """Where a binding table entry leads to, from the surface state base on; one past the end of the pool of tables reads as 0."""
-        end = self.bases.get(TABLES_END)
-        if end is not None and self.bases.get("surface", 0) + table + ENTRY * index + ENTRY > end:
+        if TABLES_END in self.bases and self.bases.get("surface", 0) + table + ENTRY * index + ENTRY > self.bases[TABLES_END]:
             return 0
         return int.from_bytes(entry, "little") & _pointer_bits(self.generation.number)
 

@@ -57,6 +57,7 @@ class GroupRun:
         self.staffing = Staffing()
         self.stages = Stages(self.staffing, dispatch.groups, alone=False)
         self.spent = 0.0  # seconds in compiled code
+        self.next = self  # of its kind, the run of the dispatch that came after this one's last dispatch
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
         self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
 
@@ -275,10 +276,13 @@ class GroupCache:
         runs = self._kept.get(kind)
         if runs is None:
             return None
-        for number, run in enumerate(runs):
+        last = runs[0]
+        for run in runs if last.next is last else [last.next, *(run for run in runs if run is not last.next)]:
             if run.shared.engine is engine and run.renew(context, dispatch, program):
-                if number:
-                    runs.insert(0, runs.pop(number))
+                if run is not last:
+                    runs.remove(run)
+                    runs.insert(0, run)
+                last.next = run
                 return run
         for run in [run for run in runs if run.shared.engine is not engine or run.shared.program is not program]:
             self._drop(kind, run)
@@ -299,8 +303,12 @@ class GroupCache:
             self._drop(oldest, others[-1])
 
     def _drop(self, kind: tuple[Any, ...], run: GroupRun) -> None:
-        self._kept[kind].remove(run)
-        if not self._kept[kind]:
+        runs = self._kept[kind]
+        runs.remove(run)
+        for other in runs:
+            if other.next is run:
+                other.next = other
+        if not runs:
             del self._kept[kind]
         self._release(run)
 
