@@ -2,17 +2,21 @@
 
 import compileall
 import platform
+import shutil
 from glob import glob
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import ExecError
 
 FLAGS = ["-O2", "-Wall"]
 # Results of the 3D pipeline's arithmetic are part of what it does: no contraction or reassociation beyond what the source says.
 PIPELINE = ["-O3", "-Wall", "-ffp-contract=off", "-fvisibility=hidden"]
 if platform.machine() == "x86_64":
     PIPELINE.append("-mprefer-vector-width=512")  # of functions that are compiled for several hosts: a block is 16 pixels
-SHIM = ("shim", "shim_channel", "shim_memory", "shim_paths")
+SHIM = [f"softgen/driver/{name}.c" for name in ("shim", "shim_channel", "shim_memory", "shim_paths")]
+SHIM_FLAGS = [*FLAGS, "-fvisibility=hidden"]
 # Of the bytecode interpreter, likewise; loops over lanes become vectors where traps and errno do not count.
 BYTECODE = ["-O3", "-Wall", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"]
 
@@ -23,8 +27,20 @@ class BuildParts(build_ext):
 
     def run(self):
         super().run()
+        if platform.machine() != "x86_64":
+            self.build_second_shim()
         if self.inplace:
             compileall.compile_dir("softgen", quiet=1)
+
+    def build_second_shim(self):
+        """The shim for x86-64 programs that QEMU runs on this host, where a compiler for them is installed."""
+        compiler = shutil.which("x86_64-linux-gnu-gcc")
+        folder = Path("." if self.inplace else self.build_lib, "softgen/driver")
+        if compiler:
+            try:
+                self.spawn([compiler, *SHIM_FLAGS, "-fPIC", "-shared", "-o", str(folder / "shim-x86_64.so"), *SHIM, "-ldl"])
+            except ExecError as error:
+                self.warn(f"x86-64 programs will not find the GPU: {error}")
 
 
 setup(
@@ -43,7 +59,6 @@ setup(
         Extension("softgen.surface._coded", sorted(glob("softgen/surface/*.c")), depends=glob("softgen/surface/*.h"),
                   extra_compile_args=FLAGS),
         Extension("softgen.blitter._blit", ["softgen/blitter/blit.c"], extra_compile_args=[*FLAGS, "-O3"]),
-        Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
-                  extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
+        Extension("softgen.driver._shim", SHIM, depends=["softgen/driver/shim.h"], extra_compile_args=SHIM_FLAGS, libraries=["dl"]),
     ]
 )

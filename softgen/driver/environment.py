@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softgen.driver.facts import Runtime, runtimes, runtimes_of
+from softgen.driver.facts import Runtime, runtimes, runtimes_of, x86_64_host
 from softgen.errors import SoftgenError
 
 if TYPE_CHECKING:
@@ -18,16 +18,23 @@ if TYPE_CHECKING:
 
 ELF_HEADER = 64  # bytes, of 64-bit programs; of 32-bit ones 52
 INTERPRETER = 3  # the program header of programs that a dynamic loader starts
+EM_X86_64 = 62  # the machine in the header of x86-64 programs
+EMULATOR = "qemu-x86_64"  # QEMU's user mode; linked statically its name is longer
+BUILD = "run `make` or `python setup.py build_ext --inplace` at the repository's root"
 
 
 def shim() -> str:
     """Path of the library to preload."""
     found = importlib.util.find_spec("softgen.driver._shim")
     if found is None or found.origin is None:
-        raise SoftgenError(
-            "softgen.driver._shim is not built; run `make` or `python setup.py build_ext --inplace` at the repository's root"
-        )
+        raise SoftgenError(f"softgen.driver._shim is not built; {BUILD}")
     return found.origin
+
+
+def x86_64_shim() -> str:
+    """Path of the shim for x86-64 programs; '' where none is built. On other hosts it is a second one, for programs that QEMU runs."""
+    second = Path(__file__).with_name("shim-x86_64.so")
+    return shim() if x86_64_host() else str(second) if second.exists() else ""
 
 
 def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[str, str]:
@@ -36,10 +43,12 @@ def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[
     env["SOFTGEN_RUN"] = str(folder)
     others = [library for library in given.get("LD_PRELOAD", "").replace(":", " ").split() if library != shim()]
     env["LD_PRELOAD"] = " ".join([shim(), *others])
-    of_api = {runtime.api: runtime for runtime in reversed(runtimes_of(device.name)) if runtime.found()}
+    if not x86_64_host() and (second := x86_64_shim()):  # QEMU sets it for the program it runs, whatever its own is
+        env["QEMU_SET_ENV"] = ",".join(filter(None, [given.get("QEMU_SET_ENV"), f"LD_PRELOAD={second}"]))
+    of_api = {runtime.api: runtime for runtime in reversed(runtimes_of(device.name)) if installed(runtime)}
     if vulkan := of_api.get("Vulkan"):
         for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
-            env.setdefault(name, vulkan.found())
+            env.setdefault(name, installed(vulkan))
     if opencl := of_api.get("OpenCL"):
         env.setdefault("OCL_ICD_VENDORS", vendors(folder, opencl))
     for runtime in of_api.values():
@@ -50,11 +59,18 @@ def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[
     return env
 
 
+def installed(runtime: Runtime) -> str:
+    """The file that shows that a driver is installed: on this host, or where QEMU looks for the files of x86-64 programs."""
+    prefix = "" if x86_64_host() else os.environ.get("QEMU_LD_PREFIX", "")
+    return prefix and runtime.found(prefix) or runtime.found()
+
+
 def vendors(folder: Path, runtime: Runtime) -> str:
     """A folder with this one OpenCL driver in it, so that no other is picked."""
     own = folder / "vendors"
     own.mkdir(exist_ok=True)
-    (own / os.path.basename(runtime.found())).write_text(Path(runtime.found()).read_text("utf-8"), "utf-8")
+    icd = Path(installed(runtime))
+    (own / icd.name).write_text(icd.read_text("utf-8"), "utf-8")
     return str(own)
 
 
@@ -71,9 +87,27 @@ def unreachable(program: str) -> str:
         return ""
     if head[4] != 2:
         return "is a 32-bit program"
+    emulator = os.path.basename(program).startswith(EMULATOR)
+    if (emulator or machine(head) == EM_X86_64) and not x86_64_shim():
+        return f"runs x86-64 code, and the shim for it is not built (install gcc-x86-64-linux-gnu, then {BUILD})"
+    if emulator:
+        return ""
     where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
     kinds = [int.from_bytes(head[where + size * i :][:4], "little") for i in range(count)]
     return "" if INTERPRETER in kinds else "is linked statically"
+
+
+def machine(head: bytes) -> int:
+    """Which processor an ELF file's header names."""
+    return int.from_bytes(head[18:20], "little")
+
+
+def advice(program: str) -> str:
+    """What to do about a program that the kernel does not start; '' where nothing is known."""
+    with open(program, "rb") as file:
+        head = file.read(20)
+    x86_64 = head[:5] == b"\x7fELF\x02" and machine(head) == EM_X86_64
+    return f"; it is an x86-64 program: softgen run -- {EMULATOR} {program} (docs/running.md)" if x86_64 and not x86_64_host() else ""
 
 
 def missing(device: Device, apis: Collection[str] | None = None) -> list[str]:
@@ -83,7 +117,7 @@ def missing(device: Device, apis: Collection[str] | None = None) -> list[str]:
         serving = [runtime for runtime in runtimes_of(device.name) if runtime.api == api]
         if not serving:
             lines.append(f"{api}: no driver supports {device.title}")
-        elif not any(runtime.found() for runtime in serving):
-            packages = " or ".join(dict.fromkeys(runtime.package for runtime in serving))
+        elif not any(installed(runtime) for runtime in serving):
+            packages = " or ".join(dict.fromkeys(runtime.debian_package for runtime in serving))
             lines.append(f"{api}: {serving[0].name} is not installed; apt-get install {packages}")
     return lines

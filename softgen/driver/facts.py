@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,9 +45,18 @@ class Runtime:
     files: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    def found(self) -> str:
-        """The file that shows it is installed; '' where it is not."""
-        return next((path for pattern in self.files for path in sorted(glob.glob(pattern))), "")
+    def found(self, root: str = "") -> str:
+        """The file that shows it is installed, under `root`; '' where it is not."""
+        return next((path for pattern in self.files for path in sorted(glob.glob(root + pattern))), "")
+
+    @property
+    def debian_package(self) -> str:
+        """Its package as apt-get takes it on this host: the drivers are x86-64 code."""
+        return self.package if x86_64_host() else f"{self.package}:amd64"
+
+
+def x86_64_host() -> bool:
+    return os.uname().machine == "x86_64"
 
 
 class ScanoutFormat(NamedTuple):

@@ -7,6 +7,7 @@ launcher (service.py), and the program is ended by the kernel when the launcher 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import select
@@ -115,7 +116,8 @@ class ProgramRun:
         try:
             self.child = subprocess.Popen(self.command, executable=self.program, env=env, preexec_fn=before_program, close_fds=False)
         except OSError as error:
-            raise SoftgenError(f"{self.command[0]}: cannot be started: {error.strerror}") from None
+            told = environment.advice(self.program) if error.errno == errno.ENOEXEC else ""
+            raise SoftgenError(f"{self.command[0]}: cannot be started: {error.strerror}{told}") from None
 
     def watch(self, keep_going: bool, limit: float | None) -> Outcome:
         assert self.child is not None

@@ -23,7 +23,8 @@ from pathlib import Path
 
 GIB = 1 << 30
 LIBRARIES = ("numpy", "llvmlite", "zstandard", "pyelftools", "PyYAML", "pillow", "rich")
-VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",))
+VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",),
+                ("asimd", "asimdhp", "sve", "sve2"), ("asimd", "asimdhp", "sve"), ("asimd", "asimdhp"), ("asimd",))
 MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 by default
 OPEN_FILES = 65_536         # each buffer is a memfd
 MEMORY = 4 * GIB
@@ -75,7 +76,7 @@ def number(path: str) -> int | None:
 def processor() -> Iterator[Finding]:
     cpuinfo = text("/proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
-    flags = set((re.search(r"^flags\s*:\s*(.+)$", cpuinfo, re.MULTILINE) or [""])[0].split())
+    flags = set((re.search(r"^(?:flags|Features)\s*:\s*(.+)$", cpuinfo, re.MULTILINE) or [""])[0].split())
     yield Finding("processor", "model", "ok", f"{model[1] if model else 'unknown'} ({platform.machine()})")
     widest = next((group for group in VECTOR_FLAGS if flags.issuperset(group)), ())
     yield Finding("processor", "vector instructions", "ok" if "avx2" in flags else "low", " ".join(widest) or "none known",
@@ -176,14 +177,18 @@ def library(pattern: str) -> str:
 
 def drivers() -> Iterator[Finding]:
     """The distribution's drivers that `softgen run` can serve, and which GPUs each is for."""
-    from softgen.driver.facts import runtimes
+    from softgen.driver.environment import installed
+    from softgen.driver.facts import runtimes, x86_64_host
 
     area = "drivers (for softgen run)"
     for runtime in runtimes():
-        found = runtime.found()
+        found = installed(runtime)
         yield Finding(area, f"{runtime.api} ({runtime.name})", "ok" if found else "absent",
-                      f"{found or 'not installed'} (for {' '.join(runtime.gpus)})", "" if found else f"apt-get install {runtime.package}")
+                      f"{found or 'not installed'} (for {' '.join(runtime.gpus)})",
+                      "" if found else f"apt-get install {runtime.debian_package}")
     yield shim()
+    if not x86_64_host():
+        yield second_shim()
     yield found_by_a_program()
     yield reachable_memory()
 
@@ -199,6 +204,18 @@ def shim() -> Finding:
     except OSError as error:
         return Finding(area, "shim library", "missing", str(error), advice, needed=True)
     return Finding(area, "shim library", "ok", found, needed=True)
+
+
+def second_shim() -> Finding:
+    """The shim for x86-64 programs that QEMU runs: the drivers exist for x86-64 only."""
+    area, name = "drivers (for softgen run)", "x86-64 programs"
+    from softgen.driver.environment import BUILD, EMULATOR, x86_64_shim
+
+    if not x86_64_shim():
+        return Finding(area, name, "absent", "no shim for them is built", f"apt-get install gcc-x86-64-linux-gnu, then {BUILD}")
+    emulator = shutil.which(EMULATOR) or shutil.which(f"{EMULATOR}-static")
+    return Finding(area, name, "ok" if emulator else "absent", f"run by {emulator}" if emulator else "no QEMU to run them",
+                   "" if emulator else "apt-get install qemu-user")
 
 
 def found_by_a_program() -> Finding:
@@ -222,11 +239,11 @@ def found_by_a_program() -> Finding:
 def gpus() -> Iterator[Finding]:
     """What programs find on each GPU, with the drivers that are installed."""
     from softgen.bits.generation import devices
-    from softgen.driver.environment import missing
+    from softgen.driver.environment import installed, missing
     from softgen.driver.facts import runtimes_of
 
     for device in devices().values():
-        there = {driver.api: driver.name for driver in reversed(runtimes_of(device.name)) if driver.found()}
+        there = {driver.api: driver.name for driver in reversed(runtimes_of(device.name)) if installed(driver)}
         lacking = [line.partition("; ")[2] for line in missing(device) if "not installed" in line]
         detail = ", ".join(f"{api} ({name})" for api, name in reversed(there.items())) or "no driver is installed"
         yield Finding("GPUs (softgen run --gpu …)", device.name, "absent" if lacking else "ok", detail, "; ".join(dict.fromkeys(lacking)))

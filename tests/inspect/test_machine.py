@@ -30,6 +30,7 @@ def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setattr(machine, "text", lambda path: "")
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.facts.x86_64_host", lambda: True)
     monkeypatch.setattr(machine, "library", lambda pattern: "")
     monkeypatch.setattr(machine, "LIBRARIES", ("no-such-library",))
     monkeypatch.setattr(os, "memfd_create", no_memfd)
@@ -59,6 +60,8 @@ def test_overcommit_never_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vector_instructions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "text", lambda path: "model name\t: X\nflags\t\t: sse4_2 avx avx2 fma" if "cpuinfo" in path else "")
     assert by_name()["vector instructions"].detail == "avx2 fma"
+    monkeypatch.setattr(machine, "text", lambda path: "Features\t: fp asimd crc32 fphp asimdhp" if "cpuinfo" in path else "")
+    assert by_name()["vector instructions"].detail == "asimd asimdhp"
 
 
 def test_a_cache_folder_that_cannot_be_written_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,3 +112,13 @@ def test_four_gibibytes_of_memory_are_enough(kilobytes: int, status: str, size: 
     monkeypatch.setattr(machine, "text", lambda path: f"MemTotal:  {kilobytes} kB" if "meminfo" in path else "")
     found = {finding.name: finding for finding in machine.processor()}["memory"]
     assert (found.status, found.detail, found.advice) == (status, size, "" if status == "ok" else "large captures may not fit")
+
+
+def test_hosts_other_than_x86_64_need_a_second_shim_and_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.environment.x86_64_shim", lambda: "")
+    assert machine.second_shim().status == "absent" and "apt-get install gcc-x86-64-linux-gnu" in machine.second_shim().advice
+    monkeypatch.setattr("softgen.driver.environment.x86_64_shim", lambda: "shim-x86_64.so")
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert machine.second_shim().advice == "apt-get install qemu-user"
+    monkeypatch.setattr("shutil.which", lambda name: "/bin/" + name if name == "qemu-x86_64-static" else None)
+    assert machine.second_shim().status == "ok" and machine.second_shim().detail == "run by /bin/qemu-x86_64-static"

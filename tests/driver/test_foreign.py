@@ -1,0 +1,92 @@
+"""x86-64 programs on hosts that are not x86-64: QEMU runs them, with a shim of their own."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from softgen.bits.generation import device
+from softgen.driver import environment
+from softgen.driver.facts import x86_64_host
+from tests.driver.running import PROGRAMS, needs_shim, softgen_run
+
+pytestmark = needs_shim
+
+COMPILER = "x86_64-linux-gnu-gcc"
+LIBRARIES = "/usr/x86_64-linux-gnu"  # of the cross compiler's package, its dynamic loader among them
+QEMU = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
+
+
+@pytest.fixture
+def arm(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A host that is not x86-64, with the second shim."""
+    for module in ("environment", "facts"):
+        monkeypatch.setattr(f"softgen.driver.{module}.x86_64_host", lambda: False)
+    monkeypatch.setattr(environment, "x86_64_shim", lambda: "/there/shim-x86_64.so")
+    monkeypatch.delenv("QEMU_LD_PREFIX", raising=False)
+    return monkeypatch
+
+
+def x86_64_program(path: Path) -> str:
+    """The header of one, with one program header: a dynamic loader's."""
+    head = bytearray(4096)
+    head[:6], head[18:20], head[32], head[54:58], head[64] = b"\x7fELF\x02\x01", b"\x3e\0", 64, b"\x38\0\x01\0", 3
+    path.write_bytes(head)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_qemu_preloads_the_second_shim(arm: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    env = environment.environment(device("kbl"), tmp_path, {"QEMU_SET_ENV": "A=b"})
+    assert env["QEMU_SET_ENV"] == "A=b,LD_PRELOAD=/there/shim-x86_64.so" and env["LD_PRELOAD"] == environment.shim()
+    arm.setattr(environment, "x86_64_shim", lambda: "")
+    assert "QEMU_SET_ENV" not in environment.environment(device("kbl"), tmp_path, {})
+
+
+def test_an_x86_64_host_has_one_shim(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(environment, "x86_64_host", lambda: True)
+    assert environment.x86_64_shim() == environment.shim()
+    assert "QEMU_SET_ENV" not in environment.environment(device("kbl"), tmp_path, {})
+
+
+def test_drivers_are_found_where_qemu_finds_libraries(arm: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    icd = tmp_path / "usr/share/vulkan/icd.d/intel_icd.x86_64.json"
+    icd.parent.mkdir(parents=True)
+    icd.write_text("{}")
+    arm.setenv("QEMU_LD_PREFIX", str(tmp_path))
+    assert environment.environment(device("kbl"), tmp_path, {})["VK_DRIVER_FILES"] == str(icd)
+    assert environment.missing(device("kbl"), {"Vulkan"}) == []
+    arm.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    assert environment.missing(device("kbl"), {"Vulkan"}) == ["Vulkan: anv is not installed; apt-get install mesa-vulkan-drivers:amd64"]
+
+
+def test_what_x86_64_programs_need_is_told(arm: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program, emulator = x86_64_program(tmp_path / "program"), x86_64_program(tmp_path / "qemu-x86_64-static")
+    assert environment.unreachable(program) == environment.unreachable(emulator) == ""
+    assert environment.advice(program) == f"; it is an x86-64 program: softgen run -- qemu-x86_64 {program} (docs/running.md)"
+    arm.setattr(environment, "x86_64_shim", lambda: "")
+    assert all("gcc-x86-64-linux-gnu" in environment.unreachable(path) for path in (program, emulator))
+    assert environment.advice(__file__) == ""
+
+
+def test_an_x86_64_program_that_the_kernel_does_not_start(tmp_path: Path) -> None:
+    if x86_64_host():
+        pytest.skip("this host is x86-64")
+    run = softgen_run("--", x86_64_program(tmp_path / "program"))
+    if "cannot be started: Exec format error" not in run.err:
+        pytest.skip("the kernel hands x86-64 programs to QEMU here (binfmt_misc)")
+    assert run.process.returncode == 1 and "it is an x86-64 program: softgen run -- qemu-x86_64" in run.err
+
+
+def test_an_x86_64_program_under_qemu(tmp_path: Path) -> None:
+    """Buffers, lent memory, fork and a bad pointer; QEMU refuses userfaultfd and process_vm_readv."""
+    if x86_64_host():
+        pytest.skip("this host is x86-64")
+    if not (QEMU and shutil.which(COMPILER) and environment.x86_64_shim()):
+        pytest.skip("needs qemu-user, gcc-x86-64-linux-gnu, and the shim that setup.py builds with it")
+    program = tmp_path / "stores"
+    subprocess.run([COMPILER, "-O1", "-Wall", PROGRAMS / "stores.c", "-o", program], check=True)
+    run = softgen_run("--", QEMU, str(program), QEMU_LD_PREFIX=LIBRARIES)
+    assert run.out.splitlines() == ["parent 1234 5678", "child 1234 5678", "done"] and run.process.returncode == 0, run.out + run.err
+    assert run.err == "" and run.all_gone()
