@@ -17,6 +17,7 @@ numpy.py              NumpyMachine, the reference; numpy_memory.py has its loads
 exact.py              correctly rounded arithmetic on Python integers, for numpy.py
 llvm.py               LlvmMachine, which writes IR: llvm_text.py lines and frames; llvm_scalar.py scalars, pointers, basic blocks;
                       llvm_memory.py loads, stores, atomics; llvm_call.py calls by address, permute, append
+llvm_mask.py          masks on hosts without mask registers
 affine.py             affine lane values (base + lane·stride), tracked while IR is written
 llvm_region.py        graphics memory: llvm_addressing.py host addresses, llvm_fast_path.py contiguous and uniform accesses inline,
                       llvm_access.py the functions for all others, llvm_adjacent.py several elements of each lane

@@ -257,7 +257,7 @@ class GroupCache:
         if run is None:
             shared = SharedDispatch(context, dispatch, program, engine, None if kind else self.bindings)  # a kept one follows its table
             run = GroupRun(shared, lambda number: self._free.pop() if self._free else WorkerState(), self.threads)
-            run.pace = self._pace(kind, program)
+            run.pace = self._pace(program)
             if kind:
                 self._keep(kind, run)
         done = False
@@ -288,9 +288,10 @@ class GroupCache:
             self._drop(kind, run)
         return None
 
-    def _pace(self, kind: tuple[Any, ...], program: DispatchProgram) -> float:
-        """What is known of the pace of a program's dispatches."""
-        return next((run.pace for run in self._kept.get(kind, ()) if run.shared.program is program), self._paces.get(program, 0.0))
+    def _pace(self, program: DispatchProgram) -> float:
+        """What is known of the pace of a program's dispatches, of any kind."""
+        kept = (run.pace for runs in self._kept.values() for run in runs if run.shared.program is program)
+        return next(kept, self._paces.get(program, 0.0))
 
     def _keep(self, kind: tuple[Any, ...], run: GroupRun) -> None:
         runs = self._kept.pop(kind, [])

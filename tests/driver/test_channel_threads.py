@@ -54,5 +54,5 @@ def test_threads_end_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None
     until = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.005)
-    assert threading.active_count() == before and not threads._free
+    assert threading.active_count() <= before and not threads._free  # threads of other tests may have ended, too
     assert ran_on(threads)  # a new one

@@ -361,6 +361,7 @@ class Collecting:
 
     def collect(self, cs: CommandStreamer) -> None:
         cs.state(Collected).pending += 1
+        cs.collected()
 
     def finish(self, cs: CommandStreamer) -> None:
         state = cs.state(Collected)

@@ -107,8 +107,14 @@ def _sine(m: Machine, near: Value, total: Value, shift: float) -> Value:
 
 
 def _near(m: Machine, x: Value) -> Value:
-    """0 for what is too far to be reduced, NaN for infinities."""
-    return m.select(m.absolute(x) > FAR, x - x, x)
+    """0 for what is too far to be reduced."""
+    return m.select(m.absolute(x) > FAR, m.like(x, 0.0), x)
+
+
+def _signed(m: Machine, x: Value, value: Value, sign: Value) -> Value:
+    """A value with the sign of its half turn; the same NaN on every host where `x` is one or an infinity."""
+    turned = m.bitcast(m.bitcast(value, u64) ^ sign, f64)
+    return m.select(m.absolute(x) < float("inf"), turned, m.like(x, float("nan")))
 
 
 def sin(m: Machine, x: Value) -> Value:
@@ -116,7 +122,7 @@ def sin(m: Machine, x: Value) -> Value:
     near = _near(m, x)
     total = m.fma(near, m.like(x, float(1 / PI)), m.like(x, NO_FRACTION_64))
     sign = m.bitcast(total, u64) << SIGN
-    return m.bitcast(m.bitcast(_sine(m, near, total, 0.0), u64) ^ sign, f64)
+    return _signed(m, x, _sine(m, near, total, 0.0), sign)
 
 
 def cos(m: Machine, x: Value) -> Value:
@@ -124,7 +130,7 @@ def cos(m: Machine, x: Value) -> Value:
     near = _near(m, x)
     total = m.fma(near, m.like(x, float(1 / PI)), m.like(x, -0.5)) + NO_FRACTION_64
     sign = m.bitcast(total, u64) + 1 << SIGN
-    return m.bitcast(m.bitcast(_sine(m, near, total, 0.5), u64) ^ sign, f64)
+    return _signed(m, x, _sine(m, near, total, 0.5), sign)
 
 
 def inv(m: Machine, x: Value) -> Value:
