@@ -12,7 +12,7 @@ import softgen
 from softgen.api.kernels import Grid, Value, chosen_local_size, cross_thread, value_bytes
 from softgen.api.memory import Addressing
 from softgen.eu.binary import Argument
-from softgen.eu.binary.launch import BinaryKernel, Launch, PayloadValue, Relocation
+from softgen.eu.binary.launch import BinaryKernel, InlineSampler, Launch, PayloadValue, Relocation
 from tests.api import cases
 from tests.conftest import ROOT, SHARED, needs_shared
 
@@ -251,6 +251,17 @@ def test_kernels_without_program_data_take_no_memory_for_it() -> None:
     with softgen.Gpu("kbl") as gpu:
         assert gpu._program_data(described(Launch())) == {"const_base": 0, "global_base": 0, "private_base_stateless": 0}
         assert not gpu._data
+
+
+def test_samplers_of_arguments_and_of_the_program_have_their_places_in_one_table() -> None:
+    """A place that nothing has is zero; a state that the container holds is taken as it is."""
+    own = (InlineSampler(0, "repeat", "linear", True), InlineSampler(3, state=b"state of sampler"))
+    kernel = described(Launch((Argument(0, "sampler", sampler=1),), samplers=own))
+    with softgen.Gpu("kbl") as gpu:
+        given = softgen.Sampler("linear", "mirror", True)
+        first = gpu._packer.sampler(softgen.Sampler("linear", "repeat", True))
+        assert gpu._samplers(kernel, [given]) == [first, gpu._packer.sampler(given), bytes(16), b"state of sampler"]
+        assert gpu._samplers(described(Launch()), []) == []
 
 
 def test_threads_without_local_ids_have_one_register_each() -> None:

@@ -92,6 +92,16 @@ def test_texels_of_random_blocks(name: str) -> None:
         assert np.abs(unpacked(format, bytes(data)) - np.array(wanted)).max() < 2e-7, (number, data.hex())
 
 
+@pytest.mark.parametrize("name", ["BC3_UNORM", "BC4_UNORM", "BC4_SNORM", "BC5_SNORM"])
+def test_two_equal_ends_leave_room_for_the_extremes(name: str) -> None:
+    """Six values then, of which two are fixed, as where the first end is the smaller one."""
+    format = BY_NAME[name]
+    half = bytes([77, 77]) + sum(place % 8 << 3 * place for place in range(LANES)).to_bytes(6, "little")
+    data = (half * 2)[: format.bits // 8]
+    wanted = [[float(part) for part in decoded(name, data, place)] for place in range(LANES)]
+    assert np.abs(unpacked(format, data) - np.array(wanted)).max() < 2e-7
+
+
 # -- decoded by C -------------------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +142,11 @@ def test_a_void_extent_is_one_colour() -> None:
     """Of ASTC: 16 bits a channel; 65535 is 1. One whose extent is empty is the error colour."""
     plain = bytes([0xFC, 0xFD, *[0xFF] * 6]) + struct.pack("<4H", 0x8000, 0, 0xFFFF, 0x4000)
     assert (unpacked(BY_NAME["ASTC_LDR_2D_6X5_FLT16"], plain) == [0.5, 0, 1, 0.25]).all()
+    nearly = plain[:8] + struct.pack("<4H", 0xFFFE, 0x8001, 0x7FFF, 1)  # half floats, rounded toward zero
+    halves = [2047 / 2048, 0.5, 2047 / 4096, 2.0**-16]
+    assert (unpacked(BY_NAME["ASTC_LDR_2D_6X5_FLT16"], nearly) == halves).all()
+    curved = unpacked(BY_NAME["ASTC_LDR_2D_6X5_U8SRGB"], nearly)[0]  # the top 8 bits
+    assert curved.tolist() == pytest.approx([1, ((128 / 255 + 0.055) / 1.055) ** 2.4, ((127 / 255 + 0.055) / 1.055) ** 2.4, 0], abs=1e-6)
     empty = bytes([0xFC, 0xFD, 0xFF, 0xFF, 0, 0, 0, 0]) + plain[8:]
     assert (unpacked(BY_NAME["ASTC_LDR_2D_6X5_FLT16"], empty) == [1, 0, 1, 1]).all()
 

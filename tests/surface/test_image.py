@@ -14,7 +14,7 @@ from softgen.bits.formats import surface_formats
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32, u64
-from softgen.surface.image import SurfaceImage, image_from_state, locate
+from softgen.surface.image import SurfaceImage, image_from_state, locate, reach
 
 RGBA8 = 0xC7  # R8G8B8A8_UNORM
 KINDS = {"1d": 0, "2d": 1, "3d": 2, "cube": 3}
@@ -173,6 +173,24 @@ def test_every_texel_and_those_around(name: str) -> None:
     assert there
 
 
+@pytest.mark.parametrize("tiling", ["linear", "x_major", "y_major"])
+@pytest.mark.parametrize("name", IMAGES)
+def test_no_texel_is_out_of_reach(name: str, tiling: str) -> None:
+    """The bytes that an image may occupy are rather too many, but not many more: what is near is quicker."""
+    image, m = replace(IMAGES[name], tiling=tiling, pitch=512), NumpyMachine()
+    last = []
+    for lod in range(image.levels):
+        width, height = (max(size >> image.level + lod, 1) for size in (image.width, image.height))
+        planes = max(image.depth >> image.level + lod, 1) if image.kind == "3d" else image.depth if image.is_array else 1
+        count = planes * (6 if image.kind == "cube" else 1)
+        u, v, r = (m.constant(u32, size - 1, 1) for size in (width, height, count))
+        where, inside = locate(m, image, [u, r] if image.kind == "1d" else [u, v, r], m.constant(u32, lod, 1))
+        assert inside.payload[0]
+        last.append(int(where.payload[0]))
+    assert max(last) + 4 <= reach(image)
+    assert image.layout == "packed" or reach(image) <= 16 * max(last) + (1 << 17)
+
+
 def test_without_a_level_it_is_the_first() -> None:
     m = NumpyMachine()
     for item in (IMAGES["2d"], IMAGES["2d levels"], IMAGES["levels from the second on"]):
@@ -229,6 +247,31 @@ def test_a_state_is_read(gen: float) -> None:
     assert (image.kind, image.width, image.height, image.depth, image.pitch, image.base, image.size) == ("2d", 16, 10, 3, 64, 0x1000, 4)
     assert (image.is_array, image.first, image.levels, image.level, image.tiling) == (True, 3, 3, 1, "linear")
     assert image.at == ((8, 6) if gen < 8 else (8, 12)) and image.align == ((8, 4) if gen < 8 else (4, 4))
+
+
+def test_what_a_state_does_not_say() -> None:
+    """Buffers, and generations whose state has no such field: one row, no quilt, no least level; corners of cubes are averages."""
+    KINDS["buffer"] = 4
+    try:
+        buffer = made(9, "buffer", surface_pitch=23)
+    finally:
+        del KINDS["buffer"]
+    assert (buffer.height, buffer.depth, buffer.levels, buffer.level, buffer.tiling) == (1, 1, 1, 0, "linear")
+    for image in (buffer, made(7), plain("2d", (1, 1, 1))):
+        assert (image.quilt, image.resource_lod, image.lines, image.averages_corners, image.partial) == ((1, 1), 0, (1, 0), True, False)
+    assert made(9, quilt_width=2, quilt_height=4).quilt == (3, 5)
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 9, 11])
+@pytest.mark.parametrize("second", [0, 1])
+def test_a_field_of_a_frame_has_every_other_line(gen: float, second: int) -> None:
+    """Of 2D surfaces that are no arrays (KBL 19102-19120)."""
+    fields = {"vertical_line_stride": 1, "vertical_line_stride_offset": second}
+    image, m = made(gen, depth=0, **fields), NumpyMachine()
+    assert image.lines == (2, second)
+    assert locate(m, image, [m.constant(u32, number, 1) for number in (3, 4, 0)], None)[0].payload[0] == (2 * 4 + second) * 64 + 3 * 4
+    array = {} if gen < 7 else {"surface_array": 1}
+    assert made(gen, **fields, **array).lines == made(gen, "3d", **fields).lines == made(gen, depth=0).lines == (1, 0)
 
 
 @pytest.mark.parametrize("gen", [8, 9, 11])
@@ -354,6 +397,16 @@ def test_without_a_tail_every_level_has_tiles_of_its_own() -> None:
 # Texels across, down and deep of a tile: what 4 and 64 KiB hold, twice as high as the largest level of a mip tail (KBL 19859-19860).
 CUBES = {1: {8: (16, 16, 16), 16: (8, 16, 16), 32: (8, 16, 8), 64: (8, 8, 8), 128: (4, 8, 8)},
          2: {8: (64, 32, 32), 16: (32, 32, 32), 32: (32, 32, 16), 64: (32, 16, 16), 128: (16, 16, 16)}}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [1, 7, 8, 20])
+def test_the_first_slice_of_a_3d_resource_may_be_any_of_a_tile(first: int) -> None:
+    """Tiles of 8 slices: where a surface begins with another, its texels are where they were."""
+    fields = {"tile_mode": 3, "tiled_resource_mode": 1, "mip_tail_start_lod": 15, "depth": 31, "surface_pitch": 63, "surface_qpitch": 4}
+    m, whole, part = NumpyMachine(), made(9, "3d", **fields), made(9, "3d", **fields, minimum_array_element=first)
+    found = [locate(m, image, [m.constant(u32, 3, 1), m.constant(u32, 5, 1), m.constant(u32, at, 1)], None)[0].payload[0]
+             for image, at in ((whole, first + 2), (part, 2))]  # fmt: skip
+    assert found[0] == found[1]
 
 
 @pytest.mark.behaviour("KBL-SAMP-04", shows="action")

@@ -1,0 +1,89 @@
+"""State and commands of a dispatch: what their fields say, and the memory that they need."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import softgen
+from softgen.api.state import Dispatch, Packer
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import device
+from softgen.bits.record import Record
+
+GPUS = ("ivb", "hsw", "bdw", "kbl", "icl")
+END = "(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n(W) send (8|M0) null r127 0x27 0x02000010 {EOT}"
+
+
+@pytest.fixture(params=GPUS)
+def packer(request: pytest.FixtureRequest) -> Iterator[Packer]:
+    yield Packer(device(request.param))
+
+
+def fields(packer: Packer, name: str, data: bytes) -> Record:
+    found = layout(name, packer.gen)
+    return found.unpack(struct.unpack(f"<{found.dwords}I", data[: 4 * found.dwords]))
+
+
+@pytest.mark.parametrize("size", [1, 128, 300, 1 << 20, (1 << 21) + 5, 1 << 26])
+def test_the_size_of_a_buffer_is_spread_over_three_fields(packer: Packer, size: int) -> None:
+    """Its last byte's number: 7 bits in the width, 14 in the height, the rest in the depth."""
+    state = fields(packer, "RENDER_SURFACE_STATE", packer.raw(0x10_0000, size))
+    assert state.width | state.height << 7 | state.depth << 21 == size - 1
+    assert (state.surface_type, state.surface_base_address) == (4, 0x10_0000)
+
+
+def test_the_pipeline_is_selected_whatever_was_before(packer: Packer) -> None:
+    """From Gen9 on only the bits change whose mask bits are set."""
+    select = fields(packer, "PIPELINE_SELECT", packer.bases(0, 0, 0, 0, 0))
+    assert select.pipeline_selection == 2 and getattr(select, "mask_bits", 3) == 3
+
+
+def test_the_front_end_may_use_all_threads() -> None:
+    packer = Packer(device("kbl"))
+    state = fields(packer, "MEDIA_VFE_STATE", packer.front_end(0, 0))
+    assert state.maximum_number_of_threads == 56 * 3 - 1
+
+
+@pytest.mark.parametrize("samplers, expected", [(0, 0), (1, 1), (4, 1), (5, 2), (13, 4), (16, 4), (40, 4)])
+def test_samplers_are_counted_in_fours(packer: Packer, samplers: int, expected: int) -> None:
+    dispatch = Dispatch(16, 1, (1, 1, 1), sampler_count=samplers)
+    assert fields(packer, "INTERFACE_DESCRIPTOR_DATA", packer.descriptor(dispatch)).sampler_count == expected
+
+
+def test_a_dispatch_that_says_nothing_more_has_no_payload_and_no_samplers(packer: Packer) -> None:
+    state = fields(packer, "INTERFACE_DESCRIPTOR_DATA", packer.descriptor(Dispatch(16, 1, (1, 1, 1))))
+    assert (state.constant_urb_entry_read_length, state.sampler_count) == (0, 0)
+
+
+@pytest.mark.parametrize("gpu, size, expected", [
+    ("kbl", 0, 0), ("kbl", 1, 1), ("kbl", 1024, 1), ("kbl", 1025, 2), ("kbl", 65536, 7), ("ivb", 1024, 1), ("ivb", 4097, 2),
+])  # fmt: skip
+def test_local_memory_has_the_smallest_size_that_is_enough(gpu: str, size: int, expected: int) -> None:
+    packer = Packer(device(gpu))
+    assert packer.smallest("INTERFACE_DESCRIPTOR_DATA", "shared_local_memory_size", size) == expected
+    with pytest.raises(softgen.UsageError, match="at most 65,536"):
+        packer.smallest("INTERFACE_DESCRIPTOR_DATA", "shared_local_memory_size", 65537)
+
+
+# -- scratch space -----------------------------------------------------------------------------------------------------
+
+
+def test_scratch_space_grows_with_host_threads_and_is_replaced() -> None:
+    with softgen.Gpu("kbl", engine="t0", threads=32) as gpu:
+        code = softgen.assemble(END, "kbl")
+        gpu.execute(code, scratch_bytes=1024)
+        first = gpu._scratch
+        assert first is not None and first.store.size == 1024 * 1024
+        gpu.execute(code, threads=56, group=56, scratch_bytes=1024)
+        assert gpu._scratch is not None and gpu._scratch.store.size == 56 * 32 * 1024
+        assert not gpu._heap.maps(first)
+
+
+def test_many_walkers_in_one_batch() -> None:
+    """A row of payload for each thread takes a walker each; together they are longer than a page."""
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        assert gpu.execute(softgen.assemble(END, "kbl"), threads=60, payload=np.zeros((60, 8), np.int32)).threads == 60

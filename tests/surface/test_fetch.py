@@ -1,0 +1,105 @@
+"""Texels fetched from memory: words that are touched, palettes, compressed blocks, what is outside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgen.bits.formats import surface_formats
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import bool_, u32, u64
+from softgen.lanes.value import Region
+from softgen.surface import fetch, texel
+from softgen.surface.image import SurfaceImage
+from tests.lanes.test_region import Held
+from tests.surface.test_image import plain
+
+BY_NAME = {surface_format.name: surface_format for surface_format in surface_formats().values()}
+DATA = np.random.default_rng(3).integers(0, 256, 4096, np.uint8)
+
+
+def image_of(name: str, **values: object) -> SurfaceImage:
+    return replace(plain("2d", (16, 8, 1)), format=BY_NAME[name], **values)  # type: ignore[arg-type]
+
+
+def held(m: NumpyMachine) -> Region:
+    return Region(m, Held(DATA.copy()))
+
+
+def floats(values: list) -> np.ndarray:  # type: ignore[type-arg]
+    return np.stack([np.asarray(value.payload).view(np.float32) for value in values], axis=1)
+
+
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("name", ["R8_UNORM", "R16_UNORM", "R8G8_UNORM", "R8G8B8A8_UNORM", "R16G16B16A16_UNORM"])
+def test_texels_by_their_offsets(name: str, near: bool) -> None:
+    """Of any offset in a dword; lanes that are off are zero, but for channels that are missing."""
+    m, image = NumpyMachine(), image_of(name, near=near)
+    offsets = np.arange(8) * image.size + 64
+    at = m.value(u32, offsets.astype(np.uint32)) if near else m.value(u64, offsets.astype(np.uint64))
+    found = floats(fetch.load(m, image, held(m), at, m.constant(bool_, [1] * 7 + [0])))
+    width = image.format.channels[0].bits // 8
+    wanted = np.zeros((8, 4), np.float32)
+    for lane, offset in enumerate(offsets[:7]):
+        for channel in range(len(image.format.channels)):
+            number = int.from_bytes(DATA[offset + width * channel : offset + width * (channel + 1)].tobytes(), "little")
+            wanted[lane, channel] = np.float32(number) / np.float32((1 << 8 * width) - 1)
+    wanted[:, 3] = wanted[:, 3] if len(image.format.channels) == 4 else 1
+    assert (found == wanted).all()
+
+
+@pytest.mark.parametrize("needed, words", [("rgba", {0, 1}), ("r", {0}), ("rg", {0}), ("b", {1}), ("ab", {1}), ("", set())])
+def test_words_without_channels_that_are_needed_are_not_touched(needed: str, words: set[int]) -> None:
+    m, at = NumpyMachine(), 96
+    found = fetch.raw(m, image_of("R16G16B16A16_UNORM"), held(m), m.constant(u64, at, 1), m.constant(bool_, 1, 1), frozenset(needed))
+    wanted = [int.from_bytes(DATA[at + 4 * word : at + 4 * word + 4].tobytes(), "little") if word in words else 0 for word in (0, 1)]
+    assert [int(word.payload[0]) for word in found] == wanted
+
+
+def test_a_narrow_texel_of_which_nothing_is_needed_is_not_touched() -> None:
+    m = NumpyMachine()
+    nothing = Region(m, Held(np.zeros(0, np.uint8)))
+    found = fetch.raw(m, image_of("R8_UNORM", near=True), nothing, m.constant(u32, 5, 1), m.constant(bool_, 1, 1), frozenset("a"))
+    assert [int(word.payload[0]) for word in found] == [0]
+
+
+@pytest.mark.parametrize("name, index, alpha", [
+    ("P8_UNORM_PALETTE0", 0x5A, None), ("P8A8_UNORM_PALETTE0", 0x5A, 0xC3 / 255), ("A8P8_UNORM_PALETTE1", 0xC3, 0x5A / 255),
+    ("P4A4_UNORM_PALETTE0", 0xA, 5 / 15),
+])  # fmt: skip
+@pytest.mark.parametrize("by_address", [False, True])
+def test_texels_of_a_palette(name: str, index: int, alpha: float | None, by_address: bool) -> None:
+    """An entry has alpha, red, green and blue from the highest byte down; compiled programs have the address of the palette."""
+    m, entries = NumpyMachine(), np.random.default_rng(5).integers(0, 1 << 32, 256, np.uint32)
+    given = {"linear": m.value(u64, np.array([entries.ctypes.data], np.uint64))} if by_address else {"entries": tuple(entries.tolist())}
+    found = floats(fetch.unpack(m, image_of(name, **given), [m.constant(u32, 0xC35A, 1)]))[0]
+    entry = int(entries[index])
+    parts = [(entry >> shift & 0xFF) / 255 for shift in (16, 8, 0, 24)]
+    assert found == pytest.approx([*parts[:3], parts[3] if alpha is None else alpha], abs=1e-7)
+
+
+def test_a_table_makes_srgb_linear() -> None:
+    m, table = NumpyMachine(), np.frombuffer(texel.linear_table(), np.uint32)
+    image = image_of("R8G8B8A8_UNORM_SRGB", linear=m.value(u64, np.array([table.ctypes.data], np.uint64)))
+    words = [m.constant(u32, 0x80FF4001, 1)]
+    assert (floats(fetch.unpack(m, image, words)) == floats(fetch.unpack(m, replace(image, linear=None), words))).all()
+
+
+def test_texels_of_compressed_blocks() -> None:
+    """A block of four texels across and down: red at index 0, blue at 1; outside the image there is nothing, and alpha is 1."""
+    block = bytes([0x00, 0xF8, 0x1F, 0x00, 0b01_00_01_00, 0b00_01_00_01, 0, 0])
+    data = np.frombuffer(bytes(8) + block * 3, np.uint8)
+    m, image = NumpyMachine(), image_of("DXT1_RGB", width=16, height=4)
+    x, y = m.constant(u32, [4, 5, 4, 5, 16]), m.constant(u32, [0, 0, 1, 1, 0])
+    found = floats(fetch.fetch(m, image, Region(m, Held(data)), [x, y], None, m.constant(bool_, 1, 5)))
+    red, blue = [1, 0, 0, 1], [0, 0, 1, 1]
+    assert found.tolist() == [red, blue, blue, red, [0, 0, 0, 1]]
+    words = [m.constant(u32, int.from_bytes(block[at : at + 4], "little"), 1) for at in (0, 4)]
+    assert floats(fetch.unpack(m, image, words)).tolist() == [red]  # without a column and row: the first
+
+
+def test_channels_that_are_selected() -> None:
+    assert fetch.selected_channels(image_of("R8G8B8A8_UNORM")) == frozenset("rgba")
+    assert fetch.selected_channels(image_of("R8G8B8A8_UNORM", select=("zero", "blue", "one", "blue"))) == frozenset("b")
