@@ -91,6 +91,14 @@ def test_trace_rows() -> None:
     assert x.array.tolist() == [3 * number for number in range(32)]  # traced threads compute all the same
 
 
+def test_threads_of_a_group_are_traced_one_after_the_other() -> None:
+    """As the reference engine executes them: each until it ends or waits."""
+    with softgen.Gpu("kbl") as gpu:
+        run = gpu.execute(code("kbl"), threads=2, group=2, payload=np.arange(16, dtype=np.int32), surfaces=[gpu.empty(16, np.int32)],
+                          trace=True)  # fmt: skip
+    assert [(row.thread, row.offset) for row in run.trace] == [(thread, offset) for thread in (0, 1) for offset in range(0, 80, 16)]
+
+
 def test_a_fault_raises_and_names_its_place() -> None:
     with softgen.Gpu("kbl", threads=1) as gpu, pytest.raises(softgen.GpuFault) as found:
         gpu.execute(softgen.assemble(FAULT, "kbl"), threads=2, payload=np.zeros((2, 16), np.int32))
