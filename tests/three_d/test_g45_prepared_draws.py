@@ -15,7 +15,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.three_d import prepared_draws
 from softgen.three_d.prepared import PreparedDraw
-from tests.three_d.g45_draw import BLOCKS, CONSTANTS, DATA, GEN, GENERAL, SIZE, TRIANGLES, G45Draw, pixel_shader, put_out, vertex
+from tests.three_d.g45_draw import BLOCKS, CONSTANTS, DATA, GEN, GENERAL, SCRATCH, SIZE, TRIANGLES, G45Draw, pixel_shader, put_out, vertex
 
 MOVED = 0x8000  # from each block to its copy
 LEFT = [vertex(1, 1), vertex(7, 1), vertex(1, 7)]
@@ -145,6 +145,25 @@ def test_many_threads_are_shared_by_host_threads(monkeypatch: pytest.MonkeyPatch
     indices = struct.pack("<6H", *range(6)) * 400
     picture = check(G45Draw([*LEFT, *RIGHT], TRIANGLES, indices=indices, primitives=({}, {})), monkeypatch, 1, threads=2)
     assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
+
+
+def test_threads_with_scratch_space_are_shared_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SF threads of many objects; the second draw has other objects than the first."""
+    monkeypatch.setattr(prepared_draws, "PER_LOOP", 1)  # little work is shared, too
+    indices = struct.pack("<3H", 0, 1, 2) * 400 + struct.pack("<3H", 3, 4, 5) * 400
+    parts = ({"vertex_count_per_instance": 1200}, {"vertex_count_per_instance": 1200, "start_vertex_location": 1200})
+    scratch = {"SF_STATE": {"scratch_space_base_pointer": SCRATCH - GENERAL, "maximum_number_of_threads": 7}}
+    picture = check(G45Draw([*LEFT, *RIGHT], TRIANGLES, scratch, indices=indices, primitives=parts), monkeypatch, 1, threads=2)
+    assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
+
+
+def test_a_moved_pointer_leaves_the_bits_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """r0.3 has the sampler state pointer and, in its low bits, the scratch space of a thread."""
+    state = {"WM_STATE": {"scratch_space_base_pointer": SCRATCH - GENERAL, "per_thread_scratch_space": 3, "maximum_number_of_threads": 7}}
+    shader = pixel_shader("g0.3<0,1,0>", "g0.3<0,1,0>")
+    plain = two(state=state, ps=shader)
+    picture = check(two([moved_pointers(plain)], patch=copies(plain), state=state, ps=shader), monkeypatch, 1)
+    assert [int(picture.view(np.uint32)[y, y, 0]) & 15 for y in (2, 10)] == [3, 3]
 
 
 def test_a_buffer_that_no_element_reads_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
