@@ -37,6 +37,10 @@ def test_a_bad_list_is_refused(text: str, complaint: str) -> None:
     assert str(caught.value) == complaint
 
 
+def test_the_tests_of_a_checkout_are_found() -> None:
+    assert book.tests_folder() == ROOT / "tests"
+
+
 def cited(shows: str, needs_shared: bool = False) -> Citation:
     return Citation("", "tests/test_x.py:1", "test_x", shows, needs_shared)
 

@@ -8,6 +8,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
+from softgen.inspect import kernels
 from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState, IndirectStateDecoder
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -84,6 +85,17 @@ def test_a_binding_table_leads_to_surfaces() -> None:
                      ("BINDING_TABLE_STATE", 0x84, True), ("RENDER_SURFACE_STATE", 0x440, True)]  # fmt: skip
 
 
+def test_entries_of_a_table_nobody_counted_are_guessed_while_they_lead_to_surfaces() -> None:
+    bench = Bench()
+    for i, at in enumerate((0x400, 0x440, 0x80000)):  # the last one leads out of the heap
+        bench.put(SURFACE + 0x80 + 4 * i, "BINDING_TABLE_STATE", surface_state_pointer=at)
+    for at in (0x400, 0x440):
+        bench.put(SURFACE + at, "RENDER_SURFACE_STATE", width=10)
+    found = bench.follow("3DSTATE_BINDING_TABLE_POINTERS_PS", pointer_to_binding_table=0x80)
+    shown = [(f.address - SURFACE, f.certain) for f in found if isinstance(f, IndirectState)]
+    assert shown == [(0x80, False), (0x400, False), (0x84, False), (0x440, False)]
+
+
 def test_a_binding_table_in_the_pool_counts_from_the_pool() -> None:
     bench = Bench("icl")
     bench.put(SURFACE + 0x2000 + 0x100, "BINDING_TABLE_STATE", surface_state_pointer=0x400)
@@ -126,6 +138,25 @@ def test_interface_descriptors_lead_to_kernels_and_tables() -> None:
     found = bench.follow("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load)
     assert [f.layout.name for f in found if isinstance(f, IndirectState)][:1] == ["INTERFACE_DESCRIPTOR_DATA"]
     assert [f.address for f in found if isinstance(f, IndirectKernel)] == [INSTRUCTION + 0x2000]
+
+
+def test_interface_descriptors_are_as_many_as_their_length_says() -> None:
+    """The first is there; drivers load the whole heap, filled or not."""
+    bench = Bench()
+    for number in range(3):
+        bench.put(DYNAMIC + 0x40 + 32 * number, "INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=0x2000 + 0x100 * number)
+    load = {"interface_descriptor_total_length": 64, "interface_descriptor_data_start_address": 0x40}
+    found = [f for f in bench.follow("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load) if isinstance(f, IndirectState)]
+    descriptors = [f for f in found if f.layout.name == "INTERFACE_DESCRIPTOR_DATA"]
+    assert [(f.address - DYNAMIC, f.certain) for f in descriptors] == [(0x40, True), (0x60, False)]
+
+
+def test_what_is_no_code_is_a_kernel_without_instructions() -> None:
+    bench = Bench()
+    (kernel,) = bench.follow("3DSTATE_VS", kernel_start_pointer=0x1000, enable=1)
+    assert isinstance(kernel, IndirectKernel)
+    found = kernels.read(bench.space, kernel, 9.0)
+    assert (found.code, found.ended, found.problem) == (b"", False, "there is no instruction at its start")
 
 
 def test_gen45_unit_state() -> None:

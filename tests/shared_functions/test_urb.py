@@ -115,6 +115,10 @@ def test_a_transposing_write_makes_groups_of_coefficients() -> None:
     for k in range(7):
         assert urb.row(1)[16 + 4 * k : 20 + 4 * k].tolist() == [100 + k, 108 + k, 0, 116 + k]
     assert urb.row(1)[44:48].tolist() == before[44:48].tolist(), "the last channel is off"
+    urb.send("urb_write", header(d0=ROWS - 2), data(3), swizzle_control="transpose")
+    assert urb.remarks == [] and urb.escaped == 0, "eight groups fill two rows"
+    urb.send("urb_write", header(d0=ROWS - 1), data(3), swizzle_control="transpose")
+    assert "out of bounds: URB access at offset 0x7c0, 128 bytes" in urb.remarks[0] and urb.escaped == 1
     with pytest.raises(DecodeError, match="transposition must have 3 registers of data, not 2"):
         urb.send("urb_write", header(d0=1), data(2), swizzle_control="transpose")
 
