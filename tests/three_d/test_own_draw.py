@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 from tests.three_d.own_draw import (
     ATTRIBUTE,
     DATA,
+    DYNAMIC,
     PS,
+    SIZE,
     TARGET,
     TRIANGLES,
     VERTICES,
@@ -311,6 +315,28 @@ def test_push_constants_are_enabled_where_there_are_some(gpu: str, enable: int, 
     state = {"3DSTATE_PS": {"push_constant_enable": enable, "dispatch_grf_start_register_for_constant_setup_data_0": 4 - enable * length},
              "3DSTATE_CONSTANT_PS": {"read_length": lengths, "constant_buffer": [{"pointer": DATA}] * 4}}  # fmt: skip
     assert told(gpu, state, f"push_constant_enable {enable}, and") == (enable != length)
+
+
+class FromZero(OwnDraw):
+    """A draw with other memory, of zeros, at address 0."""
+
+    def memory(self) -> AddressSpace:
+        space = super().memory()
+        space.map(0, MemfdBuffer(SIZE))
+        return space
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_draws_after_the_first_find_constants_at_the_dynamic_state_base(gpu: str) -> None:
+    """The address of the first buffer counts from there as long as no register says otherwise."""
+    state = {"3DSTATE_PS": {"push_constant_enable": 1, "dispatch_grf_start_register_for_constant_setup_data_0": 3},
+             "3DSTATE_CONSTANT_PS": {"read_length": [{"length": 1}] + [{"length": 0}] * 3,
+                                     "constant_buffer": [{"pointer": 0x2000}] + [{"pointer": 0}] * 3},
+             **{f"3DSTATE_URB_{stage}": {"urb_starting_address": 8} for stage in ("HS", "DS", "GS")}}  # fmt: skip
+    shader = pixel_shader([f"g3.{n}<0,1,0>" for n in range(4)])
+    drawn = FromZero(gpu, rectangle(0, 0, 4, 4), state, ps=shader, primitives=[{}] * 3,
+                     patch={DYNAMIC + 0x2000: struct.pack("<4f", 1, 2, 3, 4)}).run()  # fmt: skip
+    assert len(drawn.lit) == 16 and drawn.pixels[1, 1].tolist() == [1, 2, 3, 4] and not drawn.remarks
 
 
 @pytest.mark.behaviour("BDW-PS-09", shows="action")

@@ -164,11 +164,11 @@ def test_triangles_that_share_an_edge_meet_without_gap_or_overlap(a: Any, b: Any
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("bits", [8, 4])
 def test_positions_are_rounded_to_the_sub_pixel_grid(gen: float, bits: int) -> None:
-    """An edge that a hair's breadth decides: x = 10.5 + 1/512 rounds to 10.5 + 1/256 with 8 bits, to 10.5 with 4."""
-    x = (10.5 + 1 / 512 - 32) / 32
-    vertices = [vertex(x, -1), vertex(1, -1), vertex(x, 1)]
-    (record,) = drawn([triangle(0, 1, 2)], vertices, gen, vertex_sub_pixel_precision_select=int(bits == 4))
-    assert min(covered(record))[0] == (11 if bits == 8 else 10)
+    """An edge that a hair's breadth decides: x = 10.5 + 1/512 rounds to 10.5 + 1/256 with 8 bits, to 10.5 with 4; 10.5 + 1/40 also."""
+    for x in ((10.5 + 1 / 512 - 32) / 32, (10.5 + 1 / 40 - 32) / 32):
+        vertices = [vertex(x, -1), vertex(1, -1), vertex(x, 1)]
+        (record,) = drawn([triangle(0, 1, 2)], vertices, gen, vertex_sub_pixel_precision_select=int(bits == 4))
+        assert min(covered(record))[0] == (11 if bits == 8 else 10)
 
 
 @pytest.mark.behaviour("G45-SF-22", shows="action")
