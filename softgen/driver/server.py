@@ -20,6 +20,7 @@ from softgen.driver.channel_threads import ChannelThreads
 from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
+from softgen.driver.gem_context import GemContext
 from softgen.driver.node import Node, Shared
 from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, ShimMessage, greet, peer
 from softgen.driver.queue import Later
@@ -53,12 +54,18 @@ class Server:
             for key, _ in self.selector.select():
                 if key.data == "control":
                     return self.service.command()
-                if isinstance(key.data, str):
-                    self._accept(key.data)
-                elif isinstance(key.data, Pipes):
-                    key.data.sweep()  # the last copy of a sync descriptor was closed
-                else:
-                    self._closed(key.fileobj, *key.data)  # type: ignore[arg-type]
+                try:
+                    self._event(key)
+                except Exception as error:  # a mistake of ours, or a limit of the host, for one program must not end all
+                    self.gpu.log_once(f"softgen itself failed at a connection: {type(error).__name__}: {error}")
+
+    def _event(self, key: selectors.SelectorKey) -> None:
+        if isinstance(key.data, str):
+            self._accept(key.data)
+        elif isinstance(key.data, Pipes):
+            key.data.sweep()  # the last copy of a sync descriptor was closed
+        else:
+            self._closed(key.fileobj, *key.data)  # type: ignore[arg-type]
 
     def _accept(self, name: str) -> None:
         self.service.leave_descriptors()
@@ -125,9 +132,7 @@ class Server:
         for bo in released:
             self.gpu.release(bo)
         self.gpu.sweep()
-        for ctx in node.contexts.clear():
-            if ctx.last and not ctx.last.done:  # work may outlive the program that wanted it, but not for long
-                threading.Timer(DRAIN, setattr, (ctx, "cancelled", True)).start()
+        cancel_later([ctx for ctx in node.contexts.clear() if ctx.last and not ctx.last.done])
         node.vms.clear()
         node.syncobjs.clear()
 
@@ -231,6 +236,21 @@ class Server:
         if alone and offset is not None:
             answer(call, 0, offset)
         return alone
+
+
+def cancel_later(contexts: list[GemContext]) -> None:
+    """Cancel contexts after DRAIN seconds, or at once where no thread is left: work may outlive the program that wanted it, but not for
+    long."""
+
+    def cancel() -> None:
+        for ctx in contexts:
+            ctx.cancelled = True
+
+    if contexts:
+        try:
+            threading.Timer(DRAIN, cancel).start()
+        except RuntimeError:
+            cancel()
 
 
 def answer(call: Call, result: int, offset: int) -> None:

@@ -23,13 +23,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgen.bits.units import QWORD_MASK
-from softgen.driver import descriptors, protocol
+from softgen.driver import descriptors, protocol, server
 from softgen.driver.display import ModeObject, mode
 from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
-from softgen.driver.uapi import ARGUMENTS
-from tests.driver.program import Gpu, Program, served
+from softgen.driver.uapi import ARGUMENTS, EXEC_OBJECT
+from tests.driver.program import Gpu, Held, Program, served
 
 NAMES = sorted(ARGUMENTS)
 DISPLAYED = (*ModeObject, 101, 102, 640, 480, 32, 24, 2560, int.from_bytes(b"XR24", "little"), int.from_bytes(mode(640, 480), "little"))
@@ -276,3 +276,50 @@ def test_a_chain_of_fences_may_be_longer_than_the_stack(gpu: Gpu) -> None:
     assert not points[0].done
     first.signal()
     assert all(point.done for point in points)
+
+
+@pytest.mark.parametrize("thread_left", [True, False])
+def test_work_of_many_contexts_that_is_left_behind_takes_one_thread(monkeypatch: pytest.MonkeyPatch, thread_left: bool) -> None:
+    """A thread for each of 16384 contexts is more than a host has, and the server ended."""
+    held = Held()
+    monkeypatch.setattr(server, "DRAIN", 0.5)
+    with served("kbl", held) as gpu:
+        program, other = gpu.program(), gpu.program()
+        handle, layout = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle, EXEC_OBJECT
+        rows = program.memory(layout.pack(SimpleNamespace(**{**dict.fromkeys(layout.names, 0), "handle": handle})))
+        for _ in range(50):
+            number = program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context
+            program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1, context=number)
+        started, start = list[threading.Thread](), threading.Thread.start
+
+        def counted(thread: threading.Thread) -> None:
+            started.append(thread)
+            if not thread_left and isinstance(thread, threading.Timer):
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", counted)
+        contexts = {submission.context for submission in held.submissions}
+        program.node.close()
+        end = time.monotonic() + 10
+        while not all(context.cancelled for context in contexts) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert len(contexts) == 50 and all(context.cancelled for context in contexts)
+        assert len([thread for thread in started if isinstance(thread, threading.Timer)]) == 1
+        monkeypatch.setattr(threading.Thread, "start", start)
+        assert other.ioctl("DRM_IOCTL_VERSION").major == 1 and gpu.program()
+
+
+def test_a_failure_at_one_connection_is_not_the_end_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served("kbl", Held()) as gpu:
+        first, new = gpu.program(), server.context.new
+        monkeypatch.setattr(server.context, "new", lambda node: [][0])
+        second = socket.socket(socket.AF_UNIX)
+        second.connect(str(gpu.folder / "renderD128"))
+        end = time.monotonic() + 10
+        while not gpu.log and time.monotonic() < end:
+            time.sleep(0.01)
+        monkeypatch.setattr(server.context, "new", new)
+        assert "itself failed at a connection: IndexError" in gpu.log[0]
+        assert gpu.program().ioctl("DRM_IOCTL_VERSION").major == first.ioctl("DRM_IOCTL_VERSION").major == 1
+        second.close()
