@@ -20,7 +20,6 @@ from softgen.lanes.value import Region, Value
 
 LARGEST = 16  # bytes of a chunk
 PAGE = 4096
-ZEROS = "@zeros"
 
 
 class LlvmAdjacent(LlvmRegions):
@@ -274,12 +273,11 @@ class AdjacentAccess(AccessFunction):
     def _each_pointer(self) -> list[str]:
         """The pointers of all lanes; inactive ones read zeros."""
         m, far, pointers = self.m, f"<{self.lanes} x i64>", f"<{self.lanes} x ptr>"
-        m.declared[ZEROS] = f"{ZEROS} = internal unnamed_addr constant [{LARGEST} x i8] zeroinitializer"
         if self.shape.table:
             found = m.emit(f"inttoptr {far} {m.emit(f'load {far}, ptr {self._stored_pointers()}')} to {pointers}")
         else:
             found = self._pointers()
-        safe = m.emit(f"select {self.bools} {self.mask}, {pointers} {found}, {pointers} {m._splat('ptr', self.lanes, ZEROS)}")
+        safe = m.emit(f"select {self.bools} {self.mask}, {pointers} {found}, {pointers} {m._splat('ptr', self.lanes, m.zeros())}")
         return [m.emit(f"extractelement {pointers} {safe}, i64 {lane}") for lane in range(self.lanes)]
 
     def read(self) -> None:

@@ -13,6 +13,7 @@ from softgen.lanes.value import Value
 
 YES, NO = "splat (i1 1)", "splat (i1 0)"  # masks that are known; programs that look at them see less work
 BYTES = 16  # of a vector register
+ZEROS = "@zeros"
 
 
 class LlvmMasks(LlvmText):
@@ -72,3 +73,7 @@ class LlvmMasks(LlvmText):
         places = ", ".join(f"i32 {place}" for place in order)
         return self.emit(f"shufflevector {kind} {a}, {kind} {b}, <{len(order)} x i32> <{places}>")
 
+    def zeros(self) -> str:
+        """A pointer to zeros."""
+        self.declared[ZEROS] = f"{ZEROS} = internal unnamed_addr constant [{BYTES} x i8] zeroinitializer"
+        return ZEROS

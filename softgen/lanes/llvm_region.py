@@ -43,10 +43,50 @@ class LlvmRegions(LlvmAddressing):
             self.line(f"store {vector} {on}, ptr {found}")
         for pointer in path.strided():
             self.line(f"store {vector} {self._strided_load(path, pointer)}, ptr {found}")
-        far = self._ask(shape, vector, base, path.offsets(offsets), mask, [], lambda inner: AccessFunction(inner, shape).read())
+        if self._in_place(shape):
+            far = self._gather_inside(shape, base, path.offsets(offsets), mask)
+        else:
+            far = self._ask(shape, vector, base, path.offsets(offsets), mask, [], lambda inner: AccessFunction(inner, shape).read())
         self.line(f"store {vector} {far}, ptr {found}")
         path.end()
         return self.emit(f"load {vector}, ptr {found}")
+
+    def _in_place(self, shape: AccessShape) -> bool:
+        """Whether divergent lanes need no call: of memory that cannot be missing, where a gather or scatter is one instruction. On NEON
+        neither is, but loads that are not masked are short enough."""
+        native = self.module.has("avx512f") or self.module.neon and shape.what == "read"
+        return shape.quiet and not shape.wide and shape.type.bits >= GATHERED and native
+
+    def _gather_inside(self, shape: AccessShape, base: Region, offsets: Value, mask: Value | None) -> str:
+        """The lanes before the size ends; a call would spill every vector."""
+        vector, lanes, (origin, size) = self.vector(shape.type, shape.lanes), shape.lanes, self._origin(base)
+        inside = self.emit(f"and <{lanes} x i1> {_every(mask)}, {self.below(offsets.payload, shape.offset, lanes, size, shape.size)}")
+        if not self.module.neon:
+            return self._gathered(vector, lanes, origin, offsets, inside)
+        some = self.emit(f"icmp uge i64 {size}, {shape.size}")
+        origin = self.emit(f"select i1 {some}, ptr {origin}, ptr {self.zeros()}")
+        last = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(shape.size))], ("i64",))
+        last = self.intrinsic("llvm.umin", "i64", [("i64", last), ("i64", str(0xFFFFFFFF))], ("i64",))
+        kind = f"<{lanes} x i32>"
+        splat = self._splat("i32", lanes, self.emit(f"trunc i64 {last} to i32"))
+        near = self.intrinsic("llvm.umin", kind, [(kind, str(offsets.payload)), (kind, splat)], (kind,))
+        found = self._gathered(vector, lanes, origin, self._value(offsets.type, lanes, near), "splat (i1 true)")
+        return self.emit(f"select <{lanes} x i1> {inside}, {vector} {found}, {vector} zeroinitializer")
+
+    def _gathered(self, vector: str, lanes: int, origin: str, offsets: Value, mask: str) -> str:
+        places = f"<{lanes} x ptr>"
+        pointers = self.emit(f"getelementptr i8, ptr {origin}, <{lanes} x i64> {self._far(offsets)}")
+        operands = [(places, pointers), ("i32", "1"), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer")]
+        return self.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
+
+    def _scatter_inside(self, path: FastPath, base: Region, offsets: Value, value: Value) -> None:
+        """The same for a store."""
+        shape, (origin, size) = path.shape, self._origin(base)
+        vector, lanes, places = self.vector(shape.type, shape.lanes), shape.lanes, f"<{shape.lanes} x ptr>"
+        inside = self.emit(f"and {path.bools} {path.mask}, {self.below(offsets.payload, shape.offset, lanes, size, shape.size)}")
+        pointers = self.emit(f"getelementptr i8, ptr {origin}, <{lanes} x i64> {self._far(offsets)}")
+        operands = [(vector, value.payload), (places, pointers), ("i32", "1"), (path.bools, inside)]
+        self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
 
     def _strided_load(self, path: FastPath, pointer: str) -> str:
         type, lanes = path.shape.type, path.shape.lanes
@@ -100,7 +140,10 @@ class LlvmRegions(LlvmAddressing):
             self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
         for pointer in path.strided():
             self._strided_store(path, pointer, value.payload)
-        self._ask(shape, "void", base, path.offsets(offsets), mask, [value], lambda inner: AccessFunction(inner, shape).write())
+        if self._in_place(shape):
+            self._scatter_inside(path, base, path.offsets(offsets), value)
+        else:
+            self._ask(shape, "void", base, path.offsets(offsets), mask, [value], lambda inner: AccessFunction(inner, shape).write())
         path.end()
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:

@@ -70,11 +70,11 @@ def program(m: Machine, memory: Region) -> None:
     m.store(old + new, memory, m.constant(u32, [16, 20, 24, 28]), m.inside(memory, m.constant(u32, [37, 36, 0, 40]), 4))
 
 
-def compiled(data: np.ndarray, program: Callable[[Machine, Region], None] = program) -> np.ndarray:
+def compiled(data: np.ndarray, program: Callable[[Machine, Region], None] = program, quiet: bool = False) -> np.ndarray:
     """Run a program on a region of these bytes; its note."""
     m = LlvmMachine()
     host = m.emit("ptrtoint ptr %block to i64")
-    program(m, region(m, FlatRegion(host, str(len(data)), "%context")))
+    program(m, region(m, FlatRegion(host, str(len(data)), "%context", quiet)))
     m.line("ret i64 0")
     m.define("i64 @f(ptr %block, ptr %context)")
     code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
@@ -128,7 +128,7 @@ def of_stride(stride: int, start: int) -> Callable[[Machine], Value]:
 
 def anywhere(grain: int, more: int) -> Callable[[Machine], Value]:
     """No stride, some lanes at one place; multiples of a grain."""
-    return lambda m: m.constant(u32, [(7 * lane * lane + 3 * lane) % 53 // 2 * grain + more for lane in range(16)])
+    return lambda m: m.constant(u32, [((7 * lane * lane + 3 * lane) % 53 // 2 * grain + more) % (1 << 32) for lane in range(16)])
 
 
 @pytest.mark.parametrize("type, count", [(u32, 2), (u32, 3), (u32, 4), (u64, 2), (u64, 4), (u32, 1), (u16, 2)])
@@ -142,6 +142,27 @@ def test_adjacent_elements_are_those_of_single_accesses(type: LaneType, count: i
         second, m = first.copy(), NumpyMachine()
         act(m, Region(m, Held(first[1:1002])))
         compiled(second[1:1002], act)
+        assert first.tolist() == second.tolist()
+
+
+def scattered(m: Machine, memory: Region, type: LaneType, offsets: Callable[[Machine], Value], mask: int) -> None:
+    """Adds one where lanes are, and one more to what lies 8 bytes after them."""
+    at, on = offsets(m), None if mask == 0xFFFF else m.mask_from_bits(mask, 16)
+    m.store(m.load(type, memory, at, on) + 1, memory, at, on)
+    m.store(m.load(type, memory.moved(8), at, on) + 1, memory.moved(8), at, on)
+
+
+@pytest.mark.parametrize("type", [u32, u64, u16])
+@pytest.mark.parametrize("mask", [0xFFFF, 0b1011_0110_0000_0111, 0])
+@pytest.mark.parametrize("size", [1000, 300, 3, 0])
+def test_local_memory_anywhere(type: LaneType, mask: int, size: int) -> None:
+    """Memory that cannot be missing is gathered and scattered in place; lanes past the end, of small memory all."""
+    for offsets in (anywhere(16, 8), anywhere(4, 1), anywhere(16, 700), anywhere(16, 0xFFFFFF00)):
+        act = partial(scattered, type=type, offsets=offsets, mask=mask)
+        first = np.arange(1 << 10, dtype=np.uint32).view(np.uint8)
+        second, m = first.copy(), NumpyMachine()
+        act(m, Region(m, Held(first[1 : 1 + size])))
+        compiled(second[1 : 1 + size], act, quiet=True)
         assert first.tolist() == second.tolist()
 
 
