@@ -39,7 +39,7 @@ FENCED = i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS | i915.I915_
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
 
-def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
+def submit(node: Node, call: Call, arg: Any) -> None:
     context = contexts.lookup(node, arg.context & 0xFFFFFFFF)
     accepted = context.accepted.get(arg[AFTER_START:])
     if accepted is None or arg.start % 8:

@@ -239,16 +239,16 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
             self._read_bases(self._counts[slot])
         return self._bases
 
+    @bases.setter
+    def bases(self, bases: dict[str, int]) -> None:
+        self._bases, self._bases_at, self._bases_of = bases, self._count("STATE_BASE_ADDRESS"), None
+
     def _read_bases(self, count: int) -> None:
         state, self._bases_at = self["STATE_BASE_ADDRESS"], count
         if state is not self._bases_of:
             named = {base: names for base, names in BASES.items() if names[0] in state._fields}
             changed = {base: getattr(state, address) for base, (address, enable) in named.items() if getattr(state, enable)}
             self._bases, self._bases_of = {**self._bases, **changed}, state
-
-    @bases.setter
-    def bases(self, bases: dict[str, int]) -> None:
-        self._bases, self._bases_at, self._bases_of = bases, self._count("STATE_BASE_ADDRESS"), None
 
     def base(self, name: str) -> int | None:
         """A base address; None when no command has set it."""
