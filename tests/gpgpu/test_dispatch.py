@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from softgen.bits.catalogue import layout
 from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, TABLE, Job, Ran, dwords, vector_add
+from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
 
 ALL = 0xFFFFFFFF
 # Each thread writes dword 0 of r1 to surface 0, at its group's place.
@@ -109,24 +108,6 @@ def test_channels_at_the_edges(simd: int, right: int, bottom: int, groups: Dispa
         assert found[32 * number : 32 * number + 32] == tuple(number + 1 if mask >> n & 1 else 0 for n in range(32)), number
 
 
-@pytest.mark.parametrize("gpu, code, size", [("bdw", 0, 1 << 10), ("skl", 3, 8 << 10), ("icl", 11, 2 << 20), ("kbl", 1, 2 << 10)])
-def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int, groups: Dispatcher) -> None:
-    kernel = SHOWS.replace("r0.1<0;1,0>:ud 2:w", "r5.0<0;1,0>:ud 2:w").replace("r1.0<8;8,1>", "r0.5<0;1,0>")
-    kernel = kernel.replace("(W)  shl", "(W)  and (1|M0) r5.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud\n(W)  shl")
-    front = {"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": code}
-    found = Job(kernel, [bytes(16)], gpu, simd=8, shape=(4, 1, 1), front=front).run(groups=groups).buffer(0)
-    assert found == tuple(0x8000 + number * size + number for number in range(4))
-
-
-@pytest.mark.behaviour("KBL-GPGPU-11", shows="layout")
-@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "kbl", "icl"])
-def test_all_sizes_of_local_memory(gpu: str) -> None:
-    page = layout("INTERFACE_DESCRIPTOR_DATA", Job("", [], gpu).gen).field("shared_local_memory_size")
-    names = [name for _, name in page.type.values]
-    assert names == (["0", "4k", "8k", "16k", "32k", "64k"] if gpu in ("ivb", "hsw", "bdw") else
-                     ["0", "1k", "2k", "4k", "8k", "16k", "32k", "64k"])  # fmt: skip
-
-
 # -- rules ---------------------------------------------------------------------------------------------------------------
 
 
@@ -150,41 +131,12 @@ def test_indirect_data_is_whole_registers() -> None:
     assert said(job.run()) == ["40 bytes of indirect data are no multiple of 32"]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
-def test_constants_have_room_and_begin_at_a_line() -> None:
-    job = Job(SHOWS, [bytes(4)], simd=8, front={"curbe_allocation_size": 1})
-    job.before = [job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=64, curbe_data_start_address=0x120)]
-    assert said(job.run()) == ["constants at 0x120 should begin at a multiple of 64", "64 bytes of constants, 32 are allocated for them"]
-
-
-@pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
-def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> None:
-    job = Job(SHOWS, [bytes(4)], simd=8)
-    load, length = (
-        {"interface_descriptor_total_length": 32, "interface_descriptor_data_start_address": 0},
-        "interface_descriptor_total_length",
-    )
-    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load), walker(job)]
-    assert said(job.run()) == []
-    job.after = [job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load)]
-    assert said(job.run()) == ["descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"]
-    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load | {length: 2080}),
-                 job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load | {"interface_descriptor_data_start_address": 32})]  # fmt: skip
-    assert said(job.run()) == ["2080 bytes are not 1 to 64 interface descriptors of 32",
-                               "interface descriptors at 0x20 should begin at a multiple of 64"]  # fmt: skip
-
-
 @pytest.mark.behaviour("BDW-GPGPU-16", shows="action")
 @pytest.mark.parametrize("asked", [0, 1])
 def test_a_walker_needs_no_watermark_before_it(asked: int) -> None:
     job = Job(SHOWS, [bytes(4)], "bdw", simd=8)
     job.after = [job.pack("MEDIA_STATE_FLUSH", watermark_required=asked), walker(job), walker(job)]
     assert [text.split(":")[0] for text in said(job.run())] == ["a walker checks the watermark itself"] * asked
-
-
-def test_a_stack_is_part_of_the_scratch_space() -> None:
-    job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
-    assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
 
 
 # Each thread writes the low dwords of two time stamps.
@@ -205,13 +157,3 @@ def test_time_stamps_rise_in_a_thread_and_from_dispatch_to_dispatch(groups: Disp
     job.starts_threads = [walker(job, thread_group_id_starting_x=number, thread_group_id_x_dimension=number + 1) for number in range(4)]
     stamps = job.run(groups=groups).buffer(0)[:8]
     assert list(stamps) == sorted(set(stamps))
-
-
-@pytest.mark.parametrize("enable", [0, 1])
-def test_gen11_has_binding_tables_of_compute_in_the_pool(enable: int, groups: Dispatcher) -> None:
-    """The table is at 0x800 of the surface states. Pool and surface state base are the same here; the pointer counts 8 bytes."""
-    job = Job(SHOWS, [bytes(16)], "icl", simd=8, shared=dwords(*[10] * 8), fetched=False)
-    pool = {"binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
-    job.before = [job.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **pool)]
-    job.descriptor = {"binding_table_pointer": TABLE >> 3 if enable else TABLE}
-    assert job.run(groups=groups).buffer(0)[0] == 10

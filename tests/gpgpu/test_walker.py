@@ -7,11 +7,8 @@ import struct
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.bits.describe import value_name
-from softgen.bits.generation import device
 from softgen.errors import DecodeError, GpuFault
 from softgen.gpgpu import walker
-from softgen.media import front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.payload import TemplatePayload
@@ -88,16 +85,6 @@ def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     assert job.run().gpu.counters.threads == 6
 
 
-@pytest.mark.behaviour("BDW-GPGPU-07", shows="action")
-def test_the_descriptor_is_chosen_by_its_number() -> None:
-    job = Job(KERNEL, [])
-    first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
-    front = FrontEnd(descriptors=first + second)
-    assert front_end.descriptor(context(job).generation.number, front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
-    with pytest.raises(DecodeError, match="GPGPU_WALKER: interface descriptor 2 is asked for, 2 are loaded"):
-        front_end.descriptor(context(job).generation.number, front, 2, "GPGPU_WALKER")
-
-
 # -- payload -------------------------------------------------------------------------------------------------------
 
 
@@ -132,26 +119,6 @@ def test_the_header_says_where_a_thread_is() -> None:
     assert header.binding_table_pointer == plan.binding_table == 0x800
 
 
-@pytest.mark.parametrize("gpu, code, expected", [("ivb", 1, 1024 * 2), ("hsw", 1, 1024 * 4), ("bdw", 1, 1024 * 2), ("icl", 11, 2 << 20)])
-def test_scratch_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
-    gen = device(gpu).generation.number
-    table = layout("MEDIA_VFE_STATE", gen)
-    state = table.raw(table.pack(per_thread_scratch_space=code))
-    assert front_end.kibibytes(value_name(table, state, "per_thread_scratch_space")) == expected
-
-
-@pytest.mark.behaviour("KBL-GPGPU-11", shows="action")
-@pytest.mark.parametrize("gpu, code, expected", [("skl", 0, 0), ("skl", 1, 1024), ("skl", 3, 4096), ("icl", 7, 65536), ("bdw", 1, 4096),
-                                                 ("bdw", 16, 65536)])  # fmt: skip
-def test_local_memory_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
-    assert planned(Job(KERNEL, [], gpu=gpu, descriptor={"shared_local_memory_size": code})).local_bytes == expected
-
-
-def test_a_size_that_means_nothing_is_refused() -> None:
-    with pytest.raises(DecodeError, match="a size of local memory or scratch space has value 3, which means nothing"):
-        planned(Job(KERNEL, [], gpu="bdw", descriptor={"shared_local_memory_size": 3}))
-
-
 def test_too_few_constants_are_refused() -> None:
     with pytest.raises(DecodeError, match="2 threads need 64 bytes of constants, the CURBE holds 32"):
         planned(Job(KERNEL, [], shape=(2, 1, 1), own=[bytes(32)], fetched=False))
@@ -180,20 +147,6 @@ def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
     assert job.run().buffer(0) == (77,)
 
 
-@pytest.mark.behaviour("KBL-GPGPU-13", shows="action")
-@pytest.mark.parametrize("mode", range(4))
-def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
-    kernel = f"""
-(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
-(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
-(W)  mov (1|M0) r11.0<1>:ud cr0.0<0;1,0>:ud
-(W)  send (1|M0) null r10 0xC 0x04026E00
-{END}
-"""
-    control = Job(kernel, [bytes(4)], simd=8, descriptor={"rounding_mode": mode}).run().buffer(0)[0]
-    assert control >> 4 & 3 == mode
-
-
 @pytest.mark.behaviour("BDW-CS-08", shows="action")
 @pytest.mark.parametrize("result", [0, 1])
 def test_a_predicated_walker_runs_when_the_predicate_says_so(result: int) -> None:
@@ -215,9 +168,3 @@ def test_tables_are_where_the_descriptor_says_and_counts_are_hints() -> None:
     plain = planned(Job(KERNEL, [], descriptor=given))
     hinted = planned(Job(KERNEL, [], descriptor={**given, "binding_table_entry_count": 31, "sampler_count": 4}))
     assert [(plan.binding_table, plan.samplers) for plan in (plain, hinted)] == [(0x660, 0x5540)] * 2
-
-
-@pytest.mark.behaviour("KBL-GPGPU-12", shows="action")
-def test_global_barriers_cannot_be_used() -> None:
-    with pytest.raises(DecodeError, match="global barriers cannot be used"):
-        planned(Job(KERNEL, [], simd=8, descriptor={"barrier_enable": 1, "global_barrier_enable": 1}))

@@ -192,6 +192,21 @@ def test_a_group_without_an_end_runs_and_is_told(closes: str) -> None:
     assert remark.endswith("gen 9): no MEDIA_OBJECT_GRPID of group 0x7 has its end_of_thread_group set")
 
 
+@pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
+def test_a_group_ends_where_another_begins() -> None:
+    ran = group_of("skl", (7, 1, 0), (7, 2, 0), (7, 3, 0), (8, 4, 0), (8, 5, 0), (8, 6, 1)).run()
+    assert ran.buffer(0)[1:7] == (6, 6, 6, 15, 15, 15) and ran.gpu.counters.dispatches == 2
+    assert [remark.partition("): ")[2] for remark in ran.gpu.remarks] == [
+        "no MEDIA_OBJECT_GRPID of group 0x7 has its end_of_thread_group set"]  # fmt: skip
+
+
+def test_a_thread_of_no_group_runs_after_the_group_before_it() -> None:
+    rows = [("MEDIA_OBJECT_GRPID", {"groupid": 1, "inline_data": data(n)}) for n in (5, 6)]
+    ran = job("skl", TICKETS, [bytes(4), bytes(64)], *rows, ("MEDIA_OBJECT", {"inline_data": data(7)})).run()
+    assert [row[2] for row in listed(ran)] == [5, 6, 7]
+    assert ran.gpu.counters.instructions == 3 * 11 and ran.gpu.counters.dispatches == 2
+
+
 @pytest.mark.behaviour("BDW-MEDIA-18", shows="action")
 @pytest.mark.parametrize("flushes", [True, False])
 @pytest.mark.parametrize("gpu", GPUS)

@@ -1,0 +1,144 @@
+"""The front end that media and compute share: loads and their rules, interface descriptors, scratch space and local memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.bits.describe import value_name
+from softgen.bits.generation import device
+from softgen.errors import DecodeError
+from softgen.media import front_end
+from softgen.media.front_end import FrontEnd
+from softgen.threads.dispatcher_protocol import Dispatcher
+from tests.gpgpu.job import END, SURFACES, TABLE, Job, dwords
+from tests.gpgpu.test_dispatch import SHOWS, groups, said, walker
+from tests.gpgpu.test_walker import KERNEL, context, planned
+
+__all__ = ["groups"]  # a fixture
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
+def test_constants_have_room_and_begin_at_a_line() -> None:
+    job = Job(SHOWS, [bytes(4)], simd=8, front={"curbe_allocation_size": 1})
+    job.before = [job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=64, curbe_data_start_address=0x120)]
+    assert said(job.run()) == ["constants at 0x120 should begin at a multiple of 64", "64 bytes of constants, 32 are allocated for them"]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
+def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> None:
+    job = Job(SHOWS, [bytes(4)], simd=8)
+    load, length = (
+        {"interface_descriptor_total_length": 32, "interface_descriptor_data_start_address": 0},
+        "interface_descriptor_total_length",
+    )
+    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load), walker(job)]
+    assert said(job.run()) == []
+    job.after = [job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load)]
+    assert said(job.run()) == ["descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"]
+    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load | {length: 2080}),
+                 job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load | {"interface_descriptor_data_start_address": 32})]  # fmt: skip
+    assert said(job.run()) == ["2080 bytes are not 1 to 64 interface descriptors of 32",
+                               "interface descriptors at 0x20 should begin at a multiple of 64"]  # fmt: skip
+
+
+def test_a_stack_is_part_of_the_scratch_space() -> None:
+    job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
+    assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-04", "BDW-MEDIA-05", shows="action")
+def test_loads_within_the_rules_are_not_remarked() -> None:
+    """Constants that fill their room, and 64 descriptors; both begin at a line that is not the first."""
+    job = Job(SHOWS, [bytes(4)], simd=8, front={"curbe_allocation_size": 2, "stack_size": 2, "per_thread_scratch_space": 2})
+    job.before = [job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=64, curbe_data_start_address=0x140)]
+    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", interface_descriptor_total_length=2048,
+                                                         interface_descriptor_data_start_address=0x40)]  # fmt: skip
+    assert said(job.run()) == []
+
+
+# -- interface descriptors -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-GPGPU-07", shows="action")
+def test_the_descriptor_is_chosen_by_its_number() -> None:
+    job = Job(KERNEL, [])
+    first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
+    front = FrontEnd(descriptors=first + second)
+    assert front_end.descriptor(context(job).generation.number, front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
+    with pytest.raises(DecodeError, match="GPGPU_WALKER: interface descriptor 2 is asked for, 2 are loaded"):
+        front_end.descriptor(context(job).generation.number, front, 2, "GPGPU_WALKER")
+
+
+def test_a_size_that_means_nothing_is_refused() -> None:
+    with pytest.raises(DecodeError, match="a size of local memory or scratch space has value 3, which means nothing"):
+        planned(Job(KERNEL, [], gpu="bdw", descriptor={"shared_local_memory_size": 3}))
+
+
+@pytest.mark.behaviour("KBL-GPGPU-11", shows="action")
+@pytest.mark.parametrize("gpu, code, expected", [("skl", 0, 0), ("skl", 1, 1024), ("skl", 3, 4096), ("icl", 7, 65536), ("bdw", 1, 4096),
+                                                 ("bdw", 16, 65536)])  # fmt: skip
+def test_local_memory_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
+    assert planned(Job(KERNEL, [], gpu=gpu, descriptor={"shared_local_memory_size": code})).local_bytes == expected
+
+
+@pytest.mark.behaviour("KBL-GPGPU-11", shows="layout")
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "kbl", "icl"])
+def test_all_sizes_of_local_memory(gpu: str) -> None:
+    page = layout("INTERFACE_DESCRIPTOR_DATA", Job("", [], gpu).gen).field("shared_local_memory_size")
+    names = [name for _, name in page.type.values]
+    assert names == (["0", "4k", "8k", "16k", "32k", "64k"] if gpu in ("ivb", "hsw", "bdw") else
+                     ["0", "1k", "2k", "4k", "8k", "16k", "32k", "64k"])  # fmt: skip
+
+
+@pytest.mark.behaviour("KBL-GPGPU-13", shows="action")
+@pytest.mark.parametrize("mode", range(4))
+def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
+    kernel = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)  mov (1|M0) r11.0<1>:ud cr0.0<0;1,0>:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+    control = Job(kernel, [bytes(4)], simd=8, descriptor={"rounding_mode": mode}).run().buffer(0)[0]
+    assert control >> 4 & 3 == mode
+
+
+@pytest.mark.behaviour("KBL-GPGPU-12", shows="action")
+def test_global_barriers_cannot_be_used() -> None:
+    with pytest.raises(DecodeError, match="global barriers cannot be used"):
+        planned(Job(KERNEL, [], simd=8, descriptor={"barrier_enable": 1, "global_barrier_enable": 1}))
+
+
+@pytest.mark.parametrize("enable", [0, 1])
+def test_gen11_has_binding_tables_of_compute_in_the_pool(enable: int, groups: Dispatcher) -> None:
+    """The table is at 0x800 of the surface states. Pool and surface state base are the same here; the pointer counts 8 bytes."""
+    job = Job(SHOWS, [bytes(16)], "icl", simd=8, shared=dwords(*[10] * 8), fetched=False)
+    pool = {"binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
+    job.before = [job.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **pool)]
+    job.descriptor = {"binding_table_pointer": TABLE >> 3 if enable else TABLE}
+    assert job.run(groups=groups).buffer(0)[0] == 10
+
+
+# -- scratch space -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpu, code, size", [("bdw", 0, 1 << 10), ("skl", 3, 8 << 10), ("icl", 11, 2 << 20), ("kbl", 1, 2 << 10)])
+def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int, groups: Dispatcher) -> None:
+    kernel = SHOWS.replace("r0.1<0;1,0>:ud 2:w", "r5.0<0;1,0>:ud 2:w").replace("r1.0<8;8,1>", "r0.5<0;1,0>")
+    kernel = kernel.replace("(W)  shl", "(W)  and (1|M0) r5.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud\n(W)  shl")
+    front = {"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": code}
+    found = Job(kernel, [bytes(16)], gpu, simd=8, shape=(4, 1, 1), front=front).run(groups=groups).buffer(0)
+    assert found == tuple(0x8000 + number * size + number for number in range(4))
+
+
+@pytest.mark.parametrize("gpu, code, expected", [("ivb", 1, 1024 * 2), ("hsw", 1, 1024 * 4), ("bdw", 1, 1024 * 2), ("icl", 11, 2 << 20)])
+def test_scratch_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
+    gen = device(gpu).generation.number
+    table = layout("MEDIA_VFE_STATE", gen)
+    state = table.raw(table.pack(per_thread_scratch_space=code))
+    assert front_end.kibibytes(value_name(table, state, "per_thread_scratch_space")) == expected
