@@ -255,6 +255,15 @@ def test_solid_scanlines_and_pixels(gpu: str) -> None:
     assert np.array_equal(bench.memory(), expected)
 
 
+def test_scanlines_whose_raster_operation_has_no_pattern_read_none() -> None:
+    """The setup command's pattern would be at address 0, where nothing is mapped."""
+    bench, to = BlitBench("kbl"), Area(DATA, 512, "linear", 0, 0)
+    expected = twin(bench, bench.memory(), 4, (1, 2, 9, 8), 0x55, to)
+    bench.run(bench.pack("XY_SETUP_BLT", **controls(3, 0x55), **tiled(to, "destination")),
+              bench.pack("XY_SCANLINES_BLT", **corners((1, 2, 9, 8))))  # fmt: skip
+    assert np.array_equal(bench.memory(), expected) and not bench.gpu.remarks
+
+
 @pytest.mark.parametrize("name", ["XY_PIXEL_BLT", "XY_SCANLINES_BLT", "XY_TEXT_BLT", "XY_TEXT_IMMEDIATE_BLT"])
 def test_pixels_scanlines_and_text_need_a_setup_command(name: str) -> None:
     bench = BlitBench("kbl")
