@@ -121,6 +121,25 @@ def test_a_library_with_another_group_is_refused(monkeypatch: pytest.MonkeyPatch
         blit.library.__wrapped__()
 
 
+@pytest.mark.parametrize(("start", "to"), [(0, 5), (5, 0)])
+def test_rows_that_run_into_the_next_one(start: int, to: int) -> None:
+    """Rows as wide as the pitch: what is written at the end of one is where the source of the next begins."""
+    bench, surface = BlitBench("kbl"), Area(DATA + 0x1000, 512, "linear", start, 0)
+    expected = twin(bench, bench.memory(), 4, (to, 0, to + 126, 10), 0xCC, surface, surface)
+    bench.run(*copy(bench, 3, 0xCC, (to, 0, to + 126, 10), surface, surface))
+    assert np.array_equal(bench.memory(), expected)
+
+
+@pytest.mark.parametrize("rows", [-1, 1, 2])
+@pytest.mark.parametrize(("tiling", "height"), [("x_major", 8), ("y_major", 32)])
+def test_tiled_surfaces_that_begin_a_row_of_tiles_apart_overlap(tiling: str, height: int, rows: int) -> None:
+    bench, source = BlitBench("kbl"), Area(DATA + 0x10000, 512, tiling, 0, 0)
+    to = source._replace(base=source.base + rows * height * source.pitch)
+    expected = twin(bench, bench.memory(), 4, (0, 0, 100, 90), 0xCC, to, source)
+    bench.run(*copy(bench, 3, 0xCC, (0, 0, 100, 90), to, source))
+    assert np.array_equal(bench.memory(), expected)
+
+
 @pytest.mark.parametrize("pitch", [600, -600])
 @pytest.mark.parametrize("offset", [-1300, -600, -4, 4, 600, 1300])
 def test_overlapping_lines_without_coordinates(pitch: int, offset: int) -> None:

@@ -333,6 +333,14 @@ def test_what_patterned_blits_refuse() -> None:
     assert any("not aligned to its 256 bytes" in remark for remark in bench.gpu.remarks)
 
 
+@pytest.mark.parametrize("box", [(5, 2, 5, 9), (5, 9, 8, 9), (9, 2, 5, 9)])
+def test_an_empty_rectangle_of_a_patterned_blit_changes_nothing(box: Any) -> None:
+    bench, area = BlitBench("kbl"), Area(DATA, 512, "linear", 0, 0)
+    before = bench.memory()
+    bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN, **controls(3, 0xF0), **corners(box), **tiled(area, "destination")))
+    assert np.array_equal(bench.memory(), before)
+
+
 def test_a_patterned_blit_that_takes_for_ever_is_stopped() -> None:
     """The largest rectangle is made of some rows at a time; the first ones fit the memory that is there."""
     polls = iter([False, False])
