@@ -29,7 +29,10 @@ class LlvmMasks(LlvmText):
         starts = range(0, lanes, BYTES)
         pieces = [held] if lanes == BYTES else [self._bytes(many, held, "poison", range(start, start + BYTES)) for start in starts]
         pieces = [self.emit(f'call {part} asm "", "=w,0"({part} {piece})') for piece in pieces]
-        return pieces[0] if lanes == BYTES else self._bytes(part, *pieces, range(lanes))
+        if lanes == BYTES:
+            return pieces[0]
+        low, high = pieces
+        return self._bytes(part, low, high, range(lanes))
 
     def from_mask_bytes(self, lanes: int, held: str) -> str:
         return self.emit(f"icmp slt <{lanes} x i8> {held}, zeroinitializer")
