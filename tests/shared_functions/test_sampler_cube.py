@@ -186,6 +186,17 @@ def test_disabled_faces_have_the_border_colour(lacking: set[int], filter: str, f
     assert partial_cube.compiled == len(every) // 16
 
 
+def test_disabled_faces_have_the_border_colour_where_edges_have_it_too() -> None:
+    """The middle of each face, with an address mode that has a border."""
+    made = PartialCube(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format="R8G8B8A8_UNORM", border=(0.25, 0.5, 0.75, 1.0),
+                       surface={f"cube_face_enable_{FACE_NAMES[2]}": 0}, sampler=modes("clamp_border") | filters("nearest"))  # fmt: skip
+    made.lacking = frozenset({2})
+    where = np.array([direction(lane % 6, 0.1, 0.1) for lane in range(16)], np.float32)
+    found = values(sample_l(made, list(where.T), np.zeros(16, np.float32)))
+    assert found[2].tolist() == pytest.approx(made.border, abs=1 / 255) and made.compiled == 1
+    assert [row.tolist() for row in found] == [pytest.approx(made.texel(4, 4, lane % 6, 0), abs=1 / 255) for lane in range(16)]
+
+
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_gather4_takes_texels_across_edges(gen: float) -> None:
     """At a corner the texel that there is not is the average of the others."""

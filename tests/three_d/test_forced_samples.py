@@ -78,6 +78,11 @@ def test_a_sample_mask_and_rectangles(gpu: str) -> None:
         np.testing.assert_array_equal(drawn.texels(np.uint32)[:, :, 0], masks(box, places, mask))
 
 
+def test_lines_of_one_sample_are_drawn() -> None:
+    state = {"3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": LINES}, "3DSTATE_RASTER": {"forced_sample_count": 1}}
+    assert len(OwnDraw("kbl", [vertex(2, 2), vertex(12, 2)], state).run().lit) >= 8
+
+
 def test_what_is_refused() -> None:
     places = sixteenths(4)
     for more, words in (({"3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": LINES}}, "forced_sample_count 4 of lines or points"),

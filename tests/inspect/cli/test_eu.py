@@ -212,6 +212,8 @@ def test_the_width_of_a_thread(file: Path, capsys: Capture) -> None:
     ran(file, text, "--simd", "4", "--json")
     assert changed(capsys) == {"r4.0:d": [1] * 4 + [0] * 4}
     ran(file, text, "--simd", "5", code=2)
+    for width in (1, 2, 8, 16, 32):
+        ran(file, text, "--simd", str(width))
 
 
 @pytest.mark.parametrize("trace", [[], ["--trace"]])
@@ -222,6 +224,13 @@ def test_engines_show_the_same(engine: str, trace: list[str], capsys: Capture) -
     expected = as_json(capsys)
     ran(COLLATZ, "", *settings, "--engine", engine)
     assert as_json(capsys) == expected
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_engines_pass_over_what_writes_nothing(engine: str, file: Path, capsys: Capture) -> None:
+    """Instructions without a destination among those that write."""
+    ran(file, "mov (8|M0) r5.0<1>:d 3:w\nnop\nmov (8|M0) r6.0<1>:f 1.5:f\n", "--engine", engine, "--json")
+    assert changed(capsys) == {"r5.0:d": [3] * 8, "r6.0:f": [1.5] * 8}
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
