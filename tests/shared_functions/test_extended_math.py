@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import f32
+from softgen.lanes.value import Value
 from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions import descriptors
+from softgen.shared_functions.extended_math import functions
 from softgen.shared_functions.extended_math.unit import extended_math
 from softgen.shared_functions.unit import MessageHandler
 from tests.shared_functions.compiled import Compiled
@@ -91,3 +95,39 @@ def test_what_is_wrong_is_refused() -> None:
         send("pow", np.zeros(8, np.float32))
     with pytest.raises(Unsupported, match="tan is not yet simulated"):
         send("tan", np.zeros(8, np.float32))
+
+
+# -- hosts with an instruction that estimates 1 / sqrt(x) --------------------------------------------------------------
+
+
+class Estimating(NumpyMachine):
+    """A machine whose host estimates as well as it must: within 2^-14."""
+
+    def estimate_rsq(self, a: Value) -> Value | None:
+        with np.errstate(all="ignore"):
+            return self.value(f32, (1 / np.sqrt(a.payload.astype(np.float64)) * (1 + 2**-15)).astype(np.float32))
+
+
+def rsq_of(m: NumpyMachine, numbers: Any) -> list[int]:
+    with np.errstate(all="ignore"):
+        found: Any = functions.rsq(m, m.value(f32, np.asarray(numbers, np.float32))).payload
+    return np.where(np.isnan(found), np.float32(np.nan), found).view(np.uint32).tolist()
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1.0, 4.0, 3.0])
+def test_the_reciprocal_root_of_one_number_is_the_same_with_an_estimate(number: float) -> None:
+    """Zeros, infinities and what has no root are never certain: they are computed without it."""
+    assert rsq_of(Estimating(), [number]) == rsq_of(NumpyMachine(), [number])
+
+
+def test_an_estimate_is_enough_for_most_numbers() -> None:
+    """Both ends of the interval round to the root, or its neighbour; where they are equal nothing else is computed."""
+    m, numbers = Estimating(), np.random.default_rng(3).uniform(1, 4, 256).astype(np.float32)
+    x = m.value(f32, numbers)
+    estimate = m.estimate_rsq(x)
+    assert estimate is not None
+    low, high = (end.payload for end in functions.enclose_rsq(m, x, estimate))
+    right = (1 / np.sqrt(numbers.astype(np.float64))).astype(np.float32)
+    assert (np.abs(low - right) <= np.spacing(right)).all() and (np.abs(high - right) <= np.spacing(right)).all()
+    assert (low == high).mean() > 0.9 and (low[low == high] == right[low == high]).all()
+    assert rsq_of(m, numbers) == rsq_of(NumpyMachine(), numbers)

@@ -130,6 +130,18 @@ def test_a_corner_of_floats_is_the_average_of_three() -> None:
     assert found[:, 0] == pytest.approx(9.0)
 
 
+@pytest.mark.parametrize("face", range(6))
+def test_a_corner_may_be_the_texel_beside_it(face: int) -> None:
+    """cube_map_corner_mode 0, of early generations: the texel that there is not is the nearest of the same face."""
+    made = Mipmap(gen=4.5, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=modes("cube") | filters("linear"),
+                  surface={"cube_map_corner_mode": 0})  # fmt: skip
+    where = np.array([direction(face, 0.9999, 0.9999)] * 16, np.float32)
+    found = values(sample_l(made, list(where.T), np.zeros(16, np.float32)))[0]
+    last = SIZE - 1
+    own, right, down = (np.array(texel(made, face, x, y, SIZE, 0)) for x, y in ((last, last), (SIZE, last), (last, SIZE)))
+    assert np.allclose(found, (2 * own + right + down) / 4, atol=12 / 256)
+
+
 def test_every_face_has_its_texels() -> None:
     """The middle of each texel of each face, by its direction."""
     cube_map = cube(9)
