@@ -104,6 +104,15 @@ def test_a_group_of_a_structure_has_its_derived_attributes() -> None:
     assert [(e.c, e.d) for e in got.s] == [(5, 10), (9, 18)]
 
 
+def test_derived_attributes_divide_and_shift_by_small_numbers() -> None:
+    text = "source public x\nstructure S\n  gen 9  1 dwords\n    0 5:0 few\n      31:8 many\n"
+    (layout,) = read("p", f"{text}    derive a many // 4\n    derive b many << few\n    derive c many >> 63\n").values()
+    assert layout.unpack([1000 << 8 | 3])[-3:] == (250, 8000, 0)
+    for bad in ("many // 0", "many // few", "many << 64", "few >> many"):
+        with pytest.raises(SpecError, match="may shift by numbers below 64 and fields of at most 6 bits, and divide by numbers above 0"):
+            read("p", f"{text}    derive a {bad}\n")
+
+
 def test_nested_groups() -> None:
     text = "source public x\nstructure S\n  gen 9  2 dwords\n    group row  at 0  size 32  times 2\n"
     text += "      group cell  at 0.8  size 4  times 3\n        3:1  v\n"

@@ -10,8 +10,9 @@ import pytest
 
 from softgen.blitter import operands
 from softgen.errors import DecodeError, SoftgenError, Unsupported
+from softgen.memory.store import MemfdBuffer
 from tests.blitter.test_commands import GPUS, TILINGS, controls, corners, some_box, some_surface, tiled
-from tests.blitter.twin import BYTES, DATA, Area, BlitBench, Bytes, combined, pixels
+from tests.blitter.twin import BYTES, DATA, SIZE, Area, BlitBench, Bytes, combined, pixels
 
 KINDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 PATTERN, SOURCE = DATA + 0x30000, DATA + 0x20000  # of 256 bytes; in memory
@@ -331,6 +332,30 @@ def test_what_patterned_blits_refuse() -> None:
         bench.run(bench.pack("XY_PAT_CHROMA_BLT", pattern_base_address=PATTERN, transparency_range_mode=1, **fields))
     bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN + 64, **fields))
     assert any("not aligned to its 256 bytes" in remark for remark in bench.gpu.remarks)
+
+
+def test_a_tile_at_the_end_of_memory() -> None:
+    """Nothing is mapped after it."""
+    bench, to = BlitBench("kbl"), Area(DATA + SIZE - 0x1000, 512, "x_major", 0, 0)
+    wanted = after(bench, bench.memory(), 4, (3, 1, 9, 8), to, 0xF0, lambda x, y: pattern_at(bench, 4, x, y, 0, 0), nothing, always)
+    fields = {**controls(3, 0xF0), **corners((3, 1, 9, 8)), **tiled(to, "destination"), "pattern_base_address": PATTERN}
+    bench.run(*switch(bench, to), bench.pack("XY_PAT_BLT", **fields))
+    assert np.flatnonzero(bench.memory() != wanted).tolist() == []
+
+
+def test_the_rows_of_a_source_wrap_at_the_end_of_the_address_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.blitter.commands.AT_ONCE", 2 * 16)  # two rows at a time
+    bench, to = BlitBench("kbl"), Area(DATA, 64, "linear", 0, 0)
+    end = 1 << bench.space.bits
+    for address in (0, end - 0x1000):
+        bench.space.map(address, MemfdBuffer(0x1000, "source"))
+    bench.space.write(end - 4, b"\x12\x34\x56\x78")
+    bench.space.write(0, b"\x9a\xbc\xde\xf0")
+    bits = 0x123456789ABCDEF0
+    bench.run(bench.pack("XY_MONO_SRC_COPY_BLT", **controls(0, 0xCC), **corners((0, 0, 16, 4)), **tiled(to, "destination"),
+                         source_address=end - 4, source_foreground_color=1, source_background_color=0))  # fmt: skip
+    found = bench.memory()[: 4 * 64].reshape(4, 64)[:, :16]
+    assert found.tolist() == [[bits >> 63 - 16 * y - x & 1 for x in range(16)] for y in range(4)]
 
 
 @pytest.mark.parametrize("box", [(5, 2, 5, 9), (5, 9, 8, 9), (9, 2, 5, 9)])

@@ -57,6 +57,12 @@ def test_groups_run_x_fastest_from_start_to_dimension() -> None:
     assert ran.gpu.counters.threads == 12 and ran.gpu.counters.dispatches == 1
 
 
+@pytest.mark.parametrize(("starts", "ends"), [((0, 0, 0), (4, 0, 1)), ((2, 0, 0), (2, 1, 1)), ((0, 0, 3), (1, 1, 2))])
+def test_a_grid_that_ends_where_it_starts_has_no_groups(starts: tuple[int, int, int], ends: tuple[int, int, int]) -> None:
+    ran = Job(TICKETS, [bytes(4), bytes(64)], simd=8, starts=starts, ends=ends).run()
+    assert ran.gpu.counters.threads == ran.buffer(0)[0] == 0
+
+
 def test_threads_of_a_group_are_numbered() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 6)], simd=8, shape=(3, 2, 1))
     found = job.run().buffer(1)
