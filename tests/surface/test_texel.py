@@ -102,6 +102,17 @@ def test_srgb_is_made_linear() -> None:
         assert alpha == bits(c)
 
 
+def test_srgb_is_rounded_where_the_definition_has_it() -> None:
+    """Half way between two of the 256 values; numbers a few units in the last place below and above go to either side."""
+    half = (np.arange(255) + 0.5) / 255
+    border = np.where(half <= 12.92 * 0.0031308, half / 12.92, ((half + 0.055) / 1.055) ** 2.4).astype(np.float32).view(np.uint32)
+    for distance, wanted in ((-6, np.arange(255)), (6, np.arange(255) + 1)):
+        m = NumpyMachine()
+        value = m.value(u32, (border.astype(np.int64) + distance).astype(np.uint32))
+        found = texel.pack(m, BY_NAME["R8G8B8A8_UNORM_SRGB"], [value] * 3 + [m.like(value, 0)])[0].payload
+        assert (found == wanted * 0x010101).all()
+
+
 def test_known_values_into_memory() -> None:
     assert packed("R8G8B8A8_UNORM", bits(-1.0), bits(0.5), bits(7.0), bits(float("nan"))) == [0x00FF8000]
     assert packed("R8_UINT", 300, 0, 0, 0) == [255]

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.file import open_trace
 from softgen.trace.replay import ReplayedCapture, events, replay
-from softgen.trace.work import Work
+from softgen.trace.work import Expectation, Work
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
+from tests.trace.test_capture import Made
 
 CAPTURE = ROOT / "tests" / "data" / "kbl-vk-compute"
 FIRST = CAPTURE / "exec-000001.json"
@@ -65,6 +71,43 @@ def test_time_ends_a_replay(tmp_path: Path) -> None:
     left = iter(range(7))
     report = replay(open_trace(aub(tmp_path / "add.aub", vector_add("skl"), b"\0")), timed_out=lambda: next(left, None) is None)
     assert "time is up" in report.faults[0].what and report.passed == 0 and not report.failed
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Bytes, as an expectation has them."""
+
+    content: bytes
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        return self.content[start:] if size is None else self.content[start : start + size]
+
+
+GPR, UNUSED = 0x2600, 0x2680
+
+
+@pytest.mark.parametrize("offset, content, options, says", [
+    (GPR, "78563412", {}, ""), (GPR, "7856341221436587", {}, ""), (GPR + 4, "21436587", {}, ""), (GPR + 1, "56", {}, ""),
+    (GPR + 2, "34", {}, ""), (GPR, "79563412", {}, "register 0x2600 expected 0x12345679, found 0x12345678"),
+    (GPR + 1, "57", {}, "register 0x2601 expected 0x57, found 0x56"), (GPR, "ff563412", {"mask": 0xFFFFFF00}, ""),
+    (GPR, "79ffffff", {"mask": 0xFF}, "expected 0x79, found 0x78"), (GPR, "79563412", {"equal": False}, ""),
+    (GPR, "78563412", {"equal": False}, "register 0x2600 expected 0x12345678, found 0x12345678"), (UNUSED, "00000000", {}, None),
+])  # fmt: skip
+def test_what_a_register_must_hold(offset: int, content: str, options: dict[str, Any], says: str | None) -> None:
+    """Any byte of it, or several; the bits of a mask alone. A register that no command wrote is not simulated: nothing is checked."""
+    space, buffer = AddressSpace("batch", 48), MemfdBuffer(0x1000, "batch")
+    load = layout("MI_LOAD_REGISTER_IMM", 9).pack(
+        entry=[{"register_offset": GPR, "data_dword": 0x12345678}, {"register_offset": GPR + 4, "data_dword": 0x87654321}])  # fmt: skip
+    buffer.view[: 4 * len(load) + 4] = dwords(*load, 0x05000000)
+    space.map(0x1000, buffer)
+    made = Made(Work("render", space, 0x1000), Expectation("register", offset, Expected(bytes.fromhex(content)), where="here", **options))
+    report = replay(made)
+    assert not report.faults and report.passed == (says == "") and len(report.unsupported) == (says is None)
+    assert [says in failure for failure in report.failed] == [True] * bool(says) if says is not None else not report.failed
+    assert says is not None or str(report.unsupported[0]).startswith("here: register 0x2680 is not simulated")
 
 
 # -- captures --------------------------------------------------------------------------------------------------------
