@@ -10,7 +10,7 @@ import pytest
 
 from softgen.bits import catalogue
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.shared_functions.pixel_backend import BackendState, TargetState, messages
+from softgen.shared_functions.pixel_backend import BackendState, BlendEquation, TargetState, messages
 from tests.shared_functions.rendering import BLOCK, GENERATIONS, Target, place_of
 
 Array = np.ndarray[Any, Any]
@@ -234,6 +234,19 @@ def test_channel_selects_reorder_channels() -> None:
     bench.write(colors())
     red, green, blue, alpha = bgra(colors()[0])[2::-1] + bgra(colors()[0])[3:]
     assert list(bench.texel(0, 0)) == [red, green, blue, alpha] and bench.compiled == 1
+
+
+def test_a_channel_that_no_select_names_is_not_written() -> None:
+    """Where it is alpha, it is 0 to blending."""
+    bench = Target(format="R32G32B32A32_UINT", surface={"shader_channel_select_blue": 4})  # red, a second time
+    before = np.frombuffer(bench.texel(0, 0), np.uint32)
+    bench.write(np.arange(64, dtype=np.uint32).reshape(16, 4) + 7)
+    assert np.frombuffer(bench.texel(0, 0), np.uint32).tolist() == [7, 8, before[2], 10] and bench.compiled == 1
+    state = BackendState((TargetState(color=BlendEquation("add", "src_alpha", "zero")),))
+    bench = Target(format="R32G32B32A32_FLOAT", surface={"shader_channel_select_alpha": 4}, state_of_backend=state)
+    before = np.frombuffer(bench.texel(0, 0), np.uint32)
+    bench.write(np.ones((16, 4), np.float32))
+    assert np.frombuffer(bench.texel(0, 0), np.uint32).tolist() == [0, 0, 0, before[3]] and bench.compiled == 1
 
 
 @pytest.mark.behaviour("KBL-RT-06", "BDW-PS-07", shows="action")

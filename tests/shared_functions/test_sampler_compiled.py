@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
+from softgen.errors import GpuFault
 from softgen.lanes.cache import Cache
 from softgen.shared_functions.bindings import (
     LANES,
@@ -119,6 +121,15 @@ def test_operations_that_code_names_are_prepared() -> None:
     assert bound.pictures.address(0, "sample_l", 16, 0) and bound.bindings.pictures[0].width == texture.shape[0]
     texture.space.write(BASE + STATES, bytes(4 * 4))
     assert not bound.dispatch.current(), "it depends on the sampler state"
+
+
+def test_a_border_colour_is_read_only_where_one_is_needed() -> None:
+    """By an address mode, or for a surface that lacks parts."""
+    texture = Texture(sampler=modes("wrap"))
+    texture.put(texture.state, STATES, layout("SAMPLER_STATE", texture.gen).pack(border_color_pointer=0x100000, **modes("wrap")))
+    assert texture.port.sampling(0) == texture.port.sampling(0, STATES, False)
+    with pytest.raises(GpuFault, match="the border colour of sampler 0 should be there"):
+        texture.port.sampling(0, None, True)
 
 
 def test_each_operation_has_a_slot_for_its_function() -> None:

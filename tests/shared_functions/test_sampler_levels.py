@@ -10,6 +10,8 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
 from softgen.errors import GpuFault, Unsupported
+from softgen.lanes.value import Value
+from softgen.shared_functions.texture.operations import OPERATIONS
 from softgen.surface import tiling
 from tests.shared_functions.mipmaps import PITCH, Mipmap, Twin
 from tests.shared_functions.sending import header
@@ -425,12 +427,20 @@ def test_gather4_po_has_offsets_for_each_lane() -> None:
     assert mipmap.compiled == 1
 
 
-def test_the_level_of_detail_itself() -> None:
-    """Clamped as a sample would, and as it is (public: OpenGL textureQueryLod)."""
+def test_the_level_of_detail_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clamped as a sample would, and as it is (public: OpenGL textureQueryLod); compiled messages have room for four results."""
+    results, plain = list[int](), OPERATIONS["lod"]
+
+    def counted(*operands: Any) -> list[Value]:
+        found = plain(*operands)
+        results.append(len(found))
+        return found
+
+    monkeypatch.setitem(OPERATIONS, "lod", counted)
     mipmap = surface(9, levels=3, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
     u = np.array([0, 1, 0, 1] * 4) / np.repeat([16, 8, 2, 0.25], 4)
     found = values(send(mipmap, "lod", u, np.zeros(16)))
-    assert found[::4, :2].tolist() == [[0, 0], [1, 1], [2, 3], [2, 6]]
+    assert found[::4].tolist() == [[0, 0, 0, 0], [1, 1, 0, 0], [2, 3, 0, 0], [2, 6, 0, 0]] and set(results) == {4}
 
 
 # -- forms of messages ------------------------------------------------------------------------------------------------------

@@ -256,3 +256,5 @@ def test_what_a_surface_is() -> None:
     assert found[8:14].tolist() == [64, 8, 0, 0, 1, NUMBER["R8_UINT"]]
     nothing = Bench(surface={"surface_type": 7}).send("read_surface_info", regs(0), answer=2, **BOUND).view(u32)
     assert nothing[8:11].tolist() == [0, 0, 0]
+    with pytest.raises(DecodeError, match="read_surface_info has 1 registers for its answer, too few; 2 are needed"):
+        bench.send("read_surface_info", regs(0), answer=1, **BOUND)
