@@ -427,6 +427,16 @@ def test_gather4_po_has_offsets_for_each_lane() -> None:
     assert mipmap.compiled == 1
 
 
+def test_early_generations_compare_at_a_level_with_eight_lanes() -> None:
+    """sample_l_c of six registers: header, coordinates, level, reference."""
+    function = next(code for code, compare in SHADOW.items() if compare(0, 1) and not compare(1, 0))
+    state = modes("clamp") | filters("nearest") | {"shadow_function": function}
+    mipmap, at = surface(4.5, levels=1, format="R24_UNORM_X8_TYPELESS", sampler=state), np.full(8, 0.35, np.float32)
+    for reference, wanted in ((0.0, 1.0), (1.0, 0.0)):  # of a texel between them
+        found = values(send(mipmap, "sample_l_c", at, at, 0 * at, 0 * at, 0 * at + reference, lanes=8))
+        assert found[:, 0].tolist() == [wanted] * 8
+
+
 def test_the_level_of_detail_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clamped as a sample would, and as it is (public: OpenGL textureQueryLod); compiled messages have room for four results."""
     results, plain = list[int](), OPERATIONS["lod"]
