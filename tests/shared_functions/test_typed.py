@@ -258,3 +258,13 @@ def test_what_a_surface_is() -> None:
     assert nothing[8:11].tolist() == [0, 0, 0]
     with pytest.raises(DecodeError, match="read_surface_info has 1 registers for its answer, too few; 2 are needed"):
         bench.send("read_surface_info", regs(0), answer=1, **BOUND)
+
+
+def test_streamed_writes_put_dwords_of_the_header_into_an_element() -> None:
+    """Gen4.5: as many as the format has, once for the message; past the end of the buffer nothing is written (G45 3482)."""
+    bench = Bench(gen=4.5, surface={"surface_format": NUMBER["R32G32_FLOAT"], "surface_pitch": 7, "width": 15, "height": 0})
+    before = bench.data.array.view(u32).copy()
+    for element in (3, 16):
+        bench.send("streamed_vertex_buffer_write", header(d0=11, d1=22, d2=33, d3=44, d5=element, d6=7), width=8, mask=0xFF, **BOUND)
+    held = bench.data.array.view(u32)
+    assert held[6:8].tolist() == [11, 22] and np.flatnonzero(held != before).tolist() == [6, 7]
