@@ -322,6 +322,19 @@ def test_layers_of_depth_and_stencil(layer: int) -> None:
     assert bench.extra[0].array[at : at + 4].view(f32)[0] == 0.125 and bench.extra[1].array[other] == 0x55 and bench.compiled == 1
 
 
+def test_depth_and_stencil_of_one_message() -> None:
+    """Each pixel's own, from the shader."""
+    face = StencilFace("always", depth_pass="replace")
+    state = DepthState("d32_float", test="always", write=True, faces=(face, face), stencil_write=True)
+    target = target_of(state, faces=(StencilNumbers(0x55),) * 2)
+    bench = bench_of(target, state=BackendState(parts=frozenset({"source_depth", "stencil"})))
+    depths, stencils = np.linspace(0.1, 0.8, 8, dtype=f32), np.arange(32, dtype=np.uint8) + 60
+    bench.write(np.full((8, 4), 0.2, f32), "simd8", extra=(depths, stencils))
+    found = [read(target, bench.extra[0].array, bench.extra[1].array, x, y) for x, y in pixels(BLOCK, 8)]
+    assert [(held.depth, held.stencil) for held in found] == list(zip(depths.tolist(), stencils[:8].tolist(), strict=True))
+    assert bench.compiled == 1
+
+
 def test_not_a_number() -> None:
     """It passes ALWAYS and NOTEQUAL only; a float buffer keeps it, a UNORM one gets zero."""
     for function, format in itertools.product(COMPARES, ("d32_float", "d24_unorm_x8_uint")):
