@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import u32
+from softgen.lanes.value import Value
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import KEYED
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
@@ -19,6 +23,7 @@ from softgen.shared_functions.pixel_backend import BackendState, TargetState
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.texture.functions import COMPILE_AFTER
+from softgen.shared_functions.texture.operations import bindless_offset
 from softgen.shared_functions.unit import DispatchBindings
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.rendering import Target
@@ -100,6 +105,16 @@ def test_a_bindless_buffer_is_compiled() -> None:
     found = bench.send("untyped_surface_read", at, answer=1, simd_mode="simd8", channel_mask="r", binding_table_index=BINDLESS, width=8,
                        mask=0xFF, extended=0)  # fmt: skip
     assert (found == bench.data.array[:32]).all() and bench.compiled == 1
+
+
+def test_a_register_may_have_the_extended_descriptor() -> None:
+    """Then the offset of a bindless surface's state is known when the message is sent."""
+    m, plan = NumpyMachine(), SimpleNamespace(gen=9.0)
+    for extended, offset in ((0, 0), (0x1000, 0x40), (0xABCDE_000 | 0x14C, 0xABCDE * 0x40)):
+        message: Any = SimpleNamespace(plan=plan, extended=m.constant(u32, extended, 1))
+        found = bindless_offset(message)
+        assert isinstance(found, Value) and found.payload.tolist() == [offset]
+        assert bindless_offset(SimpleNamespace(plan=plan, extended=extended)) == offset  # type: ignore[arg-type]
 
 
 def test_state_of_bindless_surfaces_and_keyed_samplers_is_compared() -> None:
