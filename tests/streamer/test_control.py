@@ -175,6 +175,16 @@ def test_registers_follow_the_parser(gpu: str) -> None:
     assert (registers.read(IPEHR), registers.read(ACTHD)) == (0, RING + 4 * (2 + len(read)))
 
 
+def test_the_head_is_the_engines_own() -> None:
+    """A batch that loads it finds it where the ring is, after its next command."""
+    bench = Bench()
+    read = bench.pack("MI_STORE_REGISTER_MEM", register_address=RING_HEAD, memory_address=DATA)
+    bench.put(OTHER, bench.load({RING_HEAD: 0x40}), bench.pack("MI_NOOP"), read, bench.pack("MI_BATCH_BUFFER_END"))
+    start = bench.start(OTHER, address_space_indicator=0)
+    bench.ring(bench.pack("MI_NOOP"), start, bench.pack("MI_NOOP"))
+    assert bench.data(1) == [4 * (1 + len(start))]
+
+
 @pytest.mark.behaviour("KBL-CS-14", "KBL-CS-16", shows="action")
 @pytest.mark.parametrize("engine, base", [("render", 0x2000), ("blitter", 0x22000), ("video", 0x12000), ("video_enhance", 0x1A000)])
 def test_what_is_no_command_is_a_fatal_error_of_its_engine(engine: str, base: int) -> None:
@@ -367,7 +377,7 @@ def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str
 
 
 def test_a_flush_that_asks_for_something_no_rule_names_asks_for_something() -> None:
-    for values in ({}, {"dc_flush_enable": 1}, {}):
+    for values in ({}, {"vf_cache_invalidation_enable": 1}, {}):
         assert [remark.rpartition(": ")[2] for remark in remarks("render", **values)] == ["nothing is asked for"] * (not values)
 
 
