@@ -151,3 +151,19 @@ def test_a_count_that_no_product_may_reset_is_refused() -> None:
     bench = Bench()
     with pytest.raises(Unsupported, match="global_snapshot_count_reset"):
         bench.run(bench.pack("PIPE_CONTROL", global_snapshot_count_reset=1))
+
+
+@pytest.mark.parametrize("select, number", [(0, 0), (2, 1), (1, 2)])
+def test_a_mailbox_of_the_engine_is_written(select: int, number: int) -> None:
+    """Three registers, in an order of their own (public Linux i915 intel_gpu_commands.h)."""
+    bench = Bench("ivb")
+    bench.run(bench.pack("MI_SEMAPHORE_MBOX", update_semaphore=1, compare_register=1, register_select=select, semaphore_data_dword=7))
+    assert [bench.gpu.read_register(0x2040 + 4 * index) for index in range(3)] == [7 * (index == number) for index in range(3)]
+
+
+def test_registers_that_stand_elsewhere_are_found_by_their_names() -> None:
+    """Gen7's status pages are not among the engine's own registers."""
+    bench = Bench("ivb")
+    bench.put(BATCH, bench.pack("MI_BATCH_BUFFER_END"))
+    streamer = bench.gpu.begin(Work("blitter", bench.space, BATCH)).streamer
+    assert streamer.own("RCS_HWS_PGA") == 0x4080 and streamer.own("RING_BUFFER_HEAD") == 0x22034
