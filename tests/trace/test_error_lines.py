@@ -149,7 +149,7 @@ Coverage:  full-capture
     LRCA: 0xfedf0000
     NumRegs: 6
       ACTHD_LDW:  0x00200010
-      ACTHD_UDW:  0x00000001
+      ACTHD_UDW:  0x00000012
       IPEHR:  0x7a000004
       HEAD:  0x00000114
       TAIL:  0x00000120
@@ -231,7 +231,7 @@ def test_registers_the_firmware_read_go_by_the_same_names(tmp_path: Path) -> Non
     (engine,) = found.engines
     assert (engine.name, engine.kind) == ("rcs0", "render")
     assert {value.title: value.number for value in engine.values if value.number is not None} == {
-        "SAMPLER_INSTDONE[0][1]": 7, "ACTHD": 0x1_0020_0010, "IPEHR": 0x7A000004, "HEAD": 0x114, "TAIL": 0x120, "REG-0x00002244": 9,
+        "SAMPLER_INSTDONE[0][1]": 7, "ACTHD": 0x12_0020_0010, "IPEHR": 0x7A000004, "HEAD": 0x114, "TAIL": 0x120, "REG-0x00002244": 9,
     }  # fmt: skip
     trace = ErrorStateTrace(tmp_path / "error.txt")
     assert error_report.fault(trace) == (0x2 << 44 | 0x34567890 << 12, "ppgtt")

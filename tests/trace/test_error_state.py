@@ -112,6 +112,13 @@ def test_where_the_engine_stopped(tmp_path: Path) -> None:
     assert work.stop and work.stop.marks[:2] == (Mark("HEAD", RING + 0x114, True), Mark("ACTHD", RING + 0x114, True))
 
 
+def test_a_ring_that_does_not_lead_to_its_batch_has_its_own_marks(tmp_path: Path) -> None:
+    hang = compute()[1]
+    ring, batch = open_trace(written(tmp_path, KERNELS["4.4"])).work()
+    assert ring.stop and ring.stop.marks == (Mark("HEAD", RING + 0x114, True),) and ring.stop.header is None
+    assert batch.stop and batch.stop.marks == (Mark("ACTHD", hang.acthd), Mark("BBADDR", hang.bbaddr)) and batch.stop.header == hang.ipehr
+
+
 def test_requests_that_wait_behind_it_are_left_out(tmp_path: Path) -> None:
     """Their batches are not in the file. Older kernels list where each request ends."""
     for name in ("3.14", "4.4", "5.6"):
