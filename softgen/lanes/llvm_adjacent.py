@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from softgen.lanes import affine
 from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import GATHERED, AccessFunction, AccessShape
 from softgen.lanes.llvm_fast_path import FastPath
@@ -30,7 +31,7 @@ class LlvmAdjacent(LlvmRegions):
         if count > most:
             first = self._load_adjacent(type, most, base, offsets, mask)
             return first + self._load_adjacent(type, count - most, base.moved(LARGEST), offsets, mask)
-        if not _fits(type, count, offsets.lanes):
+        if not self._in_chunks(type, count, offsets, mask):
             return super()._load_adjacent(type, count, base, offsets, mask)
         shape, vector = replace(self._shape("read", type, base, offsets), count=count), self.vector(type, offsets.lanes)
         path, places = WholePath(self, shape, base, offsets, mask), [self.place(vector) for _ in range(count)]
@@ -53,6 +54,14 @@ class LlvmAdjacent(LlvmRegions):
         path.end()
         return [self._value(type, shape.lanes, self.emit(f"load {vector}, ptr {place}")) for place in places]
 
+    def _in_chunks(self, type: LaneType, count: int, offsets: Value, mask: Value | None) -> bool:
+        """Whether the elements of a lane are accessed together. Where lanes overlap by all but one element, each element is contiguous:
+        with wide vectors these are loaded quicker than chunks (conv of the benchmarks: 2.6 ms beside 4.4 with AVX-512)."""
+        if count == 1 or type.bits < GATHERED or offsets.lanes % 4:
+            return False
+        known = affine.usable(self, offsets.payload, _every(mask))
+        return known is None or known.stride != type.bytes or self.module.neon
+
     def _split(self, shape: AccessShape, pointer: str) -> list[str]:
         """Contiguous chunks."""
         count, total = shape.count, shape.lanes * shape.count
@@ -68,7 +77,7 @@ class LlvmAdjacent(LlvmRegions):
             for first in range(0, count, most):
                 self._store_adjacent(values[first : first + most], base.moved(first * type.bytes), offsets, mask)
             return
-        if not _fits(type, count, offsets.lanes):
+        if not self._in_chunks(type, count, offsets, mask):
             super()._store_adjacent(values, base, offsets, mask)
             return
         shape, payloads = replace(self._shape("write", type, base, offsets), count=count), [str(value.payload) for value in values]
@@ -79,10 +88,6 @@ class LlvmAdjacent(LlvmRegions):
             store_chunks(self, shape, payloads, [path.lane_pointer(pointer, lane) for lane in range(shape.lanes)])
         self._ask(shape, "void", base, path.offsets(offsets), mask, values, lambda inner: AdjacentAccess(inner, shape).write())
         path.end()
-
-
-def _fits(type: LaneType, count: int, lanes: int) -> bool:
-    return count > 1 and type.bits >= GATHERED and not lanes % 4
 
 
 class WholePath(FastPath):
