@@ -5,7 +5,7 @@ sees all of it or nothing. An unexpected file (a wrong checksum, another key's d
 No failure here (a read-only home, a full disk) costs more than a compilation.
 
 The checksum has no secret in it: it finds damage, not intent. What is kept is code (machine code, pickles), and is trusted because of where
-it is: only its user can write to the folder, and whoever can do that can execute code as that user anyway.
+it is: only its user can write to the folder, and a process that can do that can execute code as that user anyway.
 """
 
 from __future__ import annotations

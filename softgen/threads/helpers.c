@@ -23,7 +23,7 @@ enum { MOST_HELPERS = 1024, SPIN_TIME = 150000, PAUSES = 32 }; /* nanoseconds; p
 struct helper {
     _Atomic(struct threads_part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */
     _Atomic uint32_t bell; /* counts calls */
-    _Atomic uint32_t asleep; /* or about to be: whoever rings must wake it */
+    _Atomic uint32_t asleep; /* or about to be: a thread that rings must wake it */
     int busy; /* has been given a part, under the lock */
 };
 

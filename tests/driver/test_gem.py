@@ -413,7 +413,7 @@ def test_empty_rows_of_tiles_take_no_memory(gpu: Gpu, mode: int, stride: int, ti
     os.close(descriptor)
 
 
-def test_a_tiled_buffer_has_one_linear_view_whoever_asks(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tiled_buffer_has_one_linear_view_for_all_programs(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     program, made, arrange = gpu.program(), [], aperture.LinearView.arrange
     handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=1 << 20).handle
     program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
