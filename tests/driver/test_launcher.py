@@ -380,7 +380,8 @@ def test_a_program_shorter_than_its_header_is_left_to_the_kernel(tmp_path: Path,
     program.chmod(0o700)
     assert unreachable(str(program)) == ""
     run = softgen_run("--", str(program))
-    assert run.process.returncode == 1 and run.err == f"softgen: {program}: cannot be started: Exec format error\n"
+    # the server may say that the launcher has ended, too
+    assert run.process.returncode == 1 and f"softgen: {program}: cannot be started: Exec format error\n" in run.err
 
 
 def test_missing_drivers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
