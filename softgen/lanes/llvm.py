@@ -306,6 +306,8 @@ class LlvmMachine(LlvmCalls):
         return self.emit(f"shufflevector {vector} {a}, {vector} {b}, <{a_lanes + b_lanes} x i32> <{order}>")
 
     def _any(self, lanes: int, mask: Any) -> Any:
+        if mask in (YES, NO):
+            return mask
         return self.emit(f"insertelement <1 x i1> poison, i1 {self.any_lane(lanes, mask)}, i64 0")
 
     def _mask_from_bits(self, type: LaneType, bits: Any, lanes: int) -> Any:

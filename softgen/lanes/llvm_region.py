@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
+from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import BLOCK, GATHERED, READ, SIZE_SHIFT, TABLE, WIDE, WRITE, AccessFunction, AccessShape, OneLane
 from softgen.lanes.llvm_addressing import LEAVE, FlatRegion, LlvmAddressing, TableRegion
 from softgen.lanes.llvm_fast_path import FastPath
@@ -21,6 +22,8 @@ from softgen.lanes.llvm_memory import _every, atomic_lane, plain_lane
 from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
+
+UNIFORMS = 32  # bytes of a block that is read element by element
 
 
 class LlvmRegions(LlvmAddressing):
@@ -228,6 +231,8 @@ class LlvmRegions(LlvmAddressing):
     def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
         if not isinstance(base, Region):
             return super()._load_block(type, lanes, base, offset, mask, grain)
+        if lanes * type.bytes <= UNIFORMS and _every(mask) in (EVERY, _every(None)) and self.module.loads_broadcast:
+            return self._load_uniforms(type, lanes, base, offset, grain)
         vector = self.vector(type, lanes)
         found = self.place(vector)
         for pointer, inside in self._block_places(type, lanes, base, offset, mask, grain, READ):
@@ -238,6 +243,22 @@ class LlvmRegions(LlvmAddressing):
                 value = self.emit(f"load {vector}, ptr {pointer}, align 1")
             self.line(f"store {vector} {value}, ptr {found}")
         return self.emit(f"load {vector}, ptr {found}")
+
+    def _load_uniforms(self, type: LaneType, lanes: int, base: Region, offset: Value, grain: int) -> Any:
+        """A short block, element by element: programs broadcast them. One that is not whole inside is loaded from a copy."""
+        vector, element, where = self.vector(type, lanes), self.element(type), self.place("ptr")
+        for pointer, inside in self._block_places(type, lanes, base, offset, None, grain, READ):
+            if inside:
+                operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
+                value, pointer = self.intrinsic("llvm.masked.load", vector, operands, (vector, "ptr")), self.place(vector)
+                self.line(f"store {vector} {value}, ptr {pointer}")
+            self.line(f"store ptr {pointer}, ptr {where}")
+        found, start = "poison", self.emit(f"load ptr, ptr {where}")
+        for lane in range(lanes):
+            pointer = self.emit(f"getelementptr {element}, ptr {start}, i64 {lane}")
+            value = self.emit(f"load {element}, ptr {pointer}, align 1")
+            found = self.emit(f"insertelement {vector} {found}, {element} {value}, i64 {lane}")
+        return found
 
     def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
         if not isinstance(base, Region):
@@ -262,9 +283,8 @@ class LlvmRegions(LlvmAddressing):
         size = lanes * type.bytes
         pointer = self.emit(f"getelementptr i8, ptr {start[0]}, i64 {first}")
         self._write_note(base, str(BLOCK | size << SIZE_SHIFT), self.emit(f"ptrtoint ptr {pointer} to i64"))
-        fits, last = self.emit(f"icmp uge i64 {start[1]}, {size}"), self.emit(f"sub i64 {start[1]}, {size}")
         whole, part, done = self.labels("whole", "part", "block")
-        self.line(f"br i1 {self.emit(f'and i1 {fits}, ' + self.emit(f'icmp ule i64 {first}, {last}'))}, label %{whole}, label %{part}")
+        self.line(f"br i1 {self.room_for(first, start[1], size)}, label %{whole}, label %{part}, !prof !1")
         self.start(whole)
         yield pointer, "" if mask is None else mask.payload
         self.line(f"br label %{done}")

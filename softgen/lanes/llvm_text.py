@@ -38,6 +38,11 @@ class LlvmModule:
     def neon(self) -> bool:
         return (self.target or jit.host()).triple.startswith("aarch64")
 
+    @property
+    def loads_broadcast(self) -> bool:
+        """Whether a scalar in memory is broadcast at no cost beside its load; NEON multiplies by an element of a vector instead."""
+        return not self.neon
+
     def masks_in_bytes(self, type: LaneType, lanes: int) -> bool:
         """Whether variables of a type are masks that this host keeps as bytes (llvm_mask.py)."""
         return type is bool_ and lanes in (16, 32) and self.neon

@@ -93,6 +93,33 @@ def test_both_machines_do_the_same_to_a_region() -> None:
     assert (first[:SIZE] != whole[:SIZE]).sum() > 10
 
 
+def short_blocks(m: Machine, memory: Region, first: int) -> None:
+    """Blocks that programs broadcast elements of, inside, across and behind the end."""
+    block = m.load_block(u32, 4, memory, m.constant(u64, first, 1), m.constant(bool_, 1, 4), 4)
+    more = m.load_block(u32, 8, memory, m.constant(u64, first, 1), None, 16)
+    every = m.concat(*(m.broadcast(m.slice(part, lane, 1), 1) for part in (block, more) for lane in range(part.lanes)))
+    m.store_block(m.slice(every, 0, 8) + m.slice(every, 4, 8), memory, m.constant(u64, 0, 1), None, 4)
+
+
+@pytest.mark.parametrize("broadcast", [False, True])
+@pytest.mark.parametrize("first", [0, 8, 9, 24, 28, 36, 40, 1 << 40])
+def test_short_blocks_end_with_their_region(first: int, broadcast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LlvmModule, "loads_broadcast", broadcast)
+    act, found = partial(short_blocks, first=first), np.arange(SIZE, dtype=np.uint8)
+    expected = found.copy()
+    on_numpy(expected, act)
+    compiled(found, act)
+    assert found.tolist() == expected.tolist()
+
+
+def test_elements_of_short_blocks_are_loaded_where_that_broadcasts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for broadcast in (False, True):
+        monkeypatch.setattr(LlvmModule, "loads_broadcast", broadcast)
+        m = LlvmMachine()
+        short_blocks(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context")), 0)
+        assert sum("load i32, ptr" in line for line in m.lines) == (12 if broadcast else 0)
+
+
 def strided(m: Machine, memory: Region, type: LaneType, start: int, stride: int, mask: int) -> None:
     """Copies lanes of a known stride to where lanes overlap; the last access is the write."""
     on = None if mask == 0xFF else m.mask_from_bits(mask, 8)
