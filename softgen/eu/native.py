@@ -9,6 +9,7 @@ import ctypes
 import importlib.util
 from collections.abc import Callable
 from functools import cache
+from typing import TypeVar
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread import block
@@ -19,6 +20,8 @@ from softgen.shared_functions.context import ContextHead
 
 STEP = 8  # bytes between places where an instruction may start
 NOWHERE = 0xFFFFFFFF  # in an index: no instruction starts there
+LINES = 128  # bytes of two cache lines: hosts fetch them in pairs
+StructureT = TypeVar("StructureT", bound=ctypes.Structure)
 
 
 class NativeOp(ctypes.Structure):
@@ -80,6 +83,14 @@ def address(function: Callable[..., object]) -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)  # type: ignore[arg-type]
 
 
+def on_own_lines(kind: type[StructureT]) -> StructureT:
+    """A structure that shares no cache line with anything else: what one host thread writes all the time would slow down every other that
+    uses the rest of the line."""
+    size = -(-ctypes.sizeof(kind) // LINES) * LINES
+    raw = (ctypes.c_uint8 * (size + LINES))()
+    return kind.from_buffer(raw, -ctypes.addressof(raw) % LINES)
+
+
 @cache
 def imports() -> dict[str, int]:
     """Functions that compiled code may call, by name."""
@@ -97,10 +108,10 @@ def barrier(context: Context) -> None:
 class GuardedCall:
     """Guarded calls of one host thread: int64_t f(argument, guard record)."""
 
-    def __init__(self, function: Callable[..., object]) -> None:
+    def __init__(self, function: Callable[..., object], record: guard.FaultRecord | None = None) -> None:
         self.function = address(function)
         self.guard = guard.library().guard_call
-        self.record = guard.FaultRecord()
+        self.record = guard.FaultRecord() if record is None else record
 
     def __call__(self, argument: ctypes.Structure) -> int | None:
         """The function's result; None if it was left at an access, which fault() then describes."""

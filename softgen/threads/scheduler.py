@@ -186,6 +186,6 @@ def helpers() -> int:
     return int(library().threads_helpers())
 
 
-def groups_call() -> native.GuardedCall:
+def groups_call(record: guard.FaultRecord | None = None) -> native.GuardedCall:
     """Calls of threads_groups(SchedulerState)."""
-    return native.GuardedCall(library().threads_groups)
+    return native.GuardedCall(library().threads_groups, record)

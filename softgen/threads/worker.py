@@ -51,7 +51,8 @@ class WorkerState:
     """What a host thread keeps from one dispatch to the next."""
 
     def __init__(self) -> None:
-        self.call = scheduler.groups_call()
+        self.call = scheduler.groups_call(native.on_own_lines(guard.FaultRecord))
+        self.context, self.dispatch = native.on_own_lines(Context), native.on_own_lines(SchedulerState)
         self.blocks, self.templates, self.local = AlignedMemory(), ThreadTemplates(), AlignedMemory()
         self.kept_templates = TemplateCache()
         self.members = (GroupMember * 0)()
@@ -59,9 +60,8 @@ class WorkerState:
         self.dirty: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # of each member
         self.answers = (FallbackAnswer * ANSWERS)()
         self.masks = (ctypes.c_uint32 * 0)()
-        self.context = Context()
-        self.dispatch = SchedulerState(api=scheduler.library().threads_functions(), context=ctypes.addressof(self.context),
-                                       answers=ctypes.addressof(self.answers))  # fmt: skip
+        self.dispatch.api = scheduler.library().threads_functions()
+        self.dispatch.context, self.dispatch.answers = ctypes.addressof(self.context), ctypes.addressof(self.answers)
 
     def fit(self, threads: int) -> None:
         """Makes blocks for so many threads."""

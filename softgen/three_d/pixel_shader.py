@@ -200,7 +200,7 @@ class PixelShader:
 
     def _start_loops(self, records: RecordArray, bins: Bins, count: int) -> list[PixelLoop]:
         while len(self._loops) < count:
-            self._loops.append(PixelLoop())
+            self._loops.append(native.on_own_lines(PixelLoop))
         self._next_tile.value = 0
         for loop in self._loops[:count]:
             ctypes.memset(ctypes.addressof(loop), 0, PixelLoop.blocks.offset)

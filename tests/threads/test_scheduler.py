@@ -17,6 +17,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.threads import scheduler
 from softgen.threads.scheduler import BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
+from softgen.threads.worker import WorkerState
 
 CONTROL, N0 = BLOCK_OFFSETS["control"], BLOCK_OFFSETS["n"]
 EXECUTED = CONTROL + ControlBlock.executed.offset
@@ -341,3 +342,13 @@ def test_threads_in_order_that_are_asked_about_twice() -> None:
 def test_both_sides_have_the_same_structures() -> None:
     theirs = (ctypes.c_uint64 * len(scheduler.layout()))()
     assert scheduler.library().threads_layout(theirs) == len(theirs) and list(theirs) == scheduler.layout()
+
+
+def test_host_threads_write_to_cache_lines_of_their_own() -> None:
+    """What a worker writes for each message and group; the structures of another one, or any object of Python, might be beside it."""
+    states = [WorkerState() for _ in range(20)]
+    hot = [structure for state in states for structure in (state.call.record, state.context, state.dispatch)]
+    lines = [set(range(start // native.LINES, (start + ctypes.sizeof(structure) - 1) // native.LINES + 1))
+             for structure in hot for start in (ctypes.addressof(structure),)]  # fmt: skip
+    assert len(set().union(*lines)) == sum(map(len, lines))
+    assert all(ctypes.addressof(structure) % native.LINES == 0 for structure in hot)
