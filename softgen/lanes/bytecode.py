@@ -148,7 +148,7 @@ class BytecodeMachine(Machine):
     def _jump(self, label: Label, unless: int = NO_OPERAND) -> None:
         self.code.add("jump" if unless == NO_OPERAND else "jump_unless", a=unless, immediate=label.number, how=JUMPS)
 
-    def If(self, condition: Value) -> Iterator[None]:
+    def If(self, condition: Value, rare: bool = False) -> Iterator[None]:
         self._truth(condition)
         other, after = self.code.label(), self.code.label()
         self._jump(other, condition.payload)

@@ -52,9 +52,9 @@ class LlvmMachine(LlvmCalls):
         yield
         self.open -= 1
 
-    def If(self, condition: Value) -> Iterator[None]:
+    def If(self, condition: Value, rare: bool = False) -> Iterator[None]:
         then, other, end = self.labels("then", "else", "end")
-        self.line(f"br i1 {self._condition(condition)}, label %{then}, label %{other}")
+        self.line(f"br i1 {self._condition(condition)}, label %{then}, label %{other}{', !prof !0' if rare else ''}")
         self.start(then)
         yield from self._body()
         self.line(f"br label %{end}")

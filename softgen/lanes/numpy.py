@@ -168,7 +168,7 @@ class NumpyMachine(Machine):
         yield
         self._skipped = None
 
-    def If(self, condition: Value) -> Iterator[None]:
+    def If(self, condition: Value, rare: bool = False) -> Iterator[None]:
         taken = self.decide(condition)
         if taken:
             yield from self._body()

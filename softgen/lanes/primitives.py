@@ -24,8 +24,8 @@ class Primitives(ABC):
     # -- control -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def If(self, condition: Value) -> Iterator[None]:
-        """`for _ in m.If(condition):` the body runs if the one lane of the condition holds."""
+    def If(self, condition: Value, rare: bool = False) -> Iterator[None]:
+        """`for _ in m.If(condition):` the body runs if the one lane of the condition holds; `rare`: which is not expected."""
 
     @abstractmethod
     def Else(self) -> Iterator[None]:

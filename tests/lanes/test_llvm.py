@@ -12,6 +12,7 @@ import pytest
 
 from softgen.errors import Unsupported
 from softgen.lanes import jit
+from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import DTYPES
 from softgen.lanes.operations import OPERATIONS
@@ -180,3 +181,11 @@ def test_masks_from_block_to_block(lanes: int) -> None:
     for bits in (0, 1, (1 << lanes) - 1, *rng.integers(0, 1 << lanes, 8)):
         numbers = rng.integers(1, 20, lanes, np.uint32)
         agree(program, signature, [numbers, np.array([bits], np.uint32)], routine)
+
+
+def test_what_is_rare_is_out_of_the_way() -> None:
+    for rare in (False, True):
+        m = LlvmMachine()
+        for _ in m.If(m.any(m.lane_index(16) == 3), rare=rare):
+            m.lane_index(16)
+        assert any(line.endswith("!prof !0") for line in map(str, m.lines) if "br i1" in line) is rare

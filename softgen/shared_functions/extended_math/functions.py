@@ -150,7 +150,7 @@ def rsq(m: Machine, x: Value) -> Value:
         low, high = enclose_rsq(m, x, start)
         uncertain = low != high
     found = m.variable(low)
-    for _ in m.If(m.any(uncertain)):
+    for _ in m.If(m.any(uncertain), rare=True):
         found.value = _any_rsq(m, x, bits)
     return found.value
 
