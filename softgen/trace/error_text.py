@@ -257,17 +257,19 @@ class Reader:
         """Parse a line of the GuC's error capture; False where it is none. Halves of a register have a line each."""
         if text.startswith(("Coverage:", "  RegListType:")):
             self.engine = self.firmware if not text.endswith(" Global") else None  # the list of the whole GPU comes first
-            return True
-        if not text.startswith("      ") or not (m := VALUE.match(text)):
+        elif text.startswith("      ") and (m := VALUE.match(text)):
+            self.reported_value(number, *m.groups())
+        else:
             return False
-        indent, label, index, rest = m.groups()
+        return True
+
+    def reported_value(self, number: int, indent: str, label: str, index: str, rest: str) -> None:
         names = tables.error_state()["firmware"]
         if (whole := names["upper"].get(label)) and self.engine and (lower := self.engine.get(whole)) and (n := NUMBER.match(rest)):
             value = int(n[1], 16) << 32 | (lower.number or 0)
             self.engine.values[self.engine.values.index(lower)] = LabelledValue(lower.line, whole, "", f"{value:#018x}", value)
         else:
             self.value(number, indent, names["label"].get(label, label), index, rest)
-        return True
 
     def value(self, number: int, indent: str, label: str, index: str, text: str) -> None:
         if label == "ELSP" and not text.startswith("pid ") and (m := VALUE.match(f"{indent}{text}")):

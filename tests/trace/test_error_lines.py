@@ -233,6 +233,7 @@ def test_registers_the_firmware_read_go_by_the_same_names(tmp_path: Path) -> Non
     assert {value.title: value.number for value in engine.values if value.number is not None} == {
         "SAMPLER_INSTDONE[0][1]": 7, "ACTHD": 0x12_0020_0010, "IPEHR": 0x7A000004, "HEAD": 0x114, "TAIL": 0x120, "REG-0x00002244": 9,
     }  # fmt: skip
+    assert [(value.title, value.text) for value in engine.values if value.number is None] == [("hung", "1")]  # no heading of a list
     trace = ErrorStateTrace(tmp_path / "error.txt")
     assert error_report.fault(trace) == (0x2 << 44 | 0x34567890 << 12, "ppgtt")
     assert [register.name for register in error_report.registers(trace) if register.title == "ERROR"] == ["GFX_ARB_ERROR_RPT"]

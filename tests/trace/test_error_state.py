@@ -112,6 +112,14 @@ def test_where_the_engine_stopped(tmp_path: Path) -> None:
     assert work.stop and work.stop.marks[:2] == (Mark("HEAD", RING + 0x114, True), Mark("ACTHD", RING + 0x114, True))
 
 
+def test_registers_have_the_sign_of_an_address_above_it(tmp_path: Path) -> None:
+    """An address of 48 bits is canonical in registers: its bit 47 is repeated above it."""
+    low, sign = 0x8000_0020_0000, 0xFFFF << 48
+    hang = Hang(0x5916, (low, dwords(NOOP, NOOP, BATCH_END)), acthd=sign | low + 4, bbaddr=sign | low + 8)
+    (work,) = open_trace(written(tmp_path, hang=hang)).work()
+    assert work.stop and work.stop.marks[-2:] == (Mark("ACTHD", low + 4), Mark("BBADDR", low + 8))
+
+
 def test_a_ring_that_does_not_lead_to_its_batch_has_its_own_marks(tmp_path: Path) -> None:
     hang = compute()[1]
     ring, batch = open_trace(written(tmp_path, KERNELS["4.4"])).work()
