@@ -13,7 +13,7 @@ from softgen.streamer.latch import LatchedState
 StateT = TypeVar("StateT")
 
 
-@dataclass
+@dataclass(eq=False)
 class SavedContext:
     """What a hardware context keeps on an engine from one submission to the next."""
 
@@ -24,7 +24,7 @@ class SavedContext:
     registers: dict[int, int] = field(default_factory=dict)  # of contexts that MI_SET_CONTEXT switches
     instructions: int = 0  # that threads of its submissions have executed
     # loaded by MI_SET_CONTEXT in this one's ring; it stays when the ring runs dry
-    loaded: SavedContext | None = field(default=None, repr=False, compare=False)
+    loaded: SavedContext | None = field(default=None, repr=False)
 
     def state(self, kind: type[StateT], pipelines: Iterable[Pipeline]) -> StateT:
         """A pipeline's part, made when it is first asked for."""

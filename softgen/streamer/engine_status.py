@@ -90,9 +90,10 @@ class EngineStatusRegisters:
 
     def status_page(self) -> int:
         """The address of the engine's hardware status page; Gen7's register stands elsewhere."""
-        name = "HWS_PGA" if catalogue().get("HWS_PGA", self.gen) else STATUS_PAGES.get(self.engine, "")
-        offset = self._offset(name) if name else None
-        return 0 if offset is None else self.registers.read(offset) & ~0xFFF
+        name = "HWS_PGA" if catalogue().get("HWS_PGA", self.gen) else STATUS_PAGES[self.engine]
+        offset = self._offset(name)
+        assert offset is not None  # every engine of every generation has one
+        return self.registers.read(offset) & ~0xFFF
 
     # -- errors ----------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
         self.saved, self.counters = self.submitted, counters
         self.skipping, self.arbitration, self.waiting, self.parked, self._executing = False, True, None, None, None
-        self.stack.clear()
         self.start_batch(address)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:

@@ -201,7 +201,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
             return None
         rule = self.table.rules[self.table.numbers[name]]
         if not self._count(name):
-            return SlotPlace(slot, False, rule.offset, 0, 0, 0, 0)
+            return SlotPlace(slot, False, rule.offset, 0, 0, 0, rule.size)
         length, present = int(self._lengths[slot]), int(self._present[slot])
         if rule.kind == ELEMENTS:  # with how many of them the last command came does not matter
             return SlotPlace(slot, True, rule.offset + 1, present.bit_length() * rule.size, 0, present, rule.size)

@@ -230,7 +230,7 @@ def test_what_a_host_writes_it_and_the_loaded_context_read() -> None:
 
 
 def test_another_batch_of_a_context_begins_as_the_first_did() -> None:
-    """What a submission leaves does not outlive it: a predicate that skips commands, counts, a second-level batch that never came back."""
+    """What a submission leaves does not outlive it: a predicate that skips commands, counts."""
     bench = Bench()
     bench.put(BATCH, bench.store(0, 1), bench.pack("MI_SET_PREDICATE", predicate_enable=1), bench.pack("MI_BATCH_BUFFER_END"))
     first = bench.gpu.begin(Work("render", bench.space, BATCH))

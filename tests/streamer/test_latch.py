@@ -47,6 +47,10 @@ def test_vertex_buffers_merge_by_index_and_keep_addresses_that_are_not_modified(
         0: (0x1000, 16), 1: (0x2000, 20), 3: (0x3000, 24)}  # fmt: skip
     whole = state(bench)["3DSTATE_VERTEX_BUFFERS"]
     assert [vb.vertex_buffer_index for vb in whole.vertex_buffer] == [0, 1, 3]  # as if one command had said it
+    place = state(bench).place("3DSTATE_VERTEX_BUFFERS")  # compiled code reads a buffer's state there, by its index
+    assert place is not None and place.size == 4 * place.item_size
+    page, dwords = layout("VERTEX_BUFFER_STATE", bench.device.generation.number), state(bench).raw(place.offset, place.size)
+    assert [page.unpack(dwords[at:][: place.item_size]).buffer_pitch for at in range(0, place.size, place.item_size)] == [16, 20, 0, 24]
 
 
 @pytest.mark.behaviour("BDW-VF-16", shows="action")
@@ -188,7 +192,7 @@ def test_a_command_that_others_have_latched_has_a_place_of_its_own() -> None:
     place = state(bench).place("3DSTATE_SAMPLE_MASK")
     assert place is not None and place.latched and state(bench).raw(place.offset, place.size)[1] == 5
     other = LatchedState(state(bench).table).place("3DSTATE_SAMPLE_MASK")
-    assert other is not None and not other.latched and (other.slot, other.size) == (place.slot, 0)
+    assert other == place._replace(latched=False, size=0, length=0, present=0)
     assert state(bench).place("3DSTATE_NOTHING") is None
 
 

@@ -9,172 +9,40 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import pytest
 
-from softgen.bits import registers
-from softgen.bits.catalogue import catalogue, layout
+from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import device
-from softgen.device.execution import EngineExecution
-from softgen.device.gpu import PREPARED, GpuDevice
-from softgen.errors import SoftgenError
+from softgen.device.gpu import PREPARED
 from softgen.eu.text import dialect
-from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import MemfdBuffer
-from softgen.streamer.context import SavedContext
 from softgen.streamer.execute import Streamer
-from softgen.streamer.interface import SubmissionHooks
-from softgen.streamer.prepared import PreparedBatches, prepare
-from softgen.threads.dispatcher import EngineDispatcher
-from softgen.trace.work import Work
-from tests.gpgpu.job import ADD, PAGE, SIMD_CODES, words
+from softgen.streamer.prepared import prepare
+from tests.gpgpu.job import ADD, PAGE, words
 from tests.gpgpu.job import dwords as packed
+from tests.streamer.enqueues import (
+    ALIAS,
+    CODE,
+    COMMANDS,
+    DYNAMIC,
+    INDIRECT,
+    ITEMS,
+    SOURCE,
+    STEP,
+    SURFACES,
+    TABLE,
+    TAGS,
+    TARGET,
+    Client,
+    Enqueue,
+    Scenario,
+    bases,
+    compare,
+    enqueues,
+)
 
-COMMANDS, DYNAMIC, SURFACES, CODE, INDIRECT, SOURCE, TARGET, TAGS, ALIAS, FIRST = (0x100000 * number for number in range(1, 11))
-SPACES = (COMMANDS, DYNAMIC, SURFACES, CODE, INDIRECT, SOURCE, TARGET, TAGS, FIRST)
-STEP = 0x100  # of each heap, for an enqueue
-TABLE = 0x80  # of these, where the binding table is
-ITEMS = 16
 GPUS = ("bdw", "skl", "kbl", "icl")
-
-
-@dataclass
-class Enqueue:
-    """What is enqueued; a test changes it."""
-
-    number: int
-    gpu: str
-    descriptor: dict[str, Any] = field(default_factory=dict)
-    walker: dict[str, Any] = field(default_factory=dict)
-    stall: dict[str, Any] = field(default_factory=lambda: {"command_streamer_stall_enable": 1})
-    tag: dict[str, Any] = field(default_factory=dict)
-    sources: tuple[int, int] = (SOURCE, TARGET)  # surfaces 0 and 1
-    constant: int = 1000
-    before: list[list[int]] = field(default_factory=list)  # commands before the walker
-    flushed: bool = True  # MEDIA_STATE_FLUSH follows it
-    flips: dict[int, int] = field(default_factory=dict)  # bits of the batch's dwords that are inverted
-    first: list[list[int]] | None = None  # commands in place of the first flush
-    skip: int = 0  # bytes before the interface descriptor
-
-    def pack(self, name: str, **values: Any) -> list[int]:
-        return layout(name, device(self.gpu).generation.number).pack(**values)
-
-    @property
-    def at(self) -> int:
-        """Where its pieces of the heaps begin, and its commands."""
-        return self.number * STEP
-
-    def batch(self) -> bytes:
-        tag = {"command_streamer_stall_enable": 1, "dc_flush_enable": 1, "notify_enable": 1, "post_sync_operation": 1, "address": TAGS,
-               "immediate_data": self.number + 1, **self.tag}  # fmt: skip
-        walker = {"simd_size": SIMD_CODES[ITEMS], "thread_group_id_x_dimension": 2, "thread_group_id_y_dimension": 1,
-                  "thread_group_id_z_dimension": 1, "right_execution_mask": 0xFFFF, "bottom_execution_mask": 0xFFFFFFFF,
-                  "indirect_data_length": 64, "indirect_data_start_address": self.at, **self.walker}  # fmt: skip
-        commands = [
-            *([self.pack("MEDIA_STATE_FLUSH")] if self.first is None else self.first),
-            self.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", interface_descriptor_total_length=32,
-                      interface_descriptor_data_start_address=self.at + self.skip),
-            *self.before, self.pack("GPGPU_WALKER", **walker), *([self.pack("MEDIA_STATE_FLUSH")] if self.flushed else []),
-            self.pack("PIPE_CONTROL", **self.stall), self.pack("PIPE_CONTROL", **tag), self.pack("MI_BATCH_BUFFER_END"),
-        ]  # fmt: skip
-        found = [dword for command in commands for dword in command]
-        for number, bits in self.flips.items():
-            found[number] ^= bits
-        return packed(*found)
-
-    def pieces(self) -> dict[int, bytes]:
-        """Memory that it writes, as a driver would."""
-        values = {"binding_table_pointer": self.at + TABLE, "number_of_threads_in_gpgpu_thread_group": 1,
-                  "constant_urb_entry_read_length": 1, "cross_thread_constant_data_read_length": 1, **self.descriptor}  # fmt: skip
-        surface = {"surface_type": 4, "surface_format": 0x1FF, "width": 127, "height": 0}
-        states = [packed(*self.pack("RENDER_SURFACE_STATE", surface_base_address=address, **surface)) for address in self.sources]
-        return {
-            COMMANDS + self.at: self.batch(),
-            DYNAMIC + self.at + self.skip: packed(*self.pack("INTERFACE_DESCRIPTOR_DATA", **values)),
-            SURFACES + self.at: b"".join(states).ljust(TABLE, b"\0") + packed(self.at, self.at + 64),
-            INDIRECT + self.at: packed(self.constant, *[0] * 7) + words(*range(ITEMS)),
-        }  # fmt: skip
-
-
-def bases(gpu: str, **values: int) -> list[int]:
-    given = {"surface_state_base_address": SURFACES, "dynamic_state_base_address": DYNAMIC, "instruction_base_address": CODE,
-             "general_state_base_address": 0, "indirect_object_base_address": INDIRECT, **values}  # fmt: skip
-    return Enqueue(0, gpu).pack("STATE_BASE_ADDRESS", **given, **{f"{name}_modify_enable": 1 for name in given})
-
-
-@cache
-def code(gpu: str) -> bytes:
-    return bytes(dialect.read(ADD, device(gpu).generation.number))
-
-
-class Client:
-    """Memory, a device, and a hardware context. `prepares`: as it is; otherwise every batch is executed command by command."""
-
-    def __init__(self, gpu: str, prepares: bool, engine: str = "t0") -> None:
-        self.gpu, self.prepares, self.errors = gpu, prepares, list[str]()
-        self.device = GpuDevice(device(gpu), clock=lambda: 0x1234)
-        self.space = AddressSpace("client", device(gpu).generation.address_bits)
-        self.buffers = {address: MemfdBuffer(0x10 * PAGE, f"{address:#x}") for address in SPACES}
-        for address, buffer in self.buffers.items():
-            self.space.map(address, buffer)
-        self.space.map(ALIAS, self.buffers[COMMANDS])
-        self.polls = 0
-        self.timed_out: Callable[[], bool] = lambda: False
-        self.hooks = SubmissionHooks(self._poll, self._failed, EngineDispatcher(engine, 1))
-        self.contexts: dict[str, SavedContext] = {}
-        self.last: dict[str, EngineExecution] = {}
-        self.space.write(CODE, code(gpu))
-        self.space.write(SOURCE, packed(*range(64)))
-        self.run(bases(gpu), Enqueue(0, gpu).pack("MEDIA_VFE_STATE"))
-
-    def _poll(self) -> bool:
-        self.polls += 1
-        return self.polls > 1000 or self.timed_out()
-
-    def _failed(self, error: SoftgenError) -> bool:
-        self.errors.append(f"{type(error).__name__}: {error}")
-        return True
-
-    def run(self, *commands: list[int], context: str = "") -> None:
-        """A batch of other commands."""
-        end = Enqueue(0, self.gpu).pack("MI_BATCH_BUFFER_END")
-        self.space.write(FIRST, packed(*(dword for command in (*commands, end) for dword in command)))
-        self.submit(FIRST, context)
-
-    def submit(self, batch: int, context: str = "") -> None:
-        """Execute a batch as the driver does; what goes wrong is in `errors`."""
-        saved = self.contexts.setdefault(context, self.device.new_context("render"))
-        last, self.polls = self.last.pop(context, None), 0
-        if last is not None and self.prepares:
-            execution = self.device.begin_again(last, batch)
-        else:
-            execution = self.device.begin(Work("render", self.space, batch), saved, self.hooks)
-        try:
-            if not execution.run():
-                self.errors.append(str(execution.stuck()))
-                return
-            self.last[context] = execution
-        except SoftgenError as error:
-            self.errors.append(f"ended: {type(error).__name__}: {error}")
-
-    def enqueue(self, job: Enqueue, context: str = "", changes: dict[int, bytes] | None = None) -> None:
-        for address, data in {**job.pieces(), **(changes or {})}.items():
-            self.space.write(address, data)
-        self.submit(COMMANDS + job.at, context)
-
-    def shown(self) -> dict[str, Any]:
-        """All that a program or a person can see."""
-        gen, base = self.device.generation.number, registers.bases(self.device.generation.number)["render"][0]
-        seen = {name: self.device.read_register(base + (catalogue().layout(name, gen).offset or 0)) for name in ("IPEHR", "ACTHD")}
-        return {"memory": {address: bytes(buffer.view) for address, buffer in self.buffers.items()}, "errors": self.errors, **seen,
-                "remarks": list(self.device.remarks), "counters": self.device.counters, "interrupts": list(self.device.interrupts.events),
-                "flushed": {name: saved.unflushed for name, saved in self.contexts.items()}}  # fmt: skip
-
-
-Scenario = Callable[[Client], None]
 
 
 @pytest.fixture
@@ -191,22 +59,6 @@ def prepared_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def compare(gpu: str, scenario: Scenario, engine: str = "t0") -> Client:
-    """Both ways; the client that prepares."""
-    clients = [Client(gpu, prepares, engine) for prepares in (True, False)]
-    for client in clients:
-        scenario(client)
-    shown, expected = (client.shown() for client in clients)
-    for what, value in expected.items():
-        assert shown[what] == value, what
-    return clients[0]
-
-
-def enqueues(client: Client, *jobs: Enqueue) -> None:
-    for job in jobs:
-        client.enqueue(job)
-
-
 @pytest.mark.parametrize("gpu", GPUS)
 def test_enqueues_are_prepared_and_come_to_the_same(gpu: str, prepared_runs: list[int]) -> None:
     jobs = [Enqueue(number, gpu, constant=1000 + number) for number in range(6)]
@@ -214,6 +66,16 @@ def test_enqueues_are_prepared_and_come_to_the_same(gpu: str, prepared_runs: lis
     assert prepared_runs == [COMMANDS + job.at for job in jobs[1:]]
     assert client.space.read(TARGET, 128) == packed(*(1005 + number for number in range(32)))
     assert client.space.read32(TAGS) == 6 and not client.errors
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_batch_of_a_kibibyte_is_prepared_and_no_longer_one(more: int, prepared_runs: list[int]) -> None:
+    flush = Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")
+    room = (0x400 - len(Enqueue(0, "kbl").batch())) // (4 * len(flush))
+    jobs = [Enqueue(number, "kbl", before=[flush] * (room + more)) for number in (0, 8)]
+    assert len(jobs[0].batch()) == 0x400 + 8 * more
+    compare("kbl", lambda client: enqueues(client, *jobs))
+    assert prepared_runs == ([] if more else [COMMANDS + jobs[1].at])
 
 
 # -- each change between two enqueues ------------------------------------------------------------------------------
@@ -284,6 +146,12 @@ def test_rules_are_checked_each_time(gpu: str, prepared_runs: list[int]) -> None
     said = "\n".join(client.device.remarks)
     assert said.count("checks the watermark") == (3 if watermark(gpu) else 0) and said.count("descriptors have been used") == 2
     assert len(prepared_runs) == 4
+
+
+def test_a_flush_that_breaks_a_rule_is_reported_each_time(prepared_runs: list[int]) -> None:
+    jobs = [Enqueue(number, "icl", stall={}) for number in range(3)]
+    client = compare("icl", lambda client: enqueues(client, *jobs))
+    assert "\n".join(client.device.remarks).count("nothing is asked for") == len(jobs) and len(prepared_runs) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -490,6 +358,13 @@ def test_predicates_are_read(prepared_runs: list[int]) -> None:
 # -- preparing -----------------------------------------------------------------------------------------------------
 
 
+def preparing(client: Client, name: str, preparer: Any) -> Any:
+    """The client's streamer, in whose device nothing but this command can be prepared."""
+    streamer: Any = client.last[""].streamer
+    streamer.device = type(streamer.device)(**{**vars(streamer.device), "prepared": {name: preparer}})
+    return streamer
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("name", ["PIPE_CONTROL", "GPGPU_WALKER", "MEDIA_INTERFACE_DESCRIPTOR_LOAD"])
 def test_places_of_fields(gpu: str, name: str) -> None:
@@ -497,17 +372,15 @@ def test_places_of_fields(gpu: str, name: str) -> None:
     chance, client, page = random.Random(5), Client(gpu, True), catalogue().layout(name, device(gpu).generation.number)
     asked = {"PIPE_CONTROL": ("address", "immediate_data"), "GPGPU_WALKER": ("indirect_data_start_address",),
              "MEDIA_INTERFACE_DESCRIPTOR_LOAD": ("interface_descriptor_data_start_address",)}[name]  # fmt: skip
-    streamer: Any = client.last[""].streamer
     seen: dict[str, Any] = {}
 
     def preparer(cs: Any, values: Any, place: Any) -> Any:
         seen.update({field: place(field) for field in asked})
         return lambda cs, batch: None
 
-    streamer.device = type(streamer.device)(**{**vars(streamer.device), "prepared": {name: preparer}})
     header = page.pack()
     batch = packed(*header, *header, *Enqueue(0, gpu).pack("MI_BATCH_BUFFER_END"))
-    prepared = prepare(streamer, batch)
+    prepared = prepare(preparing(client, name, preparer), batch)
     assert prepared is not None
     bits = chance.getrandbits(8 * len(batch)) & ~prepared.mask | prepared.value
     dwords = struct.unpack(f"<{len(batch) // 4}I", bits.to_bytes(len(batch), "little"))
@@ -516,8 +389,20 @@ def test_places_of_fields(gpu: str, name: str) -> None:
     assert any(getattr(record, field) for field in asked)
 
 
+@pytest.mark.parametrize("varying, ruled", [("post_sync_operation", True), ("address", False)])
+def test_rules_are_checked_each_time_if_they_are_about_what_varies(varying: str, ruled: bool) -> None:
+    def preparer(cs: Any, values: Any, place: Any) -> Any:
+        place(varying)
+        return lambda cs, batch: None
+
+    pack = Enqueue(0, "icl").pack
+    batch = packed(*pack("PIPE_CONTROL", command_streamer_stall_enable=1), *pack("MI_BATCH_BUFFER_END"))
+    prepared = prepare(preparing(Client("icl", True), "PIPE_CONTROL", preparer), batch)
+    assert prepared is not None and [step.ruled for step, _ in prepared.steps] == [ruled]
+
+
 def test_what_is_not_prepared() -> None:
-    """Calls, chains, latched state, semaphores and registers; a batch without an end; one that is too long."""
+    """Calls, chains, latched state, semaphores and registers; a batch without an end."""
     streamer: Any = Client("kbl", True).last[""].streamer
     flush, pack = packed(*Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")), Enqueue(0, "kbl").pack
     end = packed(*pack("MI_BATCH_BUFFER_END"))
@@ -528,8 +413,4 @@ def test_what_is_not_prepared() -> None:
     for other in others:
         assert prepare(streamer, flush + packed(*other) + end) is None
     assert prepare(streamer, flush) is None
-    batches = PreparedBatches()
-    streamer.space.write(FIRST, flush * 200 + end)
-    batches.learn(streamer, FIRST)
-    assert batches.find(streamer.space, FIRST) is None
     assert set(PREPARED) == {"PIPE_CONTROL", "MEDIA_STATE_FLUSH", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "GPGPU_WALKER"}

@@ -139,6 +139,19 @@ def test_a_mailbox_is_passed_when_it_holds_more() -> None:
     assert bench.data(1) == [1]
 
 
+@pytest.mark.parametrize("gpu, name, values, on_signal", [
+    ("ivb", "MI_SEMAPHORE_MBOX", {"compare_semaphore": 1, "semaphore_address": DATA}, False),
+    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": DATA, "wait_mode": 1}, False),
+    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": DATA, "wait_mode": 0}, True),
+])  # fmt: skip
+def test_what_is_polled_and_what_waits_for_a_signal(gpu: str, name: str, values: dict[str, int], on_signal: bool) -> None:
+    bench = Bench(gpu)
+    bench.put(BATCH, bench.pack(name, **values), bench.pack("MI_BATCH_BUFFER_END"))
+    execution = bench.gpu.begin(Work("render", bench.space, BATCH))
+    assert not execution.run() and execution.streamer.waiting is not None
+    assert execution.streamer.waiting.on_signal == on_signal
+
+
 def test_a_mailbox_semaphore_in_memory() -> None:
     bench = Bench("hsw")
     update = bench.pack("MI_SEMAPHORE_MBOX", update_semaphore=1, semaphore_data_dword=9, semaphore_address=DATA)
