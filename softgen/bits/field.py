@@ -46,12 +46,12 @@ class BitField:
 
     name: str
     pieces: tuple[tuple[int, int], ...]  # (high, low), most significant first
-    type: FieldType = UINT
-    alternate: bool = False  # a second reading of bits another field claims
-    when: tuple[FieldCondition, ...] = ()
-    gates: tuple[str, ...] = ()  # bits beside it; while none is set, the field is not read, or keeps its latched value
-    source: str = ""
-    line: int = 0
+    type: FieldType
+    alternate: bool  # a second reading of bits another field claims
+    when: tuple[FieldCondition, ...]
+    gates: tuple[str, ...]  # bits beside it; while none is set, the field is not read, or keeps its latched value
+    source: str
+    line: int
 
     @cached_property
     def mask(self) -> int:
@@ -84,11 +84,11 @@ class Group:
     size: int
     count: int | None
     fields: tuple[BitField, ...]
-    groups: tuple[Group, ...] = ()
-    of: str = ""
-    alternate: bool = False
-    source: str = ""
-    line: int = 0
+    groups: tuple[Group, ...]
+    of: str
+    alternate: bool
+    source: str
+    line: int
     derived: tuple[tuple[str, str], ...] = ()
 
     @cached_property
@@ -119,7 +119,7 @@ class Header(NamedTuple):
     mask: int
     value: int
     length: tuple[int, int] | None  # (high, low); None: the command has no length field
-    bias: int = 2
+    bias: int
 
     @property
     def claimed(self) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 
 from softgen.bits.field_type import read_conditions, read_type
 from softgen.bits.layout import BitField, Effect, Group
-from softgen.bits.page.section import EVERY, PageSection, cut_source, cut_tail, read_generations, read_source
+from softgen.bits.page.section import PageSection, cut_source, cut_tail, read_generations, read_source
 
 NAME = re.compile(r"[a-z0-9_]+$")
 BITS = re.compile(r"(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?(?:,(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?)*$")
@@ -33,24 +33,24 @@ class LayoutBlock:
     line: int
     gens: frozenset[float]
     source: str
+    dwords: int
+    maximum: int | None  # of dwords
     fields: list[tuple[BitField, frozenset[float]]] = field(default_factory=list)
     groups: list[tuple[Group, frozenset[float], LayoutBlock]] = field(default_factory=list)
     derived: list[tuple[int, str, str, frozenset[float]]] = field(default_factory=list)  # line, name, expression, gate
-    dwords: int = 0
-    maximum: int | None = 0
     options: dict[str, str] = field(default_factory=dict)
     effects: list[tuple[Effect, frozenset[float]]] = field(default_factory=list)  # the later wins
 
 
-def blocks(section: PageSection, wanted: frozenset[float] = EVERY) -> Iterator[LayoutBlock]:
-    """The `gen` blocks of a section that are for one of the wanted generations; others are not read."""
+def blocks(section: PageSection, wanted: frozenset[float]) -> Iterator[LayoutBlock]:
+    """The `gen` blocks of a section; the lines of those that are for no wanted generation are not read."""
     block: LayoutBlock | None = None
     stack: list[tuple[int, LayoutBlock]] = []  # (indentation of the group line, its block)
     dword, before, effects = 0, section.source, list[tuple[Effect, frozenset[float]]]()
     for number, line in section.body:
         indent, text = len(line) - len(line.lstrip()), line.strip()
         if text.startswith("gen "):
-            if block and block.gens & wanted:
+            if block:
                 yield block
             block, stack, dword = gen_line(section, number, text, before), [], 0
             block.effects += effects
@@ -76,7 +76,7 @@ def blocks(section: PageSection, wanted: frozenset[float] = EVERY) -> Iterator[L
             dword = 0
         else:
             dword = _field_line(section, number, text, owner, dword, block.source)
-    if block and block.gens & wanted:
+    if block:
         yield block
 
 
@@ -97,7 +97,7 @@ def gen_line(section: PageSection, number: int, text: str, source: str) -> Layou
         else:
             known = "key, length, bias, at, times, engines, with and fixed"
             raise section.complain(f"{' '.join([word, *words[:1]])!r} is no option of a gen line; {known} are", number)
-    return LayoutBlock(number, gens, cite or source, dwords=dwords, maximum=maximum, options=options)
+    return LayoutBlock(number, gens, cite or source, dwords, maximum, options=options)
 
 
 def _effect_line(section: PageSection, number: int, text: str) -> tuple[Effect, frozenset[float]]:
@@ -125,7 +125,7 @@ def _group_line(section: PageSection, number: int, text: str, owner: LayoutBlock
     count = None if m[5] == "*" else int(m[5])
     if size == 0 or count == 0 or start + size * (count or 1) > MOST_BITS:
         raise section.complain(f"group {m[1]} must have a size and a count above zero, and end before bit {MOST_BITS}", number)
-    inner = LayoutBlock(number, owner.gens, cite or source, dwords=-(-size // 32))
+    inner = LayoutBlock(number, owner.gens, cite or source, -(-size // 32), None)
     owner.groups.append((Group(m[1], start, size, count, (), (), m[6] or "", alternate, cite or source, number), gate, inner))
     return inner
 
