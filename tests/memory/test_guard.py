@@ -15,12 +15,13 @@ from random import Random
 import pytest
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.memory import arena, guard, host
+from softgen.memory import guard, host
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer, view_of
 
 PAGE = 4096
 GIB4 = 1 << 32
+TAIL = 64 << 10  # bytes of the next arena that one shows at least
 
 
 class Probe(ctypes.Structure):
@@ -53,12 +54,12 @@ def test_good_accesses_go_through(space: AddressSpace) -> None:
 
 def test_a_mapping_across_the_border_ends_with_the_tail_of_the_first_arena() -> None:
     """The second part has an arena of its own; behind the first one's tail there is nothing."""
-    space, buffer = AddressSpace("context 3"), MemfdBuffer(2 * arena.MIN_TAIL + PAGE, "large")
+    space, buffer = AddressSpace("context 3"), MemfdBuffer(2 * TAIL + PAGE, "large")
     space.map(GIB4 - PAGE, buffer)
-    assert touch(space, GIB4 - 8) == 0 and touch(space, GIB4 + arena.MIN_TAIL) == 0  # now both arenas are there
+    assert touch(space, GIB4 - 8) == 0 and touch(space, GIB4 + TAIL) == 0  # now both arenas are there
     space.unmap(GIB4 - PAGE, buffer.size)
     space.map(GIB4 - PAGE, buffer)
-    probe = Probe(space.table[0] + GIB4 + arena.MIN_TAIL, 0)
+    probe = Probe(space.table[0] + GIB4 + TAIL, 0)
     function = ctypes.cast(guard.library().guard_probe_read, ctypes.c_void_p).value
     with pytest.raises(SoftgenError):
         guard.call(function, ctypes.addressof(probe), space)  # type: ignore[arg-type]

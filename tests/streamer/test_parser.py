@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -176,6 +177,13 @@ def test_the_tail_of_a_ring_ends_its_last_command() -> None:
 def test_memory_full_of_zeros_is_left_early() -> None:
     met = road(space({0x10000: [0] * (2 * MOST_ZEROS)}))
     assert len(met) == MOST_ZEROS + 1 and met[-1].kind == "limit" and met[-1].address == 0x10000 + 4 * MOST_ZEROS
+
+
+def test_a_submission_is_left_after_half_a_million_commands() -> None:
+    numbered = pack("MI_NOOP", identification_number_register_write_enable=1)
+    walk = enumerate(CommandParser(KBL, "render", space({0x10000: numbered * 500_001})).batch(0x10000))
+    ((count, last),) = deque(walk, maxlen=1)
+    assert (count, last) == (500_000, Remark(0x10000, 0x10000 + 4 * count, "limit", "stopped after 500000 commands"))
 
 
 def test_batches_that_call_each_other_over_and_over_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
