@@ -16,7 +16,7 @@ from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench
 
 BB_OFFSET, RESULT_1 = 0x2158, 0x241C
-IPEHR, ACTHD, RING_HEAD, EIR, EMR, ESR = 0x2068, 0x2074, 0x2034, 0x20B0, 0x20B4, 0x20B8
+IPEHR, ACTHD, ACTHD_UDW, RING_HEAD, EIR, EMR, ESR = 0x2068, 0x2074, 0x205C, 0x2034, 0x20B0, 0x20B4, 0x20B8
 THIRD = OTHER + 0x800
 
 
@@ -175,6 +175,15 @@ def test_registers_follow_the_parser(gpu: str) -> None:
     assert (registers.read(IPEHR), registers.read(ACTHD)) == (0, RING + 4 * (2 + len(read)))
 
 
+@pytest.mark.parametrize("gpu", ["bdw", "icl"])
+def test_a_commands_address_has_two_halves(gpu: str) -> None:
+    bench, high = Bench(gpu), 0x7_0000_0000
+    bench.space.map(high, bench.buffer)
+    bench.put(BATCH, bench.pack("MI_NOOP"), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.execute(Work("render", bench.space, high))
+    assert (bench.gpu.read_register(ACTHD), bench.gpu.read_register(ACTHD_UDW)) == (4, 7)
+
+
 def test_the_head_is_the_engines_own() -> None:
     """A batch that loads it finds it where the ring is, after its next command."""
     bench = Bench()
@@ -201,6 +210,13 @@ def test_what_is_no_command_is_a_fatal_error_of_its_engine(engine: str, base: in
     registers.write(base + 0xB0, 0xFFFFFFFF)
     assert registers.read(base + 0xB0) == 1
     assert not any(registers.read(other + 0xB8) for other in (0x2000, 0x22000, 0x12000, 0x1A000) if other != base)
+
+
+def test_the_watchdog_sees_what_is_no_command() -> None:
+    bench = Bench("icl")
+    with pytest.raises(DecodeError):
+        bench.run(bench.load({0x217C: 1}), bench.load({0x2178: 0xFFFFFFFF}), [0xBF800000])
+    assert bench.causes() == ["timeout"]
 
 
 @pytest.mark.behaviour("KBL-CS-15", shows="action")
