@@ -90,11 +90,7 @@ class Packer:
         return {code: int(name.removesuffix("k")) * KIB for code, name in names.items() if name.removesuffix("k").isdigit()}
 
     def smallest(self, structure: str, field: str, size: int) -> int:
-        """The code of the smallest size that is enough, of a field whose values are named 0, 1k, 2k, ….
-
-        Zero bytes take code 0, whatever it stands for."""
-        if not size:
-            return 0
+        """The code of the smallest size that is enough, of a field whose values are named 0, 1k, 2k, …."""
         sizes = self.sizes(structure, field)
         enough = [code for code, capacity in sizes.items() if capacity >= size]
         if not enough:
