@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, overload
 
+from softgen.bits.field import BitField
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
@@ -211,6 +212,11 @@ class FieldPlace(NamedTuple):
     shift: int
     ones: int
     alignment: int
+
+    @classmethod
+    def of(cls, field: BitField, offset: int = 0) -> FieldPlace:
+        """A field in one piece, of a command that begins at a bit."""
+        return cls(offset + field.low, (1 << field.width) - 1, field.alignment)
 
     def value(self, batch: int) -> int:
         """The field, as a record has it."""

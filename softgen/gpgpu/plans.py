@@ -65,7 +65,7 @@ class WalkerPlans:
         now = marks(latched)
         key = _key(cmd, descriptor)
         plan = self._plans.get(key)
-        if plan is not None and now and plan.unchanged(cs, front, now):
+        if plan is not None and plan.unchanged(cs, front, now):
             context = plan.context.again(cs.warn, cs.elapsed)
         else:
             context = front_end.dispatch_context(cs)
@@ -74,9 +74,9 @@ class WalkerPlans:
             self._plans[key] = plan._replace(context=context, marks=now, bases=cs.bases, state=front.state)
         return context, _again(plan.dispatch, context, front, cmd, descriptor)
 
-    def find(self, gen: float, front: FrontEnd, cmd: Record) -> WalkerPlan | None:
-        """The plan of a walker that was dispatched."""
-        return self._plans.get(_key(cmd, front_end.descriptor(gen, front, cmd.interface_descriptor_offset, walker.NAME)))
+    def find(self, gen: float, front: FrontEnd, cmd: Record) -> WalkerPlan:
+        """The plan of the walker that was dispatched last."""
+        return self._plans[_key(cmd, front_end.descriptor(gen, front, cmd.interface_descriptor_offset, walker.NAME))]
 
     def _made(self, key: Any, context: DispatchContext, front: FrontEnd, cmd: Record, marks: bytes,
               bases: Mapping[str, int]) -> ThreadDispatch:  # fmt: skip
@@ -87,55 +87,55 @@ class WalkerPlans:
         return made
 
 
+class KeptPlan(NamedTuple):
+    """A plan with the interface descriptor that it was used with, of which only the binding table's place may differ."""
+
+    plan: WalkerPlan
+    size: int  # bytes of the descriptor
+    fixed: int  # bits of it that are compared, and their values
+    value: int
+    table: FieldPlace  # of the binding table, in the descriptor
+    header: int  # of the payload, without the binding table,
+    place: int  # and where that is
+    mask: int
+
+
 class PreparedWalker:
     """A walker of a batch that comes again (streamer/prepared.py), which fetches its constants from another place each time.
 
-    Its plan is kept with the interface descriptor, of which only the binding table's place may differ. Anything else that is not as it was
-    leads through WalkerPlans."""
+    Its plan is kept with the interface descriptor. Anything else that is not as it was leads through WalkerPlans."""
 
     def __init__(self, cmd: Record, data: FieldPlace) -> None:
         self.cmd, self.data, self.length = cmd, data, int(cmd.indirect_data_length)
-        self._plan: WalkerPlan | None = None
-        self._latched: object = None  # state of the context that it is a plan of
-        self._descriptors: tuple[int, int, int] = 0, 0, 0  # bytes of the descriptors; bits that are compared, and their values
-        self._table = FieldPlace(0, 0, 0)  # of the binding table, in the descriptor
-        self._header = 0  # of the payload, without the binding table,
-        self._place, self._mask = 0, 0  # and where that is
+        self._kept: KeptPlan | None = None
 
     def dispatch(self, cs: CommandStreamer, front: FrontEnd, batch: int) -> tuple[DispatchContext, ThreadDispatch]:
-        plan, latched, offset = self._plan, cs.latched, self.data.value(batch)
-        if plan is not None and latched is self._latched:
-            size, mask, value = self._descriptors
-            held = int.from_bytes(front.descriptors, "little")
-            if held & mask == value and len(front.descriptors) == size and plan.unchanged(cs, front, marks(latched)):
+        kept, offset = self._kept, self.data.value(batch)
+        if kept is not None:
+            plan, held = kept.plan, int.from_bytes(front.descriptors, "little")
+            if held & kept.fixed == kept.value and len(front.descriptors) == kept.size and plan.unchanged(cs, front, marks(cs.latched)):
                 context = plan.context.again(cs.warn, cs.elapsed)
                 data = context.space.read(context.address("indirect", offset), self.length)
-                table = self._table.value(held)
-                header = (self._header | (table & self._mask) << self._place).to_bytes(GRF_BYTES, "little")
+                table = kept.table.value(held)
+                header = (kept.header | (table & kept.mask) << kept.place).to_bytes(GRF_BYTES, "little")
                 return context, plan.dispatch.again(header, data, table)
         at = self.cmd._fields.index("indirect_data_start_address")
         cmd, plans = type(self.cmd)((*self.cmd[:at], offset, *self.cmd[at + 1 :])), cs.state(WalkerPlans)
         context, dispatch = plans.dispatch(cs, front, cmd)
-        self._plan = self._remember(cs.generation.number, front, cmd, plans)
-        self._latched = latched
+        self._kept = self._keep(cs.generation.number, front, plans.find(cs.generation.number, front, cmd))
         return context, dispatch
 
-    def _remember(self, gen: float, front: FrontEnd, cmd: Record, plans: WalkerPlans) -> WalkerPlan | None:
+    def _keep(self, gen: float, front: FrontEnd, plan: WalkerPlan) -> KeptPlan | None:
         """The plan that was used, if the next dispatch may use it without a look at the descriptor's fields; None where it may not."""
-        layout, size = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), len(front.descriptors)
-        pointer, plan = layout.field("binding_table_pointer"), plans.find(gen, front, cmd)
-        if plan is None or not plan.marks or size != 4 * layout.dwords or front_end.POOL in plan.context.bases or len(pointer.pieces) != 1:
-            return None
-        payload = plan.dispatch.payload
+        layout, size, payload = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), len(front.descriptors), plan.dispatch.payload
         assert isinstance(payload, TemplatePayload)
-        if len(payload.header) != GRF_BYTES or payload.common + payload.own * plan.dispatch.threads > self.length:
+        needed = payload.common + payload.own * plan.dispatch.threads
+        if size != 4 * layout.dwords or front_end.POOL in plan.context.bases or needed > self.length:
             return None
-        mask = (1 << 8 * size) - 1 & ~pointer.mask
-        self._descriptors = size, mask, int.from_bytes(front.descriptors, "little") & mask
-        self._table = FieldPlace(pointer.low, (1 << pointer.width) - 1, pointer.alignment)
-        self._place, self._mask = front_end.table_place(gen, walker.HEADER)
-        self._header = int.from_bytes(payload.header, "little") & ~(self._mask << self._place)
-        return plan
+        pointer, (place, mask) = layout.field("binding_table_pointer"), front_end.table_place(gen, walker.HEADER)
+        fixed = ~pointer.mask
+        descriptor, header = (int.from_bytes(data, "little") for data in (front.descriptors, payload.header))
+        return KeptPlan(plan, size, fixed, descriptor & fixed, FieldPlace.of(pointer), header & ~(mask << place), place, mask)
 
 
 def _again(dispatch: ThreadDispatch, context: DispatchContext, front: FrontEnd, cmd: Record, descriptor: Record) -> ThreadDispatch:
@@ -148,8 +148,9 @@ def _again(dispatch: ThreadDispatch, context: DispatchContext, front: FrontEnd, 
 
 
 def marks(latched: Latched) -> bytes:
-    """How often each command has been latched; nothing where that is not known."""
-    return latched.marks() if isinstance(latched, MarkedLatched) else b""
+    """How often each command has been latched."""
+    assert isinstance(latched, MarkedLatched)
+    return latched.marks()
 
 
 def _key(cmd: Record, descriptor: Record) -> Any:

@@ -137,7 +137,7 @@ def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offse
         if len(field.pieces) != 1 or field.high >= 8 * len(data):
             raise LookupError(f"{name} is not in one piece")
         varying.add(name)
-        return FieldPlace(8 * offset + field.low, (1 << field.width) - 1, field.alignment)
+        return FieldPlace.of(field, 8 * offset)
 
     try:
         run = preparer(cs, values, place)
