@@ -1,11 +1,10 @@
-"""Compiled engines: chunks of groups on several host threads, what the reference lends, the time limit, faults and comparing."""
+"""Compiled engines: chunks of groups on several host threads, what the reference lends, the time limit and faults."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,14 @@ from softgen.eu.thread import block
 from softgen.memory.address_space import AddressSpace
 from softgen.threads import groups as groups_module
 from softgen.threads import reference, scheduler, staffing, worker
-from softgen.threads.compare import ComparingDispatcher
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.snapshot import EngineDifference
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
-from tests.threads.test_reference import ENDLESS, NEIGHBOUR
+from tests.threads.test_reference import ENDLESS
 
 MANY = 4096
 MANY_THREADS = {"maximum_number_of_threads": 63}  # that have scratch space: groups run at the same time on several host threads
@@ -331,56 +328,6 @@ def test_kernels_that_were_seen_are_known_again() -> None:
         vector_add("skl").run(groups=groups)
     (ran,) = groups.ran.values()
     assert (ran.dispatches, ran.threads, ran.instructions) == (3, 12, 96)
-
-
-# -- comparing ---------------------------------------------------------------------------------------------------------
-
-
-class Wrong(EngineDispatcher):
-    """A reference with a fault planted: one dword is wrong after a certain group."""
-
-    def __init__(self, group: int, address: int) -> None:
-        super().__init__("reference")
-        self.name, self.group, self.address = "wrong", group, address
-
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        right = EngineDispatcher("reference")
-        yield from right.run(context, dispatch, timed_out)
-        assert dispatch.patch is not None
-        if self.group in [dispatch.patch.values(group)[0] for group in range(dispatch.groups)]:
-            context.space.write32(self.address, context.space.read32(self.address) ^ 0x100)
-
-
-@pytest.mark.parametrize("engine", ["t0", "t1"])
-def test_engines_that_agree_say_nothing(engine: str) -> None:
-    ran = vector_add("skl").run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher(engine, 1)))
-    assert ran.buffer(1) == tuple(range(1000, 1064)) and ran.gpu.counters.threads == 4
-    neighbours = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1})
-    assert neighbours.run(groups=ComparingDispatcher(EngineDispatcher(engine, 1), EngineDispatcher("reference"))).buffer(0) == (2, 1, 4, 3)
-
-
-def test_a_difference_is_named_with_group_address_values_and_instruction() -> None:
-    made = vector_add("skl")
-    said = (r"reference and wrong differ: kernel 0x40000, group \(2, 0, 0\): at 0x110084 reference has 0x00000409, wrong has 0x00000509; "
-            r"stored by thread 0 of group \(2, 0, 0\), kernel 0x40000\+0x60: send")  # fmt: skip
-    with pytest.raises(EngineDifference, match=said):
-        made.run(groups=ComparingDispatcher(EngineDispatcher("reference"), Wrong(2, made.address(1) + 33 * 4)))
-
-
-def test_a_fault_of_one_engine_only_is_a_difference() -> None:
-    class Faulting(Wrong):
-        def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-            yield from EngineDispatcher("reference").run(context, dispatch, timed_out)
-            raise GpuFault(0x77000, "read", "job")
-
-    with pytest.raises(EngineDifference, match="reference says 'no error', wrong says 'read at 0x77000'"):
-        vector_add("skl").run(groups=ComparingDispatcher(EngineDispatcher("reference"), Faulting(0, 0)))
-
-
-def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
-    kernel = ADD.replace("0x04205E00", "0x04205EFF")
-    with pytest.raises(GpuFault, match=r"read at 0x0 in job by .*\(lane 0\)"):
-        job(kernel, 2).run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher("t1", 1)))
 
 
 # -- staffing ----------------------------------------------------------------------------------------------------------
