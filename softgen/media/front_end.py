@@ -157,7 +157,8 @@ def with_table(gen: float, name: str, header: bytes, table: int) -> bytes:
 def table_place(gen: float, name: str) -> tuple[int, int]:
     """The bit of the dword that holds a binding table pointer, and which bits of the dword it has: addresses stand in place."""
     found = catalogue.layout(name, gen).field("binding_table_pointer")
-    return found.low // 32 * 32, ((1 << found.width) - 1) << found.low % 32
+    bit = found.low % 32
+    return found.low - bit, ((1 << found.width) - 1) << bit
 
 
 @lru_cache(1024)

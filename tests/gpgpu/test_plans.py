@@ -133,10 +133,10 @@ def test_front_end_state_that_changes_is_another_plan(groups: Dispatcher, made: 
 def test_plans_are_limited(groups: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "MOST_PLANS", 2)
     runtime = Runtime(groups)
+    kept = runtime.gpu.saved_context(0, "render").pipelines[WalkerPlans]
     for count in (1, 2, 3, 4):
         assert runtime.again(thread_group_id_x_dimension=count)[16 * count - 1] == 1000 + 16 * count - 1
-    kept = runtime.gpu.saved_context(0, "render").pipelines[WalkerPlans]
-    assert len(kept._plans) <= 2
+        assert 1 <= len(kept._plans) <= 2
 
 
 def test_a_copy_of_a_context_makes_its_own_plans(groups: Dispatcher) -> None:

@@ -83,6 +83,13 @@ def test_masks_are_for_the_last_column_and_row(simd: int, full: int) -> None:
     assert [plan.mask(number) for number in range(4)] == [full, 0x3F, 0x1F, 0x1F]
 
 
+@pytest.mark.parametrize("right, bottom, full", [(0xFFFFFFFF, 0xFFFFFFFF, True), (0xFFFF, 0xFFFFFFFF, True), (0x7FFF, 0xFFFF, False),
+                                                 (0xFFFF, 0xFFFE, False)])  # fmt: skip
+def test_a_dispatch_with_all_channels_on_needs_no_masks(right: int, bottom: int, full: bool) -> None:
+    """Compiled code for such a dispatch looks at no mask; bits beyond the channels of a thread do not count."""
+    assert planned(Job(KERNEL, [], simd=16, shape=(2, 2, 1), right=right, bottom=bottom)).full is full
+
+
 @pytest.mark.behaviour("BDW-GPGPU-05", shows="action")
 def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, ends=(9, 9, 9), walker={"indirect_parameter_enable": 1})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
 import pytest
 
 from softgen.bits.catalogue import layout
@@ -11,7 +14,7 @@ from softgen.errors import DecodeError
 from softgen.media import front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatcher_protocol import Dispatcher
-from tests.gpgpu.job import END, SURFACES, TABLE, Job, dwords
+from tests.gpgpu.job import END, INDIRECT, TABLE, Job, dwords
 from tests.gpgpu.test_dispatch import SHOWS, groups, said, walker
 from tests.gpgpu.test_walker import KERNEL, context, planned
 
@@ -48,6 +51,12 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
 def test_a_stack_is_part_of_the_scratch_space() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
     assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
+
+
+def test_gen11_flushes_have_no_watermark_to_ask_for() -> None:
+    job = Job(SHOWS, [bytes(4)], "icl", simd=8)
+    job.before = [job.pack("MEDIA_STATE_FLUSH")]
+    assert said(job.run()) == []
 
 
 @pytest.mark.behaviour("BDW-MEDIA-04", "BDW-MEDIA-05", shows="action")
@@ -114,14 +123,23 @@ def test_global_barriers_cannot_be_used() -> None:
         planned(Job(KERNEL, [], simd=8, descriptor={"barrier_enable": 1, "global_barrier_enable": 1}))
 
 
-@pytest.mark.parametrize("enable", [0, 1])
-def test_gen11_has_binding_tables_of_compute_in_the_pool(enable: int, groups: Dispatcher) -> None:
-    """The table is at 0x800 of the surface states. Pool and surface state base are the same here; the pointer counts 8 bytes."""
-    job = Job(SHOWS, [bytes(16)], "icl", simd=8, shared=dwords(*[10] * 8), fetched=False)
-    pool = {"binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
+@pytest.mark.parametrize("gpu, enable, pooled", [("icl", 1, True), ("icl", 0, False), ("skl", 1, False)])
+def test_gen11_has_binding_tables_of_compute_in_the_pool(gpu: str, enable: int, pooled: bool, groups: Dispatcher) -> None:
+    """The pool's table names the second buffer, that of the surface state base the first. A pointer into the pool counts 8 bytes."""
+    table = {32: dwords(*[10] * 8, *[0] * 56, 64, *[0] * 7), TABLE: dwords(*[10] * 8)}  # pointer: constants, where the pool begins
+    pointer = 32 if pooled else TABLE
+    job = Job(SHOWS, [bytes(16), bytes(16)], gpu, simd=8, shared=table[pointer], descriptor={"binding_table_pointer": pointer})
+    pool = {"binding_table_pool_base_address": INDIRECT, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
     job.before = [job.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **pool)]
-    job.descriptor = {"binding_table_pointer": TABLE >> 3 if enable else TABLE}
-    assert job.run(groups=groups).buffer(0)[0] == 10
+    ran = job.run(groups=groups)
+    assert (ran.buffer(0)[0], ran.buffer(1)[0]) == ((0, 10) if pooled else (10, 0))
+
+
+def test_a_header_gets_another_binding_table_and_keeps_the_rest() -> None:
+    page = layout("GPGPU_THREAD_HEADER", 9)
+    held = page.pack(binding_table_pointer=0x7E0, sampler_state_pointer=0x5540, per_thread_scratch_space=3, thread_group_id_x=9)
+    found = page.raw(struct.unpack("<8I", front_end.with_table(9, "GPGPU_THREAD_HEADER", dwords(*held), 0x820)))
+    assert found._asdict() == {**page.raw(held)._asdict(), "binding_table_pointer": 0x820}
 
 
 # -- scratch space -------------------------------------------------------------------------------------------------------
@@ -134,6 +152,17 @@ def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int
     front = {"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": code}
     found = Job(kernel, [bytes(16)], gpu, simd=8, shape=(4, 1, 1), front=front).run(groups=groups).buffer(0)
     assert found == tuple(0x8000 + number * size + number for number in range(4))
+
+
+@pytest.mark.parametrize("most, groups", [(1, 1), (7, 2), (8, 2), (11, 3)])
+def test_as_many_groups_run_at_once_as_there_is_scratch_space_for(most: int, groups: int) -> None:
+    """Threads are counted from 0: a number of 7 means 8 threads, which are two groups of four."""
+    job, page = Job(KERNEL, [], shape=(4, 1, 1)), layout("MEDIA_VFE_STATE", 9)
+    state = page.raw(page.pack(per_thread_scratch_space=1, maximum_number_of_threads=most))
+    found = front_end.descriptor(9, FrontEnd(descriptors=job.dynamic()[:32]), 0, "")
+    fields = front_end.dispatch_fields(context(job), FrontEnd(state), found)
+    plan = replace(planned(job), **fields)
+    assert plan.concurrent_groups == groups
 
 
 @pytest.mark.parametrize("gpu, code, expected", [("ivb", 1, 1024 * 2), ("hsw", 1, 1024 * 4), ("bdw", 1, 1024 * 2), ("icl", 11, 2 << 20)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -108,6 +109,15 @@ def test_a_thread_is_told_where_it_stands(gpu: str, engine: Choice) -> None:
     ((first, second, *_),) = listed(ran)
     assert header(ran, first, second) == (5, 9, 3, 0)
     assert first == (5 | 9 << 12 | 3 << 24 if gpu == "icl" else 5 | 9 << 16) and second == (0 if gpu == "icl" else 3)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_dispatches_are_traced_where_somebody_listens(traced: bool) -> None:
+    lines: list[tuple[str, str]] = []
+    made = job("skl", TICKETS, [bytes(4), bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(1)}))
+    made.run(GpuDevice(made.device, trace=(lambda topic, text: lines.append((topic, text))) if traced else None))
+    shown = [text for topic, text in lines if topic == "dispatches"]
+    assert shown == ["kernel 0x40000, 1 groups of 1 threads, SIMD32, 0 bytes of local memory"] * traced
 
 
 def test_several_commands_run_in_their_order() -> None:
@@ -242,10 +252,12 @@ def test_only_one_kind_of_payload_is_allowed() -> None:
         job("skl", TICKETS, [bytes(4)], ("MEDIA_OBJECT_GRPID", {"inline_data": data(1), "end_of_thread_group": 1, **fetch})).run()
 
 
-def test_threads_of_no_group_have_no_local_memory() -> None:
+@pytest.mark.parametrize("name", ["MEDIA_OBJECT", "MEDIA_OBJECT_WALKER"])
+def test_threads_of_no_group_have_no_local_memory(name: str) -> None:
     """What they add to it is not there."""
     kernel = "".join(line + "\n" for line in SUM.splitlines() if "wait" not in line and "0x02000004" not in line)
-    ran = job("skl", kernel, [bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(3)}), descriptor={"shared_local_memory_size": 3}).run()
+    values = {**(walk(1, 1) if name == "MEDIA_OBJECT_WALKER" else {}), "inline_data": data(3)}
+    ran = job("skl", kernel, [bytes(64)], (name, values), descriptor={"shared_local_memory_size": 3}).run()
     assert ran.gpu.counters.threads == 1 and ran.buffer(0)[3] == 0
 
 
@@ -278,6 +290,22 @@ def test_a_walk_goes_through_its_loops(gen: float) -> None:
 def test_steps_may_go_backwards_and_starts_may_be_anywhere() -> None:
     back = walk(3, 2, local_start_x=2, local_start_y=1, local_outer_loop_stride_y=-1, local_inner_loop_unit_x=-2)
     assert walked(**back) == [(2, 1), (0, 1), (2, 0), (0, 0)]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
+def test_rays_may_begin_outside_and_come_in() -> None:
+    """From below the block up its first column, and from its right to the left along its first row."""
+    up = {"local_inner_loop_unit_x": 0, "local_inner_loop_unit_y": -1, "local_start_y": 4, "local_loop_exec_count": 0}
+    assert walked(**walk(3, 2, **up)) == [(0, 1), (0, 0)]
+    left = {"local_inner_loop_unit_x": -1, "local_start_x": 4, "local_loop_exec_count": 0}
+    assert walked(**walk(3, 2, **left)) == [(2, 0), (1, 0), (0, 0)]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
+def test_a_step_of_nothing_is_one_thread() -> None:
+    page = layout("MEDIA_OBJECT_WALKER", 9)
+    still = walks.positions(page.raw(page.pack(**walk(3, 2, local_inner_loop_unit_x=0))), lambda: None)
+    assert [(x, y) for x, y, _ in islice(still, 9)] == [(0, 0), (0, 1)]
 
 
 @pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
