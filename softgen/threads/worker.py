@@ -65,16 +65,13 @@ class WorkerState:
 
     def fit(self, threads: int) -> None:
         """Makes blocks for so many threads."""
-        size = len(self.blocks.bytes)
-        self.blocks.fit(threads * block.BLOCK_SIZE)
         if len(self.members) != threads:
+            self.blocks.fit(threads * block.BLOCK_SIZE)
             self.members = (GroupMember * threads)()
             words = np.frombuffer(memoryview(self.members).cast("B"), np.uint32)
             self.masks = (ctypes.c_uint32 * threads)()
             self.dirty = words[GroupMember.dirty.offset // 4 :: ctypes.sizeof(GroupMember) // 4]
-        elif size == len(self.blocks.bytes):
-            return
-        self.mark_dirty()
+            self.mark_dirty()
 
     def mark_dirty(self) -> None:
         """Blocks are no longer as their templates."""

@@ -329,6 +329,7 @@ def test_blocks_are_walked_one_after_another_and_end_where_everything_does() -> 
               "global_inner_loop_unit_x": 2, "global_inner_loop_unit_y": 0}  # fmt: skip
     found = walked(**walk(3, 3, **blocks))
     assert found == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1), (0, 2), (1, 2), (2, 2)]
+    assert walked(**walk(3, 3, **blocks, global_loop_exec_count=0)) == found[:6]  # one row of blocks
 
 
 @pytest.mark.behaviour("BDW-MEDIA-14", "BDW-MEDIA-15", "BDW-MEDIA-17", shows="action")

@@ -1,0 +1,131 @@
+"""C loops whose workers are kept: on one host thread and on several, what they report and to whom, and what the engine is told."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from softgen.errors import GpuFault, SoftgenError
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.native import address
+from softgen.threads import kept_loop, scheduler, worker
+from softgen.threads.dispatch import DispatchContext, NativeLoop, TimedOut, never
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.kept_loop import KeptLoop
+from softgen.threads.payload import LoopPayload
+from softgen.threads.scheduler import ReturnReason, WorkerPart
+from tests.gpgpu.engines import Leaving
+from tests.gpgpu.job import ADD
+from tests.threads.test_loops import CONSTANT, HELD, LANES, THREADS, Loop, Memory, library, reference
+from tests.threads.test_pool import SLOW
+
+__all__ = ["library"]  # a fixture
+pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")
+
+
+def run(library: ctypes.CDLL, kept: KeptLoop, context: DispatchContext, count: int, timed_out: TimedOut = never) -> int:
+    """Runs all threads by so many loops, as a draw does; how many threads the workers have run."""
+    taken, workers = ctypes.c_uint64(), kept.workers_for(count)
+    loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(taken)) for _ in workers]
+    before, parts = [each.dispatch.threads_done for each in workers], [each.part() for each in workers]
+    for part, loop in zip(parts, loops, strict=True):
+        part.loop, part.argument = address(library.run_batches), loop.bind(part.worker)
+    while parts:
+        running = (WorkerPart * len(parts))(*parts)
+        scheduler.run_parts(running)
+        parts = [part for part in running if part.signal or part.result != ReturnReason.DONE]
+        kept.answer_parts(context, parts, timed_out)
+    return sum(each.dispatch.threads_done for each in workers) - sum(before)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("name", ["t0", "t1"])
+def test_workers_share_the_batches_of_a_prepared_dispatch(name: str, count: int, library: ctypes.CDLL) -> None:
+    """Again and again, with more and fewer workers."""
+    memory, expected = Memory(), reference(ADD, CONSTANT, False)[0]
+    kept = EngineDispatcher(name, 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    for loops in (count, 1, count):
+        memory.space.write(memory.job.address(1), bytes(4 * THREADS * LANES))
+        assert run(library, kept, memory.context, loops) == THREADS and (memory.result() == expected).all()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_warnings_are_reported_to_the_context_that_runs(count: int, library: ctypes.CDLL) -> None:
+    """A surface that is too short: each dispatch reports it once, and where it was asked for."""
+    memory, later = Memory(held=HELD[: 40 * 64 + 32]), list[str]()
+    kept = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    run(library, kept, replace(memory.context, warn=later.append), count)
+    assert len(later) == 1 and "out of bounds" in later[0] and not memory.warnings
+
+
+@pytest.mark.parametrize("by_parts", [True, False])
+def test_a_loop_that_failed_leaves_blocks_that_are_not_used_as_they_are(by_parts: bool, library: ctypes.CDLL,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """The time is up in the middle of a batch."""
+    monkeypatch.setattr(worker, "TURN", 100)  # SLOW goes round 500 times
+    memory = Memory(SLOW)
+    kept = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    if by_parts:
+        with pytest.raises(SoftgenError, match=r"time is up: thread \d of group 0, kernel 0x40000"):
+            run(library, kept, memory.context, 1, timed_out=lambda: True)
+    else:
+        loop, call = Loop(end=THREADS, batch=8, constant=CONSTANT), kept.worker.call
+        why = call.at(address(library.run_batches), loop.bind(kept.worker.address))
+        assert why == ReturnReason.DEADLINE
+        with pytest.raises(SoftgenError, match=r"time is up: thread \d of group 0, kernel 0x40000"):
+            kept.answer(memory.context, why, lambda: True, call.record)
+    assert kept.worker.state.dirty.all()
+
+
+def test_a_fault_of_a_loop_is_described_by_its_record(library: ctypes.CDLL) -> None:
+    """The caller has called the loop itself, with a record of its own."""
+    memory = Memory(ADD.replace("0x08025E01", "0x08025EFF"))  # stateless: nothing is mapped at 0
+    kept = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    other = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
+    assert kept.worker.call.at(address(library.run_batches), loop.bind(kept.worker.address)) is None
+    record = type(kept.worker.call.record).from_buffer_copy(kept.worker.call.record)
+    kept.worker.call = other.worker.call  # whose record tells nothing
+    with pytest.raises(GpuFault, match=r"write at 0x0 in job by .*send"):
+        kept.answer(memory.context, None, never, record)
+
+
+class Told(Leaving):
+    """Notes how many instructions it is told to have run."""
+
+    def __init__(self) -> None:
+        self.told = 0
+
+    def ran(self, program: KernelProgram, instructions: int) -> None:
+        self.told += instructions
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_engine_is_told_what_loops_ran(count: int, library: ctypes.CDLL) -> None:
+    """By which it finds the kernels that are worth translating."""
+    memory, told, taken = Memory(), Told(), ctypes.c_uint64()
+    loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(taken)) for _ in range(count)]
+    native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
+    dispatcher = EngineDispatcher("told", count, make=lambda name: told)
+    done = list(dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
+    assert sum(finished.instructions for finished in done) == told.told == THREADS * 8
+    (ran,) = dispatcher.ran.values()
+    assert (ran.dispatches, ran.threads, ran.instructions) == (1, THREADS, told.told)
+
+
+def test_the_worker_of_a_record_is_kept(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, dispatcher, made, real = Memory(), EngineDispatcher("t1", 1), list[object](), kept_loop.KeptLoop
+
+    def counted(*args: object) -> KeptLoop:
+        made.append(args)
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kept_loop, "KeptLoop", counted)
+    records = [memory.record(LoopPayload(3), 8, 0) for _ in range(2)]
+    for record in (*records, *records, records[0]):
+        loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
+        list(dispatcher.run_loops(memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+    assert len(made) == 2

@@ -1,0 +1,206 @@
+"""Workers of compiled engines: local memory to its last byte, turns, places in errors, statistics, and state that is used again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from softgen.device.gpu import GpuDevice
+from softgen.errors import SoftgenError
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
+from softgen.eu.interpreter import KernelProgram
+from softgen.lanes import jit, mode
+from softgen.memory.address_space import AddressSpace
+from softgen.threads import groups
+from softgen.threads.dispatch import DispatchContext
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.payload import TemplatePayload
+from softgen.threads.worker import WorkerState
+from tests.gpgpu.engines import Choice, Leaving, engines
+from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
+from tests.threads.test_pool import recorded
+
+COMPILED = [engine for engine in engines() if engine.name != "reference"]
+
+
+@pytest.mark.parametrize("engine", engines(), ids=str)
+def test_the_last_dword_of_local_memory(engine: Choice) -> None:
+    """Written, read, and shown; the dword after it is outside and reads as zero."""
+    kernel = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0)  r10.0<1>:ud 0x3FC:ud
+(W)  mov (8|M0)  r11.0<1>:ud 0x7:ud
+(W)  send (1|M0) null r10 0xC 0x04026EFE
+(W)  mov (8|M0)  r11.0<1>:ud 0x0:ud
+(W)  send (1|M0) r11 r10 0xC 0x02106EFE
+(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+    assert Job(kernel, [dwords(99)], simd=8, local=1024).run(groups=engine.groups()).buffer(0) == (7,)
+
+
+@pytest.mark.parametrize("engine", engines(), ids=str)
+def test_a_thread_that_jumps_to_itself_leaves_the_others_their_turns(engine: Choice) -> None:
+    """Thread 0 never ends; thread 1 stores, and the time limit ends both."""
+    kernel = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  and (1|M0)  r5.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud
+(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
+(W)  mov (8|M0)  r11.0<1>:ud 0x7:ud
+(W)  cmp (1|M0)  (eq)f0.0 null<1>:ud r5.0<0;1,0>:ud 0x0:ud
+here:
+(W&f0.0) jmpi here
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+    made = Job(kernel, [bytes(4)], simd=8, shape=(2, 1, 1))
+    space = made.memory()
+    gpu = GpuDevice(made.device, timed_out=lambda: space.read32(made.address(0)) == 7, dispatcher=engine.groups())
+    made.memory = lambda: space  # type: ignore[method-assign]
+    with pytest.raises(SoftgenError, match=r"time is up: thread 0 of group \(0, 0, 0\), kernel 0x40000\+0x50: .*jmpi"):
+        made.run(gpu)
+
+
+STRANGE = "define i64 @strange(ptr %block, ptr %context) { ret i64 99 }"
+
+
+@cache
+def _strange() -> jit.LoadedCode:
+    return jit.load(STRANGE, ("strange",))
+
+
+class Strange(Leaving):
+    """Compiled code that returns a status that does not exist."""
+
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
+        return CompiledFunction(_strange().address("strange"), owner=_strange())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_code_with_an_unknown_status_is_named_by_its_thread(threads: int) -> None:
+    made = Job(ADD, [bytes(64), bytes(64)], shape=(threads, 1, 1), shared=bytes(32), own=[bytes(32)] * threads)
+    said = r"thread 0 of group \(0, 0, 0\), kernel 0x40000\+0x0: .*mov.*: compiled code came back with an unknown status"
+    with pytest.raises(SoftgenError, match=said):
+        made.run(groups=EngineDispatcher("strange", 1, make=lambda name: Strange()))
+
+
+@pytest.mark.parametrize("engine", engines(), ids=str)
+def test_seconds_of_a_kernel_are_those_it_took(engine: Choice) -> None:
+    dispatcher, began = engine.groups(), time.perf_counter()
+    for _ in range(2):
+        vector_add("skl").run(groups=dispatcher)
+    (ran,) = dispatcher.ran.values()
+    assert 0 < ran.seconds < time.perf_counter() - began and ran.dispatches == 2
+
+
+def test_the_engine_chosen_last_decides_whether_compiling_is_in_the_background() -> None:
+    before = mode.in_background()
+    try:
+        for name, expected in (("auto", True), ("t1", False), ("auto", True), ("reference", False)):
+            EngineDispatcher(name, 1)
+            assert mode.in_background() is expected
+    finally:
+        mode.compile_in_background(before)
+
+
+def test_addresses_beyond_the_last_begin_at_the_first() -> None:
+    """Commands hold canonical addresses, and offsets may be negative numbers of 64 bits."""
+    context = DispatchContext(vector_add("skl").device.generation, AddressSpace("space", 48), {"instruction": 0xFFFF_FFFF_F000})
+    assert context.address("instruction", 0x1010) == 0x10 and context.address("instruction", -0x10 & 2**64 - 1) == 0xFFFF_FFFF_EFF0
+    assert context.address("general", 0x8000_0000_0000) == 0x8000_0000_0000
+
+
+# -- dispatches that are not, or not all, kept -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """States of workers that were made."""
+    made: list[object] = []
+
+    class Counted(WorkerState):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(groups, "WorkerState", Counted)
+    return made
+
+
+@pytest.mark.parametrize("engine", COMPILED, ids=str)
+def test_without_counters_each_dispatch_has_its_own_data(engine: Choice, states: list[object]) -> None:
+    """Payloads from a template, but no patch: workers are not kept, and their state is used again."""
+    made, dispatcher = vector_add("skl", ends=1), engine.groups()
+    context, dispatch = recorded(made)
+    assert isinstance(dispatch.payload, TemplatePayload)
+    for constant in (1000, 2000, 3000):
+        payload = replace(dispatch.payload, data=dwords(constant) + dispatch.payload.data[4:])
+        assert sum(done.threads for done in dispatcher.run(context, replace(dispatch, payload=payload, patch=None, kind=None))) == 1
+        assert context.space.read32(made.address(1) + 4) == constant + 1
+    assert len(states) == 1
+
+
+@pytest.mark.parametrize("engine", COMPILED, ids=str)
+@pytest.mark.parametrize("dword", [1, 2, 3, 5, 7])
+def test_headers_that_differ_where_threads_have_fields_of_their_own(dword: int, engine: Choice) -> None:
+    """Dword 5 has fields of a thread's slot, dwords 1 and 7 have group IDs; others are the same in all threads."""
+    kernel = ADD.replace("r2.0<0;1,0>:d", f"r0.{dword}<0;1,0>:d")
+    made = Job(kernel, [bytes(64), bytes(64)], shape=(1, 1, 1), shared=bytes(32), own=[words(*range(16))], ends=(1, 1, 1))
+    context, dispatch = recorded(made)
+    assert isinstance(dispatch.payload, TemplatePayload)
+    dispatcher, reference = engine.groups(), EngineDispatcher("reference")
+    for value in (0, 0x7000_0000, 0x1230_0000, 0):
+        header = bytearray(dispatch.payload.header)
+        header[4 * dword : 4 * dword + 4] = dwords(value)
+        changed = replace(dispatch, payload=replace(dispatch.payload, header=bytes(header)), kind=None)
+        found = []
+        for each in (reference, dispatcher):
+            context.space.write(made.address(1), bytes(64))
+            list(each.run(context, changed))
+            found.append(context.space.read(made.address(1), 64))
+        assert found[0] == found[1], value
+
+
+def runs_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    made: list[Any] = []
+
+    class Counted(groups.GroupRun):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(groups, "GroupRun", Counted)
+    return made
+
+
+def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as are kept of a kind, in any order; one more takes the place of the one used longest ago."""
+    made, count = runs_made(monkeypatch), groups.MOST_OF_A_KIND
+    job, dispatcher = vector_add("skl", ends=1), EngineDispatcher("t1", 1)
+    context, dispatch = recorded(job)
+    tables = []
+    for number in range(count + 1):  # tables with other surface states, which name other ranges of the second buffer
+        state = dwords(*job.pack("RENDER_SURFACE_STATE", surface_type=4, surface_format=0x1FF, width=127, height=0,
+                                 surface_base_address=job.address(1) + 64 * number))  # fmt: skip
+        at = 0x900 + 0x80 * number
+        context.space.write(0x30000 + at, dwords(0, at + 0x40).ljust(0x40, b"\0") + state)
+        tables.append(at)
+
+    def run(number: int) -> None:
+        context.space.write(job.address(1), bytes(512))
+        list(dispatcher.run(context, replace(dispatch, binding_table=tables[number])))
+        assert context.space.read(job.address(1) + 64 * number, 4) == dwords(1000)
+
+    for number in (*range(count), *range(count), 2, 0, 3, 1, 0, 2):
+        run(number)
+    assert len(made) == count
+    run(count)
+    run(2)
+    run(0)
+    assert len(made) == count + 1
