@@ -27,7 +27,6 @@ NAME, HEADER = "GPGPU_WALKER", "GPGPU_THREAD_HEADER"
 SIMD = {"simd8": 8, "simd16": 16, "simd32": 32}
 IDS = ("thread_group_id_x", "thread_group_id_y", "thread_group_id_z")
 STARTS = ("thread_group_id_starting_x", "thread_group_id_starting_y", "thread_group_id_starting_resume_z")
-ALL = (1 << 32) - 1
 
 Triple = tuple[int, int, int]
 
@@ -114,7 +113,7 @@ def _masks(shape: Triple, simd: int, right: int, bottom: int) -> Masks:
     if right & bottom & full == full:
         return FULL
     width, height, depth = shape
-    return ThreadMasks(tuple((right if x == width - 1 else ALL) & (bottom if y == height - 1 else ALL) & full
+    return ThreadMasks(tuple((right if x == width - 1 else full) & (bottom if y == height - 1 else full) & full
                              for _ in range(depth) for y in range(height) for x in range(width)))  # fmt: skip
 
 

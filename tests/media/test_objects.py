@@ -384,11 +384,11 @@ LEFT = {"scoreboard_enable": 1, "scoreboard_mask": 0x05, "scoreboard_0_delta_x":
 
 @pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
 @pytest.mark.parametrize("engine", engines(), ids=str)
-@pytest.mark.parametrize("mask, found", [(0x01, 7), (0x02, 0)])
-def test_a_thread_waits_for_those_the_scoreboard_names(mask: int, found: int, engine: Choice) -> None:
-    """State and command must both name a distance. The thread on the right reads what the left one says after a while; it is in time for
-    that only if it waits."""
-    values = walk(2, 1, use_scoreboard=1, scoreboard_mask=mask)
+@pytest.mark.parametrize("use, mask, found", [(1, 0x01, 7), (1, 0x02, 0), (0, 0x01, 0)])
+def test_a_thread_waits_for_those_the_scoreboard_names(use: int, mask: int, found: int, engine: Choice) -> None:
+    """State and command must both name a distance, and the command must use the scoreboard. The thread on the right reads what
+    the left one says after a while; it is in time for that only if it waits."""
+    values = walk(2, 1, use_scoreboard=use, scoreboard_mask=mask)
     made = job("skl", HANDS_ON, [bytes(8)], ("MEDIA_OBJECT_WALKER", values), front=LEFT)
     ran = made.run(groups=engine.groups())
     assert ran.buffer(0)[0] == 7
