@@ -211,6 +211,7 @@ class Gpu:
         self.programs: list[Program] = []
         self.log: list[str] = []
         self.told: list[str] = []
+        self.executor: Executor | None = None
 
     def program(self, node: str = "renderD128") -> Program:
         self.programs.append(Program(self.folder, node))
@@ -231,7 +232,7 @@ def served(name: str, runner: SubmissionRunner | None = None, save: Callable[[Su
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     gpu = Gpu(shared, server, folder)
-    gpu.log, gpu.told = log, told
+    gpu.log, gpu.told, gpu.executor = log, told, executor
     try:
         yield gpu
     finally:

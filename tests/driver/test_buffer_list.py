@@ -10,6 +10,7 @@ import pytest
 
 from softgen.driver import i915_drm as i915
 from softgen.driver.buffer_list import Bound, BufferList
+from softgen.driver.execbuffer import MOST_LISTS
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.gem_object import MOST_SPARED, GemObject, Piece
 from softgen.memory.store import MemfdBuffer
@@ -143,3 +144,24 @@ def test_lists_in_turn_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> No
         assert closed() is None
         with pytest.raises(OSError, match="No such file"):
             submit(1)
+
+
+def test_few_lists_of_a_context_are_kept() -> None:
+    """Those of the same handles and addresses, and no more than a driver uses in turn."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+        handles = [batch_of(program) for _ in range(2 * MOST_LISTS)]
+        context = next(iter(gpu.server.nodes.values())).contexts.get(0)
+
+        def submit(handle: int, times: int) -> None:
+            rows = program.memory(handle.to_bytes(4, "little").ljust(56, b"\0"))
+            for _ in range(times):  # the first time its address is written back
+                program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+                program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=10**10)
+
+        for handle in handles:
+            submit(handle, 2)
+            assert len({id(listed.changes) for listed in context.listed.values()}) <= 1
+        for handle in handles:
+            submit(handle, 2)
+            assert 1 <= len(context.listed) <= MOST_LISTS

@@ -280,6 +280,15 @@ def test_a_flip_without_rendering_completes_at_once(card: Program) -> None:
         assert not readable(card) and card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb
 
 
+def test_the_event_of_a_flip_has_the_time_of_the_monotonic_clock(card: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = SimpleNamespace(monotonic=time.monotonic, monotonic_ns=lambda: 12_345_678_901_999)
+    monkeypatch.setattr(display, "time", now)
+    show(card, frame(card)[0])
+    flip(card, frame(card)[0])
+    found = event(card)
+    assert (found.seconds, found.microseconds) == (12_345, 678_901)
+
+
 def test_a_flip_completes_when_the_rendering_is_done_and_a_second_one_is_busy(gpu: Gpu, card: Program, held: Held) -> None:
     (first, _), (second, handle) = frame(card), frame(card)
     show(card, first)

@@ -1,0 +1,54 @@
+"""The executor of a run: failures that are reported, kept and counted, and the time that work took."""
+
+from __future__ import annotations
+
+import struct
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from softgen.bits.generation import device
+from softgen.driver import execute
+from softgen.driver.execute import Executor
+from softgen.errors import SoftgenError, Unsupported
+from tests.driver.program import served
+from tests.driver.test_execbuffer import END, buffer, row, submit
+
+
+def submission(number: int) -> Any:
+    return SimpleNamespace(sequence=number, program="p", pid=0, engine="rcs0", context=SimpleNamespace(cancelled=False))
+
+
+def test_many_failures_are_counted_and_the_first_ones_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "MOST_REPORTED", 2)
+    told = list[str]()
+    made = Executor(device("kbl"), [], lambda submission, text: f"capture of {submission.sequence}", told.append)
+    for number in range(1, 6):
+        made.failed(submission(number), SoftgenError("broken"))
+    assert made.report.faults == [f"submission {number} of p (process 0, rcs0): broken" for number in range(1, 6)]
+    assert [text.split(" of ")[0] for text in told] == ["submission 1", "submission 2", "submission 3"]
+    assert told[2].endswith("more failures are only counted (--report)") and made.report.captures == ["capture of 1", "capture of 2"]
+
+
+@pytest.mark.parametrize(
+    "error, faults, unsupported", [(SoftgenError("broken"), 1, 0), (Unsupported("a stage"), 0, 1), (ValueError("x"), 1, 0)]
+)
+def test_a_run_with_either_kind_of_failure_is_not_fine(error: Exception, faults: int, unsupported: int) -> None:
+    made = Executor(device("kbl"), [], lambda submission, text: "", lambda text: None)
+    assert made.report.fine
+    made.failed(submission(1), error)
+    assert (len(made.report.faults), len(made.report.unsupported)) == (faults, unsupported) and not made.report.fine
+
+
+def test_the_seconds_of_a_run_are_those_its_work_took() -> None:
+    with served("kbl") as gpu:
+        began, program = time.monotonic(), gpu.program()
+        assert gpu.executor is not None
+        report = gpu.executor.report
+        batch = buffer(program, struct.pack("<2I", END, 0))
+        for _ in range(3):
+            submit(program, [row(batch)])
+            program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
+        assert report.submissions == 3 and 0 < report.seconds < time.monotonic() - began
