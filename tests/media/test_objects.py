@@ -404,6 +404,8 @@ def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_
     assert cut((0, 0, 0), (2, 0, 0), (1, 0, 1)) == [3]
     assert cut((0, 0, 0), (2, 0, 0), (1, 0, 0)) == [2, 1]
     assert cut((0, 1, 0), (1, 1, 0), (3, 0, 0)) == [1, 2]
+    assert cut((5, 5, 0), (4, 5, 0)) == cut((7, 5, 0), (7, 6, 0)) == [2]  # distances have a direction
+    assert cut((4, 5, 0), (5, 5, 0)) == cut((7, 6, 0), (7, 5, 0)) == [1, 1]
     assert cut(*[(5, 5, 0)] * (objects.BATCH + 1)) == [objects.BATCH, 1]
 
 
