@@ -13,7 +13,7 @@ from softgen.driver import protocol
 from softgen.driver.budget import Budget, host_memory
 from softgen.driver.errors import Errno
 from softgen.driver.node import CONTEXT_BYTES
-from softgen.driver.protocol import MESSAGE
+from softgen.driver.protocol import MESSAGE, Call
 from softgen.driver.uapi import EXEC_OBJECT
 from softgen.memory.store import MemfdBuffer
 from tests.driver.program import Gpu, Held, Program, served
@@ -163,6 +163,24 @@ def test_a_program_beyond_its_limit_is_refused_and_recovers(gpu: Gpu) -> None:
         for handle in handles[1:]:
             program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
         program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+
+
+def test_what_an_ioctl_takes_is_given_back_with_its_answer() -> None:
+    """Once, also where the ioctl fails."""
+    with served("kbl", Held()) as gpu:
+        program, budget = gpu.program(), gpu.shared.budget
+        before = budget.other.total()
+        rows = program.memory(64 << 10)  # of handle 0, which is none
+        for _ in range(3):
+            with pytest.raises(OSError, match="No such file"):
+                program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1000)
+        program.ioctl("DRM_IOCTL_VERSION")  # is answered when what those took was given back
+        call = Call(SimpleNamespace(budget=budget, pid=1))  # type: ignore[arg-type]
+        call.reserve(MIB)
+        call.release()
+        call.release()
+        budget.check(1, 1, "settled")
+        assert budget.other.total() == before
 
 
 TABLES = {"DRM_IOCTL_I915_GEM_CONTEXT_CREATE": "contexts", "DRM_IOCTL_SYNCOBJ_CREATE": "syncobjs", "DRM_IOCTL_I915_GEM_VM_CREATE": "vms"}

@@ -223,6 +223,13 @@ def test_relocations_that_lead_nowhere(gpu: Gpu, entry: dict[str, int], flags: i
     refused(number, program, [row(target), row(batch, **relocations(program, fine, entry))], flags=flags)
 
 
+@pytest.mark.parametrize("count, number", [(1 << 22, errno.EFAULT), ((1 << 22) + 1, errno.EINVAL)])
+def test_four_million_relocations_are_the_most(gpu: Gpu, count: int, number: int) -> None:
+    """Fewer are looked for in the program's memory; there are none."""
+    program = gpu.program()
+    refused(number, program, [row(buffer(program), relocations=count, relocations_at=0x10000)])
+
+
 def test_of_relocations_that_overlap_the_later_one_counts(gpu: Gpu) -> None:
     program = gpu.program()
     target, batch = buffer(program), buffer(program)

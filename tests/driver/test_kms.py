@@ -265,6 +265,24 @@ def test_setting_a_crtc_waits_for_the_rendering(gpu: Gpu, card: Program, held: H
     assert seen == [0]
 
 
+def test_a_plane_of_a_crtc_that_is_off_has_neither(card: Program) -> None:
+    fb, _ = frame(card)
+    show(card, fb)
+    shown = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=ModeObject.PLANE)
+    assert (shown.crtc, shown.fb) == (ModeObject.CRTC, fb)
+    card.ioctl("DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC)
+    off = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=ModeObject.PLANE)
+    assert (off.crtc, off.fb) == (0, 0)
+
+
+def test_sixteen_connectors_may_be_named(card: Program) -> None:
+    fb, _ = frame(card)
+    named = card.numbers("I", *[ModeObject.CONNECTOR] * 17)
+    show(card, fb, connectors=named, connector_count=16)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC, fb=fb, connectors=named, connector_count=17, mode_valid=1,
+            mode=display.mode(640, 480))  # fmt: skip
+
+
 # -- page flips
 
 

@@ -1,0 +1,64 @@
+"""Folders of runs: where they are made, and how the processes of a run that lost its launcher are ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from softgen.driver import run_folder, service
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for the names of sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="sg") as name:
+        yield Path(name)
+
+
+def test_folders_are_made_where_the_user_has_such_things(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    assert run_folder.parent() == short
+
+
+@pytest.mark.parametrize("usual", ["", "/tmp/absent", "/tmp/" + "long" * 20])
+def test_or_else_among_temporary_files(usual: str, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", usual)
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    assert run_folder.parent() == short
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "long" * 20)
+    assert run_folder.parent() == Path("/tmp")
+
+
+def test_all_processes_of_a_run_are_ended_and_no_others(short: Path) -> None:
+    waits = [sys.executable, "-c", "import time; time.sleep(60)"]
+    ours = [subprocess.Popen(waits, env={**os.environ, "SOFTGEN_RUN": str(short)}) for _ in range(2)]
+    other = subprocess.Popen(waits, env={**os.environ, "SOFTGEN_RUN": f"{short}-another"})
+    try:
+        while service.members(short) != {process.pid for process in ours}:  # until they have begun
+            time.sleep(0.01)
+        began = time.monotonic()
+        ending = [process.poll() for process in (*ours, other)]
+        assert ending == [None] * 3
+        service.end_all(short, [])
+        assert [process.wait(10) for process in ours] == [-signal.SIGKILL] * 2 and other.poll() is None
+        assert time.monotonic() - began < 30
+    finally:
+        for process in (*ours, other):
+            process.kill()
+            process.wait()
+
+
+def test_a_run_without_processes_is_over_at_once(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "INSIST", 60.0)
+    looked: list[Path] = []
+    monkeypatch.setattr(service, "members", lambda folder: (looked.append(folder), set[int]())[1])
+    service.end_all(short, [])
+    assert looked == [short]

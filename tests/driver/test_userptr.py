@@ -1,0 +1,102 @@
+"""Memory of the program as a buffer: which of its mappings are swapped for the server's, which are copied, and which are none."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import mmap
+from typing import Any
+
+import pytest
+
+from softgen.driver import protocol
+from tests.driver.program import Gpu, Held, Program, served
+from tests.driver.test_gem import refused
+
+MIB = 1 << 20
+BASE, PAGE = 0x7000_0000_0000, 4096
+
+
+def asked(program: Program, swaps: bool = False) -> list[int]:
+    """Kinds of the questions that the server asks the program from now on; `swaps`: it says that it has replaced memory."""
+    found: list[int] = []
+    serve = program._serve
+
+    def noted(kind: int, *rest: Any) -> None:
+        found.append(kind)
+        if kind == protocol.SWAP and swaps:
+            program._send(protocol.REPLY, 0, 0, 0, b"")
+        else:
+            serve(kind, *rest)
+
+    program._serve = noted  # type: ignore[method-assign]
+    return found
+
+
+def lines(*mappings: tuple[int, int, str, str]) -> bytes:
+    """/proc/PID/maps with some mappings: pages of start and end, mode, name."""
+    return "".join(f"{BASE + PAGE * start:x}-{BASE + PAGE * end:x} {mode} 00000000 00:01 77 {name}\n"
+                   for start, end, mode, name in mappings).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize("mode, name, swapped", [
+    ("rw-p", "", True), ("rw-p", "[heap]", True), ("rw-p", "/tmp/file", True), ("rw-s", "/memfd:softgen userptr (deleted)", True),
+    ("rw-s", "/dev/shm/file", False), ("rw-p", "[stack]", False), ("r-xp", "[vdso]", False),
+])  # fmt: skip
+def test_only_private_memory_of_the_program_is_swapped(gpu: Gpu, mode: str, name: str, swapped: bool) -> None:
+    """Others see what is written to shared memory, and the kernel looks after a stack; the program is not asked to replace those."""
+    program = gpu.program()
+    program.maps = lines((0, 4, mode, name))
+    kinds = asked(program)
+    refused(errno.EFAULT, program, "DRM_IOCTL_I915_GEM_USERPTR", address=BASE, size=4 * PAGE)  # there is no such memory to copy
+    assert (protocol.SWAP in kinds) is swapped and protocol.MAPS in kinds
+
+
+PRIVATE = "rw-p", ""
+
+
+@pytest.mark.parametrize("mappings, swaps", [
+    ([(0, 4, *PRIVATE)], 1), ([(0, 2, *PRIVATE), (2, 4, *PRIVATE)], 2), ([(0, 2, *PRIVATE), (2, 9, "r--p", "/file")], 2),
+])  # fmt: skip
+def test_memory_may_be_in_several_mappings(gpu: Gpu, mappings: list[tuple[int, int, str, str]], swaps: int) -> None:
+    program = gpu.program()
+    program.maps = lines(*mappings)
+    kinds = asked(program, swaps=True)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=BASE, size=4 * PAGE).handle and kinds.count(protocol.SWAP) == swaps
+
+
+@pytest.mark.parametrize("mappings", [
+    [(0, 2, *PRIVATE), (3, 4, *PRIVATE)], [(0, 3, *PRIVATE)], [(1, 4, *PRIVATE)], [(0, 4, "---p", "")],
+    [(0, 2, *PRIVATE), (2, 4, "-w-p", "")], [],
+])  # fmt: skip
+def test_memory_with_a_hole_is_none(gpu: Gpu, mappings: list[tuple[int, int, str, str]]) -> None:
+    """Pages that are not mapped, or that the program may not read itself."""
+    program = gpu.program()
+    program.maps = lines((-9, -8, *PRIVATE), *mappings)
+    asked(program, swaps=True)
+    refused(errno.EFAULT, program, "DRM_IOCTL_I915_GEM_USERPTR", address=BASE, size=4 * PAGE)
+
+
+def taken(gpu: Gpu, program: Program) -> int:
+    """Bytes besides buffers, without those that were given back: after an answer, so before the next one."""
+    program.ioctl("DRM_IOCTL_VERSION")
+    gpu.shared.budget.check(0, 1, "settled")
+    return gpu.shared.budget.other.total()
+
+
+def test_a_copy_counts_twice_and_is_given_back() -> None:
+    """The buffer and what it held when it was last the same as the program's memory."""
+    size = 120 * MIB
+    with served("kbl", Held(), memory_limit=256 * MIB) as gpu:
+        program = gpu.program()
+        shared = mmap.mmap(-1, size)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(shared))
+        program.lent.append((address, size))
+        refused(errno.ENOMEM, program, "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
+        before = taken(gpu, program)
+        handle = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size // 2).handle
+        assert taken(gpu, program) == before + size // 2
+        program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+        gc.collect()
+        assert taken(gpu, program) == before
