@@ -194,12 +194,12 @@ def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:
     def enter(wanted: object, before: object) -> None:
         raise ValueError("no room")
 
-    told: list[str] = []
+    told, left = list[str](), list[object]()
     queues = Queues(lambda queued, turn: None, lambda queued, error: told.append(str(error)))
-    queued = submission(1, Context("a"), vm=SimpleNamespace(enter=enter, leave=nobody))
+    queued = submission(1, Context("a"), vm=SimpleNamespace(enter=enter, leave=left.append))
     queues.submit(queued)
     wait(queued)
-    assert told == ["no room"] and queued.fence.error
+    assert queues.drain(5) and told == ["no room"] and queued.fence.error and not left
 
 
 # -- at once
