@@ -62,3 +62,27 @@ def test_a_run_without_processes_is_over_at_once(short: Path, monkeypatch: pytes
     monkeypatch.setattr(service, "members", lambda folder: (looked.append(folder), set[int]())[1])
     service.end_all(short, [])
     assert looked == [short]
+
+
+LEFT_RUNNING = """
+import signal, subprocess, sys, time
+from softgen.driver import launcher
+
+launcher.GRACE = 0.5
+WAITS = "try:\\n    print('up', flush=True)\\n    time.sleep(60)\\nexcept KeyboardInterrupt:\\n    print('told', flush=True)"
+handlers = ["signal.default_int_handler", "signal.SIG_IGN"]
+left = [subprocess.Popen([sys.executable, "-c", f"import signal, time\\nsignal.signal(signal.SIGTERM, {handler})\\n{WAITS}"],
+                         stdout=subprocess.PIPE, text=True) for handler in handlers]
+spared = subprocess.Popen(["sleep", "60"])
+assert [process.stdout.readline() for process in left] == ["up\\n"] * 2
+began = time.monotonic()
+launcher.end_descendants({spared.pid}, began)
+print([process.stdout.read() for process in left], spared.poll(), 0.5 <= time.monotonic() - began < 30)
+spared.kill()
+"""
+
+
+def test_what_is_left_running_is_told_to_end_and_then_killed() -> None:
+    """One process ends when it is told so, another does not; one is spared."""
+    done = subprocess.run([sys.executable, "-c", LEFT_RUNNING], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout == "['told\\n', ''] None True\n", done.stderr
