@@ -138,6 +138,25 @@ def test_what_changed_counts(change: str, engine: Choice) -> None:
     assert not kept.groups.notes
 
 
+def unreached(constant: int, value: int) -> Job:
+    """Items get a value if a constant is not 0: otherwise threads do not reach the instruction that has it."""
+    chosen = f"""
+(W)  cmp (1|M0) (eq)f0.0 null<1>:d r2.0<0;1,0>:d 0:d
+     mov (16|M0) r12.0<1>:d 0:d
+(W&f0.0) jmpi done
+     mov (16|M0) r12.0<1>:d {value}:d
+done:
+     mov (16|M0) r12.0<1>:d r12.0<8;8,1>:d"""
+    return replace(PLAIN, kernel=ADD.replace("     " + SUM, chosen), shared=dwords(constant, *[0] * 7))
+
+
+@pytest.mark.parametrize("engine", engines(), ids=str)
+def test_instructions_that_are_reached_later_are_those_that_are_there_then(engine: Choice) -> None:
+    kept = Kept(engine.groups())
+    for item in (unreached(0, 5), unreached(0, 6), unreached(1, 7), unreached(1, 8), unreached(0, 9), unreached(1, 5)):
+        assert kept.run(item) == fresh(item)
+
+
 def states(job: Job, *numbers: int) -> dict[int, bytes]:
     """The binding table with the states of other buffers in it."""
     return {SURFACES + TABLE: dwords(*(64 * number for number in numbers))}

@@ -15,14 +15,14 @@ from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes import jit, mode
 from softgen.memory.address_space import AddressSpace
-from softgen.threads import groups
+from softgen.threads import groups, worker
 from softgen.threads.dispatch import DispatchContext
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
-from tests.threads.test_pool import recorded
+from tests.threads.test_pool import job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
 
@@ -177,6 +177,20 @@ def runs_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(groups, "GroupRun", Counted)
     return made
+
+
+def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one of a kind begins with one worker, and others come when it asks for help."""
+    for module in (groups, worker):
+        monkeypatch.setattr(module, "SLICE", 10**12)  # no stages of a long dispatch, however busy the machine is
+    made, dispatcher = runs_made(monkeypatch), EngineDispatcher("t1", 2)
+    context, dispatch = recorded(job(count=64))
+    list(dispatcher.run(context, dispatch))
+    (run,) = made
+    assert not run.staffing.times and run.pace > 0
+    monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", run.pace * 32)
+    list(dispatcher.run(context, dispatch))
+    assert list(run.staffing.times) == [False]
 
 
 def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPatch) -> None:
