@@ -52,6 +52,16 @@ def test_workers_share_the_batches_of_a_prepared_dispatch(name: str, count: int,
         assert run(library, kept, memory.context, loops) == THREADS and (memory.result() == expected).all()
 
 
+@pytest.mark.parametrize("name, settled", [("reference", True), ("t0", False), ("t1", True)])
+def test_code_that_no_better_one_follows_is_settled(name: str, settled: bool) -> None:
+    """That of t0 is linked again when threads are found elsewhere in the program; until then it is chosen once."""
+    memory = Memory()
+    kept = EngineDispatcher(name, 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    chosen = kept.worker.chosen
+    kept.ready()
+    assert kept.settled is settled and kept.worker.chosen is chosen
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_warnings_are_reported_to_the_context_that_runs(count: int, library: ctypes.CDLL) -> None:
     """A surface that is too short: each dispatch reports it once, and where it was asked for."""
