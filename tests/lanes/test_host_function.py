@@ -1,8 +1,9 @@
-"""C functions over lanes: called alike on both machines."""
+"""C functions over lanes: called alike on all machines."""
 
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Value
 from tests.lanes.both import agree
+from tests.lanes.test_bytecode import Interpreted
 
 
 @HOST
@@ -33,8 +35,11 @@ def test_a_host_function_has_lanes_of_arguments_and_of_results(lanes: int) -> No
 
     a, b = (np.random.default_rng(seed).integers(0, 1 << 32, lanes, np.uint32) for seed in (1, 2))
     shape = Lanes(u32, lanes)
-    total, rest = agree(program, Signature((shape, shape), (shape, shape)), [a, b])
-    assert (total == 3 * a + b).all() and (rest == 3 * a - b + 1).all()
+    signature = Signature((shape, shape), (shape, shape))
+    interpreted: Any = Interpreted(program, signature)
+    for routine in (None, interpreted):
+        total, rest = agree(program, signature, [a, b], routine)
+        assert (total == 3 * a + b).all() and (rest == 3 * a - b + 1).all()
 
 
 def test_arguments_are_checked() -> None:

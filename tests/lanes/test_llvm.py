@@ -13,6 +13,7 @@ import pytest
 from softgen.errors import Unsupported
 from softgen.lanes import jit
 from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import DTYPES
 from softgen.lanes.operations import OPERATIONS
@@ -189,3 +190,15 @@ def test_what_is_rare_is_out_of_the_way() -> None:
         for _ in m.If(m.any(m.lane_index(16) == 3), rare=rare):
             m.lane_index(16)
         assert any(line.endswith("!prof !0") for line in map(str, m.lines) if "br i1" in line) is rare
+
+
+@pytest.mark.parametrize("features, lanes, calls", [
+    ("+avx512f,+avx512vl", 16, ["512"]), ("+avx512f", 32, ["512", "512"]), ("+avx512f,+avx512vl", 8, ["256"]),
+    ("+avx512f", 8, []), ("+avx2", 16, []), ("+avx512f,+avx512vl", 4, []), ("+avx512f,+avx512vl", 24, []),
+])  # fmt: skip
+def test_estimates_of_reciprocal_square_roots_by_what_the_target_has(features: str, lanes: int, calls: list[str]) -> None:
+    module = LlvmModule(jit.Target("x86_64-unknown-linux-gnu", "", features))
+    m = LlvmMachine(module)
+    found = m.estimate_rsq(Value(m, BY_NAME["f32"], lanes, "%x"))
+    assert [line.split("rsqrt14.ps.")[1][:3] for line in m.lines if "rsqrt14" in line] == calls
+    assert (found.lanes if found is not None else 0) == (lanes if calls else 0)

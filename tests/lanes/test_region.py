@@ -200,16 +200,40 @@ def test_adjacent_elements_are_one_access() -> None:
     assert "gather" not in "".join(m.lines) and sum("load <4 x i32>" in line for line in m.lines) == 16
 
 
-def test_inactive_lanes_are_not_read_on_other_pages() -> None:
-    """Lanes of a known stride that cross into a page without access; those there are off."""
+@pytest.mark.parametrize("offsets, tests", [(of_stride(0, 40), 0), (of_stride(4, 8), 0), (of_stride(12, 0), 0),
+                                            (lambda m: Value(m, u32, 16, "%offsets"), 2)])  # fmt: skip
+def test_the_pattern_of_offsets_is_tested_where_it_is_not_known(offsets: Callable[[Machine], Value], tests: int) -> None:
+    """Whether they are contiguous, and whether they are uniform."""
+    m = LlvmMachine()
+    m.load(u32, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context")), offsets(m))
+    assert sum("vector.reduce.or" in line or "icmp eq <16 x i32>" in line for line in m.lines) == tests
+
+
+@pytest.mark.parametrize("grain, size", [(16, 16), (4, 4)])
+def test_lanes_anywhere_are_written_whole_where_they_do_not_overlap(grain: int, size: int) -> None:
+    """The note has the bytes of a lane that the last access wrote."""
+    def act(m: Machine, memory: Region) -> None:
+        m.store_adjacent([m.lane_index(16) + number for number in range(4)], memory, anywhere(grain, 0)(m))
+
+    assert int(compiled(np.zeros(1000, np.uint8), act)[0]) >> SIZE_SHIFT == size
+
+
+@pytest.mark.parametrize("mask, start", [(0b11, 0), (0, 0), (0, 256)])
+def test_inactive_lanes_are_not_read_on_other_pages(mask: int, start: int) -> None:
+    """Lanes of a known stride that cross into a page without access, or are there; those are off, by a mask of run time."""
+    def act(m: Machine, memory: Region) -> None:
+        on = m.mask_from_bits(m.load_block(u32, 1, memory, m.constant(u64, 124, 1)), 16)
+        found = m.load_adjacent(u32, 4, memory, of_stride(16, start)(m), on)
+        m.store_adjacent([value + 1 for value in reversed(found)], memory, of_stride(16, start)(m), on)
+
     pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     data = np.frombuffer(pages, np.uint8)
-    data[:] = np.arange(len(data)) % 251
-    ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 0)
     here = data[mmap.PAGESIZE - 128 :]
-    expected = here[:128].reshape(8, 16).copy()
-    compiled(here, partial(adjacent, type=u32, count=4, offsets=of_stride(16, 0), mask=0b11))
-    assert here[:16].view(np.uint32).tolist() == [n + word for n, word in enumerate(expected[0].view(np.uint32)[::-1].tolist())]
+    words = here[:128].view(np.uint32)
+    words[:] = [*range(31), mask]
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 0)
+    compiled(here, act)
+    assert words.tolist() == ([4, 3, 2, 1, 8, 7, 6, 5] if mask else list(range(8))) + [*range(8, 31), mask]
     ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 3)
 
 
@@ -244,6 +268,16 @@ def test_a_misaligned_atomic_names_its_lane() -> None:
     m = NumpyMachine()
     with pytest.raises(GpuFault, match=r"not a multiple of 4 \(lane 1\)"):
         m.atomic("add", Region(m, Held(np.zeros(64, np.uint8))), m.constant(u32, [4, 6]), [m.lane_index(2)])
+
+
+def test_an_atomic_is_aligned_by_its_address() -> None:
+    """A surface may begin anywhere."""
+    def act(m: Machine, memory: Region) -> None:
+        m.atomic("add", memory, m.constant(u32, [1, 5, 1, 9]), [m.lane_index(4) + 1])
+
+    words = np.zeros(8, np.uint32)
+    compiled(words.view(np.uint8)[3:], act)
+    assert words.tolist() == [0, 1 + 3, 2, 4, 0, 0, 0, 0]
 
 
 def test_functions_of_a_module_share_what_they_call() -> None:

@@ -1,0 +1,48 @@
+"""Objects out of the cache: which relocations and sections are accepted."""
+
+from __future__ import annotations
+
+import platform
+import struct
+
+import pytest
+
+from softgen.errors import SoftgenError
+from softgen.lanes import elf_object, jit
+from softgen.lanes.elf_object import ALLOCATED, RELOCATION, RELOCATIONS, ObjectSection
+
+ADRP, ADD, BRANCH, CALL = 0x90000000, 0x91000000, 0x14000000, 0x94000000
+LOAD_8, LOAD_16, LOAD_32, LOAD_64, LOAD_128 = 0x39400000, 0x79400000, 0xB9400000, 0xF9400000, 0x3DC00000
+# Relocations of LLVM's AArch64 objects (ELF for the Arm 64-bit architecture, "Static AArch64 relocations") and their instructions.
+RELOCATED = {275: [ADRP], 277: [ADD], 278: [LOAD_8], 282: [BRANCH, CALL], 283: [BRANCH, CALL], 284: [LOAD_16], 285: [LOAD_32],
+             286: [LOAD_64], 299: [LOAD_128], 311: [ADRP], 312: [LOAD_64]}  # fmt: skip
+
+
+def relocate(kind: int, instruction: int) -> None:
+    """Checks an object's relocation of one instruction."""
+    data = struct.pack("<I", instruction) + RELOCATION.pack(0, 1 << 32 | kind, 0)
+    code = ObjectSection(0, 1, ALLOCATED, 0, 0, 4, 0, 0, 4, 0)
+    table = ObjectSection(0, RELOCATIONS, 0, 0, 4, RELOCATION.size, 0, 0, 8, RELOCATION.size)
+    elf_object._check_relocations(data, table, [code, table], [0, 0])
+
+
+@pytest.mark.parametrize("kind", RELOCATED)
+def test_a_relocation_is_of_an_instruction_that_can_have_it(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    for instruction in RELOCATED[kind]:
+        relocate(kind, instruction)
+    for other in {ADRP, ADD, BRANCH} - set(RELOCATED[kind]):
+        with pytest.raises(ValueError, match="a relocation of another instruction"):
+            relocate(kind, other)
+
+
+def test_zeros_that_an_object_may_ask_for() -> None:
+    """More would be memory that a damaged length asks for."""
+    for size, fine in ((16 << 20, True), ((16 << 20) + 1, False)):
+        ir = f"@zeros = global [{size} x i8] zeroinitializer, align 1\ndefine ptr @f() {{ ret ptr @zeros }}\n"
+        data = jit.compile_object(ir, jit.host())
+        if fine:
+            assert elf_object.symbols(data).functions == {"f"}
+        else:
+            with pytest.raises(SoftgenError, match="a section outside the file"):
+                elf_object.symbols(data)

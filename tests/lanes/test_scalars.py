@@ -1,0 +1,133 @@
+"""Scalars, pointers and basic blocks: functions written once, as bytecode and as compiled code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.lanes import jit
+from softgen.lanes.bytecode_scalar import ScalarBytecode
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.types import LaneType, bool_, i32, u32, u64
+
+HANDLER = ctypes.CFUNCTYPE(ctypes.c_uint64, *(ctypes.c_uint64 for _ in range(4)))
+PARAMETERS = [Parameter("block"), Parameter("op"), Parameter("context"), Parameter("executed", u64)]
+WORDS = 32
+Write = Callable[[Any, Any], None]  # a machine, and the pointer to words that the function reads and writes
+
+
+def as_bytecode(write: Write) -> tuple[Any, int]:
+    m = ScalarBytecode()
+    write(m, m.pointer("block"))
+    m.give(m.argument(u64, "executed"))
+    program = m.finished()
+    return program, program.address
+
+
+def as_compiled_code(write: Write) -> tuple[Any, int]:
+    m = LlvmMachine()
+    write(m, m.pointer("block"))
+    m.give(m.argument(u64, "executed"))
+    m.frame("f", u64, PARAMETERS)
+    code = jit.load(m.module.text(), ("f",), Cache(None))
+    return code, code.address("f")
+
+
+@pytest.fixture(params=[as_bytecode, as_compiled_code])
+def run(request: pytest.FixtureRequest) -> Callable[..., list[int]]:
+    def called(write: Write, *words: int) -> list[int]:
+        """The words after a call that began with these."""
+        _kept, address = request.param(write)
+        block, context = np.zeros(WORDS, np.uint64), np.zeros(64, np.uint64)
+        block[: len(words)] = [word % (1 << 64) for word in words]
+        assert HANDLER(address)(block.ctypes.data, 0, context.ctypes.data, 7) == 7
+        return [int(word) for word in block]
+
+    return called
+
+
+def word(block: Any, number: int, type: LaneType = u64) -> Any:
+    return block.at(8 * number).load(type)
+
+
+@pytest.mark.parametrize("type", [u32, i32, u64], ids=str)
+def test_comparisons_go_by_the_sign_of_the_type(run: Callable[..., list[int]], type: LaneType) -> None:
+    def write(m: Any, block: Any) -> None:
+        a, b = word(block, 0, type), word(block, 1, type)
+        for number, found in enumerate((a < b, a <= b, a > b, a >= b, a == b, a != b, a >= 5, a < 6)):
+            block.at(8 * (2 + number)).store(m.choose(found, m.number(u64, 1), m.number(u64, 0)))
+
+    for a, b in ((5, 6), (6, 5), (5, 5), (-1, 5), (5, -1)):
+        x, y = (number if type.is_signed else number % (1 << type.bits) for number in (a, b))
+        assert run(write, a, b)[2:10] == [x < y, x <= y, x > y, x >= y, x == y, x != y, x >= 5, x < 6]
+
+
+def test_arithmetic_and_pointers(run: Callable[..., list[int]]) -> None:
+    def write(m: Any, block: Any) -> None:
+        a, b = word(block, 0), word(block, 1)
+        results = [a + b, a - b, a * b, a & b, a | b, a << 4, a >> b, ~a, a.min(9), a.rotate_left(b), a.rotate_right(b),
+                   a.convert(u32).convert(u64), m.choose(a == b, a, b),
+                   *(m.choose(m.number(bool_, bit), a, b) for bit in (0, 1))]  # fmt: skip
+        for number, found in enumerate(results):
+            block.at(b * 8).at(8 * number).store(found)
+
+    a, b, whole = 0x123456789ABCDEF0, 3, (1 << 64) - 1
+    assert run(write, a, b)[b : b + 15] == [
+        a + b, a - b, a * b & whole, a & b, a | b, a << 4 & whole, a >> b, a ^ whole, 9, (a << b | a >> 61) & whole,
+        (a >> b | a << 61) & whole, a & 0xFFFFFFFF, b, b, a]  # fmt: skip
+
+
+def test_places_on_the_stack_do_not_overlap(run: Callable[..., list[int]]) -> None:
+    """Vectors, and rows of them."""
+    def write(m: Any, block: Any) -> None:
+        first, many, last = m.stack(u64, 4), m.stack(u64, 2, 3, align=8), m.stack(u32, 2)
+        first.store(m.convert(m.lane_index(4), u64) + 100)
+        for row in range(3):
+            many.at(16 * row).store(m.convert(m.lane_index(2), u64) + 10 * row)
+        last.store(m.lane_index(2) + 50)
+        block.store(first.load_lanes(u64, 4))
+        block.at(32).store(many.load_lanes(u64, 6))
+        block.at(80).store(last.load_lanes(u32, 2))
+
+    found = run(write)
+    assert found[:11] == [100, 101, 102, 103, 0, 1, 10, 11, 20, 21, 50 | 51 << 32]
+
+
+def test_branches(run: Callable[..., list[int]]) -> None:
+    def write(m: Any, block: Any) -> None:
+        """Twice the same labels, which are other ones each time."""
+        for number in range(2):
+            small, large, end = m.labels("small", "large", "end")
+            m.branch(word(block, number) < 10, small, large, likely=True)
+            m.start(small)
+            block.at(16 + 8 * number).store(word(block, number) + 1)
+            m.jump(end)
+            m.start(large)
+            block.at(16 + 8 * number).store(word(block, number) - 1)
+            m.jump(end)
+            m.start(end)
+
+    assert run(write, 5, 50)[2:4] == [6, 49] and run(write, 10, 9)[2:4] == [9, 10]
+
+
+def test_masks_and_bits(run: Callable[..., list[int]]) -> None:
+    def write(m: Any, block: Any) -> None:
+        mask = word(block, 0).mask(16) & (m.lane_index(16) >= 4)
+        block.at(8).store(m.mask_scalar(mask, u64))
+        block.at(16).store(m.choose(m.any_scalar(mask), m.number(u64, 3), m.number(u64, 4)))
+        block.at(24).store(m.scalar(word(block, 0).lane() * 2))
+
+    assert run(write, 0x1A00F)[1:4] == [0xA000, 3, 0x3401E] and run(write, 0xF)[1:4] == [0, 4, 0x1E]
+
+
+def test_what_callers_promise_of_parameters() -> None:
+    """LLVM may read ahead through a pointer of so many bytes, and of no others."""
+    m = LlvmMachine()
+    assert Parameter("a", dereferenceable=64).text(m) == "ptr dereferenceable(64) %a"
+    assert Parameter("b", noalias=True, align=8).text(m) == "ptr noalias align 8 %b" and Parameter("c", u32).text(m) == "i32 %c"

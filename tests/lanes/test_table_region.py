@@ -1,0 +1,116 @@
+"""Graphics memory that compiled programs reach through a table: the same as the NumPy machine does to the same addresses."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_region import table_region
+from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import u8, u16, u32, u64
+from softgen.lanes.value import Region, Value
+
+SIZE = 0x2000  # bytes, of which the first half is the end of one part of 4 GiB and the rest the beginning of the next
+START = (1 << 32) - SIZE // 2
+BASE = 0x7000_0000
+Program = Callable[[Machine, Region], None]
+
+
+class Addresses:
+    """The bytes from an address on, for the NumPy machine."""
+
+    name = "addresses"
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+
+    def inside(self, offsets: np.ndarray, width: int) -> np.ndarray:
+        return np.ones(len(offsets), np.bool_)
+
+    def load(self, offsets: np.ndarray, width: int, mask: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(offsets), width), np.uint8)
+        for lane, place in self.places(offsets, mask):
+            found[lane] = self.data[place - START : place - START + width]
+        return found
+
+    def store(self, offsets: np.ndarray, data: np.ndarray, mask: np.ndarray) -> None:
+        for lane, place in self.places(offsets, mask):
+            self.data[place - START : place - START + data.shape[1]] = data[lane]
+
+    def places(self, offsets: np.ndarray, mask: np.ndarray, access: str = "") -> list[tuple[int, int]]:
+        return [(int(lane), BASE + int(offsets[lane])) for lane in np.flatnonzero(mask)]
+
+
+def compiled(data: np.ndarray, program: Program) -> None:
+    m = LlvmMachine()
+    program(m, table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48))
+    m.give()
+    m.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    table, note = np.zeros(4, np.uint64), np.zeros(64, np.uint64)
+    table[0] = (data.ctypes.data - START) % (1 << 64)
+    table[1] = data.ctypes.data + SIZE // 2
+    ctypes.CFUNCTYPE(None, *(ctypes.c_uint64 for _ in range(3)))(code.address("f"))(table.ctypes.data, BASE, note.ctypes.data)
+
+
+def offsets(m: Machine, *places: int) -> Value:
+    """Offsets of 32 bits to bytes of the data: most are in the upper half of what 32 bits count."""
+    return m.constant(u32, [START + place - BASE for place in places])
+
+
+def anywhere(m: Machine, memory: Region) -> None:
+    near, across = offsets(m, 16, 4, 44, 400, 8, 72, 20, 36), offsets(m, 16, 0xFFC, 0x1000, 0x1404, 0xFF8, 72, 0x1FF0, 36)
+    mask = m.mask_from_bits(0b1101_1011, 8)
+    for at in (near, across):
+        for type in (u8, u16, u32, u64):
+            m.store(m.load(type, memory, at) + 1, memory.moved(2), at, mask)
+
+
+def atomics(m: Machine, memory: Region) -> None:
+    """All lanes in one part, in the other, and in both; some at one place."""
+    low, high = (16, 4, 44, 16, 8, 72, 16, 36), (0x1000, 0x1F00, 0x1404, 0x1000, 0x1010, 0x1080, 0x1404, 0x1FF0)
+    for at in (low, high, (*low[:4], *high[4:])):
+        old = m.atomic("add", memory, offsets(m, *at), [m.lane_index(8) + 1], m.mask_from_bits(0b1110_1111, 8))
+        m.store(old, memory.moved(0x300 + at[0]), offsets(m, *range(0, 32, 4)))
+
+
+def adjacent(m: Machine, memory: Region) -> None:
+    """Two and four elements of lanes in one part and in both, of known strides and anywhere; two elements are one value."""
+    strides = (m.lane_index(8) * stride + (START + first - BASE) for stride in (16, 32, 0x180) for first in (8, 0xF80))
+    for at in (*strides, offsets(m, 16, 48, 0xC0, 0x80, 0x1100, 0x40, 0x20, 0x90)):
+        for count in (2, 4):
+            found = m.load_adjacent(u32, count, memory, at)
+            m.store_adjacent([found[-1] + 1, *found[1:-1], found[0]], memory, at)
+            m.store_adjacent([found[0]] * count, memory.moved(4), at, m.mask_from_bits(0b0111_1101, 8))
+            m.store_adjacent([found[1], found[1], *found[2:]], memory.moved(0x200), at)
+
+
+def blocks(m: Machine, memory: Region) -> None:
+    """Across the end of a part."""
+    for first in (0x100, 0xFF4, 0x1800):
+        block = m.load_block(u32, 8, memory, m.constant(u64, START + first - BASE, 1))
+        m.store_block(block + 1, memory.moved(12), m.constant(u64, START + first - BASE, 1), m.mask_from_bits(0b1011_0110, 8))
+
+
+def bounds(m: Machine, memory: Region) -> None:
+    """A table has none."""
+    at = offsets(m, 0, 8, 16, 0x1FF0)
+    m.store(m.lane_index(4) + 7, memory, at, m.inside(memory, at, 4))
+
+
+@pytest.mark.parametrize("program", [anywhere, atomics, adjacent, blocks, bounds])
+def test_both_machines_do_the_same_to_addresses(program: Program) -> None:
+    before = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
+    first, second, m = before.copy(), before.copy(), NumpyMachine()
+    program(m, Region(m, Addresses(first)))
+    compiled(second, program)
+    assert np.flatnonzero(first != second).tolist() == []
+    assert (first != before).sum() > 3
