@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -285,6 +286,20 @@ def test_a_map_says_which_test_reaches_which_line(small: Path, tmp_path: Path) -
     assert part.key == coverage_map.keys(small, sources, tests)["tests/test_step.py"]
     (small / "softgen" / "eu" / "semantics" / "step.py").write_text("")
     assert part.key != coverage_map.keys(small, sources, tests)["tests/test_step.py"]
+
+
+def test_a_test_that_takes_too_long_is_not_in_the_map(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended, and counts neither as failed nor as reaching anything."""
+    text = "from softgen.eu.semantics.step import step\n\n\ndef test_endless():\n    while step(2, 1):\n        pass\n"
+    quick = "\n\ndef test_step():\n    assert step(2, 1) == 3\n"
+    (small / "tests" / "test_step.py").write_text(text + quick)
+    monkeypatch.chdir(small)
+    code = ("import coverage_map\ncoverage_map.LONGEST = 0.2\n"
+            "parts, code = coverage_map.measure(['softgen/eu/semantics/step.py'], ['tests/test_step.py'])\n"
+            "part = parts['tests/test_step.py']\nprint([test.name for test in part.tests], part.failed, code)\n")  # fmt: skip
+    path = os.pathsep.join([str(small), str(ROOT / "tools")])
+    ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "['tests/test_step.py::test_step'] [] 0"
 
 
 def test_the_command_lists_faults() -> None:

@@ -2,7 +2,8 @@
 """Which test reaches which line of a package, and how long each test takes: measured once with `coverage`, a context for each test.
 Where it is not installed, every test counts as reaching every line.
 
-A part of the map is about one test file and is measured again when that file, its helpers or the package change. As a program
+A part of the map is about one test file and is measured again when that file, its helpers or the package change. A test that takes longer
+than LONGEST is ended and left out: those of a fault are chosen from the quickest on, within BUDGET. As a program
 (`coverage_map.py RESULT SOURCE... -- TEST_FILE...`, in the folder of the tree) it runs the tests of those files and writes their parts.
 """
 
@@ -13,6 +14,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 import time
 from collections import defaultdict
@@ -22,8 +24,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 BUDGET = 60.0  # seconds of tests that reach a fault's line
 BEYOND = 15.0  # and of others: values made at import or kept by a cache are used by tests that do not reach the line
+LONGEST = 10.0  # seconds of the processor that a test may take while it is measured
 PYTEST = ("-q", "-x", "--no-header", "--tb=short", "-rfE", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", "pyproject.toml",
           "--rootdir", ".")  # fmt: skip
 
@@ -160,10 +165,10 @@ def write(path: Path, parts: dict[str, Part]) -> None:
 
 
 class Measure:
-    """A plugin of pytest: a context for each test, and its time."""
+    """A plugin of pytest: a context for each test, its time, and an end for those that take too long."""
 
     def __init__(self, sources: list[str]) -> None:
-        self.root, self.sources, self.seconds, self.failed = Path.cwd(), sources, dict[str, float](), set[str]()
+        self.root, self.sources, self.seconds, self.failed, self.ended = Path.cwd(), sources, dict[str, float](), set[str](), set[str]()
         self._tracer: Any = None
         if guided():
             import coverage
@@ -184,8 +189,21 @@ class Measure:
         self.seconds[nodeid] += time.process_time()
         self._switch("")
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Any:
+        def end(number: int, frame: object) -> None:
+            self.ended.add(item.nodeid)
+            pytest.skip("takes too long")
+
+        signal.signal(signal.SIGPROF, end)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
+        if report.failed and report.nodeid not in self.ended:
             self.failed.add(report.nodeid)
 
     pytest_collectreport = pytest_runtest_logreport
@@ -206,8 +224,6 @@ class Measure:
 
 def measure(sources: list[str], tests: list[str]) -> tuple[dict[str, Part], int]:
     """Runs test files in this process and folder; the parts, and pytest's exit code."""
-    import pytest
-
     plugin = Measure(sources)
     code = pytest.main([*(option for option in PYTEST if option != "-x"), *tests], plugins=[plugin])
     reached = defaultdict[str, dict[str, dict[int, set[str]]]](lambda: defaultdict(lambda: defaultdict(set)))
@@ -221,7 +237,7 @@ def measure(sources: list[str], tests: list[str]) -> tuple[dict[str, Part], int]
 def _part(key: str, test: str, plugin: Measure, reached: dict[str, dict[int, set[str]]]) -> Part:
     failed = sorted(name for name in plugin.failed if name.partition("::")[0] == test)
     ran = [TimedTest(name, round(seconds, 4)) for name, seconds in plugin.seconds.items()
-           if name.partition("::")[0] == test and name not in failed]  # fmt: skip
+           if name.partition("::")[0] == test and name not in plugin.failed | plugin.ended]  # fmt: skip
     bits = {item.name: 1 << index for index, item in enumerate(ran)}
     masks = {path: {line: sum(bits.get(name, 0) for name in names) for line, names in lines.items()} for path, lines in reached.items()}
     return Part(key, ran, failed, masks)

@@ -154,6 +154,14 @@ def test_an_outside_call_is_refused() -> None:
         jit.load(ir, ("program",), NOTHING_KEPT)
 
 
+def test_llvm_is_told_to_leave_the_order_of_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its scheduler would order them for few registers: long kernels take twice the time then."""
+    told = list[str]()
+    monkeypatch.setattr("llvmlite.binding.set_option", lambda name, option: told.append(option))
+    jit._llvm.__wrapped__()
+    assert told == ["-enable-misched=0"]
+
+
 def test_python_cannot_decide_what_is_known_later() -> None:
     def program(m: Machine, a: Value) -> Value:
         return a if a == a else -a

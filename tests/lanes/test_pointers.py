@@ -251,6 +251,23 @@ def test_a_function_without_results() -> None:
     assert held.view(np.uint32).tolist() == [0] * 8 + list(range(8))
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_function_has_as_many_results_as_one_likes(count: int) -> None:
+    kind = FunctionType((Lanes(u32, 8),), (Lanes(u32, 8), Lanes(bool_, 8), Lanes(u64, 8))[:count])
+
+    def results(m: Machine, a: Value) -> tuple[Value, ...]:
+        return (a + 1, a > 3, m.convert(a, u64) * 5)[:count]
+
+    function = LaneFunction(results, kind, "results", NOTHING_KEPT)
+
+    def program(m: Machine, code: Value, a: Value) -> tuple[Value, ...]:
+        return m.call(kind, code, a)
+
+    given = [np.array([function.address], np.uint64), np.arange(8, dtype=np.uint32)]
+    found = agree(program, Signature((Lanes(u64, 1), Lanes(u32, 8)), kind.results), given)
+    assert [lanes[4] for lanes in found] == [5, True, 20][:count]
+
+
 def test_wrong_calls() -> None:
     m = NumpyMachine()
     kind = FunctionType((Lanes(u32, 8),), (Lanes(u32, 8),))

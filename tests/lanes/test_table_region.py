@@ -11,7 +11,7 @@ import pytest
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import table_region
+from softgen.lanes.llvm_region import LEAVE, table_region
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
@@ -114,3 +114,11 @@ def test_both_machines_do_the_same_to_addresses(program: Program) -> None:
     compiled(second, program)
     assert np.flatnonzero(first != second).tolist() == []
     assert (first != before).sum() > 3
+
+
+@pytest.mark.parametrize("canonical", [False, True])
+def test_blocks_are_checked_where_addresses_must_be_canonical(canonical: bool) -> None:
+    m = LlvmMachine()
+    memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), 48, canonical)
+    m.load_block(u32, 8, memory, m.constant(u64, 0, 1))
+    assert any(f"@{LEAVE}(" in line for line in m.lines) == canonical
