@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import platform
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from softgen.driver import i915_drm as i915
 from softgen.driver import userptr
 from softgen.driver.aperture import LinearView
 from softgen.driver.errors import Errno
+from softgen.driver.facts import x86_64_host
 from softgen.driver.gem_object import GemObject, Piece
 from softgen.driver.protocol import Call
 from softgen.driver.uapi import ENGINE_CLASSES, EXTENSION
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 OFFSET_BITS = 40  # an mmap offset is a handle, above the offset inside the buffer
 APERTURE = 1 << OFFSET_BITS - 1  # of such an offset: the rows of a tiled buffer, in order
 TILINGS = {i915.I915_TILING_NONE: ("none", 1), i915.I915_TILING_X: ("X", 512), i915.I915_TILING_Y: ("Y", 128)}  # name, unit of strides
-USER_ADDRESSES = 1 << (47 if platform.machine() == "x86_64" else 48)  # end of a program's address space: access_ok() of the kernel
+USER_ADDRESSES = 1 << (47 if x86_64_host() else 48)  # end of a program's address space: access_ok() of the kernel
 USERPTR_FLAGS = i915.I915_USERPTR_READ_ONLY | i915.I915_USERPTR_PROBE | i915.I915_USERPTR_UNSYNCHRONIZED
 NANOSECONDS = 1_000_000_000
 

@@ -94,16 +94,17 @@ def _sections(data: bytes) -> list[ObjectSection]:
     return found
 
 
-def _check_section(section: ObjectSection, found: list[ObjectSection], names: int, size: int) -> None:
+def _check_section(section: ObjectSection, sections: list[ObjectSection], names: int, size: int) -> None:
     alignment, flags = section.alignment, section.flags
     _require(section.kind in KINDS and section.name < names and not section.address, "an unknown section")
     end, most = (section.size, LARGEST_EMPTY) if section.kind == NO_BITS else (section.offset + section.size, size)
     _require(end <= most, "a section outside the file")
-    _require(0 < alignment <= LARGEST_ALIGNMENT and not alignment & alignment - 1 and section.link < len(found), "a section's header")
+    _require(0 < alignment <= LARGEST_ALIGNMENT and not alignment & alignment - 1 and section.link < len(sections), "a section's header")
     _require(bool(flags & ALLOCATED) or not flags & PLACE, "a section's flags")
     if section.kind in (SYMBOLS, RELOCATIONS):
         entry, linked = (SYMBOL, STRINGS) if section.kind == SYMBOLS else (RELOCATION, SYMBOLS)
-        _require(section.entry == entry.size and section.size % entry.size == 0 and found[section.link].kind == linked, "a table's header")
+        whole = section.entry == entry.size and section.size % entry.size == 0
+        _require(whole and sections[section.link].kind == linked, "a table's header")
 
 
 def _symbols(data: bytes, sections: list[ObjectSection]) -> ElfSymbols:

@@ -36,8 +36,8 @@ class LlvmAdjacent(LlvmRegions):
         shape, vector = replace(self._shape("read", type, base, offsets), count=count), self.vector(type, offsets.lanes)
         path, places = WholePath(self, shape, base, offsets, mask), [self.place(vector) for _ in range(count)]
 
-        def keep(found: Sequence[str]) -> None:
-            for text, place in zip(found, places, strict=True):
+        def keep(vectors: Sequence[str]) -> None:
+            for text, place in zip(vectors, places, strict=True):
                 self.line(f"store {vector} {text}, ptr {place}")
         for pointer in path.contiguous():
             keep(path.active(self._split(shape, pointer)))
@@ -113,12 +113,12 @@ class WholePath(FastPath):
             whole = m.emit(f"or i1 {whole}, {m.emit(f'and i1 {near}, {some}')}")
         return m.emit(f"and i1 {good}, {whole}")
 
-    def active(self, found: list[str]) -> list[str]:
+    def active(self, vectors: list[str]) -> list[str]:
         """Zero in inactive lanes."""
         if self.everyone:
-            return found
+            return vectors
         vector = self.m.vector(self.shape.type, self.shape.lanes)
-        return [self.m.emit(f"select {self.bools} {self.mask}, {vector} {text}, {vector} zeroinitializer") for text in found]
+        return [self.m.emit(f"select {self.bools} {self.mask}, {vector} {text}, {vector} zeroinitializer") for text in vectors]
 
 
 # -- transposition ---------------------------------------------------------------------------------------------------
@@ -233,13 +233,13 @@ class AdjacentAccess(AccessFunction):
             self._addresses()
         return self.bits
 
-    def _give(self, found: Sequence[str]) -> None:
+    def _give(self, vectors: Sequence[str]) -> None:
         m, shape = self.m, self.shape
         if shape.what == "write":
             m.line("ret void")
             return
         both, whole = f"{{ {', '.join([self.vector] * shape.count)} }}", "poison"
-        for number, text in enumerate(found):
+        for number, text in enumerate(vectors):
             whole = m.emit(f"insertvalue {both} {whole}, {self.vector} {text}, {number}")
         m.line(f"ret {both} {whole}")
 
