@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from softgen.errors import DecodeError
 from softgen.media import front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatcher_protocol import Dispatcher
-from tests.gpgpu.job import END, INDIRECT, TABLE, Job, dwords
+from tests.gpgpu.job import CODE, END, INDIRECT, TABLE, Job, dwords
 from tests.gpgpu.test_dispatch import SHOWS, groups, said, walker
 from tests.gpgpu.test_walker import KERNEL, context, planned
 
@@ -138,8 +139,15 @@ def test_gen11_has_binding_tables_of_compute_in_the_pool(gpu: str, enable: int, 
 def test_a_header_gets_another_binding_table_and_keeps_the_rest() -> None:
     page = layout("GPGPU_THREAD_HEADER", 9)
     held = page.pack(binding_table_pointer=0x7E0, sampler_state_pointer=0x5540, per_thread_scratch_space=3, thread_group_id_x=9)
-    found = page.raw(struct.unpack("<8I", front_end.with_table(9, "GPGPU_THREAD_HEADER", dwords(*held), 0x820)))
-    assert found._asdict() == {**page.raw(held)._asdict(), "binding_table_pointer": 0x820}
+    for table in (0x820, 0x1_0000_0820, -0x1000):  # a pool of tables may be below the surface state base, or far above
+        expected = page.pack(**{**page.raw(held)._asdict(), "binding_table_pointer": table & 0xFFFFFFFF})
+        assert front_end.with_table(9, "GPGPU_THREAD_HEADER", dwords(*held), table) == dwords(*expected)
+
+
+def test_dynamic_state_beyond_the_last_address_begins_at_the_first() -> None:
+    space = Job(KERNEL, []).memory()
+    cs: Any = SimpleNamespace(space=space, bases={"dynamic": 0xFFFF_FFFF_F000})
+    assert front_end.dynamic(cs, 0x1000 + CODE, 32) == space.read(CODE, 32) != bytes(32)
 
 
 # -- scratch space -------------------------------------------------------------------------------------------------------

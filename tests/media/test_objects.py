@@ -294,11 +294,13 @@ def test_steps_may_go_backwards_and_starts_may_be_anywhere() -> None:
 
 @pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
 def test_rays_may_begin_outside_and_come_in() -> None:
-    """From below the block up its first column, and from its right to the left along its first row."""
+    """From below the block up its first column, from its right to the left along its first row, and from its left."""
     up = {"local_inner_loop_unit_x": 0, "local_inner_loop_unit_y": -1, "local_start_y": 4, "local_loop_exec_count": 0}
     assert walked(**walk(3, 2, **up)) == [(0, 1), (0, 0)]
     left = {"local_inner_loop_unit_x": -1, "local_start_x": 4, "local_loop_exec_count": 0}
     assert walked(**walk(3, 2, **left)) == [(2, 0), (1, 0), (0, 0)]
+    slanted = {"local_outer_loop_stride_x": -2, "local_loop_exec_count": 1}  # the second row begins two to the left of the block
+    assert walked(**walk(3, 2, **slanted)) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
 
 @pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
