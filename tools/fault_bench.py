@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ class Bench:
     """A copy of the tree, kept in `folder`; each fault has an object cache of its own, which begins as a copy of a warm one."""
 
     def __init__(self, root: Path, folder: Path) -> None:
-        self.tree, self.cache, self.scratch = folder / "tree", folder / "cache", folder / "scratch"
+        self.tree, self.cache, self._fault_cache = folder / "tree", folder / "cache", folder / "fault-cache"
+        self._short = tempfile.TemporaryDirectory(prefix="softgen-")  # tests make sockets, whose paths have room for 107 bytes
         self._ticks, self.extra = int(time.time()), EXTRA
         self.tree.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
@@ -61,10 +63,9 @@ class Bench:
         try:
             path.write_text(mutation.applied(), "utf-8")
             os.utime(path, (self._ticks, self._ticks))
-            cache = self.scratch.with_name("fault-cache")
-            link_tree(self.cache, cache)
+            link_tree(self.cache, self._fault_cache)
             for stage in stages(tests):
-                answer = self._run(stage, cache)
+                answer = self._run(stage, self._fault_cache)
                 if answer.caught:
                     break
         finally:
@@ -78,12 +79,13 @@ class Bench:
             return Answer("passed", "", "no test is left to run")
         if self._server is None:
             self._server = ForkServer(self.tree, self._environment)
-        return self._server.run(Request(tests, str(cache), str(self.scratch), write_bytecode, self.extra))
+        return self._server.run(Request(tests, str(cache), f"{self._short.name}/run", write_bytecode, self.extra))
 
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
             self._server = None
+        self._short.cleanup()
 
 
 def stages(tests: list[TimedTest]) -> list[list[TimedTest]]:
