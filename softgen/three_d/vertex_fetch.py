@@ -145,7 +145,7 @@ def _components(gen: float, number: int, element: Record, form: Format | None, r
         made = {NOSTORE: None, SOURCE: has.get(n, GAP)._replace(element=number if n in has else -1), VERTEX_ID: Source("vertex_id"),
                 INSTANCE_ID: Source("instance_id"), PRIMITIVE_ID: Source("primitive_id")}.get(control, constant)  # fmt: skip
         if wide and made is not None and made.kind == "raw":
-            found += [made._replace(start=made.start + half, load=4, width=32) for half in (0, 4)]
+            found += [made._replace(start=made.start + half) for half in (0, 4)]
         else:
             found += [made] * (2 if wide else 1)
     return found[: SLOT if controls[2] == NOSTORE else None] if wide else found

@@ -72,7 +72,7 @@ def test_vertices_up_to_an_offset_into_the_first_buffer(gen: float) -> None:
     """100 bytes have four vertices of 24; the one that they cut is not drawn. Other starts than 0 are remarked (BDW 143-150)."""
     cs = streamer(gen)
     start = {"start_vertex_location": 0, "start_instance_location": 0, "base_vertex_location": 0}
-    assert commands.draw_call(cs, primitive(gen, end_offset_enable=1, **start)) == DrawCall(TRIANGLES, False, 4, 0, 5, 0, 0)
+    assert commands.draw_call(cs, primitive(gen, end_offset_enable=1, **start)) == DrawCall(TRIANGLES, False, 4, 0, 5, 0, 0, (0, 0, 0))
     assert not cs.remarks
     assert commands.draw_call(cs, primitive(gen, end_offset_enable=1)).start_vertex == 0
     assert [remark.split(":")[0] for remark in cs.remarks] == [
