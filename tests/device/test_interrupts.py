@@ -100,8 +100,10 @@ def test_a_device_without_global_memory_has_no_status_page() -> None:
     made = gpu()
     made.write_register(0x2080, STATUS_PAGE)
     made.write_register(0x2000 + HWSTAM, 0)
+    heard: list[object] = []
+    made.interrupts.on_event = heard.append
     made.interrupt(0x2000, "user")
-    assert [event.cause for event in made.interrupts.events] == ["user"]
+    assert [event.cause for event in made.interrupts.events] == ["user"] and heard == list(made.interrupts.events)
 
 
 @pytest.mark.behaviour("ICL-WD-01", "ICL-WD-02", "ICL-WD-03", shows="action")

@@ -48,6 +48,13 @@ def test_a_rectangle(gpu: str, engine: str) -> None:
     assert drawn.lit == box(2, 3, 8, 11) and drawn.pixels[5, 5].tolist() == [0.25, 0.5, 0.75, 1]
 
 
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_null_surface_bounds_no_draw(gpu: str) -> None:
+    """Its pixels are shaded, and their writes go nowhere."""
+    drawn = OwnDraw(gpu, rectangle(2, 3, 8, 11), {"RENDER_SURFACE_STATE": {"surface_type": 7}}).run()
+    assert drawn.register("PS_DEPTH_COUNT") == 6 * 8 and not drawn.lit
+
+
 # -- the command streamer ----------------------------------------------------------------------------------------------
 
 
