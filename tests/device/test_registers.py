@@ -23,6 +23,14 @@ def test_a_register_keeps_what_is_written() -> None:
     assert file.read(0x2600) == 0x23456789 and file.read(0x2604) == 0
 
 
+def test_a_unit_that_watches_one_of_several_registers_gets_what_is_written_there() -> None:
+    file, seen = registers(), list[int]()
+    file.write_plain((0x2600, 0x2604), (1, 2))
+    file.on_write(0x2604, seen.append)
+    file.write_plain((0x2600, 0x2604), (3, 4))
+    assert seen == [4] and (file.read(0x2600), file.read(0x2604)) == (3, 2)
+
+
 def test_masked_registers_change_only_where_the_mask_says() -> None:
     file = registers("bdw")
     file.write(0x2244, 0x00090009)  # CTX_SR_CTL

@@ -15,7 +15,22 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.three_d import prepared_draws
 from softgen.three_d.prepared import PreparedDraw
-from tests.three_d.g45_draw import BLOCKS, CONSTANTS, DATA, GEN, GENERAL, SCRATCH, SIZE, TRIANGLES, G45Draw, pixel_shader, put_out, vertex
+from tests.three_d.g45_draw import (
+    BLOCKS,
+    CONSTANTS,
+    DATA,
+    GEN,
+    GENERAL,
+    SCRATCH,
+    SIZE,
+    TRIANGLES,
+    G45Draw,
+    move,
+    pixel_shader,
+    put_out,
+    send,
+    vertex,
+)
 
 MOVED = 0x8000  # from each block to its copy
 LEFT = [vertex(1, 1), vertex(7, 1), vertex(1, 7)]
@@ -164,6 +179,27 @@ def test_a_moved_pointer_leaves_the_bits_beside_it(monkeypatch: pytest.MonkeyPat
     plain = two(state=state, ps=shader)
     picture = check(two([moved_pointers(plain)], patch=copies(plain), state=state, ps=shader), monkeypatch, 1)
     assert [int(picture.view(np.uint32)[y, y, 0]) & 15 for y in (2, 10)] == [3, 3]
+
+
+def bordered(draw: G45Draw, at: int, red: float) -> dict[int, bytes]:
+    """A sampler, from `at` on, that answers a border colour outside its texture; the colour is behind it."""
+    sampler = draw.pack("SAMPLER_STATE", border_color_pointer=at + 0x80, **{f"tc{axis}_address_control_mode": 4 for axis in "xyz"})
+    color = draw.pack("SAMPLER_BORDER_COLOR_STATE", border_color_red_as_float=red)
+    return {GENERAL + at + n: np.array(block, np.uint32).tobytes() for n, block in ((0, sampler), (0x80, color))}
+
+
+@pytest.mark.parametrize(("red", "prepared"), [(0.5, 1), (0.25, 2)])
+def test_a_border_colour_elsewhere_is_the_same_state(red: float, prepared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = 0x6000
+    state: dict[str, Any] = {"WM_STATE": {"sampler_state_pointer": first},
+                             "surfaces": {"more": [{"surface_type": 1, "surface_base_address": DATA, "surface_pitch": 15}]}}  # fmt: skip
+    place = "\n".join(move(f"m{2 + n}", "0x40000000") for n in range(3))  # 2.0
+    shader = pixel_shader("g12<8,8,1>", before=f"{place}\n{send(1, 2, 1, 4, 4, to='g12<1>UW', name='sampler')}")
+    plain = two(state=state, ps=shader)
+    blocks = {**copies(plain, WM_STATE={"sampler_state_pointer": first + MOVED}), **bordered(plain, first, 0.5),
+              **bordered(plain, first + MOVED, red)}  # fmt: skip
+    picture = check(two([moved_pointers(plain)], state=state, ps=shader, patch=blocks), monkeypatch, prepared)
+    assert (picture[2, 2, 0], picture[10, 10, 0]) == (0.5, red)
 
 
 def test_a_buffer_that_no_element_reads_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
