@@ -121,7 +121,6 @@ class DeviceRegisters:
         """Into the error identity register, by the hardware."""
         self.values[offset] = value & DWORD_MASK
 
-
     def save(self, offsets: Iterable[int]) -> dict[int, int]:
         return {offset: self.read(offset) for offset in offsets}
 
@@ -151,13 +150,6 @@ class ContextRegisters:
             self.own[offset] = self.shared.changed(offset, self.read(offset), value)
         else:
             self.shared.write(offset, value)
-
-    def write_plain(self, offsets: tuple[int, ...], values: tuple[int, ...]) -> None:
-        for offset, value in zip(offsets, values, strict=False):
-            self.write(offset, value)
-
-    def raise_error(self, offset: int, value: int) -> None:
-        self.shared.raise_error(offset, value)
 
     def save(self, offsets: Iterable[int]) -> dict[int, int]:
         return self.own

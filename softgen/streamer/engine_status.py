@@ -15,7 +15,7 @@ from functools import cache
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.units import DWORD_MASK
-from softgen.streamer.interface import RegisterFile
+from softgen.streamer.interface import SharedRegisterFile
 from softgen.streamer.parser import FetchPointer
 
 STATUS_PAGES = {"render": "RCS_HWS_PGA", "video": "VCS_HWS_PGA", "blitter": "BCS_HWS_PGA", "video_enhance": "VECS_HWS_PGA"}
@@ -46,7 +46,7 @@ def _head_registers(gen: float, base: int) -> tuple[int, ...]:
 class EngineStatusRegisters:
     """The status registers of the engine whose registers start at `base`."""
 
-    def __init__(self, registers: RegisterFile, gen: float, engine: str, base: int, interrupt: Callable[[int, str], None]) -> None:
+    def __init__(self, registers: SharedRegisterFile, gen: float, engine: str, base: int, interrupt: Callable[[int, str], None]) -> None:
         self.registers, self.gen, self.engine, self.base, self.interrupt = registers, gen, engine, base, interrupt
         self._header, self._active = self._offset("IPEHR"), _head_registers(gen, base)
         self._shown = self._active if self._header is None else (self._header, *self._active)

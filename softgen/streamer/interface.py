@@ -32,11 +32,6 @@ class RegisterFile(Protocol):
 
     def read(self, offset: int) -> int: ...
     def write(self, offset: int, value: int) -> None: ...
-    def write_plain(self, offsets: tuple[int, ...], values: tuple[int, ...]) -> None:
-        """Write dwords to registers that keep what is written; there may be more dwords than registers."""
-        ...
-
-    def raise_error(self, offset: int, value: int) -> None: ...
     def save(self, offsets: Iterable[int]) -> dict[int, int]:
         """The values of a context's registers, when it is switched out."""
         ...
@@ -44,6 +39,16 @@ class RegisterFile(Protocol):
     def restore(self, saved: dict[int, int]) -> dict[int, int]:
         """Loads a context's registers; those it has not saved keep their values. Answers what is to be saved with it from now on."""
         ...
+
+
+class SharedRegisterFile(RegisterFile, Protocol):
+    """The registers of a device, which its engines write as well as commands do."""
+
+    def write_plain(self, offsets: tuple[int, ...], values: tuple[int, ...]) -> None:
+        """Write dwords to registers that keep what is written; there may be more dwords than registers."""
+        ...
+
+    def raise_error(self, offset: int, value: int) -> None: ...
 
 
 class EngineWatchdog(Protocol):
@@ -61,7 +66,7 @@ class DeviceInterface:
     generation: Generation
     commands: Mapping[str, StreamerHandler]
     pipelines: tuple[Pipeline, ...]
-    registers: RegisterFile
+    registers: SharedRegisterFile
     clock: Callable[[], int]  # ticks of TIMESTAMP
     interrupt: Callable[[int, str], None] = lambda base, cause: None  # the engine at `base` raises one
     signal: Callable[[str, int], None] = lambda engine, context: None  # MI_SEMAPHORE_SIGNAL

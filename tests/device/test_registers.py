@@ -25,7 +25,7 @@ def test_a_register_keeps_what_is_written() -> None:
 
 def test_a_unit_that_watches_one_of_several_registers_gets_what_is_written_there() -> None:
     file, seen = registers(), list[int]()
-    file.write_plain((0x2600, 0x2604), (1, 2))
+    file.write_plain((0x2600, 0x2604), (1, 2, 9))  # more than there are registers
     file.on_write(0x2604, seen.append)
     file.write_plain((0x2600, 0x2604), (3, 4))
     assert seen == [4] and (file.read(0x2600), file.read(0x2604)) == (3, 2)
@@ -40,6 +40,15 @@ def test_masked_registers_change_only_where_the_mask_says() -> None:
     file.write(0x2244, 0x80008000)
     file.write(0x2244, 0x00080000)
     assert file.read(0x2244) == 0x8000
+
+
+def test_ones_clear_errors_but_fatal_ones() -> None:
+    file, identity = registers(), 0x20B0
+    file.raise_error(identity, 0b101)
+    file.write(identity, 0b010)
+    assert file.read(identity) == 0b101
+    file.write(identity, 0b111)
+    assert file.read(identity) == 0b001  # an instruction error
 
 
 @pytest.mark.parametrize("gpu, offset", [("skl", 0x2358), ("icl", 0x2358), ("icl", 0x1C0358), ("skl", 0x22358)])
@@ -64,3 +73,12 @@ def test_the_hosts_clock_ticks_as_often_as_the_gpus(monkeypatch: pytest.MonkeyPa
 
 def test_a_gpus_memory_keeps_at_most_16_gib() -> None:
     assert DeviceMemory(device("skl").generation).physical.limit == 16 << 30
+
+
+def test_the_spaces_of_64_contexts_are_kept() -> None:
+    """The same tables are the same space, until there are too many."""
+    memory = DeviceMemory(device("skl").generation)
+    spaces = [memory.context(number << 12) for number in range(64)]
+    assert memory.context(0) is spaces[0]
+    memory.context(64 << 12)
+    assert memory.context(0) is not spaces[0]
