@@ -288,18 +288,18 @@ def test_a_map_says_which_test_reaches_which_line(small: Path, tmp_path: Path) -
     assert part.key != coverage_map.keys(small, sources, tests)["tests/test_step.py"]
 
 
-def test_a_test_that_takes_too_long_is_not_in_the_map(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ended, and counts neither as failed nor as reaching anything."""
-    text = "from softgen.eu.semantics.step import step\n\n\ndef test_endless():\n    while step(2, 1):\n        pass\n"
-    quick = "\n\ndef test_step():\n    assert step(2, 1) == 3\n"
-    (small / "tests" / "test_step.py").write_text(text + quick)
-    monkeypatch.chdir(small)
-    code = ("import coverage_map\ncoverage_map.LONGEST = 0.2\n"
+def test_a_map_has_as_many_cases_of_a_test_as_are_quick(small: Path) -> None:
+    """The others count neither as failed nor as reaching anything."""
+    text = ("import pytest, time\n\n\n@pytest.mark.parametrize('case', range(3))\ndef test_slow(case):\n"
+            "    end = time.process_time() + 0.2\n    while time.process_time() < end:\n        pass\n\n\n"
+            "@pytest.mark.parametrize('case', range(3))\ndef test_quick(case):\n    pass\n")  # fmt: skip
+    (small / "tests" / "test_step.py").write_text(text)
+    code = ("import coverage_map\ncoverage_map.LONGEST = 0.3\n"
             "parts, code = coverage_map.measure(['softgen/eu/semantics/step.py'], ['tests/test_step.py'])\n"
-            "part = parts['tests/test_step.py']\nprint([test.name for test in part.tests], part.failed, code)\n")  # fmt: skip
-    path = os.pathsep.join([str(small), str(ROOT / "tools")])
-    ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines()[-1] == "['tests/test_step.py::test_step'] [] 0"
+            "part = parts['tests/test_step.py']\nprint([test.name[20:] for test in part.tests], part.failed, code)\n")  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(small), str(ROOT / "tools")])}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=small, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "['test_slow[0]', 'test_slow[1]', 'test_quick[0]', 'test_quick[1]', 'test_quick[2]'] [] 0"
 
 
 def test_the_command_lists_faults() -> None:

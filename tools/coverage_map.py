@@ -2,8 +2,9 @@
 """Which test reaches which line of a package, and how long each test takes: measured once with `coverage`, a context for each test.
 Where it is not installed, every test counts as reaching every line.
 
-A part of the map is about one test file and is measured again when that file, its helpers or the package change. A test that takes longer
-than LONGEST is ended and left out: those of a fault are chosen from the quickest on, within BUDGET. As a program
+A part of the map is about one test file and is measured again when that file, its helpers or the package change. Of a test
+function whose cases take longer than LONGEST together, the others are left out: tests of a fault are chosen from the quickest on, within
+BUDGET. As a program
 (`coverage_map.py RESULT SOURCE... -- TEST_FILE...`, in the folder of the tree) it runs the tests of those files and writes their parts.
 """
 
@@ -14,7 +15,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import signal
 import sys
 import time
 from collections import defaultdict
@@ -28,7 +28,7 @@ import pytest
 
 BUDGET = 60.0  # seconds of tests that reach a fault's line
 BEYOND = 15.0  # and of others: values made at import or kept by a cache are used by tests that do not reach the line
-LONGEST = 10.0  # seconds of the processor that a test may take while it is measured
+LONGEST = 15.0  # seconds of the processor that the cases of one test function take together before the rest of them is left out
 PYTEST = ("-q", "-x", "--no-header", "--tb=short", "-rfE", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", "pyproject.toml",
           "--rootdir", ".")  # fmt: skip
 
@@ -164,11 +164,17 @@ def write(path: Path, parts: dict[str, Part]) -> None:
 # -- measuring -----------------------------------------------------------------------------------------------------
 
 
+def _function(name: str) -> str:
+    """The test function of a case."""
+    return name.partition("[")[0]
+
+
 class Measure:
-    """A plugin of pytest: a context for each test, its time, and an end for those that take too long."""
+    """A plugin of pytest: a context for each test, its time, and which are left out."""
 
     def __init__(self, sources: list[str]) -> None:
-        self.root, self.sources, self.seconds, self.failed, self.ended = Path.cwd(), sources, dict[str, float](), set[str](), set[str]()
+        self.root, self.sources, self.seconds = Path.cwd(), sources, dict[str, float]()
+        self.failed, self.left_out, self.spent = set[str](), set[str](), defaultdict[str, float](float)
         self._tracer: Any = None
         if guided():
             import coverage
@@ -187,23 +193,16 @@ class Measure:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self.seconds[nodeid] += time.process_time()
+        self.spent[_function(nodeid)] += self.seconds[nodeid]
         self._switch("")
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Any:
-        def end(number: int, frame: object) -> None:
-            self.ended.add(item.nodeid)
-            pytest.skip("takes too long")
-
-        signal.signal(signal.SIGPROF, end)
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
-        try:
-            return (yield)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if self.spent[_function(item.nodeid)] > LONGEST:
+            self.left_out.add(item.nodeid)
+            pytest.skip("other cases took long enough")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed and report.nodeid not in self.ended:
+        if report.failed:
             self.failed.add(report.nodeid)
 
     pytest_collectreport = pytest_runtest_logreport
@@ -237,7 +236,7 @@ def measure(sources: list[str], tests: list[str]) -> tuple[dict[str, Part], int]
 def _part(key: str, test: str, plugin: Measure, reached: dict[str, dict[int, set[str]]]) -> Part:
     failed = sorted(name for name in plugin.failed if name.partition("::")[0] == test)
     ran = [TimedTest(name, round(seconds, 4)) for name, seconds in plugin.seconds.items()
-           if name.partition("::")[0] == test and name not in plugin.failed | plugin.ended]  # fmt: skip
+           if name.partition("::")[0] == test and name not in plugin.failed | plugin.left_out]  # fmt: skip
     bits = {item.name: 1 << index for index, item in enumerate(ran)}
     masks = {path: {line: sum(bits.get(name, 0) for name in names) for line, names in lines.items()} for path, lines in reached.items()}
     return Part(key, ran, failed, masks)
