@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +97,16 @@ def test_a_loop_is_left_when_its_turns_are_spent_and_taken_up_where_it_was() -> 
     assert made.executed == 302
 
 
+@pytest.mark.parametrize("before, inside, turns", [(130, 1, 30), (0, 100, 15), (130, 100, 15)])
+def test_a_backward_branch_costs_by_its_length(before: int, inside: int, turns: int) -> None:
+    """Wherever it is: instructions before the loop, and in it, of 16 bytes each; from 1 KiB on it costs two."""
+    items = [*[add(6, 1)] * before, "loop", add(5, 1), *[add(7, 1)] * inside, compare(5, L, 100), branch(GEN, "while", "loop", predicate=1)]
+    code, made, expected = Listing(GEN, *items, end(GEN)), thread(GEN), thread(GEN)
+    assert engine.run("t1", made, code, 30, Translator(observe=True, messages=False)) is RunOutcome.OUT_OF_BUDGET
+    assert Interpreter(expected, code).run(30) is RunOutcome.OUT_OF_BUDGET
+    assert sums(made, 5) == sums(expected, 5) == [turns] * 8
+
+
 def test_what_is_not_read_any_more_is_not_kept() -> None:
     """r30 is only used inside a turn; r20 is needed behind the loop."""
     items = ["loop", instr(GEN, "mov", dst(30), imm(7), no_mask=True), add(20, 3), add(5, 1), compare(5, L, 100),
@@ -104,6 +115,19 @@ def test_what_is_not_read_any_more_is_not_kept() -> None:
     function = Translator(messages=False).function(Listing(GEN, *items), 0, 8, True)
     assert engine.call(function, made, Context(budget=10)) is ThreadStatus.OUT_OF_BUDGET
     assert sums(made) == [30] * 8 and sums(made, 30) == [0] * 8
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_a_call_runs_as_many_threads_as_the_context_says(turns: int) -> None:
+    function = Translator(observe=True).function(Listing(GEN, add(20, 1), end(GEN)), 0, 8, True)
+    threads = [thread(GEN) for _ in range(3)]
+    for made in threads:
+        made.save()
+    blocks = np.concatenate([made.block for made in threads])
+    context = Context(budget=10, turns=turns, program=function.program)
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(function.address)
+    assert run(blocks.ctypes.data, ctypes.addressof(context)) == ThreadStatus.ENDED
+    assert [int(block.view(np.int32)[20 * 8]) for block in blocks.reshape(3, -1)] == [1] * turns + [0] * (3 - turns)
 
 
 def test_a_wait_takes_a_notification_or_leaves() -> None:

@@ -51,6 +51,15 @@ def test_bytes_become_text_and_come_back(gen: float) -> None:
     assert ours.count("bits:") == example(gen)[1].count("bits:")
 
 
+@pytest.mark.parametrize("said", [
+    "add(8)          g4<1>F          g5<8,8,1>F      g6<8,8,1>F      { align1 1Q };",
+    "mov(8)          g4<1>F          g5<8,8,1>F                      { align1 1Q };",
+    "nop                                                             ;",
+])  # fmt: skip
+def test_operands_and_options_are_in_mesas_columns(said: str) -> None:
+    assert text(parse(said, 9)[0]) == said
+
+
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_what_a_text_says_is_normal(gen: float) -> None:
     for inst, said in zip(parse(example(gen)[1], gen), example(gen)[1].splitlines(), strict=True):
