@@ -20,9 +20,11 @@ def available() -> list[str]:
 
 
 def measurements(names: list[str]) -> Iterator[tuple[str, Measurement]]:
+    """All that is measured. Each is told as it comes: some take minutes, and what was found is not lost where one is ended."""
     for name in names:
         print(f"measuring {name} …", file=sys.stderr)
         for measurement in importlib.import_module(f"bench.{name}").measure():
+            print("  ".join(text for text in ("", *row(name, measurement)[1:]) if text), file=sys.stderr, flush=True)
             yield name, measurement
 
 

@@ -1,6 +1,7 @@
 """The benchmark runner prints rates and ratios."""
 
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 import bench
 from bench import _work as bench_work
 from bench import compute, driver, graphics, growth, kernels
-from bench.__main__ import as_json, available, row
+from bench.__main__ import as_json, available, measurements, row
 from bench._plot import plot
 from bench._program import Dispatch, kernel
 from softgen.errors import SoftgenError
@@ -66,6 +68,16 @@ def test_best_time_calls_often_enough() -> None:
     calls: list[int] = []
     assert bench.best_time(lambda: calls.append(1), least=0.0, rounds=4) > 0
     assert len(calls) == 4
+
+
+def test_measurements_are_told_as_they_come(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [bench.Measurement("one", 1000, "commands", 0.5), bench.Measurement("two", 1, "", 0.5, "C", 1.0, "a note")]
+    monkeypatch.setattr(importlib, "import_module", lambda name: SimpleNamespace(measure=lambda: iter(rows)))
+    found = measurements(["decode"])
+    assert next(found) == ("decode", rows[0])
+    assert capsys.readouterr().err == "measuring decode …\none  2,000  commands/s\n"
+    assert list(found) == [("decode", rows[1])]
+    assert capsys.readouterr().err == "two  2.00 x C  a note\n"
 
 
 def test_an_unknown_benchmark_is_misuse() -> None:
