@@ -41,9 +41,11 @@ NO_RELOCATIONS = 1 << 11  # I915_EXEC_NO_RELOC
 OTHERS = 4  # buffers that the runtime lists besides: scratch space, system routine, …
 LINE = 64
 ITEMS, GROUP = 2048, 256  # work items
+CONTEXT_TIME, TIMES = 0x23A8, 32  # a register; lines in which enqueues keep times in turn
 WARM, COUNTED, TIMED = 150, 48, 1000
 EMPTY = "(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n(W) send (8|M0) null r127 0x27 0x02000010 {EOT}\n"
-GOALS = {"an empty kernel": 4000, "saxpy, the same buffers": 4000, "saxpy, two sets of buffers in turn": 6000}  # bytecodes
+GOALS = {"an empty kernel": 4000, "saxpy, the same buffers": 4000, "saxpy, two sets of buffers in turn": 6000,
+         "saxpy, with profiling": 6000}  # fmt: skip   bytecodes
 
 
 class Bo:
@@ -79,8 +81,8 @@ class Arguments:
 class Client:
     """A command queue of the runtime, with one kernel."""
 
-    def __init__(self, program: Program, code: bytes, simd: int) -> None:
-        self.program, self.packer, self.simd = program, Packer(device(GPU)), simd
+    def __init__(self, program: Program, code: bytes, simd: int, profiling: bool = False) -> None:
+        self.program, self.packer, self.simd, self.profiling = program, Packer(device(GPU)), simd, profiling
         self.commands, self.first, self.isa, self.tags = (Bo(program, size) for size in (HEAP, HEAP, PAGE, PAGE))
         self.heaps = [Bo(program, HEAP) for _ in range(3)]  # dynamic state, surface state, indirect data
         self.others = [Bo(program, PAGE) for _ in range(OTHERS)]
@@ -123,7 +125,15 @@ class Client:
         stall = pack("PIPE_CONTROL", command_streamer_stall_enable=1)
         tag = pack("PIPE_CONTROL", command_streamer_stall_enable=1, dc_flush_enable=1, notify_enable=1, post_sync_operation=1,
                    address=self.tags.address, immediate_data=self.tag)  # fmt: skip
-        return pack("MEDIA_STATE_FLUSH") + self.packer.dispatch(dispatch) + stall + tag + self.packer.end()
+        before, after = (self._times(number) for number in range(2)) if self.profiling else (b"", b"")
+        return pack("MEDIA_STATE_FLUSH") + before + self.packer.dispatch(dispatch) + after + stall + tag + self.packer.end()
+
+    def _times(self, number: int) -> bytes:
+        """The time of the device and of the context, as a queue with profiling keeps them before and after a kernel."""
+        at, pack = self.tags.address + LINE * (1 + 2 * self.tag % TIMES + number), self.packer.pack
+        return (pack("PIPE_CONTROL", command_streamer_stall_enable=1)
+                + pack("PIPE_CONTROL", command_streamer_stall_enable=1, post_sync_operation=3, address=at)
+                + pack("MI_STORE_REGISTER_MEM", register_address=CONTEXT_TIME, memory_address=at + 8))  # fmt: skip
 
     def _submit(self, buffers: list[Bo], start: int) -> None:
         self.program.kept.clear()
@@ -170,8 +180,9 @@ def arguments_of(client: Client, x: Bo, y: Bo) -> Arguments:
 def clients(program: Program) -> Iterator[tuple[str, Client, list[Arguments]]]:
     """What is enqueued, and with which arguments in turn."""
     yield "an empty kernel", Client(program, softgen.assemble(EMPTY, GPU), 32), [Arguments((), bytes(2 * GRF_BYTES), ())]
-    for what, sets in (("saxpy, the same buffers", 1), ("saxpy, two sets of buffers in turn", 2)):
-        client = Client(program, kernel("saxpy").code, kernel("saxpy").simd)
+    for what, sets, profiling in (("saxpy, the same buffers", 1, False), ("saxpy, two sets of buffers in turn", 2, False),
+                                  ("saxpy, with profiling", 1, True)):  # fmt: skip
+        client = Client(program, kernel("saxpy").code, kernel("saxpy").simd, profiling)
         yield what, client, [arguments_of(client, Bo(program, 4 * ITEMS), Bo(program, 4 * ITEMS)) for _ in range(sets)]
 
 

@@ -52,7 +52,7 @@ PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
-PREPARED: Preparers = {**sync.PREPARED, **media.PREPARED, **gpgpu.PREPARED}
+PREPARED: Preparers = {**mi.PREPARED, **sync.PREPARED, **media.PREPARED, **gpgpu.PREPARED}
 
 
 @cache

@@ -170,6 +170,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 counters.commands += 1
                 if step.ruled:
                     self._warn_of_rules(step.layout.name, self.command)
+                if step.reads_registers:
+                    self.status.at(start + step.offset, step.header)
                 try:
                     run(self, bits)
                 except SoftgenError as error:

@@ -9,17 +9,19 @@ Writes  memory, registers, the global table
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.bits.units import DWORD
-from softgen.command import registers_in
+from softgen.command import FieldPlace, registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
-from softgen.streamer.interface import StreamerCommands
+from softgen.streamer.interface import StreamerCommands, StreamerPreparers
 
 COMMANDS: StreamerCommands = {}
-executes = registers_in(COMMANDS)
-
+PREPARED: StreamerPreparers = {}
+executes, prepares = registers_in(COMMANDS), registers_in(PREPARED)
 
 
 @executes("MI_ARB_CHECK", "MI_SET_APPID", "MI_CLFLUSH", "MI_SUSPEND_FLUSH", "MI_FORCE_WAKEUP", "MI_RS_CONTROL", "MI_RS_CONTEXT")
@@ -103,6 +105,19 @@ def store_register_mem(cs: Streamer, cmd: Record) -> None:
         return
     value = cs.registers.read(cs.register(cmd.register_address, flag(cmd, "add_cs_mmio_start_offset")))
     cs.write(cmd.memory_address, value.to_bytes(DWORD, "little"), cmd.use_global_gtt)
+
+
+@prepares("MI_STORE_REGISTER_MEM")
+def prepare_store_register_mem(cs: Streamer, cmd: Record, place: Callable[[str], FieldPlace]) -> Callable[[Streamer, int], None] | None:
+    """A store whose address may differ: runtimes keep the time before and after a kernel so."""
+    if flag(cmd, "predicate_enable"):
+        return None
+    register, address = cs.register(cmd.register_address, flag(cmd, "add_cs_mmio_start_offset")), place("memory_address")
+
+    def run(cs: Streamer, batch: int) -> None:
+        cs.write(address.value(batch), cs.registers.read(register).to_bytes(DWORD, "little"), cmd.use_global_gtt)
+
+    return run
 
 
 @executes("MI_COPY_MEM_MEM")

@@ -46,6 +46,7 @@ class PreparedStep(NamedTuple):
     header: int
     layout: Layout
     ruled: bool  # there are rules that it may break
+    reads_registers: bool  # it may read any register
 
 
 class PreparedBatch(NamedTuple):
@@ -113,7 +114,7 @@ def prepare(cs: PreparingStreamer, data: bytes) -> PreparedBatch | None:
             return None
         if layout.name == END:
             mask |= ((1 << 8 * (end - offset)) - 1) << 8 * offset
-            last = PreparedStep(offset, end, header, layout, False)
+            last = PreparedStep(offset, end, header, layout, False, False)
             return PreparedBatch(end, mask, int.from_bytes(data[:end], "little") & mask, tuple(steps), last)
         found = _step(cs, layout, header, data[offset:end], offset)
         if found is None:
@@ -149,7 +150,7 @@ def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offse
     for name in varying:
         fixed &= ~layout.field(name).mask
     ruled = simple.ruled and _may_break_rules(cs, layout, values, varying)
-    return PreparedStep(offset, offset + len(data), header, layout, ruled), run, fixed
+    return PreparedStep(offset, offset + len(data), header, layout, ruled, simple.reads_registers), run, fixed
 
 
 def _may_break_rules(cs: PreparingStreamer, layout: Layout, values: Record, varying: set[str]) -> bool:

@@ -78,6 +78,29 @@ def test_a_batch_of_a_kibibyte_is_prepared_and_no_longer_one(more: int, prepared
     assert prepared_runs == ([] if more else [COMMANDS + jobs[1].at])
 
 
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+def test_registers_are_stored_as_they_are_then(gpu: str, prepared_runs: list[int]) -> None:
+    """Runtimes store registers before and after a kernel whose times are asked for, each time elsewhere."""
+    places, registers = range(TAGS + 0x100, TAGS + 0x140, 16), (0x2074, 0x2068, 0x2358)  # ACTHD, IPEHR, TIMESTAMP
+
+    def stores(start: int) -> list[list[int]]:
+        return [Enqueue(0, gpu).pack("MI_STORE_REGISTER_MEM", register_address=register, memory_address=start + 4 * number)
+                for number, register in enumerate(registers)]  # fmt: skip
+
+    jobs = [Enqueue(number, gpu, before=stores(place)) for number, place in enumerate(places)]
+    client = compare(gpu, lambda client: enqueues(client, *jobs))
+    assert prepared_runs == [COMMANDS + job.at for job in jobs[1:]] and not client.errors
+    found = [struct.unpack("<3I", client.space.read(place, 12)) for place in places]
+    first, header = found[0][0] - COMMANDS - jobs[0].at, stores(0)[0][0]
+    assert found == [(COMMANDS + job.at + first, header, 0x1234) for job in jobs]
+
+
+def test_a_store_with_a_predicate_is_not_prepared(prepared_runs: list[int]) -> None:
+    store = Enqueue(0, "kbl").pack("MI_STORE_REGISTER_MEM", register_address=0x2358, memory_address=TAGS + 0x100, predicate_enable=1)
+    client = compare("kbl", lambda client: enqueues(client, *(Enqueue(number, "kbl", before=[store]) for number in range(3))))
+    assert not prepared_runs and client.space.read32(TAGS + 0x100) == 0
+
+
 # -- each change between two enqueues ------------------------------------------------------------------------------
 
 
@@ -406,15 +429,16 @@ def test_rules_are_checked_each_time_if_they_may_be_broken(name: str, varying: l
 
 
 def test_what_is_not_prepared() -> None:
-    """Calls, chains, latched state, semaphores and registers; a batch without an end."""
+    """Calls, chains, latched state, semaphores, loads of registers; a batch without an end."""
     streamer: Any = Client("kbl", True).last[""].streamer
     flush, pack = packed(*Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")), Enqueue(0, "kbl").pack
     end = packed(*pack("MI_BATCH_BUFFER_END"))
     assert prepare(streamer, flush + end) is not None
     others = [pack("MI_BATCH_BUFFER_START"), pack("STATE_BASE_ADDRESS"), pack("MI_SEMAPHORE_WAIT"), pack("MI_LOAD_REGISTER_MEM"),
-              pack("MI_STORE_REGISTER_MEM"), pack("MI_ARB_CHECK"), pack("GPGPU_WALKER", predicate_enable=1, indirect_data_length=64),
-              pack("PIPE_CONTROL", lri_post_sync_operation=1), [0xFFFFFFFF]]  # fmt: skip
+              pack("MI_STORE_REGISTER_MEM", predicate_enable=1), pack("MI_ARB_CHECK"),
+              pack("GPGPU_WALKER", predicate_enable=1, indirect_data_length=64), pack("PIPE_CONTROL", lri_post_sync_operation=1), [0xFFFFFFFF]]  # fmt: skip
     for other in others:
         assert prepare(streamer, flush + packed(*other) + end) is None
     assert prepare(streamer, flush) is None
-    assert set(PREPARED) == {"PIPE_CONTROL", "MEDIA_STATE_FLUSH", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "GPGPU_WALKER"}
+    assert set(PREPARED) == {"PIPE_CONTROL", "MI_STORE_REGISTER_MEM", "MEDIA_STATE_FLUSH", "MEDIA_INTERFACE_DESCRIPTOR_LOAD",
+                             "GPGPU_WALKER"}  # fmt: skip
