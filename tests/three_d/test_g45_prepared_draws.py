@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.streamer.latch_rules import latch_table
 from softgen.three_d import prepared_draws
 from softgen.three_d.prepared import PreparedDraw
 from tests.three_d.g45_draw import (
@@ -200,6 +201,15 @@ def test_a_border_colour_elsewhere_is_the_same_state(red: float, prepared: int, 
               **bordered(plain, first + MOVED, red)}  # fmt: skip
     picture = check(two([moved_pointers(plain)], state=state, ps=shader, patch=blocks), monkeypatch, prepared)
     assert (picture[2, 2, 0], picture[10, 10, 0]) == (0.5, red)
+
+
+def test_a_command_that_no_batch_has_had_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no place among latched commands when the first draw is prepared."""
+    latch_table.cache_clear()
+    stipple = command("3DSTATE_POLY_STIPPLE_PATTERN", row=[{"pattern": 0xFFFFFFFF if row < 8 else 0} for row in range(32)])
+    offset = command("3DSTATE_POLY_STIPPLE_OFFSET", polygon_stipple_y_offset=24)
+    picture = check(two([offset], before=[stipple], state={"WM_STATE": {"polygon_stipple_enable": 1}}), monkeypatch, 2)
+    assert picture[2, 2, 0] == 1 and picture[10, 10, 0] == 2
 
 
 def test_a_buffer_that_no_element_reads_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
