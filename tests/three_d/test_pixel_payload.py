@@ -377,6 +377,7 @@ def test_a_thread_of_the_twin_is_what_kernels_expect() -> None:
     """GRAPHICS_THREADS 7: 16-wide with perspective barycentrics has b1 in r2 and r4, b2 in r3 and r5, constants at r6."""
     plan: Any = place_parts(replace(BARE, barycentrics=PERSPECTIVE), 32, 64)
     assert (plan.barycentric[0], plan.constants, plan.attributes, plan.size) == (2 * 32, 6 * 32, 7 * 32, 9 * 32)
+    assert plan.gap_bytes == 0  # its parts fill all registers before the constants: no zeros are written there
 
 
 @pytest.mark.parametrize("width", [8, 16, 32])
