@@ -205,9 +205,9 @@ class AddressSpace(Space):
 
     def write(self, address: int, data: bytes) -> None:
         starts, mappings = self._index
-        at = bisect_right(starts, address) - 1
-        if at >= 0:
-            start, end, _, _, writable, view = mappings[at]
+        following = bisect_right(starts, address)
+        if following:
+            start, end, _, _, writable, view = mappings[following - 1]
             if writable and address + len(data) <= end:
                 view[address - start : address - start + len(data)] = data
                 return

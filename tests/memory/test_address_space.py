@@ -48,6 +48,16 @@ def test_reads_and_writes_run_across_neighbours() -> None:
     assert space.read(0x1000, 0) == b"" == space.read(0x9000, 0)
 
 
+def test_a_view_is_of_bytes_in_one_mapping() -> None:
+    space = AddressSpace("s")
+    for address in (0x1000, 0x2000):
+        space.map(address, MemfdBuffer(PAGE, "b"))
+    view = space.view(0x1FFC, 4)
+    space.write(0x1FFA, b"12345678")
+    assert view is not None and bytes(view) == b"3456"
+    assert [space.view(*where) for where in ((0x1FFD, 4), (0xFFF, 1), (0x1000, 0), (0x3000, 1))] == [None] * 4
+
+
 @pytest.mark.parametrize("table_first", [True, False])
 def test_a_mapping_may_cross_a_4_gib_boundary(table_first: bool) -> None:
     space, buffer = AddressSpace("s"), MemfdBuffer(1 << 20, "b")
