@@ -188,9 +188,9 @@ class AddressSpace(Space):
 
     def read(self, address: int, size: int) -> bytes:
         starts, mappings = self._index
-        at = bisect_right(starts, address) - 1
-        if at >= 0 and size > 0:
-            start, end, _, _, _, view = mappings[at]
+        following = bisect_right(starts, address)
+        if following and size > 0:
+            start, end, _, _, _, view = mappings[following - 1]
             if address + size <= end:
                 return bytes(view[address - start : address - start + size])
         return b"".join(view[first:last] for view, first, last in self._parts(address, size, "read"))
