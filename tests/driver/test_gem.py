@@ -26,6 +26,15 @@ def refused(number: int, program: Program, name: str, /, **fields: int) -> None:
     assert found.value.errno == number
 
 
+def ask_at_once(count: int, program: Program, name: str, **fields: int) -> None:
+    """Each of the program's threads calls, and has its answer."""
+    threads = [threading.Thread(target=program.thread().ioctl, args=(name,), kwargs=fields) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def submit(program: Program, *handles: int, flags: int = 0) -> None:
     zeros = dict.fromkeys(EXEC_OBJECT.names, 0)
     rows = b"".join(EXEC_OBJECT.pack(SimpleNamespace(**{**zeros, "handle": handle, "flags": flags})) for handle in handles)
@@ -379,12 +388,7 @@ def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, mo
 
     monkeypatch.setattr(aperture, "merge", held)
     monkeypatch.setattr(aperture.LinearView, "sync", counted)
-    waiting = [threading.Thread(target=program.thread().ioctl, args=("DRM_IOCTL_I915_GEM_SET_DOMAIN",), kwargs={"handle": handle})
-               for _ in range(16)]  # fmt: skip
-    for thread in waiting:
-        thread.start()
-    for thread in waiting:
-        thread.join()
+    ask_at_once(16, program, "DRM_IOCTL_I915_GEM_SET_DOMAIN", handle=handle)
     assert compared == [size] * 2, "the first, and one for all who came while it compared"
 
 
@@ -424,12 +428,7 @@ def test_a_tiled_buffer_has_one_linear_view_for_all_programs(gpu: Gpu, monkeypat
         arrange(view, tiling, stride)
 
     monkeypatch.setattr(aperture.LinearView, "arrange", slow)
-    asking = [threading.Thread(target=program.thread().ioctl, args=("DRM_IOCTL_I915_GEM_MMAP_OFFSET",), kwargs={"handle": handle})
-              for _ in range(4)]  # fmt: skip
-    for thread in asking:
-        thread.start()
-    for thread in asking:
-        thread.join()
+    ask_at_once(4, program, "DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle)
     assert len(made) == 1
 
 
