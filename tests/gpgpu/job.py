@@ -47,6 +47,17 @@ def words(*values: int) -> bytes:
     return struct.pack(f"<{len(values)}H", *values)
 
 
+def stores(move: str) -> str:
+    """A kernel whose first channel stores what it moves to r11 into surface 0."""
+    return f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)  mov {move}
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+
+
 @dataclass
 class Job:
     """What to run; memory() is what the GPU then sees."""

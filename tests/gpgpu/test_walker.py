@@ -12,7 +12,7 @@ from softgen.gpgpu import walker
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.payload import TemplatePayload
-from tests.gpgpu.job import DYNAMIC, END, INDIRECT, Job, dwords, vector_add
+from tests.gpgpu.job import DYNAMIC, END, INDIRECT, Job, dwords, stores, vector_add
 
 KERNEL = f"""
 (W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
@@ -148,14 +148,7 @@ def test_what_is_not_fetched_is_zero_and_told() -> None:
 @pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
 def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
     """The batch changes the constants in memory after the load; the thread sees what was there before."""
-    kernel = f"""
-(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
-(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
-(W)  mov (8|M0) r11.0<1>:ud r1.0<8;8,1>:ud
-(W)  send (1|M0) null r10 0xC 0x04026E00
-{END}
-"""
-    job = Job(kernel, [bytes(4)], simd=8, shared=dwords(77, *[0] * 7), fetched=False)
+    job = Job(stores("(8|M0) r11.0<1>:ud r1.0<8;8,1>:ud"), [bytes(4)], simd=8, shared=dwords(77, *[0] * 7), fetched=False)
     job.before = [job.pack("MI_STORE_DATA_IMM", address=DYNAMIC + 0x100, immediate_data=99)]
     assert job.run().buffer(0) == (77,)
 

@@ -15,7 +15,7 @@ from softgen.errors import DecodeError
 from softgen.media import front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatcher_protocol import Dispatcher
-from tests.gpgpu.job import CODE, END, INDIRECT, TABLE, Job, dwords
+from tests.gpgpu.job import CODE, INDIRECT, TABLE, Job, dwords, stores
 from tests.gpgpu.test_dispatch import SHOWS, groups, said, walker
 from tests.gpgpu.test_walker import KERNEL, context, planned
 
@@ -107,13 +107,7 @@ def test_all_sizes_of_local_memory(gpu: str) -> None:
 @pytest.mark.behaviour("KBL-GPGPU-13", shows="action")
 @pytest.mark.parametrize("mode", range(4))
 def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
-    kernel = f"""
-(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
-(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
-(W)  mov (1|M0) r11.0<1>:ud cr0.0<0;1,0>:ud
-(W)  send (1|M0) null r10 0xC 0x04026E00
-{END}
-"""
+    kernel = stores("(1|M0) r11.0<1>:ud cr0.0<0;1,0>:ud")
     control = Job(kernel, [bytes(4)], simd=8, descriptor={"rounding_mode": mode}).run().buffer(0)[0]
     assert control >> 4 & 3 == mode
 
