@@ -15,6 +15,8 @@ from hypothesis import given
 
 from softgen.errors import DecodeError
 from softgen.eu import binary
+from softgen.eu.binary import tokens as patch_tokens
+from softgen.eu.binary.view import FileView
 from softgen.eu.encoding import program
 from tests.conftest import SHARED, needs_shared
 from tests.eu.corpus import DATA, GENERATION
@@ -185,6 +187,21 @@ def test_a_launch_description(path: Path) -> None:
     assert launch.payload_bytes == 96 and launch.local_ids and not launch.barrier and launch.scratch_bytes == launch.local_bytes == 0
     found = bytes_of(launch)
     assert found[0] == ("global_id_offset", -1, 0) and found[16] == ("local_size", -1, 4) and ("buffer_address", 1, 0) in found.values()
+
+
+def test_a_description_that_says_nothing_asks_for_nothing() -> None:
+    launch = binary.Launch()
+    assert not launch.arguments and not launch.payload_bytes and not launch.barrier
+    assert not any(launch.required_local_size), "any local size will do"
+
+
+def test_an_argument_by_value_ends_with_its_last_part() -> None:
+    def parameter(index: int, size: int, source: int) -> FileView:
+        return FileView(struct.pack("<5I", 1, index, 0, size, source), "a token")
+
+    parts = [parameter(0, 8, 0), parameter(0, 4, 8), parameter(0, 2, 4), parameter(1, 0, 0)]
+    found = patch_tokens._arguments({patch_tokens.DATA_PARAMETER: parts}, {})
+    assert [(argument.index, argument.size) for argument in found] == [(0, 12), (1, 0)]
 
 
 @needs_shared("kernels")

@@ -73,6 +73,12 @@ def test_what_nobody_elsewhere_reads_is_written_whole() -> None:
     assert masked(*fork(mov(20, 5), mov(31, 20)), mov(30, 6), send(30)) == {31}
 
 
+def test_values_may_go_through_an_accumulator() -> None:
+    """Of which no lane is looked at."""
+    through = [instr(GEN, "mov", arf(0x20, "d"), reg(5)), instr(GEN, "mov", dst(20), arf(0x20, "d", region="8;8,1"))]
+    assert masked(*fork(*through, mov(31, 20)), mov(30, 6), send(30)) == {31}
+
+
 def test_what_is_written_again_before_it_is_read_is_dead() -> None:
     assert masked(*fork(mov(31, 5), send(30)), mov(31, 6), send(30)) == set()
 

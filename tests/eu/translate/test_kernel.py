@@ -152,6 +152,19 @@ def test_the_reference_lends_a_hand_in_the_middle() -> None:
     assert sums(ran) == [11] * 8 and sums(ran, 30) == [77] * 8
 
 
+def test_lanes_of_a_register_that_stays_in_the_block() -> None:
+    """Contiguous, all the same, and every other one."""
+    sources = [arf(0x70, "ud", region=region) for region in ("4;4,1", "0;1,0", "4;2,2")]
+    code = Listing(GEN, *(instr(GEN, "mov", dst(20 + at), source, size=2) for at, source in enumerate(sources)), end(GEN))
+    made, expected = thread(GEN), thread(GEN)
+    for state in (made, expected):
+        state.dwords("sr")[:3] = 100, 101, 0xFF  # the third is the dispatch mask
+    assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
+    Interpreter(expected, code).run()
+    for state in (made, expected):
+        assert [sums(state, 20 + at)[:2] for at in range(3)] == [[100, 101], [100, 100], [100, 0xFF]]
+
+
 def test_a_block_that_is_not_written_to_is_said_to_be_clean() -> None:
     small, by_address = divergent(), Listing(GEN, instr(GEN, "mov", dst(20, indirect=True), imm(1)), end(GEN))
     assert translate(small, Key(0, 8, True)).clean

@@ -60,6 +60,12 @@ def test_operands_and_options_are_in_mesas_columns(said: str) -> None:
     assert text(parse(said, 9)[0]) == said
 
 
+def test_the_values_of_a_vector_of_small_floats_are_shown() -> None:
+    """Three bits of exponent from 2^-3 on, four of fraction; zero has its own code."""
+    inst = parse("mov(8) g4<1>F 0xff003801VF { align1 1Q };", 9)[0]
+    assert "0xff003801VF /* [0.132812F, 1.5F, 0F, -31F]VF */" in text(inst)
+
+
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_what_a_text_says_is_normal(gen: float) -> None:
     for inst, said in zip(parse(example(gen)[1], gen), example(gen)[1].splitlines(), strict=True):
