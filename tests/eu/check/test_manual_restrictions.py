@@ -99,6 +99,10 @@ WORD = "0;1,0"
     pytest.param("math_direct", instr(8, "math", dst(4, "f"), reg(0, "f", indirect=True), arf(0, "f"), function=4),
                  instr(8, "math", dst(4, "f"), reg(2, "f"), arf(0, "f"), function=4),
                  marks=mark.behaviour("BDW-EU-17", shows="action")),  # BDW 20824
+    pytest.param("destination_ratio", instr(9, "add", dst(4, "w", 4), reg(2, "d"), reg(6, "d")),
+                 instr(9, "add", dst(4, "w", 2), reg(2, "d"), reg(6, "d"))),
+    pytest.param("destination_ratio", instr(9, "add", dst(4, "b", 2), reg(2, "d"), reg(6, "d")),
+                 instr(9, "add", dst(4, "b", 4), reg(2, "w"), reg(6, "w"))),
     pytest.param("predicate_code", instr(8, "add", dst(4), reg(2), imm(1), predicate=8, align16=True),
                  instr(8, "add", dst(4), reg(2), imm(1), predicate=8)),
     pytest.param("divide_width", instr(8, "math", dst(4), reg(2), reg(6), function=12, size=16),

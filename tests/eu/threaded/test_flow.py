@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,18 +16,19 @@ from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr,
 CHANNELED = (7.0, 7.5, 8.0, 9.0, 11.0)
 
 
-def loop(gen: float) -> Listing:
+def loop(gen: float, **more: Any) -> Listing:
     """Counts to each channel's own limit, and ends when the last one is there."""
     return Listing(gen, "top", instr(gen, "add", dst(10), reg(10), imm(1)), instr(gen, "cmp", dst(20), reg(10), reg(12), condition=5),
-                   branch(gen, "while", "top", predicate=1), end(gen))  # fmt: skip
+                   branch(gen, "while", "top", predicate=1, **more), end(gen))  # fmt: skip
 
 
 @pytest.mark.parametrize("gen", CHANNELED)
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_budgets_run_out_where_the_references_do(gen: float, limit: int) -> None:
-    """Spent in the middle, gone on with again: the same turns, registers and counts."""
+@pytest.mark.parametrize("breakpoint", [False, True])
+def test_budgets_run_out_where_the_references_do(gen: float, limit: int, breakpoint: bool) -> None:
+    """Spent in the middle, gone on with again: the same turns, registers and counts. The reference executes what has a breakpoint."""
     made = [thread(gen, 0xFF, r12=np.array([1, 5, 2, 7, 3, 3, 1, 6], np.int32)) for _ in range(2)]
-    code, outcomes = loop(gen), []
+    code, outcomes = loop(gen, breakpoint=breakpoint), []
     for one_, go in zip(made, (lambda t: Interpreter(t, code).run(limit), lambda t: run(t, code, limit)), strict=True):
         outcomes.append(until_ended(one_, go))
     assert outcomes[0] == outcomes[1]
