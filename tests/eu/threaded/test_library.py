@@ -67,6 +67,15 @@ def test_flags_of_groups_that_do_not_start_at_their_size_stay_in_the_shape() -> 
     assert (kept.group, kept.flag, kept.shape.instruction.quarter) == (0, 0, 1)
 
 
+def test_a_record_holds_two_immediates_or_a_wide_one() -> None:
+    """A third stays in the shape."""
+    three = computing(instr(11, "mad", dst(4), imm(1), imm(-2 & 0xFFFFFFFF), imm(3)))
+    assert three.immediate == 1 | 0xFFFFFFFE << 32
+    assert [(source.file, source.immediate) for source in three.shape.instruction.sources] == [("grf", 0), ("grf", 0), ("imm", 3)]
+    assert computing(instr(9, "mov", dst(4, "q"), imm(0x123456789A, "q"))).immediate == 0x123456789A
+    assert computing(instr(9, "add", dst(4), reg(2), imm(-1))).immediate == 0xFFFFFFFF
+
+
 def test_limits_say_how_much_of_the_file_is_left() -> None:
     assert computing(instr(9, "mov", dst(127), imm(1))).limits == (32, FREE, FREE, FREE)
 
