@@ -436,7 +436,8 @@ def test_what_is_not_prepared() -> None:
     assert prepare(streamer, flush + end) is not None
     others = [pack("MI_BATCH_BUFFER_START"), pack("STATE_BASE_ADDRESS"), pack("MI_SEMAPHORE_WAIT"), pack("MI_LOAD_REGISTER_MEM"),
               pack("MI_STORE_REGISTER_MEM", predicate_enable=1), pack("MI_ARB_CHECK"),
-              pack("GPGPU_WALKER", predicate_enable=1, indirect_data_length=64), pack("PIPE_CONTROL", lri_post_sync_operation=1), [0xFFFFFFFF]]  # fmt: skip
+              pack("GPGPU_WALKER", predicate_enable=1, indirect_data_length=64),
+              pack("PIPE_CONTROL", lri_post_sync_operation=1), [0xFFFFFFFF]]  # fmt: skip
     for other in others:
         assert prepare(streamer, flush + packed(*other) + end) is None
     assert prepare(streamer, flush) is None
