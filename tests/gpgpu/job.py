@@ -184,6 +184,21 @@ def vector_add(gpu: str, ends: int = 4, right: int = 0xFFFFFFFF) -> Job:
     return Job(ADD, [dwords(*range(64)), bytes(256)], gpu, ends=(ends, 1, 1), right=right, **constants)
 
 
+def local_dword(offset: int) -> Job:
+    """A dword of local memory, of 1024 bytes: written, read, and what was read goes to surface 0."""
+    return Job(f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0)  r10.0<1>:ud {offset:#x}:ud
+(W)  mov (8|M0)  r11.0<1>:ud 0x7:ud
+(W)  send (1|M0) null r10 0xC 0x04026EFE
+(W)  mov (8|M0)  r11.0<1>:ud 0x0:ud
+(W)  send (1|M0) r11 r10 0xC 0x02106EFE
+(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+""", [dwords(99)], simd=8, local=1024)  # fmt: skip
+
+
 def aub(path: Path, job: Job, expected: bytes, equal: bool = True) -> Path:
     """A file like those Intel's runtime writes, with one expectation."""
     with AubWriter(path, job.device) as writer:

@@ -28,25 +28,14 @@ from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
-from tests.gpgpu.job import ADD, BATCH, END, PAGE, SURFACES, TABLE, Job, dwords, words
+from tests.gpgpu.job import ADD, BATCH, PAGE, SURFACES, TABLE, Job, dwords, local_dword, words
 from tests.media.test_objects import TICKETS, data
 from tests.media.test_objects import job as media_job
 
 CONSTANTS = {"shared": dwords(1000, 7, *[0] * 6), "own": [words(*range(16)), words(*range(16, 32))]}
 PLAIN = Job(ADD, [dwords(*range(1, 65)), bytes(256)], shape=(2, 1, 1), ends=(2, 1, 1), **CONSTANTS)  # type: ignore[arg-type]
 HEADER = "r0.{}<0;1,0>:d"
-# A dword of local memory, 2048 bytes from its start: written, read, and what was read goes to surface 0.
-LOCAL = Job(f"""
-(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
-(W)  mov (8|M0)  r10.0<1>:ud 0x800:ud
-(W)  mov (8|M0)  r11.0<1>:ud 0x7:ud
-(W)  send (1|M0) null r10 0xC 0x04026EFE
-(W)  mov (8|M0)  r11.0<1>:ud 0x0:ud
-(W)  send (1|M0) r11 r10 0xC 0x02106EFE
-(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
-(W)  send (1|M0) null r10 0xC 0x04026E00
-{END}
-""", [dwords(99)], simd=8, local=1024)  # fmt: skip
+LOCAL = local_dword(0x800)
 SUM = "add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d"
 ROUNDED = replace(PLAIN, kernel=ADD.replace(SUM, "add (16|M0) r12.0<1>:f r1.0<0;1,0>:f 1.0:f"), shape=(1, 1, 1), shared=b"",
                   own=[np.array([2.0**-24] * 8, np.float32).tobytes()])  # fmt: skip

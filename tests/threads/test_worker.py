@@ -21,7 +21,7 @@ from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
-from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
+from tests.gpgpu.job import ADD, END, Job, dwords, local_dword, vector_add, words
 from tests.threads.test_pool import job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
@@ -29,19 +29,7 @@ COMPILED = [engine for engine in engines() if engine.name != "reference"]
 
 @pytest.mark.parametrize("engine", engines(), ids=str)
 def test_the_last_dword_of_local_memory(engine: Choice) -> None:
-    """Written, read, and shown; the dword after it is outside and reads as zero."""
-    kernel = f"""
-(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
-(W)  mov (8|M0)  r10.0<1>:ud 0x3FC:ud
-(W)  mov (8|M0)  r11.0<1>:ud 0x7:ud
-(W)  send (1|M0) null r10 0xC 0x04026EFE
-(W)  mov (8|M0)  r11.0<1>:ud 0x0:ud
-(W)  send (1|M0) r11 r10 0xC 0x02106EFE
-(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
-(W)  send (1|M0) null r10 0xC 0x04026E00
-{END}
-"""
-    assert Job(kernel, [dwords(99)], simd=8, local=1024).run(groups=engine.groups()).buffer(0) == (7,)
+    assert local_dword(0x3FC).run(groups=engine.groups()).buffer(0) == (7,)
 
 
 @pytest.mark.parametrize("engine", engines(), ids=str)
