@@ -219,6 +219,9 @@ def test_the_first_program_is_the_master_until_it_drops_that(gpu: Gpu) -> None:
 def test_a_crtc_shows_the_console_until_a_mode_is_set_and_can_be_restored(gpu: Gpu, card: Program) -> None:
     before = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
     assert before.mode_valid and before.fb and MODE.unpack(before.mode).hdisplay == 640
+    console = card.ioctl("DRM_IOCTL_MODE_GETFB", fb=before.fb)
+    assert (console.width, console.height, console.pitch, console.bits) == (640, 480, 2560, 32)
+    assert gpu.shared.display.framebuffer(before.fb).bo.size == 2560 * 480
     fb, _ = frame(card)
     show(card, fb)
     assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb and gpu.shared.display.frames == 1

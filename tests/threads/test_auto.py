@@ -41,7 +41,8 @@ class Watched(PromotingEngine):
 def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "SLICE", 100_000)  # short slices
     monkeypatch.setattr(worker, "SLICE", 100_000)
-    watched = Watched()
+    watched, inside, choose = Watched(), list[bool](), worker.Worker.choose
+    monkeypatch.setattr(worker.Worker, "choose", lambda self: (inside.append(bool(self.dispatch.inside)), choose(self))[1])
     made = job(kernel)
     if kernel is MODE:
         made = replace(made, shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
@@ -49,7 +50,7 @@ def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monke
     dispatcher, began = EngineDispatcher("auto", 1, make=lambda name: watched), time.perf_counter()
     ran = made.run(groups=dispatcher)
     assert ran.buffer(1) == (expected,) * 16 * MANY
-    assert watched.translated
+    assert watched.translated and not any(inside), "all threads of a group begin with the same code"
     (program,) = {program for program, _ in dispatcher.ran}
     assert 0 < program.spent < time.perf_counter() - began
     assert watched.executed == ran.gpu.counters.instructions == made.run(groups=EngineDispatcher("t0", 1)).gpu.counters.instructions
