@@ -400,6 +400,15 @@ def test_a_closed_node_takes_its_framebuffers_along(gpu: Gpu, card: Program) -> 
     assert other.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
 
 
+def test_the_console_is_back_when_the_last_program_has_closed_the_display(gpu: Gpu, card: Program) -> None:
+    console = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb
+    show(card, frame(card)[0])
+    card.close()
+    wait_for(lambda: not gpu.shared.display.connections)
+    shown = gpu.program("card0").ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
+    assert (shown.fb, shown.mode_valid) == (console, 1)
+
+
 # -- programs
 
 

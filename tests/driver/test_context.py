@@ -1,0 +1,84 @@
+"""Parameters of hardware contexts: their defaults, what is set and read back, and what a GPU does not have."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.driver import i915_drm as i915
+from softgen.driver.uapi import SSEU
+from tests.driver.program import Gpu, Held, Program, served
+from tests.driver.test_gem import refused
+
+PARAM = "I915_CONTEXT_PARAM_"
+KEPT = {"NO_ZEROMAP": 0, "NO_ERROR_CAPTURE": 0, "BANNABLE": 1, "RECOVERABLE": 1, "PERSISTENCE": 1, "PRIORITY": 0}
+GET, SET = "DRM_IOCTL_I915_GEM_CONTEXT_GETPARAM", "DRM_IOCTL_I915_GEM_CONTEXT_SETPARAM"
+
+
+def number(name: str) -> int:
+    return int(getattr(i915, PARAM + name))
+
+
+def get(program: Program, name: str, context: int = 0) -> int:
+    return int(program.ioctl(GET, context=context, param=number(name)).value)
+
+
+def test_parameters_are_read_back(gpu: Gpu) -> None:
+    """Those of one context; another one has the defaults."""
+    program = gpu.program()
+    other = program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context
+    assert {name: get(program, name) for name in KEPT} == KEPT
+    for name, value in KEPT.items():
+        program.ioctl(SET, context=0, param=number(name), value=1 - value)
+    assert {name: get(program, name) for name in KEPT} == {name: 1 - value for name, value in KEPT.items()}
+    assert {name: get(program, name, other) for name in KEPT} == KEPT
+    assert get(program, "GTT_SIZE") == 1 << 48
+    refused(errno.ENOENT, program, GET, context=99, param=number("PRIORITY"))
+
+
+def test_an_engine_map_has_no_size_to_read(gpu: Gpu) -> None:
+    assert gpu.program().ioctl(GET, param=number("ENGINES"), size=77).size == 0
+
+
+@pytest.mark.parametrize("name", ["RINGSIZE", "BAN_PERIOD"])
+def test_parameters_that_are_not_there(gpu: Gpu, name: str) -> None:
+    """The size of a ring is none where submissions go through execlists; the ban period was removed."""
+    expected = errno.ENODEV if name == "RINGSIZE" else errno.EINVAL
+    refused(expected, gpu.program(), GET, param=number(name))
+    refused(expected, gpu.program(), SET, param=number(name), value=1)
+
+
+def test_old_gpus_have_neither_priorities_nor_address_spaces_nor_slices_to_choose() -> None:
+    with served("hsw", Held()) as gpu:
+        program = gpu.program()
+        for name in ("PRIORITY", "VM", "SSEU"):
+            refused(errno.ENODEV, program, SET, param=number(name), value=1)
+        for name in ("VM", "SSEU"):
+            refused(errno.ENODEV, program, GET, param=number(name))
+        refused(errno.ENODEV, program, "DRM_IOCTL_I915_GEM_VM_CREATE")
+
+
+def test_an_address_space_is_named_and_used(gpu: Gpu) -> None:
+    program = gpu.program()
+    refused(errno.ENOENT, program, SET, param=number("VM"), value=99)
+    vm, node = program.ioctl("DRM_IOCTL_I915_GEM_VM_CREATE").vm, next(iter(gpu.server.nodes.values()))
+    program.ioctl(SET, param=number("VM"), value=vm)
+    assert node.contexts.items[0].vm is node.vms.items[vm] is node.vms.items[get(program, "VM")]
+
+
+def test_slices_and_execution_units_are_those_of_the_gpu(gpu: Gpu) -> None:
+    program, device = gpu.program(), gpu.shared.device
+    assert program.ioctl(GET, param=number("SSEU")).size == SSEU.size
+    room = program.memory(SSEU.pack(SimpleNamespace(**dict.fromkeys(SSEU.names, 0))))
+    program.ioctl(GET, param=number("SSEU"), size=SSEU.size, value=room.address)
+    found = SSEU.unpack(bytes(room))
+    slices, subslices, eus = (device.limit(name) for name in ("slices", "subslices", "eus"))
+    assert (found.slices.bit_count(), found.subslices.bit_count() * slices) == (slices, subslices)
+    assert found.eus_min == found.eus_max == eus // subslices
+    value = program.memory(4)
+    for param, count in ((i915.I915_PARAM_SLICE_MASK, slices), (i915.I915_PARAM_SUBSLICE_MASK, subslices // slices)):
+        program.ioctl("DRM_IOCTL_I915_GETPARAM", param=param, value=value.address)
+        assert struct.unpack("<i", bytes(value))[0] == (1 << count) - 1
