@@ -110,9 +110,8 @@ class Packer:
     def raw(self, address: int, size: int) -> bytes:
         """A buffer of bytes."""
         last = size - 1
-        bits = {name: self.layout("RENDER_SURFACE_STATE").field(name).width for name in ("height", "depth")}
-        high = min(bits["height"], 14)
-        if last >> 7 + high + bits["depth"]:
+        high, deep = (self.layout("RENDER_SURFACE_STATE").field(name).width for name in ("height", "depth"))
+        if last >> 7 + high + deep:
             raise UsageError(f"a buffer of {size:,} bytes is too large for a surface of {self.device.title}")
         return self.pack("RENDER_SURFACE_STATE", surface_type=SURFACE_TYPES["buffer"], surface_format=RAW, surface_base_address=address,
                          width=last & 0x7F, height=last >> 7 & (1 << high) - 1, depth=last >> 7 + high)  # fmt: skip

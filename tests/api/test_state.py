@@ -42,6 +42,15 @@ def test_the_pipeline_is_selected_whatever_was_before(packer: Packer) -> None:
     assert select.pipeline_selection == 2 and getattr(select, "mask_bits", 3) == 3
 
 
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+def test_state_may_be_anywhere_from_its_base_on(gpu: str) -> None:
+    """Sizes are in pages: 4 GiB."""
+    packer = Packer(device(gpu))
+    bases = fields(packer, "STATE_BASE_ADDRESS", packer.bases(0, 0, 0, 0, 0)[4 * layout("PIPELINE_SELECT", packer.gen).dwords :])
+    for name in ("general_state", "dynamic_state", "indirect_object", "instruction"):
+        assert (getattr(bases, f"{name}_buffer_size"), getattr(bases, f"{name}_buffer_size_modify_enable")) == (0xFFFFF, 1)
+
+
 def test_the_front_end_may_use_all_threads() -> None:
     packer = Packer(device("kbl"))
     state = fields(packer, "MEDIA_VFE_STATE", packer.front_end(0, 0))
