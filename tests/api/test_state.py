@@ -57,6 +57,10 @@ def test_the_front_end_may_use_all_threads() -> None:
     assert state.maximum_number_of_threads == 56 * 3 - 1
 
 
+def test_a_batch_ends_with_a_whole_qword(packer: Packer) -> None:
+    assert packer.end() == struct.pack("<2I", 0x05000000, 0)
+
+
 @pytest.mark.parametrize("samplers, expected", [(0, 0), (1, 1), (4, 1), (5, 2), (13, 4), (16, 4), (40, 4)])
 def test_samplers_are_counted_in_fours(packer: Packer, samplers: int, expected: int) -> None:
     dispatch = Dispatch(16, 1, (1, 1, 1), sampler_count=samplers)
