@@ -57,6 +57,12 @@ def test_the_front_end_may_use_all_threads() -> None:
     assert state.maximum_number_of_threads == 56 * 3 - 1
 
 
+@pytest.mark.parametrize("constant_bytes, registers", [(0, 0), (1, 2), (64, 2), (65, 4), (256, 8)])
+def test_constants_have_an_even_number_of_registers_beside_two_entries(packer: Packer, constant_bytes: int, registers: int) -> None:
+    state = fields(packer, "MEDIA_VFE_STATE", packer.front_end(0, constant_bytes))
+    assert (state.curbe_allocation_size, state.number_of_urb_entries, state.urb_entry_allocation_size) == (registers, 2, 2)
+
+
 def test_a_batch_ends_with_a_whole_qword(packer: Packer) -> None:
     assert packer.end() == struct.pack("<2I", 0x05000000, 0)
 
