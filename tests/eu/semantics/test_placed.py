@@ -92,11 +92,14 @@ def reset(made: ThreadState) -> ThreadState:
     return made
 
 
-def test_swizzles_and_replication_of_three_sources() -> None:
+@pytest.mark.parametrize("align16", [True, False])
+def test_swizzles_and_replication_of_three_sources(align16: bool) -> None:
+    """The form has them, whatever the access mode says."""
     made = thread(8, r4=FLOATS, r6=np.ones(8, np.float32), r8=np.zeros(8, np.float32), r20=np.full(8, -1, np.float32))
     source = Operand("grf", "f", 4, swizzle=0b00011011)
     target = Operand("grf", "f", 20, write_mask=0b0111)
-    run(made, instr(8, "mad", target, source, Operand("grf", "f", 6, replicate=True), Operand("grf", "f", 8, swizzle=0)))
+    others = Operand("grf", "f", 6, replicate=True), Operand("grf", "f", 8, swizzle=0)
+    run(made, instr(8, "mad", target, source, *others, align16=align16))
     assert floats(made, 20) == [3, 2, 1, -1, 7, 6, 5, -1]
 
 
