@@ -79,6 +79,15 @@ def test_groups_of_a_predicate_reach_beyond_the_instruction() -> None:
         assert written(made, count=8) == want
 
 
+@pytest.mark.parametrize(("control", "flag", "want"), [(12, 0x10, 0xFFFF), (12, 0, 0), (13, 0xFFFFFFFF, 0xFFFF), (13, 0xFFFFFFFE, 0)])
+def test_groups_beyond_the_flags_begin_with_the_first_again(control: int, flag: int, want: int) -> None:
+    """Sixteen channels from flag 24 on, in groups of 32, of a register with 32 flags."""
+    made = thread(4.5, 0xFFFF)
+    made.dwords("f")[0] = flag
+    run(made, mark(4.5, predicate=control, flag_sub=1, quarter=1, no_mask=True))
+    assert written(made) == want
+
+
 def test_vertical_predicates() -> None:
     for gen, other in ((4.5, 16), (7, 32), (9, 32)):
         for control, want in ((2, 0x00EE), (3, 0x0088)):
