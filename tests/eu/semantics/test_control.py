@@ -303,6 +303,17 @@ def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
     assert made.masks.imask_stack == [] and made.masks.loop_stack == [] and made.active == 0xFF
 
 
+def test_stack_loop_inside_a_loop() -> None:
+    """Channels that have left the outer loop stay off when the inner one ends."""
+    made, do = thread(OLD, r4=LANES), instr(OLD, "do", arf(0), arf(0), arf(0))
+    run(made, do, "outer", instr(OLD, "add", dst(5), reg(5), imm(1)), instr(OLD, "cmp", arf(0, "d"), reg(5), reg(4), condition=3),
+        branch(OLD, "break", "out", predicate=1, pop=0), instr(OLD, "mov", dst(6), imm(0)),
+        do, "inner", note(OLD, 1), instr(OLD, "add", dst(6), reg(6), imm(1)), compare(OLD, 6, L, 2),
+        branch(OLD, "while", "inner", predicate=1, pop=0), note(OLD, 10), branch(OLD, "while", "outer", pop=0), "out", note(OLD, 100))
+    assert sums(made) == [100 + 12 * lane for lane in range(8)]
+    assert made.masks.loop_stack == [] and made.active == 0xFF
+
+
 def test_stack_break_of_all_channels_leaves_the_loop_at_once() -> None:
     made = thread(OLD, r4=LANES)
     run(made, instr(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), branch(OLD, "break", "out", pop=0),
