@@ -62,3 +62,11 @@ def test_integer_products_are_added_to() -> None:
     words = reg(4, "w"), reg(5, "w")
     run(made, instr(GEN, "mul", Operand("arf", "d", 0, horizontal=1), *words), instr(GEN, "mac", dst(8, "d"), *words))
     assert made.register(8).view(np.int32).tolist() == [2 * 30000 * 300] * 8
+
+
+def test_integers_of_the_second_quarter_use_the_first_accumulator() -> None:
+    """Dwords have only one (IVB 1966-1973)."""
+    made = thread(9, 0xFF00, r4=np.full(8, 300, np.int16), r5=np.arange(8, dtype=np.int16))
+    run(made, instr(9, "mul", dst(8, "d"), reg(4, "w"), reg(5, "w"), quarter=1, acc_write=True),
+        instr(9, "mov", dst(10, "d"), arf(0x20, "d"), quarter=1))  # fmt: skip
+    assert made.register(10).view(np.int32).tolist() == [300 * n for n in range(8)]

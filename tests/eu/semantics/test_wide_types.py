@@ -7,7 +7,10 @@ import pytest
 
 from softgen.errors import DecodeError, SoftgenError
 from softgen.eu.isa.instruction import Operand
-from tests.eu.semantics.build import arf, dst, engine, instr, reg, run, scalar, thread  # noqa: F401
+from softgen.eu.semantics import OPS
+from softgen.eu.semantics.step import compute_type
+from softgen.lanes.types import LaneType, i32, i64, u32
+from tests.eu.semantics.build import L, arf, dst, engine, instr, reg, run, scalar, thread  # noqa: F401
 
 DOUBLES = np.array([1.5, -2.25, 1e300, 5e-324])
 ACC = 0x20
@@ -99,3 +102,12 @@ def test_halves_of_doubles_are_not_simulated(swizzle: int, enables: int) -> None
     sources = [Operand("grf", "df", number, swizzle=swizzle) for number in (6, 4, 5)]
     with pytest.raises(SoftgenError, match="halves of"):
         run(thread(9), instr(9, "mad", Operand("grf", "df", 8, write_mask=enables), *sources, size=4))
+
+
+def test_comparisons_are_computed_in_as_few_bits_as_their_sources_have() -> None:
+    """Which is quicker. Signed beside unsigned ones, and accumulators, have more."""
+    def computed(*sources: Operand) -> LaneType:
+        return compute_type(instr(9, "cmp", dst(20), *sources, condition=L), OPS["cmp"])[1]
+
+    assert [computed(reg(2, kind), reg(4, kind)) for kind in ("d", "w", "ud")] == [i32, i32, u32]
+    assert computed(reg(2, "d"), reg(4, "ud")) is i64 and computed(arf(0x20, "d"), reg(4, "d")) is i64
