@@ -161,6 +161,7 @@ __attribute__((constructor)) static void begin(void)
         return;
     strcpy(run, folder);
     start_channels();
+    find_root();
     pthread_atfork(NULL, NULL, in_child);
     run_length = strlen(run); /* from here on, paths and nodes are looked at */
 }

@@ -50,6 +50,9 @@ int connect_to(const char *name, int flags, int named);
 int copy(void *ours, uint64_t theirs, size_t size, int to_program);
 int64_t exchange(const struct message *request, const void *payload, struct message *last, int *file);
 
+/* shim_paths.c */
+void find_root(void);
+
 /* shim_memory.c */
 char *own_maps(size_t *size);
 int swap(uint64_t start, uint64_t size, int protection, int file);

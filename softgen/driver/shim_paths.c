@@ -34,6 +34,30 @@ static const char *redirect(const char *path, char *buffer)
     return buffer;
 }
 
+/* The folder that the program has for /, as the kernel calls it: QEMU's QEMU_LD_PREFIX; empty where it is /. */
+static char root[PATH_MAX];
+
+void find_root(void)
+{
+    char link[32];
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = fd < 0 ? -1 : syscall(SYS_readlinkat, AT_FDCWD, link, root, sizeof root - 1);
+    root[size > 1 ? size : 0] = 0;
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+}
+
+/* The machine's folder of a name in /; NULL for names that are looked for in QEMU's folder alone. */
+static const char *from_root(const char *folder, const char *name)
+{
+    static const char *const machines[] = {"/sys", "/dev", "/run"};
+    for (size_t i = 0; *root && !strcmp(folder, root) && i < sizeof machines / sizeof *machines; i++)
+        if (!strcmp(name, machines[i] + 1))
+            return machines[i];
+    return NULL;
+}
+
 /* A path relative to a folder, as libudev walks: one name after another. The machine's own folders come first, so that a
  * way which starts outside the tree may lead into it. */
 static const char *redirect_at(int *folder, const char *path, char *buffer)
@@ -45,6 +69,11 @@ static const char *redirect_at(int *folder, const char *path, char *buffer)
     snprintf(link, sizeof link, "/proc/self/fd/%d", *folder);
     ssize_t size = syscall(SYS_readlinkat, AT_FDCWD, link, whole, sizeof whole - 1);
     whole[size < 0 ? 0 : size] = 0;
+    const char *start = from_root(whole, path);
+    if (start) {
+        *folder = AT_FDCWD;
+        return start;
+    }
     if (size < 0 || (strncmp(whole, "/sys", 4) && strncmp(whole, "/dev", 4) && strncmp(whole, "/run", 4)))
         return path;
     if ((size_t)size + strlen(path) + 2 > sizeof whole)

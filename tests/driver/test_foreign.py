@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.generation import device
 from softgen.driver import environment
 from softgen.driver.facts import x86_64_host
-from tests.driver.running import PROGRAMS, needs_shim, softgen_run
+from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
 
 pytestmark = needs_shim
 
@@ -79,14 +79,25 @@ def test_an_x86_64_program_that_the_kernel_does_not_start(tmp_path: Path) -> Non
     assert run.process.returncode == 1 and "it is an x86-64 program: softgen run -- qemu-x86_64" in run.err
 
 
-def test_an_x86_64_program_under_qemu(tmp_path: Path) -> None:
-    """Buffers, lent memory, fork and a bad pointer; QEMU refuses userfaultfd and process_vm_readv."""
+def run_under_qemu(program: Path, *arguments: str) -> Softgen:
+    """Compiles the program of that name for x86-64 and runs it; skips where that is not possible."""
     if x86_64_host():
         pytest.skip("this host is x86-64")
     if not (QEMU and shutil.which(COMPILER) and environment.x86_64_shim()):
         pytest.skip("needs qemu-user, gcc-x86-64-linux-gnu, and the shim that setup.py builds with it")
-    program = tmp_path / "stores"
-    subprocess.run([COMPILER, "-O1", "-Wall", PROGRAMS / "stores.c", "-o", program], check=True)
-    run = softgen_run("--", QEMU, str(program), QEMU_LD_PREFIX=LIBRARIES)
+    subprocess.run([COMPILER, "-O1", "-Wall", PROGRAMS / f"{program.name}.c", "-o", program], check=True)
+    return softgen_run("--", QEMU, str(program), *arguments, QEMU_LD_PREFIX=LIBRARIES)
+
+
+def test_an_x86_64_program_under_qemu(tmp_path: Path) -> None:
+    """Buffers, lent memory, fork and a bad pointer; QEMU refuses userfaultfd and process_vm_readv."""
+    run = run_under_qemu(tmp_path / "stores")
     assert run.out.splitlines() == ["parent 1234 5678", "child 1234 5678", "done"] and run.process.returncode == 0, run.out + run.err
     assert run.err == "" and run.all_gone()
+
+
+@pytest.mark.parametrize("names", [["sys", "class", "drm"], ["sys", "dev", "char", "226:128"], ["dev", "dri"], ["lib"]], ids="/".join)
+def test_folders_from_qemus_root_on(names: list[str], tmp_path: Path) -> None:
+    """QEMU's / is the folder of libraries, which has no /sys; libudev opens folders by one name after another from there."""
+    run = run_under_qemu(tmp_path / "walk", *names)
+    assert run.out.split() == names and run.process.returncode == 0, run.out + run.err
