@@ -375,7 +375,7 @@ class Worker:
         if found is None:
             return SoftgenError(f"{by}: {access} at host address {record.address:#x}, which is in no arena")
         fault = explain(self.context, record.address, found.address, access, space, by)
-        why = fault.why.replace(space.outside(fault.address), self._why(fault.address, fault.access), 1)
+        why = fault.why.replace(space.outside(fault.address), self._why(fault.address, fault.access))
         return GpuFault(fault.address, fault.access, space.name, by, why)
 
     def _why(self, address: int, access: str) -> str:

@@ -1,7 +1,15 @@
 """Wait prediction: when the work of a submission is done before its answer."""
 
+import struct
+
+import pytest
+
+from softgen.driver import queue, server
+from softgen.driver.execute import Executor
 from softgen.driver.uapi import NAMES
 from softgen.driver.wait_prediction import CERTAIN, PROBED, WaitPrediction
+from tests.driver.program import served
+from tests.driver.test_execbuffer import END, buffer, row, submit
 
 NUMBERS = {name: number for number, name in NAMES.items()}
 WAIT, BUSY = NUMBERS["DRM_IOCTL_I915_GEM_WAIT"], NUMBERS["DRM_IOCTL_I915_GEM_BUSY"]
@@ -48,3 +56,22 @@ def test_a_submission_that_had_to_be_queued_counts_as_answered_first() -> None:
     assert prediction.work_first()
     prediction.queued()  # nothing waits for it
     assert not prediction.work_first()
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_work_is_done_before_the_answer_where_the_thread_waits_each_time(waiting: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, answer, execute = list[str](), server.answer, Executor.execute
+    monkeypatch.setattr(queue, "SHORT", 60.0)  # whatever else the machine does
+    monkeypatch.setattr(queue, "PATIENT", 60.0)
+    monkeypatch.setattr(server, "answer", lambda *values: (events.append("answer"), answer(*values))[1])
+    monkeypatch.setattr(Executor, "execute", lambda *values: (execute(*values), events.append("work"))[0])
+    with served("kbl") as gpu:
+        program = gpu.program()
+        batch = buffer(program, struct.pack("<2I", END, 0))
+        for _ in range(10):
+            events.clear()
+            submit(program, [row(batch)])
+            if waiting:
+                program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=10**10)
+            assert gpu.shared.runner.drain(10)  # type: ignore[attr-defined]
+    assert events[:2] == (["work", "answer"] if waiting else ["answer", "work"])
