@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -101,16 +102,26 @@ def test_a_surface_copied_onto_itself(tiling: str) -> None:
 @pytest.mark.parametrize("tiling", ["x_major", "y_major"])
 @pytest.mark.parametrize("tiles", [-3, -2, -1, 0, 1, 2, 3])
 def test_a_surface_copied_onto_one_that_begins_whole_tiles_later(tiling: str, tiles: int) -> None:
-    """The same memory under two bases: two tiles are a row of tiles, so the copy goes up or down by whole rows of them."""
-    for dy in (-9, -2, 0, 2, 9):
+    """The same memory under two bases: two tiles are a row of tiles, so the copy goes up or down by whole rows of them. It begins in the
+    first tile of a row, or in the second, behind which the next row of tiles is."""
+    pitch = {"x_major": 1024, "y_major": 256}[tiling]
+    for left, dy in itertools.product((3, pitch // 8 + 3), (-9, -2, 0, 2, 9)):
         bench = BlitBench("kbl", 100 + tiles)
-        pitch = {"x_major": 1024, "y_major": 256}[tiling]
         source = Area(DATA + 8 * 4096, pitch, tiling, 2, 70)
         to = Area(source.base + tiles * 4096, pitch, tiling, 0, 0)
-        box = (3, 70 + dy, 30, 120 + dy)
+        box = (left, 70 + dy, left + 27, 120 + dy)
         expected = twin(bench, bench.memory(), 4, box, 0xCC, to, source)
         bench.run(*copy(bench, 3, 0xCC, box, to, source))
-        assert np.array_equal(bench.memory(), expected), dy
+        assert np.array_equal(bench.memory(), expected), (left, dy)
+
+
+@pytest.mark.parametrize("tiling", ["x_major", "y_major"])
+def test_a_pitch_of_less_than_a_tile(tiling: str) -> None:
+    bench, source = BlitBench("kbl"), Area(DATA + 8 * 4096, 64, tiling, 0, 0)
+    to = source._replace(base=source.base + 4096)
+    expected = twin(bench, bench.memory(), 4, (0, 0, 10, 6), 0xCC, to, source)
+    bench.run(*copy(bench, 3, 0xCC, (0, 0, 10, 6), to, source))
+    assert np.array_equal(bench.memory(), expected)
 
 
 @pytest.mark.parametrize("group", [8, 32])
