@@ -112,7 +112,7 @@ def test_a_surface_copied_onto_one_that_begins_whole_tiles_later(tiling: str, ti
         box = (left, 70 + dy, left + 27, 120 + dy)
         expected = twin(bench, bench.memory(), 4, box, 0xCC, to, source)
         bench.run(*copy(bench, 3, 0xCC, box, to, source))
-        assert np.array_equal(bench.memory(), expected), (left, dy)
+        assert np.array_equal(bench.memory(), expected) and not bench.gpu.remarks, (left, dy)
 
 
 @pytest.mark.parametrize("tiling", ["x_major", "y_major"])
