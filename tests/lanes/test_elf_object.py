@@ -9,7 +9,7 @@ import pytest
 
 from softgen.errors import SoftgenError
 from softgen.lanes import elf_object, jit
-from softgen.lanes.elf_object import ALLOCATED, RELOCATION, RELOCATIONS, ObjectSection
+from softgen.lanes.elf_object import ALLOCATED, EXECUTABLE, RELOCATION, RELOCATIONS, SECTION, ObjectSection
 
 ADRP, ADD, BRANCH, CALL = 0x90000000, 0x91000000, 0x14000000, 0x94000000
 LOAD_8, LOAD_16, LOAD_32, LOAD_64, LOAD_128 = 0x39400000, 0x79400000, 0xB9400000, 0xF9400000, 0x3DC00000
@@ -46,3 +46,31 @@ def test_zeros_that_an_object_may_ask_for() -> None:
         else:
             with pytest.raises(SoftgenError, match="a section outside the file"):
                 elf_object.symbols(data)
+
+
+IR = """@note = constant [4 x i8] c"abc\\00", section ".note.softgen"
+@table = constant [4 x i64] [i64 1, i64 2, i64 3, i64 4]
+define ptr @f() { ret ptr @table }
+"""
+
+
+def changed(data: bytes, name: bytes, field: int, kind: str, value: int) -> bytes:
+    """An object with another number in the header of a section."""
+    sections = elf_object._sections(data)
+    names = sections[struct.unpack_from("<H", data, 0x3E)[0]]
+    (index,) = (number for number, section in enumerate(sections) if data[names.offset + section.name :].startswith(name + b"\0"))
+    start = struct.unpack_from("<Q", data, 0x28)[0] + index * SECTION.size + field
+    return data[:start] + struct.pack(kind, value) + data[start + struct.calcsize(kind) :]
+
+
+def test_headers_of_sections() -> None:
+    """Notes are accepted. The linker joins sections of one name, and expects alignments that are powers of two."""
+    data = jit.compile_object(IR, jit.host())
+    assert elf_object.symbols(data).functions == {"f"}
+    assert elf_object.symbols(changed(data, b".text", 48, "<Q", 64)).functions == {"f"}
+    code = next(section for section in elf_object._sections(data) if section.flags & EXECUTABLE)
+    wrong = {changed(data, b".text", 48, "<Q", 3): "a section's header", changed(data, b".text", 48, "<Q", 1 << 13): "a section's header",
+             changed(data, b".note.softgen", 0, "<I", code.name): "sections of the same name"}  # fmt: skip
+    for damaged, why in wrong.items():
+        with pytest.raises(SoftgenError, match=why):
+            elf_object.symbols(damaged)
