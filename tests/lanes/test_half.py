@@ -120,6 +120,14 @@ def test_doubles_become_halves_at_once(way: str) -> None:
         assert np.array_equal(found, want, equal_nan=True) and np.array_equal(np.signbit(found), np.signbit(want))
 
 
+def test_a_sign_changes_no_other_bit() -> None:
+    """Of NaNs, too, which arithmetic would make quiet."""
+    negated = compile_(lambda m, a: -a, Signature((Lanes(f16, ROW),), (Lanes(f16, ROW),)))
+    for bits in np.arange(1 << 16, dtype=np.uint16).reshape(-1, ROW):
+        (found,) = negated(bits.view(np.float16))
+        assert (found.view(np.uint16) == bits ^ 0x8000).all()
+
+
 def test_what_a_target_has() -> None:
     plain = jit.Target("x86_64-unknown-linux-gnu", "sapphirerapids", "+fma,+avx512f,-avx512fp16")
     assert plain.has("avx512f") and not plain.has("avx512fp16") and not plain.has("avx512")
