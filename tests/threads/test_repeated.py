@@ -129,14 +129,14 @@ def test_what_changed_counts(change: str, engine: Choice) -> None:
 
 def unreached(constant: int, value: int) -> Job:
     """Items get a value if a constant is not 0: otherwise threads do not reach the instruction that has it."""
-    chosen = f"""
-(W)  cmp (1|M0) (eq)f0.0 null<1>:d r2.0<0;1,0>:d 0:d
+    chosen = """
+(W)  cmp (1|M0) (ne)f0.0 null<1>:d r2.0<0;1,0>:d 0:d
      mov (16|M0) r12.0<1>:d 0:d
-(W&f0.0) jmpi done
-     mov (16|M0) r12.0<1>:d {value}:d
-done:
+(W&f0.0) jmpi later
+back:
      mov (16|M0) r12.0<1>:d r12.0<8;8,1>:d"""
-    return replace(PLAIN, kernel=ADD.replace("     " + SUM, chosen), shared=dwords(constant, *[0] * 7))
+    kernel = ADD.replace("     " + SUM, chosen) + f"later:\n     mov (16|M0) r12.0<1>:d {value}:d\n(W)  jmpi back\n"
+    return replace(PLAIN, kernel=kernel, shared=dwords(constant, *[0] * 7))
 
 
 @pytest.mark.parametrize("engine", engines(), ids=str)
