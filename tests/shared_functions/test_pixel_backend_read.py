@@ -64,9 +64,10 @@ def test_lanes_that_are_off_keep_their_registers() -> None:
     assert (found[np.logical_not(on)] == KEPT).all()
 
 
-def test_integers_are_returned_as_they_are() -> None:
-    bench = Target(format="R8G8B8A8_UINT")
-    assert read(bench).tolist() == [list(bench.texel(*place)) for place in pixels(BLOCK)]
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_integers_are_returned_as_they_are(bits: int) -> None:
+    bench = Target(format=f"R{bits}G{bits}B{bits}A{bits}_UINT")
+    assert read(bench).tolist() == [np.frombuffer(bench.texel(*place), f"<u{bits // 8}").tolist() for place in pixels(BLOCK)]
 
 
 def test_nothing_is_read_outside_a_target() -> None:
