@@ -157,7 +157,9 @@ def test_merging_and_asking_a_sync_file(gpu: Gpu, held: Held) -> None:
         info = SimpleNamespace(name=b"", status=0, flags=0, count=1, pad=0, fences=rows.address)
         answer = program.foreign("sync file", 4, descriptor, SYNC_INFO.pack(info))
         assert answer is not None
-        return SYNC_INFO.unpack(answer).status, SYNC_FENCE.unpack(bytes(rows)).status
+        found = SYNC_INFO.unpack(answer)
+        assert (found.name.rstrip(b"\0"), found.flags, found.count) == (b"softgen", 0, 1)
+        return found.status, SYNC_FENCE.unpack(bytes(rows)).status
 
     assert status(first) == (1, 1) and status(both) == (0, 0)
     held.finish(errno.EIO)
