@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import sys
 from pathlib import Path
 
 import pytest
 
+from softgen.bits.generation import device
 from softgen.eu.text import dialect
 from softgen.inspect.cli import main as cli
+from softgen.trace.aub_write import AubWriter, Mapped
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.eu.test_binary import archive
 
@@ -94,6 +97,15 @@ def test_captures_show_each_kernel_once(capsys: Capture) -> None:
     assert len(titles) == len(set(titles)) == 6 and {title.split()[3] for title in titles} == {"vs", "clip", "sf", "ps"}
     code = dialect.read(text, 4.5)
     assert len(code) == sum(int(title.split(", ")[2].split()[0]) for title in titles)
+
+
+def test_only_a_trace_without_kernels_is_said_to_have_none(capsys: Capture, tmp_path: Path) -> None:
+    assert cli.main(["disasm", str(DATA / "kbl-vk-compute")]) == 0
+    assert not capsys.readouterr().err
+    with AubWriter(tmp_path / "empty.aub", device("kbl")) as writer:
+        end = struct.pack("<I", 0x05000000).ljust(4096, b"\0")
+        writer.submit("render", 0, 0x1000, [Mapped(0x1000, "batch", memoryview(end))])
+    assert "empty.aub: no kernel is pointed to" in refused(capsys, tmp_path / "empty.aub", code=1)
 
 
 def test_json(capsys: Capture) -> None:
