@@ -36,6 +36,13 @@ def test_the_size_of_a_buffer_is_spread_over_three_fields(packer: Packer, size: 
     assert (state.surface_type, state.surface_base_address) == (4, 0x10_0000)
 
 
+@pytest.mark.parametrize("shape, layered, last", [((4, 5, 4), False, 0), ((3, 4, 5, 4), False, 2), ((3, 4, 5, 4), True, 2)])
+def test_an_image_has_its_slices_in_two_fields(packer: Packer, shape: tuple[int, ...], layered: bool, last: int) -> None:
+    with softgen.Gpu(packer.device.name) as gpu:
+        state = fields(packer, "RENDER_SURFACE_STATE", packer.surface(gpu.image(np.zeros(shape, np.uint8), layered=layered)))
+    assert (state.depth, state.render_target_view_extent) == (last, last)
+
+
 def test_the_pipeline_is_selected_whatever_was_before(packer: Packer) -> None:
     """From Gen9 on only the bits change whose mask bits are set."""
     select = fields(packer, "PIPELINE_SELECT", packer.bases(0, 0, 0, 0, 0))
