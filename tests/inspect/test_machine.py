@@ -122,3 +122,9 @@ def test_hosts_other_than_x86_64_need_a_second_shim_and_qemu(monkeypatch: pytest
     assert machine.second_shim().advice == "apt-get install qemu-user"
     monkeypatch.setattr("shutil.which", lambda name: "/bin/" + name if name == "qemu-x86_64-static" else None)
     assert machine.second_shim().status == "ok" and machine.second_shim().detail == "run by /bin/qemu-x86_64-static"
+
+
+def test_a_program_that_cannot_be_started_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "false")
+    found = machine.found_by_a_program()
+    assert (found.status, found.detail) == ("missing", "it said nothing")
