@@ -281,6 +281,11 @@ def test_a_complaint_names_the_line(text: str, complaint: str) -> None:
         list(sections("p", text))
 
 
+def test_numbers_of_dwords_have_up_to_five_digits() -> None:
+    pages = Catalogue([("p", "source BDW 1\nstructure S\n  gen 9  10001 dwords\n    9999  7:0  last\n    10000  7:0  beyond\n")])
+    assert pages.layout("S", 9.0).raw([0] * 9999 + [3, 4])._asdict() == {"last": 3, "beyond": 4}
+
+
 def test_comments_may_hold_anything() -> None:
     (found,) = sections("p", "enum E  # \t×\r\n  # é\r\n  0 a  # \x01\r\n")
     assert (found.line, found.body) == (1, ((3, "  0 a"),))

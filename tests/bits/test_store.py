@@ -95,6 +95,16 @@ def test_a_new_page_is_read(pages: Pages) -> None:
     assert pages.reads == 2
 
 
+@pytest.mark.parametrize("name, reads", [("more", 2), ("__pycache__", 1)])
+def test_a_page_in_a_folder_below_is_read(pages: Pages, name: str, reads: int) -> None:
+    """Except where Python keeps bytecode, which changes while nobody edits anything."""
+    folder = pages.page.parent / name
+    folder.mkdir()
+    (folder / "q.layout").write_text("", "utf-8")
+    ask(pages.catalogue())
+    assert pages.reads == reads
+
+
 def test_what_was_compiled_later_is_kept_too(pages: Pages) -> None:
     later = pages.catalogue()
     later.layout("C", 9.0).unpack([0, 0])
