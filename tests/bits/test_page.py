@@ -138,6 +138,7 @@ BAD = {
     "overlap": (HEAD + "    0 5:0 a\n      3 b\n", "p:5: S.b overlaps a; write 'or' if it is meant"),
     "overlap with the header": ("source public x\ncommand C 0.22 all\n  gen 9 1+ dwords\n    0 5 a\n", "p:4: C.a overlaps the header; write 'or' if it is meant"),
     "past end": (HEAD + "    1 0 a\n", "p:4: S.a ends at bit 32 of 32"),
+    "part past end": (HEAD + "    0 1/3:0,31:24 a\n", "p:4: S.a ends at bit 35 of 32"),
     "nonsense": (HEAD + "    hello\n", "p:4: cannot read 'hello'"),
     "twice": (HEAD + "    0 1 a\n  gen 8+  1 dwords\n    0 1 a\n", "p:5: S is laid out twice for gen 9"),
     "named twice": (HEAD + "    0 1 a\n    0 2 a\n", "p:5: S.a is named twice"),
