@@ -178,3 +178,17 @@ def test_a_target_that_was_not_prepared_is_left_to_the_interpreter() -> None:
     before = bench.data.array.copy()
     bench.write(np.zeros((16, 4), np.float32))
     assert bench.compiled == 0 and (bench.data.array != before).any()
+
+
+def test_a_table_may_move_with_its_surfaces() -> None:
+    """A driver writes tables and surface state anew: the same state elsewhere is the same surface, another state is not."""
+    bench = Resolving()
+    at = np.arange(8, dtype=np.uint32) * 4
+    bench.send("untyped_surface_read", at, answer=1, simd_mode="simd8", channel_mask="r", width=8, mask=0xFF)
+    dispatch, moved = bench.resolved().dispatch, TABLE + 0x100
+    bench.state.array[0x400:0x440] = bench.state.array[:0x40]
+    bench.put(bench.state, moved, [0x400])
+    assert dispatch.follow_table(moved) and dispatch.binding_table == moved
+    assert dispatch.resolved.surfaces[0][0] == BASE + 0x400
+    bench.put(bench.state, moved + 0x40, [0x440])
+    assert not dispatch.follow_table(moved + 0x40) and dispatch.binding_table == moved
