@@ -131,3 +131,20 @@ def test_an_estimate_is_enough_for_most_numbers() -> None:
     assert (np.abs(low - right) <= np.spacing(right)).all() and (np.abs(high - right) <= np.spacing(right)).all()
     assert (low == high).mean() > 0.9 and (low[low == high] == right[low == high]).all()
     assert rsq_of(m, numbers) == rsq_of(NumpyMachine(), numbers)
+
+
+@pytest.mark.parametrize("machine", [NumpyMachine, Estimating])
+def test_roots_that_are_certain_need_nothing_else(machine: type[NumpyMachine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Normal numbers on every host, with an instruction that estimates or without."""
+    rare: list[Value] = []
+
+    def any_rsq(m: NumpyMachine, x: Value, bits: Value) -> Value:
+        rare.append(x)
+        return x
+
+    monkeypatch.setattr(functions, "_any_rsq", any_rsq)
+    numbers = np.array([2.0, 3.0, 4.0, 1e-30, 1e30], np.float32)
+    right = (1 / np.sqrt(numbers.astype(np.float64))).astype(np.float32)
+    assert rsq_of(machine(), numbers) == right.view(np.uint32).tolist() and not rare
+    rsq_of(machine(), [0.0])
+    assert len(rare) == 1
