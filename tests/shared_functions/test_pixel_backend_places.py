@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError
+from softgen.shared_functions.pixel_backend import functions
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
 
@@ -60,3 +61,9 @@ def test_targets_that_cannot_be_rotated(degrees: int, more: dict[str, Any]) -> N
     bench = Target(gen=9, **{"tiling": "x_major", **more, "surface": surface})
     with pytest.raises(DecodeError, match=f"is rotated by {degrees} degrees: .*KBL 195"):
         bench.write(colors())
+
+
+def test_arguments_of_a_compiled_write_have_slots_of_their_own() -> None:
+    starts = {functions.COLOR: 4, functions.SECOND: 4, functions.ALPHA: 1, functions.DEPTH_SLOT: 1, functions.STENCIL: 1}
+    slots = [slot for start, count in starts.items() for slot in range(start, start + count)]
+    assert sorted(slots) == list(range(functions.SLOTS))

@@ -11,6 +11,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
 from softgen.errors import GpuFault
 from softgen.lanes.cache import Cache
+from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import (
     LANES,
     PLAIN,
@@ -29,6 +30,7 @@ from softgen.shared_functions.pixel_backend.binding import named_target
 from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.texture import functions as textured
 from softgen.shared_functions.texture.functions import COMPILE_AFTER, Pictures
+from softgen.shared_functions.texture.operations import textured as requested
 from softgen.shared_functions.unit import DispatchBindings
 from tests.shared_functions.sending import BASE, TABLE
 from tests.shared_functions.test_sampler import filters, modes
@@ -145,3 +147,12 @@ def test_names_of_operations_are_told_apart() -> None:
     assert [texels_named(name) for name in names] == every and len(set(names)) == len(names)
     assert texels_named(255) is texels_named(named_target(3, Variant(16, False, False, False, False), 7)) is None
     assert not any(name & TARGET_NAMED for name in names)
+
+
+@pytest.mark.parametrize(("mode", "lanes"), [("simd8", 8), ("simd16", 16), ("simd8h", 8), ("simd16h", 16)])
+def test_a_message_asks_for_an_operation_of_its_lanes(mode: str, lanes: int) -> None:
+    """Parameters of 16 bits are as many as those of 32."""
+    descriptor = descriptors.encode("sample_lz", 11, simd_mode=mode, message_length=4, response_length=lanes // 2)
+    sfid = next(number for number, name in descriptors.shared_functions(11).items() if name == "sampler")
+    found = requested(sfid, descriptor, 11)
+    assert found is not None and found.lanes == lanes
