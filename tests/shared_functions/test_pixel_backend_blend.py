@@ -366,6 +366,13 @@ def test_dithering_adds_a_matrix_of_sixteenths(offsets: tuple[int, int]) -> None
     assert bench.compiled == 2
 
 
+@pytest.mark.parametrize(("dither", "wanted"), [((0, 0), {10, 11}), (None, {10})])
+def test_narrow_channels_are_dithered_where_the_state_says(dither: tuple[int, int] | None, wanted: set[int]) -> None:
+    bench = Target(gen=9, format="B5G6R5_UNORM", state_of_backend=BackendState((TargetState(dither=dither),)))
+    bench.write(np.full((16, 4), 10.25 / 31, f32))
+    assert {int.from_bytes(bench.texel(x, y), "little") >> 11 for x, y in pixels(BLOCK)} == wanted
+
+
 def test_eight_bits_are_not_dithered() -> None:
     bench, plain = (Target(gen=9, state_of_backend=BackendState((TargetState(dither=dither),))) for dither in ((0, 0), None))
     for item in (bench, plain):
