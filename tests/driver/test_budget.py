@@ -170,10 +170,10 @@ def test_what_an_ioctl_takes_is_given_back_with_its_answer() -> None:
     with served("kbl", Held()) as gpu:
         program, budget = gpu.program(), gpu.shared.budget
         before = budget.other.total()
-        rows = program.memory(64 << 10)  # of handle 0, which is none
+        rows = program.memory(128 << 10)  # of handle 0, which is none; so many bytes that they are counted
         for _ in range(3):
             with pytest.raises(OSError, match="No such file"):
-                program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1000)
+                program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=2000)
         program.ioctl("DRM_IOCTL_VERSION")  # is answered when what those took was given back
         call = Call(SimpleNamespace(budget=budget, pid=1))  # type: ignore[arg-type]
         call.reserve(MIB)
