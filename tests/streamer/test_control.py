@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.device.gpu import COMMANDS
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command, CommandParser
@@ -287,3 +288,23 @@ def test_a_command_that_reads_registers_finds_itself_there() -> None:
     flush, read = bench.pack("MEDIA_STATE_FLUSH"), bench.pack("MI_STORE_REGISTER_MEM", register_address=ACTHD, memory_address=DATA)
     bench.run(flush, flush, read)
     assert bench.space.read32(DATA) == BATCH + 4 * 2 * len(flush)
+
+
+def test_the_time_is_looked_at_after_a_command_that_changed_memory() -> None:
+    """It may have taken long."""
+    bench = Bench("kbl", timed_out=lambda: bench.data(1) == [1])
+    with pytest.raises(SoftgenError, match="time is up"):
+        bench.run(bench.store(0, 1), bench.store(4, 2))
+    assert bench.data(2) == [1, 0]
+
+
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "kbl"])
+def test_the_global_table_is_changed_by_its_owner(gpu: str) -> None:
+    """The device gets the address and all entries; without a table that can be changed the command is refused."""
+    bench, seen = Bench(gpu), list[tuple[int, list[int]]]()
+    update = bench.pack("MI_UPDATE_GTT", entry_address=0xA0_0000, entry=[{"entry_data": 0x1001}, {"entry_data": 0x2001}])
+    with pytest.raises(Unsupported, match="no global table"):
+        bench.run(update)
+    bench.gpu.interface = replace(bench.gpu.interface, update_table=lambda address, entries: seen.append((address, entries)))
+    bench.run(update)
+    assert seen == [(0xA0_0000, [0x1001, 0x2001])]
