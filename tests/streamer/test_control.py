@@ -9,9 +9,10 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.device.gpu import COMMANDS
-from softgen.errors import DecodeError, SoftgenError, Unsupported
+from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.streamer.execute import POLL_COMMANDS
 from softgen.streamer.parser import Command, CommandParser
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench
@@ -296,6 +297,25 @@ def test_the_time_is_looked_at_after_a_command_that_changed_memory() -> None:
     with pytest.raises(SoftgenError, match="time is up"):
         bench.run(bench.store(0, 1), bench.store(4, 2))
     assert bench.data(2) == [1, 0]
+
+
+def test_the_time_is_looked_at_in_a_long_row_of_commands() -> None:
+    """That need no more than their handlers: every so many of them."""
+    polls = iter([False])
+    bench = Bench("kbl", timed_out=lambda: next(polls, True))
+    with pytest.raises(SoftgenError, match="time is up"):
+        bench.run(*[bench.pack("MEDIA_STATE_FLUSH")] * (2 * POLL_COMMANDS))
+    assert bench.gpu.counters.commands == POLL_COMMANDS
+
+
+def test_state_commands_up_to_the_last_byte_that_is_mapped() -> None:
+    bench = Bench("kbl")
+    state = bench.pack("3DSTATE_VF_TOPOLOGY", primitive_topology_type=4)
+    end = BATCH + 0x4000
+    start = end - 4 * 20 * len(state)
+    bench.put(start, *[state] * 20)
+    with pytest.raises(GpuFault, match=f"command fetch at {end:#x}"):
+        bench.gpu.execute(Work("render", bench.space, start))
 
 
 @pytest.mark.parametrize("gpu", ["hsw", "bdw", "kbl"])
