@@ -77,6 +77,14 @@ def test_what_the_program_leaves_running_is_ended() -> None:
     assert run.process.returncode == 3 and run.all_gone()
 
 
+def test_what_is_left_running_may_clean_up(tmp_path: Path) -> None:
+    """It is told to terminate before it is killed."""
+    ready = tmp_path / "ready"
+    left = f"(trap 'echo told; exit' TERM; : > {ready}; sleep 30 & wait)"
+    run = softgen_run("--", "sh", "-c", f"{left} & while ! test -e {ready}; do sleep 0.1; done")
+    assert (run.process.returncode, run.out) == (0, "told\n") and run.all_gone()
+
+
 def test_every_way_of_a_descriptor_and_a_process() -> None:
     run = softgen_run("--", sys.executable, str(PROGRAMS / "doors.py"))
     lines = run.out.splitlines()
