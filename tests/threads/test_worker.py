@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -18,11 +19,13 @@ from softgen.memory.address_space import AddressSpace
 from softgen.threads import groups, worker
 from softgen.threads.dispatch import DispatchContext
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.payload import TemplatePayload
+from softgen.threads.payload import PayloadList, TemplatePayload
+from softgen.threads.programs import load
+from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
 from tests.gpgpu.job import ADD, END, Job, dwords, local_dword, vector_add, words
-from tests.threads.test_pool import job, recorded
+from tests.threads.test_pool import MODE, job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
 
@@ -206,3 +209,23 @@ def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPat
     run(2)
     run(0)
     assert len(made) == count + 1
+
+
+def test_an_instruction_that_changes_cr0_alone_is_left_by_the_first_thread_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter executes it once; scheduler.c does the same for every other thread."""
+    left: list[int] = []
+    escape = worker.Worker._escape
+    monkeypatch.setattr(worker.Worker, "_escape", lambda self: (left.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
+    job(MODE, 5).run(groups=Choice("leaving").groups())
+    assert sorted(Counter(left).values())[:3] == [1, 1, 5]  # there are two of them
+
+
+def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
+    context, dispatch = recorded(Job(ADD, [bytes(64)], shape=(3, 1, 1), shared=dwords(*range(16)), own=[words(*range(16))] * 3))
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
+    made.dispatch.current = 3
+    assert made.place().startswith("thread 2 of group (0, 0, 0)")
+
+
+def test_payloads_take_whole_registers() -> None:
+    assert [PayloadList((bytes(8), bytes(size))).registers for size in (32, 33, 64)] == [1, 2, 2]
