@@ -229,3 +229,13 @@ def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
 
 def test_payloads_take_whole_registers() -> None:
     assert [PayloadList((bytes(8), bytes(size))).registers for size in (32, 33, 64)] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("left, workers", [(0, 1), (1, 2)])
+def test_no_worker_joins_where_no_group_is_left(left: int, workers: int) -> None:
+    context, dispatch = recorded(job(count=3))
+    run = groups.GroupRun(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), lambda number: WorkerState(), threads=2)
+    run._staff(0.0)
+    run.share.next = run.share.end - left
+    run._late()
+    assert len(run.workers) == workers
