@@ -153,12 +153,12 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             return None
         return place
 
-    def _run_prepared(self, place: FetchPointer, found: FoundBatch) -> None:
+    def _run_prepared(self, place: FetchPointer, prepared: FoundBatch) -> None:
         """Execute a batch that was prepared: to its end, or to a command that is another one now. After a command that may have changed
         memory, and may have taken long, the rest of the batch is compared and the time limit polled."""
-        batch, start, view, data, bits = found
+        batch, start, view, data, bits = prepared
         counters, timed_out, step = self.counters, self.hooks.timed_out, batch.last
-        self._found, self._read_ahead_is_stale = found, False
+        self._found, self._read_ahead_is_stale = prepared, False
         try:
             for following, run in batch.steps:
                 if self._read_ahead_is_stale:

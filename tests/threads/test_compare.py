@@ -19,7 +19,7 @@ from softgen.threads.selection import PixelPlace
 from softgen.threads.snapshot import EngineDifference, MemorySnapshot
 from tests.gpgpu.job import ADD, END, Job, vector_add
 from tests.threads.test_loops import CONSTANT, LANES, Loop, Memory, library
-from tests.threads.test_pool import job
+from tests.threads.test_pool import COUNT, job
 from tests.threads.test_reference import NEIGHBOUR
 
 __all__ = ["library"]  # a fixture
@@ -76,14 +76,7 @@ def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
 
 def test_memory_is_left_as_by_the_first_engine() -> None:
     """Atomics show that each engine starts from the same memory: they would count twice."""
-    kernel = f"""
-(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
-     mov (8|M0)  r10.0<1>:ud 0x0:ud
-     mov (8|M0)  r11.0<1>:ud 0x1:ud
-     send (8|M0) r12 r10 0xC 0x0410B700
-{END}
-"""
-    made = Job(kernel, [bytes(64)], simd=8, ends=(5, 1, 1))
+    made = Job(COUNT, [bytes(64)], simd=8, ends=(5, 1, 1))
     assert made.run(groups=ComparingDispatcher(EngineDispatcher("t1", 1), EngineDispatcher("reference"))).buffer(0)[0] == 40
 
 

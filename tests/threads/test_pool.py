@@ -45,6 +45,14 @@ MODE = ADD.replace("     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d", "
 (W)  and (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0xFFFFFFCF:ud
 (W)  or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x10:ud
      add (16|M0) r12.0<1>:f r2.0<0;1,0>:f 1.0:f""")  # fmt: skip
+# Every lane adds 1 to one dword.
+COUNT = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+     mov (8|M0)  r10.0<1>:ud 0x0:ud
+     mov (8|M0)  r11.0<1>:ud 0x1:ud
+     send (8|M0) r12 r10 0xC 0x0410B700
+{END}
+"""
 # Groups from number 16 on have no end.
 ENDLESS_LATER = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
 
@@ -409,13 +417,6 @@ def test_workers_come_and_go_in_a_dispatch(better: bool, monkeypatch: pytest.Mon
 def test_atomics_of_one_worker_and_of_several_count_the_same(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All lanes of all groups add 1 to one dword: with locks where several host threads do, without where one does."""
     monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
-    kernel = f"""
-(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
-     mov (8|M0)  r10.0<1>:ud 0x0:ud
-     mov (8|M0)  r11.0<1>:ud 0x1:ud
-     send (8|M0) r12 r10 0xC 0x0410B700
-{END}
-"""
     for threads in (1, 2, 4):
         alone: list[int] = []
         run_parts = scheduler.run_parts
@@ -425,7 +426,7 @@ def test_atomics_of_one_worker_and_of_several_count_the_same(engine: str, monkey
             run(given)
 
         monkeypatch.setattr(scheduler, "run_parts", noted)
-        made = Job(kernel, [bytes(64)], simd=8, ends=(MANY, 1, 1), front=MANY_THREADS)
+        made = Job(COUNT, [bytes(64)], simd=8, ends=(MANY, 1, 1), front=MANY_THREADS)
         assert made.run(groups=EngineDispatcher(engine, threads)).buffer(0)[0] == MANY * 8, (threads, alone)
         monkeypatch.setattr(scheduler, "run_parts", run_parts)
         assert max(alone) == threads
