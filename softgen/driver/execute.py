@@ -89,7 +89,7 @@ class ContextEngine:
         self.seen = -1  # commands done when it was last given back
         self.saved = executor.device.new_context(self.engine)
         drawn = None if executor.drawn is None else self.drawn
-        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn)
+        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn, self.completed)
 
     def over(self) -> bool:
         """Whether nothing needs the result any more."""
@@ -112,6 +112,13 @@ class ContextEngine:
             return False
         self.errors.append(error)
         return True
+
+    def completed(self) -> None:
+        """Nothing but books is left to be kept. A program that waits for this submission can go on meanwhile, unless it would then change
+        what is still copied or recorded."""
+        completed = self.slot.caller.completed if self.slot is not None else None
+        if completed is not None and not (self.errors or self.copies or self.executor.recorders):
+            completed()
 
     def drawn(self, space: Space, targets: Sequence[SurfaceImage]) -> None:
         """A draw of the submission that runs wrote to these render targets."""

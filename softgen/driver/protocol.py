@@ -19,13 +19,13 @@ import socket
 import struct
 import weakref
 from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.process import SMALL, read_ranges, read_small, write_range
+from softgen.driver.queue import Later
 from softgen.driver.wait_prediction import WaitPrediction
 from softgen.memory.store import Identity, identity
 
@@ -162,7 +162,7 @@ class Call:
         self.writes: list[bytes] = []
         self.handed: list[int] = []
         self.reserved = 0  # bytes of the budget, until the answer is sent
-        self.later: Callable[[Callable[[], None]], None] | None = None  # work that is left (queue.py)
+        self.later: Later | None = None  # work that is left
         self.work_first = False  # before the answer, not after it
 
     def reserve(self, size: int) -> None:

@@ -74,8 +74,9 @@ class EngineArbiter:
 class Caller:
     """The host thread that runs a submission. `let_go` finds another thread for what the one that submitted does otherwise."""
 
-    def __init__(self, let_go: Callable[[], None] | None = None, limit: float = 0.0) -> None:
-        """`limit`: seconds of processor time after which that is done."""
+    def __init__(self, let_go: Callable[[], None] | None = None, limit: float = 0.0, completed: Callable[[], None] | None = None) -> None:
+        """`limit`: seconds of processor time after which that is done; `completed` tells the program, which waits, that all is done."""
+        self.completed = completed
         self.let_go, self.limit, self.began, self.processor = let_go, limit, time.monotonic(), time.thread_time()
         self.until = self.began + limit  # when the processor time is looked at
 
@@ -136,7 +137,10 @@ class EngineSlot(Generic[SubmissionT]):
         self.__enter__()
 
 
-Later = Callable[[Callable[[], None]], None]  # runs a submission; is given what to call if that takes long
+class Later(Protocol):
+    """Runs a submission; calls `let_go` if that takes long, and may call `completed` before its own last steps."""
+
+    def __call__(self, let_go: Callable[[], None], completed: Callable[[], None] | None = None) -> None: ...
 
 
 class ContextQueue(Generic[SubmissionT]):
@@ -201,7 +205,7 @@ class Queues(Generic[SubmissionT]):
                 return None
             self._more(context_queue)
             context_queue.running.acquire()  # it is free: the queue is empty
-        return lambda let_go: self._one(context_queue, submission, Caller(let_go, limit))
+        return lambda let_go, completed=None: self._one(context_queue, submission, Caller(let_go, limit, completed))
 
     def _run(self, context_queue: ContextQueue[SubmissionT]) -> None:
         while True:

@@ -218,23 +218,27 @@ class Server:
         return -errno.EIO, ""
 
     def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
-        """Run a submission in this thread, then answer the call if `offset` is given; if it takes long, the call is answered at once,
-        another thread answers the channel from then on, and the result is False."""
-        alone = True
+        """Run a submission in this thread and answer the call if `offset` is given, as soon as its result is there. If it takes long, the
+        call is answered at once, another thread answers the channel from then on, and the result is False."""
+        alone, unanswered = True, offset
+
+        def reply() -> None:
+            nonlocal unanswered
+            if unanswered is not None:
+                at, unanswered = unanswered, None
+                try:
+                    answer(call, 0, at)
+                except Gone:
+                    pass  # who reads the next request will see it
 
         def let_go() -> None:
             nonlocal alone
             alone = False
-            if offset is not None:
-                try:
-                    answer(call, 0, offset)
-                except Gone:
-                    pass  # the other thread will see it
+            reply()
             self.threads.start(lambda: self._go_on(call.channel))
 
-        later(let_go)
-        if alone and offset is not None:
-            answer(call, 0, offset)
+        later(let_go, reply)
+        reply()
         return alone
 
 

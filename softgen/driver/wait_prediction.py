@@ -2,7 +2,8 @@
 
 The answer to an EXECBUFFER2 usually comes before its work is done: the program prepares the next one meanwhile. A thread that waits at
 once gains nothing by that: short work is done first, then the answer comes, and by then the result is there. Two switches between
-processes and an ioctl are saved.
+processes and an ioctl are saved. Of a prepared batch the answer comes after its last command: what the server still does for itself
+(fences, counters, address space) it does while the program goes on.
 """
 
 from __future__ import annotations

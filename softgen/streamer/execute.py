@@ -180,6 +180,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             if not self._read_ahead_is_stale or view[batch.last.offset :] == data[batch.last.offset :]:
                 step, self.place = batch.last, None
                 counters.commands += 1
+                self.hooks.completed()
         finally:
             self.status.at(start + step.offset, step.header)
 
@@ -332,10 +333,9 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def _execute(self, command: Command) -> None:
         assert command.layout is not None and self.place is not None
-        name = command.layout.name
-        if self.skipping and name != "MI_SET_PREDICATE":
+        if self.skipping and command.name != "MI_SET_PREDICATE":
             return
-        self._executing = command
+        self._executing, name = command, command.layout.name
         self.note_work()
         if self.counted_names and name != DRAW:
             self.write_counts()

@@ -93,6 +93,7 @@ class SubmissionHooks:
     on_error: Callable[[SoftgenError], bool] = lambda error: False  # True: go on after the command that failed
     dispatcher: Dispatcher = field(default_factory=EngineDispatcher)  # runs thread dispatches
     drawn: Drawn | None = None
+    completed: Callable[[], None] = lambda: None  # called where only the end of a prepared batch is left: memory will not change
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tests.driver.program import served
 from tests.driver.test_execbuffer import END, buffer, row, submit
 
 NUMBERS = {name: number for number, name in NAMES.items()}
+ARB_CHECK = 0x05 << 23  # MI_ARB_CHECK
 WAIT, BUSY = NUMBERS["DRM_IOCTL_I915_GEM_WAIT"], NUMBERS["DRM_IOCTL_I915_GEM_BUSY"]
 
 
@@ -67,7 +68,7 @@ def test_work_is_done_before_the_answer_where_the_thread_waits_each_time(waiting
     monkeypatch.setattr(Executor, "execute", lambda *values: (execute(*values), events.append("work"))[0])
     with served("kbl") as gpu:
         program = gpu.program()
-        batch = buffer(program, struct.pack("<2I", END, 0))
+        batch = buffer(program, struct.pack("<2I", ARB_CHECK, END))  # one that is not prepared: that would be answered in the middle
         for _ in range(10):
             events.clear()
             submit(program, [row(batch)])
