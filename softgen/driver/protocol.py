@@ -17,6 +17,7 @@ import re
 import select
 import socket
 import struct
+import time
 import weakref
 from collections import deque
 from typing import NamedTuple
@@ -39,6 +40,7 @@ LARGEST_MAPS = 64 << 20
 LARGEST_READ = 256 << 20
 UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
 CHUNK = 4 << 20  # of what is read or written with questions to the program
+SOON = 0.0003  # seconds in which a program that waits for each submission makes the next
 
 
 class ShimMessage(NamedTuple):
@@ -85,8 +87,29 @@ class Channel:
         self.near = True  # may its memory be read from here?
         self.rest = b""
         self.wait_prediction = WaitPrediction()
+        self.waited_for = False  # the last request was a submission, and its thread waited for the work
+        self.hopeful = False  # and the last time the next request came soon
         self.descriptors: list[int] = []  # asked for and received
         self.nodes: weakref.WeakSet[object] = weakref.WeakSet()  # nodes of which the program has shown that it has a descriptor
+
+    def next_request(self) -> ShimMessage:
+        """The next request. Where a program enqueues and waits in a loop, this thread does not sleep in between: processors that do lose
+        their clock rate and caches, and are slow for longer than the pause was."""
+        if not self.waited_for:
+            return self.receive()
+        self.waited_for, began = False, time.monotonic()
+        if self.hopeful:
+            self._spin(began + SOON)
+        message = self.receive()
+        self.hopeful = time.monotonic() < began + SOON
+        return message
+
+    def _spin(self, until: float) -> None:
+        """Waits for a message until then. Any other thread that could run has the processor and the interpreter in between."""
+        there = select.poll()
+        there.register(self.connection, select.POLLIN)
+        while not there.poll(0) and time.monotonic() < until:
+            os.sched_yield()
 
     def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> ShimMessage:
         """The next message; `room` for descriptors that were asked for. Any others the kernel closes at once."""

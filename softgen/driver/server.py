@@ -157,7 +157,7 @@ class Server:
         ours = True
         try:
             while ours:
-                ours = self._answer(channel, channel.receive())
+                ours = self._answer(channel, channel.next_request())
         except Gone:
             pass
         finally:
@@ -239,6 +239,7 @@ class Server:
 
         later(let_go, reply)
         reply()
+        call.channel.waited_for = alone and offset is not None
         return alone
 
 

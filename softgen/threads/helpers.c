@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_HELPERS = 1024, SPIN_TIME = 150000, PAUSES = 32 }; /* nanoseconds; pauses between two looks at the clock */
+enum { MOST_HELPERS = 1024, SPIN_TIME = 300000, PAUSES = 32 }; /* nanoseconds; pauses between two looks at the clock */
 
 struct helper {
     _Atomic(struct threads_part *) part; /* to run next; taken by the helper or by the thread that offered it, whichever is first */

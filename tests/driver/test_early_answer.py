@@ -1,5 +1,6 @@
 """The answer to a submission that is waited for: as soon as its result is in memory, before the server's own last steps."""
 
+import socket
 import struct
 import threading
 from collections.abc import Iterator
@@ -7,6 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from softgen.driver import protocol
+from softgen.driver.budget import Budget
+from softgen.driver.protocol import IOCTL, MESSAGE, Channel
 from tests.driver.program import Gpu, Program, served
 from tests.driver.test_execbuffer import END, PINNED, buffer, content, row, submit
 
@@ -100,3 +104,68 @@ def test_copied_memory_is_given_back_before_the_program_goes_on(gpu: Gpu, client
     [listed] = context.listed.values()
     listed.bound.copies.append(SimpleNamespace(give_back=lambda: None))  # type: ignore[attr-defined]
     assert not HeldExecutor(gpu, monkeypatch, SOON).submit(client)
+
+
+class Requests:
+    """A channel, and a program's end of it. `spins`: how often its thread looked for a request without sleeping."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.program, ours = socket.socketpair()
+        self.channel, self.spins = Channel(ours, Budget(1 << 30)), 0
+        spin = self.channel._spin
+
+        def counted(until: float) -> None:
+            self.spins += 1
+            spin(until)
+
+        monkeypatch.setattr(self.channel, "_spin", counted)
+
+    def next(self, delay: float = 0.0) -> int:
+        """The number of the next request, which comes after a delay."""
+        timer = threading.Timer(delay, self.program.sendall, [MESSAGE.pack(IOCTL, 0, 77, 0, 0, b"")])
+        timer.start()
+        found = self.channel.next_request()
+        timer.join()
+        return found.a
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
+    found = Requests(monkeypatch)
+    yield found
+    found.channel.close()
+    found.program.close()
+
+
+@pytest.mark.parametrize("hopeful", [True, False])
+def test_a_request_is_hoped_for_where_the_last_one_came_soon(hopeful: bool, requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "SOON", LONG)
+    requests.channel.waited_for, requests.channel.hopeful = True, hopeful
+    assert requests.next(0.05) == 77 and requests.spins == hopeful
+    assert requests.channel.hopeful and not requests.channel.waited_for
+
+
+def test_a_thread_that_looked_for_a_request_in_vain_sleeps_the_next_time(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "SOON", 0.01)
+    requests.channel.waited_for = requests.channel.hopeful = True
+    assert requests.next(0.1) == 77 and requests.spins == 1 and not requests.channel.hopeful
+    requests.channel.waited_for = True
+    assert requests.next() == 77 and requests.spins == 1
+
+
+def test_only_after_a_submission_that_was_waited_for_the_next_is_hoped_for(requests: Requests) -> None:
+    requests.channel.hopeful = True
+    assert requests.next() == 77 and not requests.spins and requests.channel.hopeful
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_the_server_says_which_submissions_were_waited_for(waiting: bool, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, receive = list[bool](), Channel.next_request
+    monkeypatch.setattr(Channel, "next_request", lambda channel: (said.append(channel.waited_for), receive(channel))[1])
+    client = WaitingProgram(gpu.program())
+    for tag in range(8):
+        client.submit(tag)
+        if waiting:
+            client.wait()
+        assert gpu.shared.runner.drain(LONG)  # type: ignore[attr-defined]
+    assert any(said) == waiting and content(client.program, client.tags)[0] == 7
