@@ -62,3 +62,7 @@ class CompilerEngine(Protocol):
     def settled(self, chosen: CompiledFunction) -> bool:
         """Whether `function` will go on giving this code for the same kernel and the same threads from now on."""
         ...
+
+    def give_way(self) -> None:
+        """Called between instructions that are left to the interpreter, once in a slice of time: lets work in the background go on."""
+        ...

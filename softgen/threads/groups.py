@@ -53,6 +53,7 @@ class GroupRun:
         self.failed: tuple[int, SoftgenError] | None = None  # the first group that failed, and why
         self.done = NOTHING
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
+        self.overdue = False  # a deadline has passed between instructions that were left to the interpreter
         self.pace = 0.0  # seconds of a group in the last dispatch
         self.staffing = Staffing()
         self.stages = Stages(self.staffing, dispatch.groups, alone=False)
@@ -130,7 +131,7 @@ class GroupRun:
         wanted = self.limit if seconds > self.limit * MIN_PARALLEL_TIME else 1 + int(seconds / max(MIN_PARALLEL_TIME, 1e-9))
         wanted = max(min(wanted, self.limit), len(self.workers))
         for number in range(len(self.employed), wanted):
-            self.employed.append(Worker(self.shared, number, self.state(number), self._poll))
+            self.employed.append(Worker(self.shared, number, self.state(number), self._poll_overdue))
             self.employed[-1].renew(self._constant_value())
         for worker in self.employed[len(self.workers) : wanted]:
             worker.join(self.share)
@@ -160,10 +161,10 @@ class GroupRun:
             late |= why == ReturnReason.DEADLINE
             if why not in (ReturnReason.HELP, ReturnReason.DEADLINE):
                 self._answer_one(worker, why)
-        if self.reconsidering and not late:
-            self._choose()
-        if late:
+        if late or self.overdue:
             self._late()
+        elif self.reconsidering:
+            self._choose()
         if help_wanted:
             self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
         if len(self.workers) > self.limit:
@@ -183,6 +184,7 @@ class GroupRun:
 
     def _late(self) -> None:
         """The deadline has passed: the time limit is polled, and the engine may have better code by now."""
+        self.overdue = False
         for worker in self.workers:
             self._poll(worker)
             worker.dispatch.deadline = time.monotonic_ns() + SLICE
@@ -196,8 +198,6 @@ class GroupRun:
             self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
         if not settled:
             self._choose()
-            self.reconsidering = any(worker.dispatch.inside for worker in self.workers)
-            self.share.halted = int(self.reconsidering)  # until all are between groups
 
     def _groups_done(self) -> int:
         """Groups of this dispatch that have been done."""
@@ -215,15 +215,21 @@ class GroupRun:
         first.deadline = time.monotonic_ns() + int(1e9 * STAGE)
 
     def _choose(self) -> None:
-        """Chooses the code of the next groups, of workers that are between two."""
-        self.reconsidering = False
+        """Chooses the code of the next groups, of workers that are between two; until all are, none begins another chunk."""
         for worker in self.workers:
             if not worker.dispatch.inside:
                 worker.choose()
+        self.reconsidering = any(worker.dispatch.inside for worker in self.workers)
+        self.share.halted = int(self.reconsidering)
 
     def _poll(self, worker: Worker) -> None:
         if self.timed_out():
             raise places.timed_out(worker.place(worker.busy()))
+
+    def _poll_overdue(self, worker: Worker) -> None:
+        """The same, between instructions that are left to the interpreter: a dispatch of which all time goes there has no other slices."""
+        self.overdue = True
+        self._poll(worker)
 
     def _finished(self) -> Finished:
         """Counts since the last call."""

@@ -25,6 +25,9 @@ class InterpretedEngine:
     def settled(self, chosen: CompiledFunction) -> bool:
         return True
 
+    def give_way(self) -> None:
+        """Nothing is done in the background."""
+
 
 def interpreted() -> CompiledFunction:
     """Code for threads that only the interpreter runs."""

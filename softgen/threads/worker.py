@@ -319,6 +319,7 @@ class Worker:
         if thread.ended or not done or thread.ip <= here:  # the next thread's turn
             now.current += 1
             if time.monotonic_ns() >= now.deadline:
+                self.shared.engine.give_way()
                 self._poll()
 
     def _resume(self, thread: ThreadState, line: DecodedInstruction, control: int) -> None:

@@ -39,6 +39,9 @@ class Leaving:
     def settled(self, chosen: CompiledFunction) -> bool:
         return True
 
+    def give_way(self) -> None:
+        pass
+
 
 class Recording:
     """A Dispatcher that runs nothing, and keeps the records."""

@@ -81,6 +81,9 @@ class ThreadedEngine:
         """Programs are linked again when threads are found elsewhere in them."""
         return False
 
+    def give_way(self) -> None:
+        """Nothing is done in the background."""
+
 
 @cache
 def _loop() -> Callable[[int, int], int]:

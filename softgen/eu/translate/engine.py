@@ -64,6 +64,9 @@ class Translator:
         """Translations are; other kernels run on t0."""
         return not chosen.program
 
+    def give_way(self) -> None:
+        """Kernels are translated before they run."""
+
     def _key(self, control: int, simd: int, full: bool, payload: tuple[AffineRange, ...]) -> Key:
         return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)
 
