@@ -136,9 +136,9 @@ def build(folder: Path) -> Path:
     return program
 
 
-def runners(program: Path, folder: Path, threads: int, peers: list[Peer]) -> list[Runner]:
+def runners(program: Path, folder: Path, threads: int, peers: list[Peer], engine: str = "auto") -> list[Runner]:
     """softgen, and every peer."""
-    command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", str(threads), "--", str(program)]
+    command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", str(threads), "--engine", engine, "--", str(program)]
     found = [Runner("softgen", command, {"XDG_CACHE_HOME": str(folder / "cache")})]
     for peer in peers:
         vendors = folder / f"vendors-{peer.library}"

@@ -1,7 +1,8 @@
 """The kernels of `shared/kernels` through their runtimes, enlarged to tens of milliseconds: softgen beside pocl and Intel's CPU runtime.
 
 The same groups run again and again, in another dimension that the kernel does not look at: its buffers stay as they are, and every access
-inside them. Each case has processes of its own, which take turns; one thread each. What a runtime cannot build is said in its row.
+inside them. Each case has processes of its own, which take turns; one thread each. What a runtime cannot build is said in its row. softgen
+translates a kernel before it first runs (engine t1), as its peers do: translations of auto may be done long after.
 KERNELS=NAME,… in the environment measures some of them only.
 """
 
@@ -119,7 +120,7 @@ def timed(case: Case, able: list[Runner]) -> None:
 
 
 def measured(case: Case, program: Path, folder: Path, peers: list[Peer]) -> Iterator[Measurement]:
-    everyone = runners(program, folder, 1, peers)
+    everyone = runners(program, folder, 1, peers, "t1")
     try:
         able = prepared(case, everyone, folder)
         if everyone[0] not in able:

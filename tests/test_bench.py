@@ -180,6 +180,18 @@ def test_cases_take_long_enough_and_not_too_long(tmp_path: Path) -> None:
     assert kernels.enlarged(one, [Growing(1e-7), Growing(1e-2)]) == 16  # the slowest may take half a second
 
 
+def test_cases_are_translated_before_they_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a peer all time is in compiled code; one that translates in the background would be timed before it has."""
+    commands = list[list[str]]()
+    monkeypatch.setattr(compute.Runner, "__init__", lambda self, name, command, environment: commands.append(command))
+    monkeypatch.setattr(kernels, "prepared", lambda case, everyone, folder: [])
+    monkeypatch.setattr(compute.Runner, "close", lambda self: None)
+    with pytest.raises(SoftgenError, match="does not run"):
+        list(kernels.measured(case(tmp_path / "one"), tmp_path / "program", tmp_path, []))
+    [command] = commands
+    assert command[command.index("--engine") + 1] == "t1" and command[-2:] == ["--", str(tmp_path / "program")]
+
+
 def test_without_a_driver_nothing_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
     for module in (growth, kernels):
