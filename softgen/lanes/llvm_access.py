@@ -175,10 +175,7 @@ class AccessFunction:
         if not self.shape.table:
             if self.kind == "i64":
                 return m.emit(f"getelementptr i8, ptr %a1, {far} {self.where}")
-            # Hosts gather with signed indices of 32 bits: these count from the middle.
-            middle = m.emit(f"getelementptr i8, ptr %a1, i64 {1 << 31}")
-            signed = m.emit(f"xor <{self.lanes} x i32> {self.where}, splat (i32 {-(1 << 31)})")
-            return m.emit(f"getelementptr i8, ptr {middle}, {far} {m.emit(f'sext <{self.lanes} x i32> {signed} to {far}')}")
+            return self._counted_from_the_middle("%a1", self.where)
         part = m.emit(f"lshr {far} {self.where}, splat (i64 32)")
         entries = m.emit(f"getelementptr i64, ptr %a1, {far} {part}")
         operands = [(f"<{self.lanes} x ptr>", entries), ("i32", "8"), (self.bools, self.mask), (far, "zeroinitializer")]
@@ -186,26 +183,40 @@ class AccessFunction:
         low = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
         return m.emit(f"inttoptr {far} {m.emit(f'add {far} {bases}, {low}')} to <{self.lanes} x ptr>")
 
-    def _stored_pointers(self) -> str:
-        """A place with the pointers of all lanes, by a table: one entry of it serves all, unless they are in several parts."""
+    def _with_pointers(self, act: Callable[[str], None]) -> None:
+        """Writes the code of `act`, which is given the pointers of all lanes. By a table there are two such pieces: one entry of it serves
+        all lanes, unless they are in several parts."""
         m, far = self.m, f"<{self.lanes} x i64>"
-        place = m.place(far)
+        if not self.shape.table:
+            act(self._pointers())
+            return
         _, address, pointer = self._first()
         low = m.emit(f"and i64 {address}, {0xFFFFFFFF}")
-        base = m.emit(f"sub i64 {m.emit(f'ptrtoint ptr {pointer} to i64')}, {low}")
+        base = m.emit(f"getelementptr i8, ptr {pointer}, i64 {m.emit(f'sub i64 0, {low}')}")
         near, apart, done = m.labels("part", "parts", "places")
         parts = [m.emit(f"lshr {far} {text}, splat (i64 32)") for text in (self.where, m._splat("i64", self.lanes, address))]
         m.line(f"br i1 {self._all(m.emit(f'icmp eq {far} {parts[0]}, {parts[1]}'))}, label %{near}, label %{apart}, !prof !1")
         m.start(near)
-        bases = m._splat("i64", self.lanes, base)
-        lows = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
-        m.line(f"store {far} {m.emit(f'add {far} {lows}, {bases}')}, ptr {place}")
+        act(self._counted_from_the_middle(base, m.emit(f"trunc {far} {self.where} to <{self.lanes} x i32>")))
         m.line(f"br label %{done}")
         m.start(apart)
-        m.line(f"store {far} {m.emit(f'ptrtoint <{self.lanes} x ptr> {self._pointers()} to {far}')}, ptr {place}")
+        act(self._pointers())
         m.line(f"br label %{done}")
         m.start(done)
+
+    def _stored_pointers(self) -> str:
+        """A place with the pointers of all lanes."""
+        m, far = self.m, f"<{self.lanes} x i64>"
+        place = m.place(far)
+        self._with_pointers(lambda found: m.line(f"store {far} {m.emit(f'ptrtoint <{self.lanes} x ptr> {found} to {far}')}, ptr {place}"))
         return place
+
+    def _counted_from_the_middle(self, start: str, offsets: str) -> str:
+        """Pointers at unsigned offsets of 32 bits: hosts gather with signed indices, which count from the middle."""
+        m, far = self.m, f"<{self.lanes} x i64>"
+        middle = m.emit(f"getelementptr i8, ptr {start}, i64 {1 << 31}")
+        signed = m.emit(f"xor <{self.lanes} x i32> {offsets}, splat (i32 {-(1 << 31)})")
+        return m.emit(f"getelementptr i8, ptr {middle}, {far} {m.emit(f'sext <{self.lanes} x i32> {signed} to {far}')}")
 
     def _all(self, same: str) -> str:
         """Whether something holds in every lane that is on."""
@@ -273,11 +284,14 @@ class AccessFunction:
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
         narrow = self.shape.type.bits < GATHERED
         offsets = self._remember() if narrow or not self.shape.quiet else ""
-        if not narrow:
-            places = f"<{self.lanes} x ptr>"
-            operands = [(places, self._pointers()), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
-            return m.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
         found = m.place(vector)
+        if not narrow:
+            def gather(pointers: str) -> None:
+                places = f"<{self.lanes} x ptr>"
+                operands = [(places, pointers), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
+                m.line(f"store {vector} {m.intrinsic('llvm.masked.gather', vector, operands, (vector, places))}, ptr {found}")
+            self._with_pointers(gather)
+            return m.emit(f"load {vector}, ptr {found}")
         m.line(f"store {vector} zeroinitializer, ptr {found}")
         self._gather_inside_dwords()
 
@@ -321,9 +335,11 @@ class AccessFunction:
         narrow = self.shape.type.bits < GATHERED
         offsets = self._remember() if narrow or not self.shape.quiet else ""
         if not narrow:
-            places = f"<{self.lanes} x ptr>"
-            operands = [(vector, "%a5"), (places, self._pointers()), ("i32", "1"), (self.bools, self.mask)]
-            m.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
+            def scatter(pointers: str) -> None:
+                places = f"<{self.lanes} x ptr>"
+                m.intrinsic("llvm.masked.scatter", "void", [(vector, "%a5"), (places, pointers), ("i32", "1"), (self.bools, self.mask)],
+                            (vector, places))
+            self._with_pointers(scatter)
             return
         given = m.place(vector)
         m.line(f"store {vector} %a5, ptr {given}")

@@ -68,10 +68,13 @@ def offsets(m: Machine, *places: int) -> Value:
 
 def anywhere(m: Machine, memory: Region) -> None:
     near, across = offsets(m, 16, 4, 44, 400, 8, 72, 20, 36), offsets(m, 16, 0xFFC, 0x1000, 0x1404, 0xFF8, 72, 0x1FF0, 36)
-    mask = m.mask_from_bits(0b1101_1011, 8)
-    for at in (near, across):
+    beyond = offsets(m, 0x1400, 0x1008, 0x1F00, 0x1010, 0x1080, 0x1404, 0x1FE0, 0x1100)
+    astray = offsets(m, 96, 4, 0x1500, 44, 8, 0x1FE0, 20, 36)
+    mask = m.mask_from_bits(0b1101_1011, 8)  # the lanes of `astray` that are off are in the other part
+    for at in (near, across, beyond, astray):
         for type in (u8, u16, u32, u64):
-            m.store(m.load(type, memory, at) + 1, memory.moved(2), at, mask)
+            m.store(m.load(type, memory, at, mask) + 1, memory.moved(2), at, mask)
+            m.store(m.load(type, memory, at) + 1, memory.moved(6), at)
 
 
 def atomics(m: Machine, memory: Region) -> None:
@@ -122,3 +125,19 @@ def test_blocks_are_checked_where_addresses_must_be_canonical(canonical: bool) -
     memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), 48, canonical)
     m.load_block(u32, 8, memory, m.constant(u64, 0, 1))
     assert any(f"@{LEAVE}(" in line for line in m.lines) == canonical
+
+
+def test_lanes_in_one_part_need_one_entry_of_the_table() -> None:
+    """Gathers and scatters have indices of 32 bits then; only lanes in several parts gather entries of the table first."""
+    m = LlvmMachine()
+    memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48)
+    at = offsets(m, 16, 4, 44, 400, 8, 72, 20, 36)
+    m.store(m.load(u32, memory, at), memory.moved(4), at)
+    m.give()
+    m.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
+    functions = m.module.text().replace("\n}", "define ").split("define ")
+    for what, act in (("read", "gather"), ("write", "scatter")):
+        (body,) = [text for text in functions if f"@{what}_u32x8_table48_u32(" in text.partition("\n")[0]]
+        near, apart = body.split("\npart", 1)[1].split("\nparts", 1)
+        assert near.count("sext <8 x i32>") == near.count(f"masked.{act}.v8i32") == 1 and "v8i64" not in near
+        assert apart.count("masked.gather.v8i64") == apart.count(f"masked.{act}.v8i32") == 1
