@@ -21,6 +21,7 @@ from softgen.threads.dispatch import DispatchContext
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import PayloadList, TemplatePayload
 from softgen.threads.programs import load
+from softgen.threads.scheduler import GroupShare, ReturnReason
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
@@ -225,6 +226,45 @@ def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
     made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
     made.dispatch.current = 3
     assert made.place().startswith("thread 2 of group (0, 0, 0)")
+
+
+class Replaced(Leaving):
+    """An engine whose code is replaced while a dispatch runs."""
+
+    def __init__(self) -> None:
+        self.code = super().function(None, 0, 0)  # type: ignore[arg-type]
+
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
+        return self.code
+
+    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
+        return chosen is self.code
+
+
+def test_code_with_other_live_in_ranges_finds_no_clean_block() -> None:
+    """Blocks that one function leaves clean may hold anything where it reads nothing, and another function reads there."""
+    context, dispatch = recorded(job(count=3))
+    engine, state = Replaced(), WorkerState()
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), engine), 0, state, lambda worker: None)
+    code, register = engine.code, ((0x400, 32),)
+    for needs, dirty in [((), True), ((), False), (register, True), (register, False), (None, True), ((), True)]:
+        state.dirty[:] = 0
+        engine.code = code._replace(needs=needs)
+        made.choose()
+        assert state.dirty.tolist() == [int(dirty)] * made.threads, needs
+
+
+def test_the_next_poll_is_a_slice_after_the_start_and_after_each_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SLICE", 10**15)
+    context, dispatch = recorded(job(count=3))
+    polled: list[worker.Worker] = []
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), polled.append)
+    share = GroupShare(end=3)
+    for polls, act in enumerate((lambda: made.join(share), lambda: made.answer(ReturnReason.DEADLINE))):
+        made.dispatch.deadline, before = 0, time.monotonic_ns()
+        act()
+        assert before <= made.dispatch.deadline - 10**15 <= time.monotonic_ns() and len(polled) == polls
 
 
 def test_payloads_take_whole_registers() -> None:
