@@ -119,7 +119,7 @@ def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, syste
     return {
         "system_routine": system_routine,
         "kernel": descriptor.kernel_start_pointer, "control": control,
-        "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")), "barrier": bool(descriptor.barrier_enable),
+        "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")),
         "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
     }  # fmt: skip
 

@@ -140,8 +140,8 @@ def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: S
     descriptor = front_end.descriptor(context.generation.number, front, index, BY)
     fields: dict[str, Any] = front_end.dispatch_fields(context, front, descriptor)
     if not shares:
-        fields = fields | {"local_bytes": 0, "barrier": False}
-    elif fields["barrier"] and len(roots) != descriptor.number_of_threads_in_gpgpu_thread_group:
+        fields = fields | {"local_bytes": 0}
+    elif descriptor.barrier_enable and len(roots) != descriptor.number_of_threads_in_gpgpu_thread_group:
         expected = descriptor.number_of_threads_in_gpgpu_thread_group
         raise DecodeError(f"{len(roots)} threads in a group with a barrier, its interface descriptor says {expected}")
     headers = [_header(context, front, fields, index, root.position) for root in roots]

@@ -330,5 +330,5 @@ def _kind(dispatch: ThreadDispatch) -> tuple[Any, ...]:
     if not isinstance(payload, TemplatePayload) or dispatch.patch is None:
         return ()
     return (dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, dispatch.patch, dispatch.samplers,
-            dispatch.scratch, dispatch.local_bytes, dispatch.barrier, dispatch.units, dispatch.unit_states, dispatch.system_routine,
+            dispatch.scratch, dispatch.local_bytes, dispatch.units, dispatch.unit_states, dispatch.system_routine,
             payload.common, payload.own, payload.own_first, payload.slots)  # fmt: skip

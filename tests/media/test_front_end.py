@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.describe import value_name
 from softgen.bits.generation import device
 from softgen.errors import DecodeError
-from softgen.media import front_end
+from softgen.media import checks, front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.job import CODE, INDIRECT, TABLE, Job, dwords, stores
@@ -52,6 +53,13 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
 def test_a_stack_is_part_of_the_scratch_space() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
     assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "icl"])
+def test_no_generation_remarks_a_front_end_without_a_stack(gpu: str) -> None:
+    """Gen7 has no field for the size of a stack."""
+    page = layout("MEDIA_VFE_STATE", device(gpu).generation.number)
+    assert not list(checks.front_end(page.raw(page.pack())))
 
 
 def test_gen11_flushes_have_no_watermark_to_ask_for() -> None:
@@ -141,7 +149,8 @@ def test_a_header_gets_another_binding_table_and_keeps_the_rest() -> None:
 def test_dynamic_state_beyond_the_last_address_begins_at_the_first() -> None:
     space = Job(KERNEL, []).memory()
     cs: Any = SimpleNamespace(space=space, bases={"dynamic": 0xFFFF_FFFF_F000})
-    assert front_end.dynamic(cs, 0x1000 + CODE, 32) == space.read(CODE, 32) != bytes(32)
+    for offset in (CODE, CODE + 1):
+        assert front_end.dynamic(cs, 0x1000 + offset, 31) == space.read(offset, 31) != bytes(31)
 
 
 # -- scratch space -------------------------------------------------------------------------------------------------------
@@ -154,6 +163,18 @@ def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int
     front = {"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": code}
     found = Job(kernel, [bytes(16)], gpu, simd=8, shape=(4, 1, 1), front=front).run(groups=groups).buffer(0)
     assert found == tuple(0x8000 + number * size + number for number in range(4))
+
+
+@pytest.mark.parametrize("code", [None, 0, 3])
+def test_headers_have_the_scratch_size_of_the_front_end_state(code: int | None) -> None:
+    """Without MEDIA_VFE_STATE there is no scratch space: size and offset are 0."""
+    job, page, header = Job(KERNEL, []), layout("MEDIA_VFE_STATE", 9), layout("GPGPU_THREAD_HEADER", 9)
+    state = None if code is None else page.raw(page.pack(per_thread_scratch_space=code))
+    front = FrontEnd(state, descriptors=job.dynamic()[:32])
+    fields = front_end.dispatch_fields(context(job), front, front_end.descriptor(9, front, 0, ""))
+    made = front_end.thread_header(context(job), "GPGPU_THREAD_HEADER", fields, front)
+    assert header.raw(struct.unpack("<8I", made.data)).per_thread_scratch_space == (code or 0)
+    assert [slot.step for slot in made.slots] == [1, 0 if code is None else 1024 << code]
 
 
 @pytest.mark.parametrize("most, groups", [(1, 1), (7, 2), (8, 2), (11, 3)])

@@ -19,7 +19,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, engines
-from tests.gpgpu.job import END, INDIRECT, Job, Ran, dwords
+from tests.gpgpu.job import BATCH, END, INDIRECT, Job, Ran, dwords, stores
 from tests.gpgpu.test_walker import context
 
 GPUS = ["bdw", "skl", "icl"]
@@ -125,12 +125,28 @@ def test_several_commands_run_in_their_order() -> None:
     assert [row[2] for row in listed(ran)] == [5, 6, 7] and ran.gpu.counters.dispatches == 3
 
 
+def test_commands_that_threads_write_are_executed() -> None:
+    """A thread ends the batch: it replaces the command that follows its own, which was read ahead."""
+    kernel = stores("(8|M0) r11.0<1>:ud r1.1<0;1,0>:ud").replace("r10.0<1>:ud 0x0:ud", "r10.0<1>:ud r1.0<0;1,0>:ud")
+    made = job("skl", kernel.replace("0x04026E00", "0x04026EFF"), [])  # in stateless memory
+    end = made.pack("MI_BATCH_BUFFER_END")[0]
+    made.after = [made.pack("MI_NOOP"), made.pack("MEDIA_OBJECT", inline_data=data(0, 0))]
+    made.starts_threads = [made.pack("MEDIA_OBJECT", inline_data=data(0, 0))]
+    at = BATCH + len(made.batch()) - 4 * sum(map(len, made.after)) - 4
+    made.starts_threads = [made.pack("MEDIA_OBJECT", inline_data=data(at, end))]
+    ran = made.run()
+    assert ran.space.read32(at) == end and ran.gpu.counters.dispatches == 1
+
+
 @pytest.mark.behaviour("BDW-MEDIA-06", shows="action")
 def test_too_much_data_is_refused() -> None:
     """55 registers inline and 57 or 56 fetched."""
     made = job("skl", TICKETS, [bytes(4), bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(*range(440)), "indirect_data_length": 57 * 32}))
     with pytest.raises(DecodeError, match=r"MEDIA_OBJECT at .*: 112 registers of inline and indirect data; there must be fewer than 112"):
         made.run()
+    rows = ("MEDIA_OBJECT_GRPID", {"indirect_data_length": 112 * 32, "end_of_thread_group": 1})
+    with pytest.raises(DecodeError, match=r"MEDIA_OBJECT_GRPID at .*: 112 registers of inline and indirect data; there must be fewer"):
+        job("skl", TICKETS, [bytes(4), bytes(64)], rows).run()
     fits = {"inline_data": data(*range(440)), "indirect_data_length": 56 * 32, "indirect_data_start_address": made.address(1)}
     assert listed(job("skl", TICKETS, [bytes(4), bytes(64)], ("MEDIA_OBJECT", fits)).run()) == [(0, 0, 0, 8)]
 
@@ -192,14 +208,17 @@ def test_threads_with_one_group_id_share_barrier_and_local_memory(gpu: str, engi
 
 
 @pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
-@pytest.mark.parametrize("closes", ["the batch", "MEDIA_STATE_FLUSH"])
+@pytest.mark.parametrize("closes", ["", "MEDIA_STATE_FLUSH", "MEDIA_VFE_STATE", "MEDIA_CURBE_LOAD", "MEDIA_INTERFACE_DESCRIPTOR_LOAD",
+                                    "MEDIA_OBJECT", "MEDIA_OBJECT_WALKER"])  # fmt: skip
 def test_a_group_without_an_end_runs_and_is_told(closes: str) -> None:
+    """It runs before the next command that loads state or starts threads, or at the end of the batch."""
     made = group_of("skl", (7, 1, 0), (7, 2, 0), (7, 3, 0))
-    made.after = [made.pack("MEDIA_STATE_FLUSH"), made.pack("MI_NOOP")] if closes != "the batch" else []
+    made.after = [made.pack(closes), made.pack("MI_NOOP")] if closes else []
     ran = made.run()
     assert ran.buffer(0)[1:4] == (6, 6, 6)
-    (remark,) = ran.gpu.remarks
+    remark = next(iter(ran.gpu.remarks))
     assert remark.endswith("gen 9): no MEDIA_OBJECT_GRPID of group 0x7 has its end_of_thread_group set")
+    assert remark.startswith(f"{closes or 'MEDIA_OBJECT_GRPID'} at ")
 
 
 @pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
@@ -371,6 +390,18 @@ def test_groups_of_a_walk_share_barrier_and_local_memory(engine: Choice) -> None
     assert made.run(groups=engine.groups()).buffer(0)[1:4] == (6, 6, 6)
 
 
+@pytest.mark.behaviour("BDW-MEDIA-16", shows="action")
+@pytest.mark.parametrize("barrier, local, groups", [(0, 0, 1), (1, 0, 2), (0, 3, 2), (1, 3, 2)])
+def test_threads_of_a_walk_are_in_groups_where_they_share_something(barrier: int, local: int, groups: int) -> None:
+    """Rows of three threads: a barrier or local memory makes each of them a group."""
+    said = {"number_of_threads_in_gpgpu_thread_group": 3, "barrier_enable": barrier, "shared_local_memory_size": local}
+    made, page = job("skl", TICKETS, [], descriptor=said), layout("MEDIA_OBJECT_WALKER", 9)
+    command = page.raw(page.pack(**walk(3, 2, group_id_loop_select=2)))
+    found = list(objects.walked(context(made), FrontEnd(descriptors=made.dynamic()[:32]), command, lambda: None))
+    assert [dispatch.threads for dispatch in found] == [6 // groups] * groups
+    assert {dispatch.local_bytes for dispatch in found} == {4096 if local else 0}
+
+
 def test_modes_of_the_walker_that_are_not_built_are_refused_by_name() -> None:
     for gpu, name in (("skl", "masked_dispatch"), ("hsw", "dual_mode")):
         page = layout("MEDIA_OBJECT_WALKER", device(gpu).generation.number)
@@ -399,6 +430,22 @@ def test_a_thread_waits_for_those_the_scoreboard_names(use: int, mask: int, foun
 
 
 @pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9])
+def test_there_are_eight_scoreboard_distances(gen: float) -> None:
+    """A distance of (0, 0) is that of a thread to itself: nothing is waited for."""
+    page, walker = layout("MEDIA_VFE_STATE", gen), layout("MEDIA_OBJECT_WALKER", gen)
+    wanted = [(1, 0), (0, 1), (-1, 0), (0, -1), (2, 3), (0, 0), (-8, 7), (7, -8)]
+    held = {f"scoreboard_{n}_delta_{axis}": value for n, each in enumerate(wanted) for axis, value in zip("xy", each, strict=True)}
+    front = FrontEnd(page.raw(page.pack(scoreboard_enable=1, scoreboard_mask=0xFF, **held)))
+
+    def found(mask: int) -> list[tuple[int, int]]:
+        return objects.distances(front, walker.raw(walker.pack(use_scoreboard=1, scoreboard_mask=mask)))
+
+    assert found(0xFF) == [each for each in wanted if each != (0, 0)]
+    assert [found(1 << n) for n in range(8)] == [[each] if each != (0, 0) else [] for each in wanted]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
 def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_for() -> None:
     def cut(*places: tuple[int, int, int]) -> list[int]:
         return [len(item) for item in objects.independent((BlockPosition(*place) for place in places), [(-1, 0), (0, 1)])]
@@ -409,6 +456,13 @@ def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_
     assert cut((5, 5, 0), (4, 5, 0)) == cut((7, 5, 0), (7, 6, 0)) == [2]  # distances have a direction
     assert cut((4, 5, 0), (5, 5, 0)) == cut((7, 6, 0), (7, 5, 0)) == [1, 1]
     assert cut(*[(5, 5, 0)] * (objects.BATCH + 1)) == [objects.BATCH, 1]
+
+
+def test_the_time_limit_is_polled_now_and_then() -> None:
+    """At intervals of some thousand steps, not at each."""
+    page, polls = layout("MEDIA_OBJECT_WALKER", 9), []
+    found = walks.positions(page.raw(page.pack(**walk(100, 100))), lambda: polls.append(1))
+    assert len(list(found)) == 10_000 and 1 <= len(polls) <= 5
 
 
 def test_an_endless_walk_is_stopped() -> None:
