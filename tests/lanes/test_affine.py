@@ -245,6 +245,17 @@ def test_numbers_that_are_known_stay_known() -> None:
     assert affine.known(m, m.constant(u32, [0, 1, 2, 4]).payload) is None
 
 
+@pytest.mark.parametrize("most, mask, conditions", [(15, 15, False), (15, 31, False), (16, 15, True), (None, 15, True)])
+def test_high_bits_that_no_lane_reaches_may_be_cleared(most: int | None, mask: int, conditions: bool) -> None:
+    """Where the highest value is not known, or is above the mask, it depends on the last lane."""
+    m = LlvmMachine()
+    value = Value(m, u32, 8, "%x")
+    affine.declare(m, u32, 8, value.payload, 1, highest=most)
+    held = affine.known(m, (value & mask).payload)
+    assert held is not None and (held.stride, bool(held.conditions)) == (1, conditions)
+    assert held.highest == (None if conditions else most)
+
+
 def test_text_does_not_grow_without_bounds() -> None:
     """Doubled forty times, with all that was ever said of low bits."""
     doubled = [("convert", 5, 2), *(("add", number, number) for number in range(16, 56)), ("convert", 56, 0), ("convert", 57, 2)]

@@ -216,6 +216,18 @@ def test_python_cannot_decide_what_is_known_later() -> None:
         bool(m.argument(0) == 0)
 
 
+@pytest.mark.parametrize("wrong, complaint", [
+    (lambda m, a: a + m.constant(i32, 1, 4), "must be u32, not i32"), (lambda m, a: a + m.constant(u32, 1, 8), "must have 4 lanes, not 8"),
+    (lambda m, a: a + BytecodeMachine().constant(u32, 1, 4), "machine"),
+    (lambda m, a: BytecodeMachine().constant(u32, 1, 4) < a, "machine"),
+    (lambda m, a: m.bit_and(a, NumpyMachine().constant(u32, 1, 4)), "machine"),
+])  # fmt: skip
+def test_operands_that_do_not_belong_together_are_refused(wrong: Callable[[Any, Value], Value], complaint: str) -> None:
+    m = BytecodeMachine()
+    with pytest.raises(TypeError, match=complaint):
+        wrong(m, m.constant(u32, 7, 4))
+
+
 def test_else_must_follow_an_if() -> None:
     m = BytecodeMachine()
     with pytest.raises(TypeError, match="must follow"):

@@ -140,6 +140,8 @@ def test_code_is_written_for_its_target() -> None:
              for features in ("+avx512f,+avx512fp16", "+avx512f", "+avx2")]
     assert ["llvm.fma.v16f16" in text for text in texts] == [True, False, False]
     assert ["avx512.vfmadd" in text for text in texts] == [False, True, False]
+    calls = [line for line in texts[1].splitlines() if "call" in line and "avx512.vfmadd" in line]
+    assert [line.rpartition("i32 ")[2] for line in calls] == ["9)", "10)", "11)"]  # down, up and toward zero, each without exceptions
     arm = [build(lambda m, a, b, c: m.fma(a, b, c), signature, jit.Target("aarch64-unknown-linux-gnu", "", features))
            for features in ("+neon,+fullfp16", "+neon")]
     assert ["llvm.fma.v16f16" in text for text in arm] == [True, False]

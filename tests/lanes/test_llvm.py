@@ -210,3 +210,30 @@ def test_estimates_of_reciprocal_square_roots_by_what_the_target_has(features: s
     found = m.estimate_rsq(Value(m, BY_NAME["f32"], lanes, "%x"))
     assert [line.split("rsqrt14.ps.")[1][:3] for line in m.lines if "rsqrt14" in line] == calls
     assert (found.lanes if found is not None else 0) == (lanes if calls else 0)
+
+
+@pytest.mark.parametrize("type, lanes, calls", [("f32", 4, 1), ("f32", 16, 4), ("f32", 6, 0), ("f64", 4, 0)])
+def test_neon_estimates_four_reciprocal_square_roots_at_a_time(type: str, lanes: int, calls: int) -> None:
+    m = LlvmMachine(LlvmModule(jit.Target("aarch64-unknown-linux-gnu", "", "+neon")))
+    found = m.estimate_rsq(Value(m, BY_NAME[type], lanes, "%x"))
+    assert [sum(f"neon.{name}.v4f32" in line for line in m.lines) for name in ("frsqrte", "frsqrts")] == [calls] * 2
+    assert (found.lanes if found is not None else 0) == (lanes if calls else 0)
+
+
+@pytest.mark.parametrize("triple, features, broadcast, bytes", [("x86_64", "+avx2", True, False), ("aarch64", "+neon", False, True)])
+def test_what_depends_on_the_architecture(triple: str, features: str, broadcast: bool, bytes: bool) -> None:
+    module = LlvmModule(jit.Target(f"{triple}-unknown-linux-gnu", "", features))
+    assert (module.loads_broadcast, module.neon) == (broadcast, not broadcast)
+    assert [module.masks_in_bytes(BY_NAME["bool"], lanes) for lanes in (8, 16, 32)] == [False, bytes, bytes]
+
+
+@pytest.mark.parametrize("features, type, lanes, count, call", [
+    ("+avx512f,+avx2", "u32", 16, 16, "llvm.x86.avx512.permvar.si.512"), ("+avx512f,+avx2", "f32", 8, 8, "llvm.x86.avx2.permd"),
+    ("+avx2", "i32", 8, 8, "llvm.x86.avx2.permd"), ("+avx2", "u32", 16, 16, ""), ("+avx2", "u32", 8, 4, ""), ("+avx2", "u16", 8, 8, ""),
+    ("+sse2", "u32", 8, 8, ""),
+])  # fmt: skip
+def test_lanes_are_permuted_by_an_instruction_where_the_target_has_it(features: str, type: str, lanes: int, count: int, call: str) -> None:
+    m = LlvmMachine(LlvmModule(jit.Target("x86_64-unknown-linux-gnu", "", features)))
+    found = m.permute(Value(m, BY_NAME[type], lanes, "%x"), Value(m, BY_NAME["u32"], count, "%i"))
+    assert [line for line in map(str, m.lines) if "llvm.x86" in line] == [line for line in map(str, m.lines) if call and call in line]
+    assert any(call in str(line) for line in m.lines) and found.lanes == count

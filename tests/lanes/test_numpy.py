@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from softgen.lanes import exact
 from softgen.lanes.numpy import NumpyMachine, bits_of, from_bits
 from softgen.lanes.operations import OPERATIONS, Operation
-from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, u16, u32
+from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, i32, u16, u32
 from softgen.lanes.value import Value
 from tests.lanes import reference
 from tests.lanes.numbers import lane, specials
@@ -150,6 +151,16 @@ def test_rounding_twice_would_show() -> None:
     a, b, c = (M.constant(f32, item) for item in (1.0 + 2.0**-12, 1.0 + 2.0**-12, 2.0**-80))
     assert bits_of(f32, M.fma(a, b, c).payload) == [0x3F801001]            # the product alone is a tie that goes to even, 0x3f801000
     assert bits_of(f32, (a * b).payload) == [0x3F801000]
+
+
+@pytest.mark.parametrize("type", FLOATS, ids=str)
+def test_floats_overflow_and_are_invalid_without_a_warning(type: LaneType) -> None:
+    largest, zero = Value(M, type, 4, from_bits(type, [type.exponent_mask - 1] * 4)), M.constant(type, 0.0, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        infinite = largest * largest
+        for found in (infinite - infinite, zero * infinite, M.fma(largest, largest, zero), M.convert(infinite, i32), largest + largest):
+            assert found.lanes == 4
 
 
 def test_payloads_and_signs_survive_moves() -> None:

@@ -120,6 +120,32 @@ def test_elements_of_short_blocks_are_loaded_where_that_broadcasts_them(monkeypa
         assert sum("load i32, ptr" in line for line in m.lines) == (12 if broadcast else 0)
 
 
+@pytest.mark.parametrize("size", [0, 3])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_region_without_room_for_an_element_is_not_touched(size: int, quiet: bool) -> None:
+    """Lanes anywhere: its host address is one where nothing may be mapped. The size is known when the program runs."""
+    m = LlvmMachine()
+    room = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "32", "%context", quiet))
+    memory = region(m, FlatRegion("8", m.emit("load i64, ptr %block"), "%context", quiet))
+    offsets = m.load_block(u32, 8, room, m.constant(u64, 0, 1))
+    m.store(m.load(u32, memory, offsets) + 1, room, m.lane_index(8) * 4)
+    m.line("ret i64 0")
+    m.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    data, note = np.array([size, 0, 8, 12, 36, 1 << 31, 4, 0], np.uint32), np.zeros(64, np.uint64)
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
+    assert data.tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("type", [u32, u64], ids=str)
+def test_the_note_of_a_gather_is_written_before_it(type: LaneType) -> None:
+    m = LlvmMachine()
+    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", scattered=True))
+    m.load(type, memory, Value(m, u32, 8, "%offsets"))
+    kinds = [kind for line in map(str, m.lines) for kind in ("store", "fence", "llvm.masked.gather") if kind in line]
+    assert kinds[-3:] == ["store", "fence", "llvm.masked.gather"]
+
+
 def strided(m: Machine, memory: Region, type: LaneType, start: int, stride: int, mask: int) -> None:
     """Copies lanes of a known stride to where lanes overlap; the last access is the write."""
     on = None if mask == 0xFF else m.mask_from_bits(mask, 8)

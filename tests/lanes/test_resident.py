@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,6 +52,27 @@ def test_only_pages_up_to_the_code_are_named() -> None:
     writable = [int(fields[0].split("-")[0], 16) for fields in lines if "w" in fields[1]]
     assert writable and max(end for _, end in ranges) <= min(writable)
     assert any("x" in fields[1] and (int(fields[0].split("-")[0], 16), int(fields[0].split("-")[1], 16)) in ranges for fields in lines)
+
+
+MAPS = """\
+1000-2000 r--p 00000000 08:01 11 /lib/first.so
+2000-5000 r-xp 00001000 08:01 11 /lib/first.so
+5000-6000 r--p 00004000 08:01 11 /lib/first.so
+6000-7000 rw-p 00005000 08:01 11 /lib/first.so
+7000-8000 rw-p 00000000 00:00 0
+8000-9000 r-xp 00000000 08:01 12 /lib/first.so.2
+9000-a000 r--s 00000000 08:01 13 /lib/with a space.so
+a000-b000 r-xp 00001000 08:01 13 /lib/with a space.so
+"""
+
+
+@pytest.mark.parametrize("library, ranges", [
+    ("/lib/first.so", [(0x1000, 0x2000), (0x2000, 0x5000)]), ("/lib/with a space.so", [(0xA000, 0xB000)]), ("/lib/second.so", []),
+])  # fmt: skip
+def test_code_and_what_is_read_only_before_it_are_unwritten(
+        library: str, ranges: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(resident, "Path", lambda path: SimpleNamespace(read_text=lambda *how: MAPS))
+    assert resident._unwritten(library) == ranges
 
 
 def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

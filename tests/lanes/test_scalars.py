@@ -87,6 +87,14 @@ def test_arithmetic_and_pointers(run: Callable[..., list[int]]) -> None:
         (a >> b | a << 61) & whole, a & 0xFFFFFFFF, b, b, a]  # fmt: skip
 
 
+def test_pointers_are_chosen_as_numbers_are(run: Callable[..., list[int]]) -> None:
+    def write(m: Any, block: Any) -> None:
+        for number in (0, 1):
+            m.choose(word(block, number) == 5, block.at(16), block.at(24)).at(16 * number).store(word(block, number))
+
+    assert run(write, 5, 6)[:8] == [5, 6, 5, 0, 0, 6, 0, 0]
+
+
 def test_places_on_the_stack_do_not_overlap(run: Callable[..., list[int]]) -> None:
     """Vectors, and rows of them."""
     def write(m: Any, block: Any) -> None:

@@ -49,9 +49,9 @@ class Addresses:
         return [(int(lane), BASE + int(offsets[lane])) for lane in np.flatnonzero(mask)]
 
 
-def compiled(data: np.ndarray, program: Program) -> None:
+def compiled(data: np.ndarray, program: Program, canonical: bool) -> None:
     m = LlvmMachine()
-    program(m, table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48))
+    program(m, table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48, canonical=canonical))
     m.give()
     m.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
     code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
@@ -109,20 +109,21 @@ def bounds(m: Machine, memory: Region) -> None:
     m.store(m.lane_index(4) + 7, memory, at, m.inside(memory, at, 4))
 
 
+@pytest.mark.parametrize("canonical", [False, True])
 @pytest.mark.parametrize("program", [anywhere, atomics, adjacent, blocks, bounds])
-def test_both_machines_do_the_same_to_addresses(program: Program) -> None:
+def test_both_machines_do_the_same_to_addresses(program: Program, canonical: bool) -> None:
     before = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
     first, second, m = before.copy(), before.copy(), NumpyMachine()
     program(m, Region(m, Addresses(first)))
-    compiled(second, program)
+    compiled(second, program, canonical)
     assert np.flatnonzero(first != second).tolist() == []
     assert (first != before).sum() > 3
 
 
-@pytest.mark.parametrize("canonical", [False, True])
-def test_blocks_are_checked_where_addresses_must_be_canonical(canonical: bool) -> None:
+@pytest.mark.parametrize("given, canonical", [({}, False), ({"canonical": False}, False), ({"canonical": True}, True)])
+def test_blocks_are_checked_where_addresses_must_be_canonical(given: dict[str, bool], canonical: bool) -> None:
     m = LlvmMachine()
-    memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), 48, canonical)
+    memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), 48, **given)
     m.load_block(u32, 8, memory, m.constant(u64, 0, 1))
     assert any(f"@{LEAVE}(" in line for line in m.lines) == canonical
 
