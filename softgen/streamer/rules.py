@@ -101,8 +101,6 @@ def _broken(rules: tuple[Rule, ...], values: Record, engine: str, pipeline: str,
 
 
 def _set(values: Record, name: str, value: int | None = None) -> bool:
-    if name not in values._fields:
-        return False
     return bool(getattr(values, name)) if value is None else getattr(values, name) == value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,6 +163,15 @@ def test_set_predicate_turns_commands_into_noops(gpu: str, enable: int, result: 
         bench.store(4, 2),
     )
     assert bench.data(3) == [0 if skips else 1, 2, 0 if skips else 3]
+
+
+@pytest.mark.parametrize("slices", [1, 2, 3])
+def test_commands_may_be_for_devices_with_one_two_or_three_slices(slices: int) -> None:
+    bench = Bench("skl")
+    bench.gpu.interface = replace(bench.gpu.interface, slices=slices)
+    bench.run(*(command for enable in (5, 6, 7) for command in (
+        bench.pack("MI_SET_PREDICATE", predicate_enable=enable), bench.store(4 * (enable - 5), 1))))  # fmt: skip
+    assert bench.data(3) == [int(slices == count) for count in (1, 2, 3)]
 
 
 # -- atomics -------------------------------------------------------------------------------------------------------

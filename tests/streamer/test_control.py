@@ -37,9 +37,11 @@ def test_a_predicated_start_is_taken_only_where_the_predicate_holds(gpu: str) ->
 @pytest.mark.parametrize("gpu", ["hsw", "bdw", "skl"])
 def test_a_start_may_add_an_offset(gpu: str) -> None:
     bench = Bench(gpu)
-    bench.put(OTHER + 0x40, bench.store(0, 7), bench.pack("MI_BATCH_BUFFER_END"))
-    bench.run(bench.load({BB_OFFSET: 0x40}), bench.start(OTHER, add_offset_enable=1))
-    assert bench.data(1) == [7]
+    for at, value in ((OTHER, 6), (OTHER + 0x40, 7)):
+        bench.put(at, bench.store(0, value), bench.pack("MI_BATCH_BUFFER_END"))
+    for enable, value in ((1, 7), (0, 6)):
+        bench.run(bench.load({BB_OFFSET: 0x40}), bench.start(OTHER, add_offset_enable=enable))
+        assert bench.data(1) == [value]
 
 
 @pytest.mark.behaviour("ICL-CS-18", shows="action")
@@ -299,13 +301,14 @@ def test_the_time_is_looked_at_after_a_command_that_changed_memory() -> None:
     assert bench.data(2) == [1, 0]
 
 
-def test_the_time_is_looked_at_in_a_long_row_of_commands() -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_time_is_looked_at_in_a_long_row_of_commands(times: int) -> None:
     """That need no more than their handlers: every so many of them."""
-    polls = iter([False])
+    polls = iter([False] * times)
     bench = Bench("kbl", timed_out=lambda: next(polls, True))
     with pytest.raises(SoftgenError, match="time is up"):
-        bench.run(*[bench.pack("MEDIA_STATE_FLUSH")] * (2 * POLL_COMMANDS))
-    assert bench.gpu.counters.commands == POLL_COMMANDS
+        bench.run(*[bench.pack("MEDIA_STATE_FLUSH")] * (3 * POLL_COMMANDS))
+    assert bench.gpu.counters.commands == times * POLL_COMMANDS
 
 
 def test_state_commands_up_to_the_last_byte_that_is_mapped() -> None:

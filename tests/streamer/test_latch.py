@@ -344,3 +344,15 @@ def test_an_index_of_too_many_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(latch_rules, "INDEX_BITS", 5)
     with pytest.raises(SpecError, match="3DSTATE_VF_INSTANCING merges by 6 bits"):
         LatchTable(9.0, "render").rule_of(catalogue().layout("3DSTATE_VF_INSTANCING", 9.0))
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_the_length_of_a_command_is_in_all_bits_of_its_field_and_no_others(gen: float) -> None:
+    table = LatchTable(gen, "render")
+    for header in range(0x6000, 0x8000):
+        table.add(header << 16)
+    for name, number in table.numbers.items():
+        rule, header = table.rules[number], table.layouts[number].header
+        assert header is not None
+        bits = range(header.length[1], header.length[0] + 1) if header.length else range(0)
+        assert rule.length_mask << rule.length_low == sum(1 << bit for bit in bits), name

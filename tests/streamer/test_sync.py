@@ -72,8 +72,9 @@ def test_post_sync_writes_may_go_to_the_status_page(gpu: str, name: str, engine:
 def test_report_head_goes_to_dword_4() -> None:
     bench = Bench()
     bench.gpu.registers.write(0x2080, OTHER)
+    bench.put(OTHER, [0xFFFFFFFF] * 6)
     bench.ring(bench.pack("MI_NOOP"), bench.pack("MI_NOOP"), bench.pack("MI_REPORT_HEAD"))
-    assert dwords(bench, OTHER, 6) == [0, 0, 0, 0, 8, 0]
+    assert dwords(bench, OTHER, 6) == [*[0xFFFFFFFF] * 4, 8, 0xFFFFFFFF]
 
 
 @pytest.mark.behaviour("KBL-STAT-02", shows="action")
