@@ -1,16 +1,19 @@
 """Address spaces of buffers: reading, writing, aliases, holes, and what is refused."""
 
 import ctypes
+import errno
 import gc
 import os
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.errors import DriverError, GpuFault, SoftgenError
-from softgen.memory import arena, host
+from softgen.memory import arena, guard, host
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 
@@ -127,21 +130,35 @@ def test_a_mapping_that_the_host_refuses_leaves_nothing_behind(monkeypatch: pyte
 
 def test_a_zone_of_arenas_lies_inside_its_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Zones begin at 2 MiB, wherever the host reserves address space."""
-    reserved, zones, real = list[tuple[int, int]](), list[tuple[int, int]](), host.reserve
+    reserved, zones, real, unit = list[tuple[int, int]](), list[tuple[int, int]](), host.reserve, 1 << 21
 
     def odd(size: int) -> int:
-        reserved.append((real(size + PAGE) + PAGE, size))
+        """A page after a multiple of 2 MiB."""
+        reserved.append((-(-real(size + 2 * unit) // unit) * unit + PAGE, size))
         return reserved[-1][0]
 
     for name in ("_zones", "_free", "_on_zone"):
         monkeypatch.setattr(arena, name, [])
     monkeypatch.setattr(host, "reserve", odd)
     arena.watch_zones(lambda start, end: zones.append((start, end)))
-    arena.Arena(AddressSpace("s"), 0)
+    taken = arena.Arena(AddressSpace("s"), 0)
     ((base, size),) = reserved
     ((start, end),) = zones
-    assert start % (1 << 21) == 0 and base <= start and end <= base + size
+    assert start % unit == 0 and base <= start and end <= base + size
+    assert sorted([taken.base, *arena._free]) == list(range(start, end, arena.ARENA_STRIDE))
     host.unmap(base - PAGE, size + PAGE)
+
+
+def test_guard_code_has_room_for_all_zones() -> None:
+    source = Path(guard.__file__).with_name("guard.c").read_text("utf-8")
+    assert re.findall(r"MOST_ZONES = (\d+)", source) == [str(arena._MOST_ZONES)]
+
+
+def test_reservations_and_mappings_that_the_host_refuses_are_explained() -> None:
+    with pytest.raises(SoftgenError, match=r"^host memory: cannot reserve 0x40{15} bytes: .*; limits are `sysctl vm.max_map_count`"):
+        host.reserve(1 << 62)
+    with pytest.raises(SoftgenError, match=rf"^host memory: cannot map 0x1000 bytes: {os.strerror(errno.EBADF)}$"):
+        host.map_file(-1, 0, PAGE, writable=True)
 
 
 def test_unmap_splits_and_leaves_the_rest() -> None:
@@ -223,8 +240,10 @@ def test_hundreds_of_spaces_leave_nothing_behind(closed: bool) -> None:
             space.unmap(part * GIB4 + 0x11000, PAGE)
         assert space.table
         if closed:
+            bases = [space.table[part] for part in (0, 1, 0x7FFF)]
             space.close()
             assert list(space.regions()) == []
+            assert [arena.locate(base + 0x10000) for base in bases] == [(None, 0x10000)] * 3, "no fault is in a space that was closed"
 
     live_and_die()
     before = usage()

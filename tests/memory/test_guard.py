@@ -137,6 +137,15 @@ def test_code_may_leave_with_an_address_of_its_own(space: AddressSpace) -> None:
         guard.call(function or 0, leave, space)
 
 
+@pytest.mark.parametrize("address, canonical", [
+    (0, True), ((1 << 47) - 1, True), (1 << 47, False), ((1 << 48) - 1, False), (1 << 48, False), (0xFFFF_7FFF_FFFF_FFFF, False),
+    (0xFFFF_8000_0000_0000, True), ((1 << 64) - 1, True),
+])  # fmt: skip
+def test_bits_63_to_48_of_a_canonical_address_are_like_bit_47(address: int, canonical: bool) -> None:
+    record = guard.FaultRecord(origin=guard.FROM_CODE, address=address, ip=guard.NO_IP)
+    assert ("not a canonical address" in str(guard.fault(record, None))) is not canonical
+
+
 class Loose:
     """A store nobody sealed."""
 

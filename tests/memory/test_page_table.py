@@ -15,7 +15,7 @@ from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.walk import GlobalWalk
+from softgen.memory.walk import GlobalWalk, Unmapped
 from tests.conftest import SHARED, needs_shared
 
 PAGE, K64, M2, G1 = 1 << 12, 1 << 16, 1 << 21, 1 << 30
@@ -135,6 +135,31 @@ def test_faults_name_the_level_at_which_the_walk_stopped() -> None:
         space.read32(-4)
     with pytest.raises(GpuFault, match=r"^read at 0x6000 "):
         space.read(0x5FFE, 4)
+
+
+@pytest.mark.parametrize("levels, size", [(1, 1 << 39), (2, G1), (3, M2)])
+def test_a_table_that_was_never_written_is_a_hole_of_its_own_size(levels: int, size: int) -> None:
+    """The next entry of the table above maps a page, which is found."""
+    build, space = four_level()
+    address = 5 * size + 0x3000
+    build.map(6 * size, 0x9000, PAGE)
+    build.map(5 * size, 0x9000, PAGE)
+    table = PML4
+    for shift in (39, 30, 21)[: levels - 1]:
+        table = build.memory.read64(table + (address >> shift & 511) * 8) & 0x3FFF_FFFF_F000
+    build.memory.write64(table + (address // size & 511) * 8, 0xDEAD_F000 | 3)
+    found = space.walk.translate(address)
+    assert (found.start, found.size) == (5 * size, size) and isinstance(found, Unmapped)
+    assert [page.start for page in space.pages()] == [6 * size]
+
+
+def test_the_last_byte_of_a_page_that_was_mapped_late_is_explained() -> None:
+    build, space = four_level()
+    assert space.table
+    build.map(0x5000, 0x9000, PAGE)
+    assert space._mirror is not None
+    assert space._mirror.why(0x5FFF, "read") == "the page tables map it now, but did not when the work began"
+    assert "not present" in space._mirror.why(0x6000, "read")
 
 
 def test_a_page_beyond_physical_memory_is_a_fault() -> None:

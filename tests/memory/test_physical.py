@@ -23,6 +23,13 @@ def test_far_apart_writes_take_little_room() -> None:
     assert os.fstat(memory.fd).st_blocks * 512 == 3 * PAGE
 
 
+def test_written_pages_beside_each_other_are_one_region() -> None:
+    memory = PhysicalMemory()
+    for page in (7, 3, 0, 4, 8, 5):
+        memory.write(page * PAGE, b"1")
+    assert [(r.start // PAGE, r.size // PAGE) for r in memory.regions()] == [(0, 1), (3, 3), (7, 2)]
+
+
 def test_pages_nobody_wrote_are_zero_or_a_fault_by_choice() -> None:
     memory = PhysicalMemory("ram", unwritten="fault")
     memory.write(0x1FFE, b"1234")

@@ -18,7 +18,8 @@ from softgen.bits.generation import device
 from softgen.device.gpu import PREPARED
 from softgen.eu.text import dialect
 from softgen.streamer.execute import Streamer
-from softgen.streamer.prepared import prepare
+from softgen.streamer.parser import Command
+from softgen.streamer.prepared import FoundBatch, prepare
 from tests.gpgpu.job import ADD, PAGE, words
 from tests.gpgpu.job import dwords as packed
 from tests.streamer.enqueues import (
@@ -443,3 +444,12 @@ def test_what_is_not_prepared() -> None:
     assert prepare(streamer, flush) is None
     assert set(PREPARED) == {"PIPE_CONTROL", "MI_STORE_REGISTER_MEM", "MEDIA_STATE_FLUSH", "MEDIA_INTERFACE_DESCRIPTOR_LOAD",
                              "GPGPU_WALKER"}  # fmt: skip
+
+
+def test_commands_of_a_prepared_batch_are_those_of_a_first_level_batch() -> None:
+    flush, end = packed(*Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")), packed(0x05000000)
+    streamer: Any = Client("kbl", True).last[""].streamer
+    batch = prepare(streamer, flush + end)
+    assert batch is not None
+    found = FoundBatch(batch, 0x1000, memoryview(flush + end), flush + end, 0)
+    assert found.command(batch.last) == Command(0x1000, 0x1000 + len(flush), 1, batch.last.layout, [0x05000000])
