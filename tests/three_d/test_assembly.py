@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from softgen.bits.generation import generations
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.three_d.assembly import TOPOLOGIES, Assembly, AssemblyMemory, AssemblyState
+from softgen.three_d.assembly import TOPOLOGIES, TOPOLOGY_SHIFT, Assembly, AssemblyMemory, AssemblyState
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, library
@@ -214,6 +214,17 @@ def test_lists_of_consecutive_triangles(vertices: int, instances: int, room: tup
         assert getattr(assembly.state, name) == getattr(generic.state, name)
 
 
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_later_stages_see_simpler_topologies(topology: int) -> None:
+    """Quadrilaterals are polygons, loops are strips, and adjacent vertices are gone; all others stay as they are."""
+    becomes = {QUADLIST: POLYGON, QUADSTRIP: POLYGON, LINELOOP: LINESTRIP, LINELIST_ADJ: LINELIST, LINESTRIP_ADJ: LINESTRIP,
+               TRILIST_ADJ: TRILIST, TRISTRIP_ADJ: TRISTRIP}  # fmt: skip
+    assembly, chunk = Assembly(state_for(9, LAST_CONVENTION), call(8, topology)), Chunk(64, 64, 64)
+    assembly.fill(chunk)
+    made = (PrimitiveObject * chunk.objects.count).from_address(chunk.objects.objects)
+    assert {item.flags >> TOPOLOGY_SHIFT for item in made} == {becomes.get(topology, topology)}
+
+
 def test_the_twin_by_hand() -> None:
     """A strip, a polygon, and a quadrilateral with either convention."""
     strip = [item[0] for item in objects(TRISTRIP, [5, 6, 7, 8], LAST_CONVENTION)]
@@ -312,12 +323,13 @@ def test_the_cut_index_is_state(gen: float) -> None:
 def test_cuts_of_topologies_that_have_none_are_remarked() -> None:
     """All topologies have them where 3DSTATE_VF enables cuts."""
     data, remarks = indices_of([0, 1, 2, 3]), list[str]()
-    for gen, topology in ((4.5, TRISTRIP), (4.5, TRIFAN), (7, POLYGON), (9, POLYGON)):
+    strips_and_lists = (POINTLIST, LINELIST, LINESTRIP, TRILIST, TRISTRIP, LINELIST_ADJ, LINESTRIP_ADJ, TRILIST_ADJ, TRISTRIP_ADJ)
+    for gen, topology in (*((4.5, topology) for topology in strips_and_lists), (4.5, TRIFAN), (7, POLYGON), (9, POLYGON)):
         state = state_for(gen, LAST_CONVENTION, data, cut=0xFFFFFFFF)
         state.warn = remarks.append
         Assembly(state, call(4, topology, True))
     told = "3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {}, which has no cuts"
-    assert remarks == [told.format(TRIFAN), told.format(POLYGON)]
+    assert [remark for remark in remarks if "no cuts" in remark] == [told.format(TRIFAN), told.format(POLYGON)]
 
 
 def test_an_index_buffer_that_is_not_there_faults() -> None:

@@ -28,6 +28,13 @@ def test_a_table_is_at_an_offset_from_the_surface_base(gen: float, stage: str) -
     assert binding_table(made(gen), stage) == 0
 
 
+def test_gen4_has_one_command_for_the_tables_of_all_stages() -> None:
+    stages = ("VS", "GS", "CLIP", "SF", "PS")
+    pointers = {f"pointer_to_{stage.lower()}_binding_table": 0x20 * (number + 1) for number, stage in enumerate(stages)}
+    assert [binding_table(made(4.5, BINDING_TABLE_POINTERS=pointers), stage) for stage in stages] == [0x20, 0x40, 0x60, 0x80, 0xA0]
+    assert [binding_table(made(4.5), stage) for stage in stages] == [0] * 5
+
+
 @pytest.mark.behaviour("BDW-BT-01", shows="action")
 @pytest.mark.parametrize("gen", [7.5, 8, 9])
 @pytest.mark.parametrize("enabled", [0, 1])

@@ -146,6 +146,9 @@ def test_passthru_formats_copy_64_bit_components(gen: float) -> None:
     four = {"source_element_format": value("R64G64B64A64_PASSTHRU"), **controls(SRC, SRC, SRC, SRC)}
     state = made_state(gen, {AT: data}, {}, {0: buffer(gen, 32, 32)}, [two, four])
     assert fetched(state, call(), [0]).tolist() == [[1, 2, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]]
+    second, hole = two | controls(ZERO, SRC, NOSTORE, NOSTORE), four | controls(SRC, ZERO, SRC, SRC)  # a constant has 64 bits, too
+    state = made_state(gen, {AT: data}, {}, {0: buffer(gen, 32, 32)}, [second, hole])
+    assert fetched(state, call(), [0]).tolist() == [[0, 0, 3, 4, 1, 2, 0, 0, 5, 6, 7, 8]]
 
 
 def test_formats_that_are_not_fetched_are_refused() -> None:

@@ -1,0 +1,103 @@
+"""Parts of prepared draws by themselves: what pays, bases that move, pointers in headers, and what is answered where no threads run."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from softgen.bits import catalogue
+from softgen.errors import SoftgenError
+from softgen.memory import guard
+from softgen.threads.scheduler import ReturnReason
+from softgen.three_d import fill
+from softgen.three_d.draw_structures import Base, Stage
+from softgen.three_d.front import FrontDraw
+from softgen.three_d.pixel_shader import TESTS
+from softgen.three_d.prepared import PreparedDraw
+from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN, PreparedDraws
+from softgen.three_d.render_target import extent
+from softgen.three_d.stage_threads import ThreadStage
+
+
+@pytest.fixture
+def draws() -> Any:
+    return object.__new__(PreparedDraws)
+
+
+@pytest.mark.parametrize("runs, pays", [([1] * (LATEST - 1), True), ([1] * LATEST, False), ([1] * (LATEST - 1) + [2], True)])
+def test_preparing_pays_while_one_of_the_latest_draws_ran_twice(draws: Any, runs: list[int], pays: bool) -> None:
+    """Where none did, it is tried again now and then."""
+    draws._latest, draws._unprepared = [SimpleNamespace(runs=count) for count in runs], 0
+    assert [draws._pays() for _ in range(TRY_AGAIN)] == [pays] * (TRY_AGAIN - 1) + [True]
+
+
+@pytest.mark.parametrize("name, moves", [("surface", True), ("dynamic", False), ("general", False), ("instruction", False)])
+def test_only_the_surface_state_base_may_move(draws: Any, name: str, moves: bool) -> None:
+    draws._bases, draws._now = {"surface": 0x1000, "dynamic": 0x2000, "general": 0x3000}, SimpleNamespace(bases={})
+    assert draws._move_surfaces({**draws._bases, name: 0x9000}) is moves
+    assert draws._now.bases == ({Base.SURFACE: 0x9000} if moves else {})
+
+
+@pytest.mark.parametrize("stage, named", [(Stage.PIXELS, TESTS), (Stage.FILL, fill.CLEAR), (Stage.CLIP, "")])
+def test_a_fault_where_no_threads_run_names_what_was_done(draws: Any, stage: Stage, named: str) -> None:
+    draws._now, draws._draws = SimpleNamespace(stage=stage, prepared=1), {1: SimpleNamespace(loops={})}
+    draws._record = guard.FaultRecord(origin=guard.FROM_CODE, address=0x5000, ip=guard.NO_IP)
+    cs: Any = SimpleNamespace(space=None)
+    with pytest.raises(SoftgenError, match="read at 0x5000") as fault:
+        draws._answer(cs, None, None)
+    assert [name for name in (TESTS, fill.CLEAR) if name in str(fault.value)] == [named] * bool(named)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_the_deadline_of_tests_without_threads_is_that_of_the_draw(draws: Any, late: bool) -> None:
+    draws._now, draws._draws = SimpleNamespace(stage=Stage.PIXELS, prepared=1), {1: SimpleNamespace(loops={})}
+    draws._loop = SimpleNamespace(tile=7)
+    cs: Any = SimpleNamespace(timed_out=lambda: late)
+    if not late:
+        return draws._answer(cs, None, ReturnReason.DEADLINE)
+    with pytest.raises(SoftgenError, match=f"time is up: {TESTS}, tile 7"):
+        draws._answer(cs, None, ReturnReason.DEADLINE)
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])
+def test_pointers_that_move_are_copied_into_headers(gen: float) -> None:
+    """Of a pixel shader: binding table, samplers and colour calculator; other bits of their dwords stay."""
+    made: Any = object.__new__(PreparedDraw)
+    header, page = (ctypes.c_uint32 * 8)(*[0xFFFFFFFF] * 8), catalogue.layout("PS_THREAD_PAYLOAD", gen)
+    made.latches, made._headers = SimpleNamespace(layout=lambda name: page), {"PS": ctypes.addressof(header)}
+    made._bound = {"PS": SimpleNamespace(sampler_keys=list)}
+    fields = {"table PS": "binding_table_pointer", "samplers PS": "sampler_state_pointer", "CC": "color_calculator_state_pointer"}
+    for names in ({}, {"CC": 5}, {"table PS": 3, "samplers PS": 4, "CC": 5}):
+        made.pointers = SimpleNamespace(names=names)
+        wanted = [(number, page.field(fields[name]).low) for name, number in names.items()]
+        assert [(copy.pointer, copy.mask, copy.add, copy.into - ctypes.addressof(header)) for copy in made._copies()] == [
+            (number, 0xFFFFFFFF & -1 << low % 32, (1 << low % 32) - 1, low // 32 * 4) for number, low in wanted]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["GS", "CLIP", "SF"])
+def test_headers_of_stages_have_samplers_where_there_is_a_field_for_them(name: str) -> None:
+    unit, fields = SimpleNamespace(per_thread_scratch_space=3), {"scratch": None, "binding_table": 0x47}
+    stage: Any = SimpleNamespace(name=name, state=SimpleNamespace(gen=4.5), unit=unit, fields=fields)
+    page = catalogue.layout(f"{name}_THREAD_PAYLOAD", 4.5)
+    held = page.raw(ThreadStage._header(stage, 0x1234)[0])
+    assert (held.binding_table_pointer, held.per_thread_scratch_space) == (0x40, 3)
+    assert getattr(held, "sampler_state_pointer", None) == (0x1220 if name == "GS" else None)
+
+
+@pytest.mark.parametrize("flags", [True, False])
+def test_edges_are_marked_where_vertices_have_edge_flags(flags: bool) -> None:
+    marked, chunk = list[tuple[Any, ...]](), SimpleNamespace(vertices=SimpleNamespace(count=6, entries=0, stride=16))
+    draw: Any = object.__new__(FrontDraw)
+    draw.shader = SimpleNamespace(enabled=False)
+    draw.assembly = SimpleNamespace(fill=lambda chunk: None, vertex_ids=1, instance_ids=2, primitive_ids=3, objects_address=4)
+    draw.fetch = SimpleNamespace(run=lambda *given: None, structure=SimpleNamespace(has_edge_flag=flags),
+                                 mark_edges=lambda *given: marked.append(given[:4]))  # fmt: skip
+    draw.fill(None, chunk)
+    assert marked == [(1, 2, 6, 4)] * flags
+
+
+def test_without_a_render_target_a_draw_may_cover_the_largest_surface() -> None:
+    assert extent(None) == (1 << 14, 1 << 14)
