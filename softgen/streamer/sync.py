@@ -5,8 +5,8 @@ Reads   PIPE_CONTROL MI_FLUSH MI_FLUSH_DW MI_SEMAPHORE_WAIT MI_SEMAPHORE_SIGNAL 
 Writes  post-sync values: an immediate, the depth count, a timestamp; reports; interrupts
 
 Everything before a command is done when the next one is read, except what a pipeline collects until its last part has come, which
-flushes complete (finish_pipelines). No cache holds anything back, so stalls and invalidations have nothing to do, and what a command
-writes is in memory before its interrupt is raised (KBL 1997-1999).
+flushes complete (finish_pipelines). No cache holds anything back but the streamer's own read-ahead of commands, which a stall after draws
+drops; other stalls and invalidations have nothing to do. What a command writes is in memory before its interrupt is raised (KBL 1997-1999).
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def _word(command: str, gen: float, name: str, value: int) -> str:
 def flush(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
+    cs.memory_changed()  # draws may have written commands
 
 
 class FlushPlan(NamedTuple):
@@ -103,6 +104,8 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD_MASK)
     if flush.stalls:
         cs.note_work()
+        if cs.saved.unflushed:
+            cs.memory_changed()  # draws may have written commands
         cs.saved.unflushed = False  # nothing is on its way any more
     post_sync(cs, flush, cmd)
 

@@ -304,6 +304,23 @@ def test_commands_that_read_registers_find_what_draws_counted(traced: bool) -> N
     assert bench.data(1) == [14] and bench.qword(0x2350) == 21
 
 
+@pytest.mark.parametrize("gpu, flush, fields", [
+    ("g45", "MI_FLUSH", {}), *((gpu, "PIPE_CONTROL", {"command_streamer_stall_enable": 1}) for gpu in ("ivb", "bdw", "kbl", "icl")),
+])  # fmt: skip
+def test_commands_that_a_draw_wrote_are_executed_after_a_flush(gpu: str, flush: str, fields: dict[str, int]) -> None:
+    """Threads of a draw write to memory without the streamer, which has read commands ahead."""
+    def draw(cs: Streamer, cmd: object) -> None:
+        cs.counters.draws += 1
+        cs.space.write32(end, bench.pack("MI_BATCH_BUFFER_END")[0])
+
+    bench = Bench(gpu)
+    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
+    first = [bench.pack("3DPRIMITIVE"), bench.pack(flush, **fields)]
+    end = BATCH + 4 * sum(map(len, first))
+    bench.run(*first, bench.pack("MI_NOOP"), bench.store(0, 1))
+    assert bench.data(1) == [0]
+
+
 def test_a_parked_command_says_what_it_waits_for() -> None:
     assert str(Parked(Wait("the mailbox holds 1"))) == "the mailbox holds 1"
 
