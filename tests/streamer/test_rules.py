@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.errors import Unsupported
+from softgen.streamer.execute import Streamer
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench
 
@@ -128,6 +132,20 @@ def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str
     assert not bench.gpu.remarks
     bench.run(bench.pack("PIPE_CONTROL", **flush), select)
     assert [remark.rpartition(": ")[2] for remark in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"] * told
+
+
+@pytest.mark.behaviour("ICL-CMD-06", shows="action")
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_draw_right_before_another_pipeline_is_selected_is_not_flushed(traced: bool) -> None:
+    """Commands one by one, and as they come where nothing is traced."""
+    def draw(cs: Streamer, cmd: object) -> None:
+        cs.counters.draws += 1
+
+    bench = Bench("icl")
+    bench.gpu = GpuDevice(bench.device, trace=(lambda topic, text: None) if traced else None)
+    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
+    bench.run(bench.pack("3DPRIMITIVE"), bench.pack("PIPELINE_SELECT", pipeline_selection=0, mask_bits=3))
+    assert [remark.rpartition(": ")[2] for remark in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"]
 
 
 def test_a_flush_that_asks_for_something_no_rule_names_asks_for_something() -> None:

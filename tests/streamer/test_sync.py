@@ -159,6 +159,9 @@ def test_a_mailbox_semaphore_in_memory() -> None:
     wait = bench.pack("MI_SEMAPHORE_MBOX", compare_semaphore=1, semaphore_data_dword=8, semaphore_address=DATA)
     bench.run(update, wait, bench.store(4, 1))
     assert bench.data(2) == [9, 1]
+    bench.put(DATA, [8, 0xFFFFFFFF])  # the dword after it does not count
+    with pytest.raises(SoftgenError, match="the mailbox holds 0x8, not more than 0x8"):
+        bench.run(wait)
 
 
 def test_a_count_that_no_product_may_reset_is_refused() -> None:
