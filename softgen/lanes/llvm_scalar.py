@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from softgen.lanes import affine
 from softgen.lanes.llvm_mask import LlvmMasks
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_
@@ -285,6 +286,14 @@ class LlvmScalars(LlvmMasks):
         second = "poison" if b is None else b.payload
         text = f"shufflevector {kind} {a.payload}, {kind} {second}, <{len(order)} x i32> <{indices}>"
         return self._value(a.type, len(order), self.emit(text))
+
+    def one_lane(self, a: Value, number: int) -> Value:
+        """A lane of integers; of an affine value by scalar operations, not out of a vector that is computed for its sake."""
+        known = affine.usable(self, a.payload, affine.EVERY)
+        if known is None or known.conditions:
+            return self.pick(a, [number])
+        text = affine.shifted(self, a.type, known, number).base()
+        return self._value(a.type, 1, self.emit(f"insertelement {self.vector(a.type, 1)} poison, {self.element(a.type)} {text}, i64 0"))
 
     def splat_lanes(self, scalar: Scalar, lanes: int) -> Value:
         """The same scalar in all lanes, without a note that they are uniform."""

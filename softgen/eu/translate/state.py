@@ -78,6 +78,8 @@ class TranslationState:
             return self._known(self.control, type, offsets)
         if place in NOT_HERE or place == "ce":
             raise Unsupported(f"{place} has no translation")
+        if place == "a" and len(offsets) > 1 and len(set(offsets)) == 1:  # known as uniform then
+            return self.m.broadcast(self.read(place, type, offsets[:1]), len(offsets))
         if place not in KEPT:
             self.registers.in_block.add(place)
         result = self.m.promise(type, len(offsets))
@@ -148,7 +150,8 @@ class TranslationState:
         if not lanes:
             return
         if len(lanes) < value.lanes:
-            value, offsets, mask = m.shuffle(value, lanes), m.shuffle(offsets, lanes), m.shuffle(mask, lanes)
+            value, mask = m.shuffle(value, lanes), m.shuffle(mask, lanes)
+            offsets = m.one_lane(offsets, *lanes) if len(lanes) == 1 else m.shuffle(offsets, lanes)
         places = self._reach(place, value.type, offsets)
         if len(lanes) == 1 and mask.payload != TRUE:  # a load and a store cost less than a branch
             value, mask = m.select(mask, value, m.gather_lanes(value.type, places, self.every(1))), self.every(1)

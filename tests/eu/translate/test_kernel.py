@@ -179,13 +179,17 @@ def test_a_block_that_is_not_written_to_is_said_to_be_clean() -> None:
 
 @pytest.mark.parametrize("bits", [0x1, 0x20, 0x81, 0xFF, 0])
 def test_an_smov_by_address_writes_the_lanes_of_its_mask_alone(bits: int) -> None:
-    """One lane by a load and a store, several by a scatter; channels that are off or have no bit keep their registers."""
+    """One lane by a load and a store, at an address of its own, not one of a vector; several by a scatter. Channels that are off or have no
+    bit keep their registers."""
     addresses = instr(GEN, "add", arf(0x10, "uw"), reg(6, "uw"), imm(20 * 32, "uw"), no_mask=True)
     code = Listing(GEN, addresses, compare(4, L, 6), branch(GEN, "if", "end", "end", predicate=1),
                    instr(GEN, "smov", dst(0, indirect=True), reg(4), imm(bits, "uw")),
                    "end", branch(GEN, "endif", "after"), "after", end(GEN))  # fmt: skip
     moved = [lane if lane < 6 and bits >> lane & 1 else (lane + 2) % 8 for lane in range(8)]  # r20.2 is lane 0's
     assert len(moved_lanes(code.line(3 * 16).instruction, 8)) == bits.bit_count()
+    lines = translate(code, Key(0, 8, True)).ir.splitlines()
+    picked = [text for text in lines if "shufflevector <8 x i32>" in text and "<1 x i32> <" in text]
+    assert len(picked) == (bits.bit_count() == 1)  # the value
     for name in ("reference", "t1"):
         made = thread(GEN, r4=LANES, r6=np.full(8, 0x00080008, np.int32), r20=LANES, r21=LANES)
         engine.run(name, made, code, 9, None if name == "reference" else Translator(observe=True, messages=False))
