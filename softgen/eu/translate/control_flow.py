@@ -60,12 +60,12 @@ class UnknownMask:
     """A mask of unknown channels, for probing."""
 
     def __and__(self, other: Any) -> UnknownMask:
-        return self
+        return UnknownMask()
 
     __rand__ = __and__
 
     def __invert__(self) -> UnknownMask:
-        return self
+        return UnknownMask()
 
 
 class Probe(StaticFlow):
@@ -75,8 +75,10 @@ class Probe(StaticFlow):
                  returns: Collection[int] = ()) -> None:  # fmt: skip
         super().__init__(program, line)
         self.rules, self.width, self.returns = rules, width, returns
-        self.active = self.taken = UnknownMask()
+        self.active, self.taken = UnknownMask(), UnknownMask()
         self.sent: set[int] = set()
+        self.splits: list[tuple[UnknownMask, set[int]]] = []  # which channels were sent where
+        self.unsent: dict[int, set[int]] = {}  # by successor: addresses of `sent` that no channel was sent to if it is taken
         self.successors: set[int] = set()  # of the thread
         self.deserted: set[int] = set()  # successors taken only if no channel is at the next instruction
 
@@ -88,6 +90,7 @@ class Probe(StaticFlow):
     def split(self, leave: Any, to: Any) -> None:
         if isinstance(leave, UnknownMask):
             self.sent |= self._targets(to)
+            self.splits.append((leave, self._targets(to)))
 
     def _targets(self, to: Any) -> set[int]:
         return set(self.returns) if isinstance(to, ReturnAddress) else set() if to is None else {to}
@@ -99,8 +102,8 @@ class Probe(StaticFlow):
         link_location(link_operand(self.instruction), self.line)
         return ReturnAddress(), UnknownMask()
 
-    def any(self, channels: Any) -> None:
-        return None
+    def any(self, channels: UnknownMask) -> UnknownMask:
+        return channels
 
     def includes_first(self, channels: Any) -> None:
         return None
@@ -108,9 +111,13 @@ class Probe(StaticFlow):
     def any_at(self, at: int) -> None:
         return None
 
-    def choose(self, condition: Any, then: Any, other: Any) -> None:
-        """Where the thread does not go on, what is left of its channels waits."""
+    def choose(self, condition: UnknownMask | None, then: Any, other: Any) -> None:
+        """Where the thread does not go on, what is left of its channels waits. A while that no channel takes has sent none back."""
         successors = self._targets(then) | self._targets(other)
+        for to in self._targets(other) - self._targets(then) - self.successors if condition is not None else ():
+            ours, others = (set[int]().union(*(targets for leave, targets in self.splits if (leave is condition) is same))
+                            for same in (True, False))  # fmt: skip
+            self.unsent[to] = ours - others - {self.next}
         all_leave = self.instruction.opcode in LINKING and not self.instruction.predicate and self.instruction.exec_size >= self.width
         if successors - {self.next} and not all_leave:
             self.sent.add(self.next)
@@ -172,6 +179,7 @@ class BasicBlock:
     successors: tuple[int, ...] = ()
     deserted: frozenset[int] = frozenset()  # successors that are taken only if no channel is at the end of the block
     sent: frozenset[int] = frozenset()  # where its branch may send channels
+    unsent: dict[int, set[int]] = field(default_factory=dict)  # by successor: of those, where it sends none if the successor is taken
     pending: frozenset[int] = frozenset()  # where channels may wait after those that waited at this block have joined
 
     @property
@@ -225,6 +233,7 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
         if last.ip in probes:
             probe = probes[last.ip]
             block.successors, block.sent, block.deserted = tuple(sorted(probe.successors)), frozenset(probe.sent), frozenset(probe.deserted)
+            block.unsent = probe.unsent
         elif not last.instruction.eot:
             block.successors = (block.end,)
     _pend(program, blocks)
@@ -282,7 +291,8 @@ def _pend(program: KernelProgram, blocks: dict[int, BasicBlock]) -> None:
         block = blocks[todo.pop()]
         block.pending = known[block.start] - {block.start}
         for to in set(block.successors) & set(blocks):
-            out = (block.pending | block.sent) - ({block.end} if to in block.deserted else set())
+            sent = block.sent - block.unsent.get(to, set())
+            out = (block.pending | sent) - ({block.end} if to in block.deserted else set())
             if to not in known or not out <= known[to]:
                 known[to] = known.get(to, frozenset()) | out
                 todo.append(to)

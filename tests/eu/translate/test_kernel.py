@@ -62,6 +62,17 @@ def test_all_channels_are_back_where_nobody_waits_elsewhere() -> None:
     assert "select <8 x i1>" not in last[: last.index("br label")]
 
 
+def test_all_channels_are_back_behind_a_loop() -> None:
+    """A while that no channel takes has sent none to the top of the loop; behind one that some take, others may wait."""
+    leave = branch(GEN, "break", "while", "while", predicate=1)
+    again = branch(GEN, "while", "top", predicate=1)
+    end = instr(GEN, "mov", dst(12), reg(4))
+    code = Listing(GEN, "top", instr(GEN, "mov", dst(10), reg(4)), leave, instr(GEN, "mov", dst(11), reg(4)), "while", again, end)
+    blocks = list(control_flow.build(code, thread(GEN).rules, single=False, width=8).blocks.values())
+    assert [bool(block.pending) for block in blocks] == [True, True, True, False]
+    assert blocks[0].pending == blocks[2].pending == {blocks[3].start}
+
+
 def test_a_join_for_fewer_channels_than_the_thread_has_leaves_the_others_behind() -> None:
     code = Listing(GEN, branch(GEN, "join", "after", size=1), "after", add(20, 1), end(GEN))
     assert control_flow.build(code, thread(GEN).rules, single=False, width=8).targets == {0}
