@@ -18,7 +18,7 @@ from softgen.eu.translate import inactive_lanes
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.entry_exit import Key
 from softgen.eu.translate.kernel import KernelTranslator
-from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
+from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPartition
 from softgen.eu.translate.state import TranslationState
 from softgen.eu.translate.store import TranslationStore
 from softgen.threads.dispatcher import EngineDispatcher
@@ -58,11 +58,12 @@ def fork(*inside: Item, width: int = 8) -> list[Item]:
     ]
 
 
-def masked(*items: Item, width: int = 8) -> set[int]:
-    """Registers whose writes keep a mask."""
+def masked(*items: Item, width: int = 8, channel: int | None = None) -> set[int]:
+    """Registers whose writes keep a mask; of all writes, or of those for channels from one on."""
     made = KernelTranslator(Listing(GEN, *items, END), Key(0, width, full=True))
     assert not made.translate().escapes
-    return {access.offsets[0] // 32 for access in made.state.registers.accesses if access.place == "grf" and access.mask != TRUE}
+    writes = [access for access in made.state.registers.accesses if access.place == "grf" and access.mask != TRUE]
+    return {access.offsets[0] // 32 for access in writes if channel in (None, access.channel)}
 
 
 # -- what goes without a mask ------------------------------------------------------------------------------------------
@@ -101,6 +102,41 @@ def test_a_predicated_write_leaves_what_was_there() -> None:
 )
 def test_lanes_that_others_read_are_kept(reads: Instruction) -> None:
     assert 20 in masked(*fork(mov(20, 5), reads, send(30)))
+
+
+HIGH = {"quarter": 2}  # channels from 16 on
+
+
+def test_a_register_may_be_used_for_other_channels_later() -> None:
+    """r20 and r21 are of channels from 16 on, then of those from 0 on, or a scalar."""
+    high, low = [mov(20, 5, 16, **HIGH), mov(40, 20, 16, **HIGH)], [mov(20, 7, 16), mov(42, 20, 16)]
+    scalars = [mov(20, 9, 1, no_mask=True), instr(GEN, "mov", dst(44), scalar(20), size=16)]
+    used = [mov(48, 40, 16, **HIGH), mov(50, 42, 16)]
+    for before, inside in (([], [*high, *low]), ([], [*low, *high]), (scalars, [*high, *low])):
+        assert 20 not in masked(*before, *fork(*inside, *used, width=32), width=32)
+
+
+@pytest.mark.parametrize(
+    "inside, after",
+    [
+        ([mov(42, 20, 16)], []),
+        ([], [mov(42, 20, 16)]),
+        ([instr(GEN, "mov", dst(44), scalar(20, "d", 4), size=16)], []),
+        ([mov(20, 9, 1, no_mask=True), instr(GEN, "mov", dst(44), scalar(20, "d", 4), size=16)], []),
+        ([mov(20, 9, 16), mov(42, 20, 16)], [mov(42, 20, 16)]),
+    ],
+    ids=["read there by others", "read behind by others", "read by all", "of which a lane is written", "read by those elsewhere"],
+)
+def test_lanes_that_others_read_by_another_map_are_kept(inside: list[Item], after: list[Item]) -> None:
+    """What channels from 0 on have in r20 and r21, inactive ones from 16 on must not overwrite."""
+    start: list[Item] = [mov(20, 7, 16, no_mask=True)]
+    high = [mov(20, 5, 16, **HIGH), mov(40, 20, 16, **HIGH)]
+    assert 20 in masked(*start, *fork(*high, *inside, width=32), *after, width=32, channel=16)
+
+
+def test_a_write_that_leaves_something_reads_nothing() -> None:
+    high = [mov(20, 5, 16, **HIGH), mov(40, 20, 16, **HIGH)]
+    assert 20 not in masked(*fork(*high, mov(20, 9, 16, predicate=1), width=32), width=32, channel=16)
 
 
 @pytest.mark.parametrize("descriptor, sfid, keeps", [(WRITES, 0xC, False), (BLOCKS, 0xA, True)], ids=["scattered", "block"])
@@ -210,10 +246,7 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lanes_are_never_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(registers: RegisterPartition, own: set[RegisterPart]) -> list[RegisterAccess]:
-        return []
-
-    monkeypatch.setattr(inactive_lanes, "_mixed", nothing)
+    monkeypatch.setattr(inactive_lanes, "lane_map", lambda access: (4, 4, 0))
 
 
 def predicates_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
