@@ -41,15 +41,16 @@ Effects = dict[RegisterAccess, tuple[int, int]]  # what each access reads and ki
 
 
 def lane_map(access: RegisterAccess) -> LaneMap:
-    """The lane map of an access. Accesses with the same one agree on the channel of every byte."""
+    """The lane map of an access. Accesses with the same one agree on the channel of every byte; a lane may be a part of its channel's."""
     size, offsets = access.type.bytes, access.offsets
     if access.channel is None or any(b - a < size for a, b in pairwise(sorted(offsets))):
         return ANYONE
     steps = {b - a for a, b in pairwise(offsets)} or {size}
-    if len(steps) > 1:
-        return size, 0, access.channel, *offsets
     step = steps.pop()
-    return size, step, offsets[0] - step * access.channel
+    if steps or step < 0:
+        return size, access.channel, *offsets
+    start = offsets[0] - step * access.channel
+    return (step, start - start % step) if start % step + size <= step else (size, step, start)
 
 
 def drop_write_masks(graph: ControlFlowGraph, segments: dict[int, Segment], registers: RegisterPartition) -> None:

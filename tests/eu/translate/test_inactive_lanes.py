@@ -74,6 +74,20 @@ def test_what_nobody_elsewhere_reads_is_written_whole() -> None:
     assert masked(*fork(mov(20, 5), mov(31, 20)), mov(30, 6), send(30)) == {31}
 
 
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        (reg(20, "uw", "16;8,2"), {31}),
+        (reg(20, "uw", "16;8,2", 2), {31}),
+        (reg(20, "ub", "16;4,4", 3), {31}),
+        (reg(20, "ud", sub=2), {20, 31}),
+    ],
+    ids=["low word", "high word", "highest byte", "across two"],
+)
+def test_a_channel_may_read_a_part_of_what_it_has(source: Operand, found: set[int]) -> None:
+    assert masked(*fork(mov(20, 5), instr(GEN, "mov", dst(31), source)), mov(30, 6), send(30)) == found
+
+
 def test_values_may_go_through_an_accumulator() -> None:
     """Of which no lane is looked at."""
     through = [instr(GEN, "mov", arf(0x20, "d"), reg(5)), instr(GEN, "mov", dst(20), arf(0x20, "d", region="8;8,1"))]
