@@ -24,6 +24,7 @@ from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
 UNIFORMS = 32  # bytes of a block that is read element by element
+PAGE = 4096
 
 
 class LlvmRegions(LlvmAddressing):
@@ -37,8 +38,7 @@ class LlvmRegions(LlvmAddressing):
         shape, vector = self._shape("read", type, base, offsets), self.vector(type, offsets.lanes)
         path, found = FastPath(self, shape, base, offsets, mask), self.place(vector)
         for pointer in path.contiguous():
-            operands = [("ptr", pointer), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
-            self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+            self._contiguous_load(path, pointer, found)
         for pointer in path.uniform():
             element = self.element(type)
             every = self._splat(element, shape.lanes, self.emit(f"load {element}, ptr {pointer}, align 1"))
@@ -53,6 +53,50 @@ class LlvmRegions(LlvmAddressing):
         self.line(f"store {vector} {far}, ptr {found}")
         path.end()
         return self.emit(f"load {vector}, ptr {found}")
+
+    def _contiguous_load(self, path: FastPath, pointer: str, found: str) -> None:
+        """Load the active lanes; zeros for others. Where a masked load is a branch for each lane, inactive lanes are read, too, if they are
+        on the page of an active one."""
+        shape, vector = path.shape, self.vector(path.shape.type, path.shape.lanes)
+        operands = [("ptr", pointer), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
+        if path.mask in (EVERY, _every(None)) or self._masks_lanes(shape):
+            self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+            return
+        near, far, done = self.labels("page", "pages", "loaded")
+        place = self.emit(f"and i64 {self.emit(f'ptrtoint ptr {pointer} to i64')}, {PAGE - 1}")
+        on_page = self.emit(f"icmp ule i64 {place}, {PAGE - shape.lanes * shape.size}")
+        self.line(f"br i1 {self.emit(f'and i1 {on_page}, {self.any_lane(shape.lanes, path.mask)}')}, label %{near}, label %{far}, !prof !1")
+        self.start(near)
+        whole = self.emit(f"load {vector}, ptr {pointer}, align 1")
+        active = self.emit(f"select {path.bools} {path.mask}, {vector} {whole}, {vector} zeroinitializer")
+        self.line(f"store {vector} {active}, ptr {found}")
+        self.line(f"br label %{done}")
+        self.start(far)
+        self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+        self.line(f"br label %{done}")
+        self.start(done)
+
+    def _contiguous_store(self, path: FastPath, pointer: str, value: str) -> None:
+        """Store the active lanes. Where a masked store is a branch for each lane, all are stored at once if all are active."""
+        shape, vector = path.shape, self.vector(path.shape.type, path.shape.lanes)
+        operands = [(vector, value), ("ptr", pointer), ("i32", "1"), (path.bools, path.mask)]
+        if path.mask in (EVERY, _every(None)) or self._masks_lanes(shape):
+            self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
+            return
+        every, some, done = self.labels("every", "some", "stored")
+        inactive = self.emit(f"xor {path.bools} {path.mask}, splat (i1 true)")
+        self.line(f"br i1 {self.any_lane(shape.lanes, inactive)}, label %{some}, label %{every}")
+        self.start(every)
+        self.line(f"store {vector} {value}, ptr {pointer}, align 1")
+        self.line(f"br label %{done}")
+        self.start(some)
+        self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
+        self.line(f"br label %{done}")
+        self.start(done)
+
+    def _masks_lanes(self, shape: AccessShape) -> bool:
+        """Whether a masked load or store is one instruction on the host."""
+        return not self.module.neon and (shape.type.bits >= GATHERED or self.module.has("avx512bw") and self.module.has("avx512vl"))
 
     def _in_place(self, shape: AccessShape) -> bool:
         """Whether divergent lanes need no call: of memory that cannot be missing, where a gather or scatter is one instruction. On NEON
@@ -136,11 +180,10 @@ class LlvmRegions(LlvmAddressing):
         if not isinstance(base, Region):
             super()._store(value, base, offsets, mask)
             return
-        shape, vector = self._shape("write", value.type, base, offsets), self.vector(value.type, value.lanes)
+        shape = self._shape("write", value.type, base, offsets)
         path = FastPath(self, shape, base, offsets, mask)
         for pointer in path.contiguous():
-            operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (path.bools, path.mask)]
-            self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
+            self._contiguous_store(path, pointer, value.payload)
         for pointer in path.strided():
             self._strided_store(path, pointer, value.payload)
         if self._in_place(shape):

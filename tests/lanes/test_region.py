@@ -263,6 +263,50 @@ def test_inactive_lanes_are_not_read_on_other_pages(mask: int, start: int) -> No
     ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 3)
 
 
+@pytest.mark.parametrize("type", [u8, u32])
+@pytest.mark.parametrize("mask, start", [(0b11, 124), (0xFFFF, 0), (0xFF, 0), (0, 128), (0, 0), (0x5A5A, 4)])
+def test_contiguous_lanes_are_not_touched_on_other_pages(type: LaneType, mask: int, start: int) -> None:
+    """They may cross into a page without access, or be there; those are off, by a mask of run time, and stay as they are."""
+    def act(m: Machine, memory: Region) -> None:
+        on = m.mask_from_bits(m.load_block(u32, 1, memory, m.constant(u64, 120, 1)), 16)
+        offsets = of_stride(type.bytes, 128 - 2 * type.bytes if start == 124 else start)(m)
+        found = m.load(type, memory, offsets, on)
+        m.store(found + 1, memory, offsets, on)
+        m.store(found, memory, of_stride(type.bytes, 48 if type is u32 else 16)(m), m.constant(bool_, 1, 16))
+
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    data = np.frombuffer(pages, np.uint8)
+    data[: mmap.PAGESIZE] = np.arange(mmap.PAGESIZE) % 251
+    here = data[mmap.PAGESIZE - 128 :]
+    here[120:124].view(np.uint32)[:] = mask
+    dtype = np.dtype(f"u{type.bytes}")
+    start = 128 - 2 * type.bytes if start == 124 else start
+    expected = here[:128].copy()
+    lanes = expected.view(dtype)
+    first, active = start // type.bytes, [lane for lane in range(16) if mask >> lane & 1]
+    found = [lanes[first + lane] if lane in active else 0 for lane in range(16)]
+    for lane in active:
+        lanes[first + lane] += 1
+    at = (48 if type is u32 else 16) // type.bytes
+    lanes[at : at + 16] = found
+    protect = partial(ctypes.CDLL(None).mprotect, ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE))
+    protect(0)
+    compiled(here, act)
+    protect(3)
+    assert here[:128].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("type", [u8, u32])
+def test_contiguous_lanes_are_one_access_where_the_host_has_no_masked_one(type: LaneType) -> None:
+    m = LlvmMachine()
+    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context"))
+    on = Value(m, bool_, 16, "%on")
+    m.store(m.load(type, memory, of_stride(type.bytes, 8)(m), on), memory, of_stride(type.bytes, 8)(m), on)
+    vector, masks = f"<16 x i{type.bits}>", not m.module.neon and (type is u32 or m.module.has("avx512bw"))
+    text = [line for line in m.lines if "ptr %block" in line or "align 1" in line]
+    assert any(f"load {vector}" in line for line in text) is any(f"store {vector}" in line for line in text) is not masks
+
+
 def test_an_access_of_a_known_stride_notes_its_lanes() -> None:
     data = np.zeros(200, np.uint8)
     note = compiled(data, partial(strided, type=u32, start=8, stride=12, mask=0b1011_0110))
