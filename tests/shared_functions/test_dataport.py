@@ -208,6 +208,17 @@ def test_byte_scattered(size: str, width: int, index: int) -> None:
     assert held[3 : 3 + count].tobytes() == bytes.fromhex("11223344")[:count] and held[3 + count] == 3 + count
 
 
+@pytest.mark.parametrize("name, fields", [("byte_scattered_read", {"data_size": "byte"}), ("dword_scattered_read", {})])
+@pytest.mark.parametrize("width", [1, 4])
+def test_lanes_beyond_the_channels_of_a_read_hold_anything(name: str, fields: dict[str, str], width: int) -> None:
+    bench = Bench()
+    bench.data.array[:] = np.arange(len(bench.data.array)) % 251
+    at = np.array([9, 2, 40, 7, 0xFFFFFFFF, 1 << 31, 5, 0xFFFFFFF0], u32)
+    found = bench.send(name, at, answer=1, simd_mode="simd8", width=width, mask=(1 << width) - 1, **fields, **BOUND).view(u32)
+    data = bench.data.array if fields else bench.data.array.view(u32)
+    assert found.tolist() == [*(int(data[a]) for a in at[:width]), *[0xEEEEEEEE] * (8 - width)] and bench.compiled
+
+
 @pytest.mark.behaviour("BDW-DP-13", shows="action")
 def test_dword_scattered_counts_dwords() -> None:
     bench = Bench()

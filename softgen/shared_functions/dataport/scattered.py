@@ -29,6 +29,11 @@ def width(x: DataPortMessage, default: str = "simd8") -> int:
     return SIMD[mode]
 
 
+def used_lanes(x: DataPortMessage) -> int:
+    """How many of them the instruction has channels for: compilers load uniform values with SIMD8 messages of one channel."""
+    return min(width(x), x.mask.lanes)
+
+
 def offsets(x: DataPortMessage, lanes: int) -> tuple[Value, int]:
     """The addresses, and how many payload bytes they take."""
     type = u64 if has_addresses(x) else u32
@@ -113,8 +118,8 @@ def element_offsets(x: DataPortMessage, lanes: int) -> tuple[Value, int]:
          "a64_byte_scattered_read", "a64_dword_scattered_read", "a64_qword_scattered_read", "scaled_byte_scattered_read",
          "scaled_a64_byte_scattered_read", "scaled_a64_dword_scattered_read", "scaled_a64_qword_scattered_read")  # fmt: skip
 def scattered_read(x: DataPortMessage) -> None:
-    lanes, (type, count, slot) = width(x), shape(x)
-    mask, (at, _) = x.lanes(lanes), element_offsets(x, lanes)
+    lanes, used, (type, count, slot) = width(x), used_lanes(x), shape(x)
+    mask, (at, _) = x.lanes(used), element_offsets(x, used)
     memory, at = region(x, at)
     x.expect(count * slot.bytes * lanes)
     found = x.m.load_adjacent(type, count, memory, at, mask)

@@ -147,6 +147,15 @@ def test_a_call_runs_as_many_threads_as_the_context_says(turns: int) -> None:
     assert [int(block.view(np.int32)[20 * 8]) for block in blocks.reshape(3, -1)] == [1] * turns + [0] * (3 - turns)
 
 
+@pytest.mark.parametrize("size", [1, 8])
+def test_a_load_for_one_channel_looks_at_one_lane(size: int) -> None:
+    """SIMD8 messages of one channel are how compilers load uniform values; the other lanes hold anything."""
+    load = instr(GEN, "send", dst(20, "ud"), reg(5, "ud"), size=size, no_mask=True)
+    code = Listing(GEN, replace(load, sfid=0xA, descriptor=0x02110001), end(GEN))  # byte_scattered_read of surface 1
+    made = translate(code, Key(0, 8, full=True))
+    assert not made.escapes and ("@read_u8x8_flat" in made.ir) is (size == 8)
+
+
 def test_a_wait_takes_a_notification_or_leaves() -> None:
     notification = arf(0x90, "ud", region="0;1,0")
     code = Listing(GEN, add(20, 1), instr(GEN, "wait", notification, notification, size=1), add(20, 10), end(GEN))
