@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from softgen.driver.node import Node
 
 MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
-MOST_LISTS = 8  # of a context that are kept,
+MOST_LISTS = 24  # of a context that are kept,
 MOST_ACCEPTED = 16  # and arguments
 AFTER_START = 3  # of the argument's fields: those after buffers, count and start
 ADDRESS = (1 << 48) - 1

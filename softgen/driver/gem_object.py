@@ -15,7 +15,7 @@ from softgen.driver.fence import Fence
 from softgen.driver.user_copy import Copied
 from softgen.memory.store import MemfdBuffer
 
-MOST_SPARED = 8  # uses of a buffer that are over and kept for their lists
+MOST_SPARED = 24  # uses of a buffer that are over and kept for their lists
 
 
 class Piece(NamedTuple):

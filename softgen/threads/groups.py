@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import CompilerEngine
+from softgen.eu.thread.block import BLOCK_SIZE
 from softgen.threads import places, scheduler
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
@@ -30,8 +32,10 @@ from softgen.threads.staffing import STAGE, Staffing, Stages
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
 MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
-MOST_KEPT = 12  # dispatches whose workers are kept,
-MOST_OF_A_KIND = 4  # and of those of a kind, which have different surfaces
+MOST_KEPT = 64  # dispatches whose workers are kept,
+MOST_BYTES = 16 << 20  # the blocks of these,
+MOST_OF_A_KIND = 16  # and of those of a kind, which have different surfaces: to look through more takes as long as to make workers anew
+FEW = 2  # of a kind that are looked at where none was found as often: a program has more sets of surfaces in turn
 NOTHING = Finished(0, 0)
 NO_PARTS = (WorkerPart * 0)()
 
@@ -44,6 +48,7 @@ class GroupRun:
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
         self.most = self.limit = min(threads, dispatch.concurrent_groups, dispatch.groups)
+        self.block_bytes = self.most * dispatch.threads * BLOCK_SIZE  # of its workers, at most
         self.share = GroupShare(end=dispatch.groups)
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch
@@ -253,6 +258,7 @@ class GroupCache:
     def __init__(self, threads: int, bindings: BindingCache) -> None:
         self.threads, self.bindings = threads, bindings
         self._kept: dict[tuple[Any, ...], list[GroupRun]] = {}  # of each kind, the one used last first
+        self._misses: Counter[tuple[Any, ...]] = Counter()  # by kind, one after another
         self._free: list[WorkerState] = []
         self._paces: WeakKeyDictionary[DispatchProgram, float] = WeakKeyDictionary()
 
@@ -283,13 +289,16 @@ class GroupCache:
         if runs is None:
             return None
         last = runs[0]
-        for run in runs if last.next is last else [last.next, *(run for run in runs if run is not last.next)]:
+        likely = runs if last.next is last else [last.next, *(run for run in runs if run is not last.next)]
+        for run in likely if self._misses[kind] < MOST_OF_A_KIND else likely[:FEW]:
             if run.shared.engine is engine and run.renew(context, dispatch, program):
                 if run is not last:
                     runs.remove(run)
                     runs.insert(0, run)
                 last.next = run
+                self._misses.pop(kind, None)
                 return run
+        self._misses[kind] += 1
         for run in [run for run in runs if run.shared.engine is not engine or run.shared.program is not program]:
             self._drop(kind, run)
         return None
@@ -305,9 +314,10 @@ class GroupCache:
         self._kept[kind] = runs  # the last kind that was extended comes last
         if len(runs) > MOST_OF_A_KIND:
             self._drop(kind, runs[-1])
-        elif len(self._kept) > 1 and sum(map(len, self._kept.values())) > MOST_KEPT:
-            oldest, others = next(iter(self._kept.items()))
-            self._drop(oldest, others[-1])
+        while (kept := [(kind, run) for kind, runs in self._kept.items() for run in reversed(runs)])[1:] and (
+            len(kept) > MOST_KEPT or sum(run.block_bytes for _, run in kept) > MOST_BYTES
+        ):
+            self._drop(*kept[0])
 
     def _drop(self, kind: tuple[Any, ...], run: GroupRun) -> None:
         runs = self._kept[kind]
@@ -317,6 +327,7 @@ class GroupCache:
                 other.next = other
         if not runs:
             del self._kept[kind]
+            self._misses.pop(kind, None)
         self._release(run)
 
     def _release(self, run: GroupRun) -> None:

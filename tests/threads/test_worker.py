@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -187,11 +188,56 @@ def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(mon
 
 def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as are kept of a kind, in any order; one more takes the place of the one used longest ago."""
-    made, count = runs_made(monkeypatch), groups.MOST_OF_A_KIND
+    made, count = runs_made(monkeypatch), 4
+    monkeypatch.setattr(groups, "MOST_OF_A_KIND", count)
+    run = sets_of_buffers(count + 1)
+    for number in (*range(count), *range(count), 2, 0, 3, 1, 0, 2):
+        run(number)
+    assert len(made) == count
+    run(count)
+    run(2)
+    run(0)
+    assert len(made) == count + 1
+
+
+def test_blocks_of_kept_workers_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were used longest ago go first; the last are kept however large they are."""
+    made, run = runs_made(monkeypatch), sets_of_buffers(4)
+    run(0)
+    monkeypatch.setattr(groups, "MOST_BYTES", 2 * made[0].block_bytes)
+    for number in (1, 2, 1, 2):
+        run(number)
+    assert len(made) == 3
+    run(0)
+    assert len(made) == 4
+    monkeypatch.setattr(groups, "MOST_BYTES", 1)
+    for number in (3, 3, 3):
+        run(number)
+    assert len(made) == 5
+
+
+def test_of_more_sets_than_are_kept_few_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_OF_A_KIND", 3)
+    compared, renew = list[int](), groups.GroupRun.renew
+    monkeypatch.setattr(groups.GroupRun, "renew", lambda self, *values: (compared.append(1), renew(self, *values))[1])
+    run = sets_of_buffers(5)
+    for number in (*range(5), *range(5)):
+        run(number)
+    compared.clear()
+    run(0)
+    assert len(compared) == groups.FEW
+    run(0)
+    compared.clear()
+    run(3)
+    assert len(compared) == 3  # something was found: all are compared again
+
+
+def sets_of_buffers(count: int) -> Callable[[int], None]:
+    """A function that dispatches a kernel with one of so many sets of surfaces."""
     job, dispatcher = vector_add("skl", ends=1), EngineDispatcher("t1", 1)
     context, dispatch = recorded(job)
     tables = []
-    for number in range(count + 1):  # tables with other surface states, which name other ranges of the second buffer
+    for number in range(count):  # tables with other surface states, which name other ranges of the second buffer
         state = dwords(*job.pack("RENDER_SURFACE_STATE", surface_type=4, surface_format=0x1FF, width=127, height=0,
                                  surface_base_address=job.address(1) + 64 * number))  # fmt: skip
         at = 0x900 + 0x80 * number
@@ -203,13 +249,7 @@ def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPat
         list(dispatcher.run(context, replace(dispatch, binding_table=tables[number])))
         assert context.space.read(job.address(1) + 64 * number, 4) == dwords(1000)
 
-    for number in (*range(count), *range(count), 2, 0, 3, 1, 0, 2):
-        run(number)
-    assert len(made) == count
-    run(count)
-    run(2)
-    run(0)
-    assert len(made) == count + 1
+    return run
 
 
 def test_an_instruction_that_changes_cr0_alone_is_left_by_the_first_thread_only(monkeypatch: pytest.MonkeyPatch) -> None:
