@@ -120,21 +120,23 @@ static void store_generated(const struct fetch_store *s, struct vertex_ids ids, 
             store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] + s->value : ids.instance[i]);
 }
 
-/* Where the source elements of vertices are; the buffer's place in host memory is looked up once where it is in one part of it. */
+/* Where the source elements of vertices are. The host address of the buffer is looked up once, and holds up to the end of its 4 GiB part:
+   a buffer may go on behind that, and one whose index is not checked has no end. */
 static void find_sources(const struct vertex_fetch *f, const struct fetch_element *e, struct vertex_ids ids, unsigned count,
                          const uint8_t **from)
 {
-    if (e->instanced || e->size < e->bytes || (e->address ^ (e->address + e->size - 1)) >> 32) {
+    uint64_t part = (UINT64_C(1) << 32) - (e->address & 0xffffffff), near = e->size < part ? e->size : part;
+    if (e->instanced || near < e->bytes) {
         for (unsigned i = 0; i < count; i++)
             from[i] = source(f, e, ids.vertex[i], ids.instance[i]);
         return;
     }
     const uint8_t *base = graphics_memory(f->memory, e->address);
-    uint64_t last = e->size - e->bytes;
+    uint64_t last = near - e->bytes;
     for (unsigned i = 0; i < count; i++) {
         uint32_t index = ids.vertex[i] + f->bias;
         uint64_t at = (uint64_t)index * e->pitch + e->offset;
-        from[i] = index > e->max_index || at > last ? zeros : base + at;
+        from[i] = index > e->max_index || at > last ? source(f, e, ids.vertex[i], ids.instance[i]) : base + at;
     }
 }
 

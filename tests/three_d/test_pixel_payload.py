@@ -373,6 +373,18 @@ def test_constants_may_start_after_a_gap_but_not_within_the_payload() -> None:
         place_parts(BARE, 32 * 123, 0)
 
 
+@pytest.mark.parametrize("parts, before", [
+    (replace(ALL, width=8), 18), (ALL, 33), (replace(ALL, width=32), 65), (replace(BARE, width=32), 3),
+    (replace(OLD, width=8), 4), (OLD, 4), (replace(OLD, width=32), 7), (replace(OLD, width=32, held_stencil=True, held_depth=True), 13),
+    (replace(OLD, antialias=True), 5), (replace(OLD, antialias=True, held_stencil=True), 5)])  # fmt: skip
+def test_constants_may_start_right_behind_the_parts_of_every_width(parts: PayloadParts, before: int) -> None:
+    """A 32-wide thread has two headers of channels and its parts twice."""
+    assert place_parts(replace(parts, start=before), 32, 0).constants == 32 * before
+    assert place_parts(parts, 0, 0).size == 32 * before
+    with pytest.raises(DecodeError, match=f"but {before} registers come before them"):
+        place_parts(replace(parts, start=before - 1), 32, 0)
+
+
 def test_a_thread_of_the_twin_is_what_kernels_expect() -> None:
     """GRAPHICS_THREADS 7: 16-wide with perspective barycentrics has b1 in r2 and r4, b2 in r3 and r5, constants at r6."""
     plan: Any = place_parts(replace(BARE, barycentrics=PERSPECTIVE), 32, 64)

@@ -234,6 +234,19 @@ def test_eight_vertices_in_registers_are_what_entries_are(address: int) -> None:
         assert into.any()
 
 
+@pytest.mark.parametrize("vertex", [0x40000000, 0x40000001, 0x80000001])
+def test_vertices_in_registers_are_never_beyond_the_4_gib_of_their_buffer(vertex: int) -> None:
+    """Without a last index nothing bounds the offset; the address of the host belongs to 4 GiB alone."""
+    element = {"source_element_format": R32_UINT, **controls(SRC, ZERO, ZERO, ZERO)}
+    state = made_state(4.5, {AT: dwords(100, 101)}, {}, {0: buffer(4.5, 4, 4)}, [element])
+    ids, into = np.array([0, 1, 0, 1, 0, 1, 0, vertex], np.uint32), np.zeros((4, 8), np.uint32)
+    plan = vertex_fetch(state, call(8), Destination(0, 4, 128, 32))
+    for fetch in (lambda: fetched(state, call(8), [vertex]),
+                  lambda: plan.run(ids.ctypes.data, ids.ctypes.data, 8, into.ctypes.data, 4)):  # fmt: skip
+        with pytest.raises(GpuFault, match=f"read at {AT + 4 * (vertex & 0xF):#x} in made: low half of an address in a 4 GiB part"):
+            fetch()
+
+
 @pytest.mark.behaviour("KBL-VF-18", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_a_null_buffer_gives_zeros(gen: float) -> None:
