@@ -41,7 +41,7 @@ class Draw:
         self.put("CC_VIEWPORT", VIEWPORT, minimum_depth=0.25, maximum_depth=0.75)
         if gen == 4.5:
             self.put("COLOR_CALC_STATE", CC, cc_viewport_pointer=VIEWPORT, **tests, **blend, **calc, **common)
-            self.put("WM_STATE", WM, thread_dispatch_enable=1, **shader)
+            self.put("WM_STATE", WM, **{"thread_dispatch_enable": 1, **shader})
             self.latch("3DSTATE_PIPELINED_POINTERS", pointer_to_color_calc_state=CC, pointer_to_wm_state=WM)
         else:
             self.late_state(tests, blend, calc, shader, common)
@@ -64,14 +64,16 @@ class Draw:
             self.words(BLEND, [*head, *catalogue.layout("BLEND_STATE_ENTRY", gen).pack(**blend)])
             self.latch("3DSTATE_WM_DEPTH_STENCIL", **tests)
             self.latch("3DSTATE_WM", **{key: value for key, value in shader.items() if key in ("early_depth_stencil_control",)})
-            self.latch("3DSTATE_PS_EXTRA", pixel_shader_valid=1, **{key: value for key, value in shader.items() if "early" not in key})
+            given = {key: value for key, value in shader.items() if "early" not in key}
+            self.latch("3DSTATE_PS_EXTRA", **{"pixel_shader_valid": 1, **given})
             return
         self.words(BLEND, catalogue.layout("BLEND_STATE_ENTRY", gen).pack(**blend, **common))
         self.put("DEPTH_STENCIL_STATE", DEPTH_STENCIL, **tests)
         self.latch("3DSTATE_DEPTH_STENCIL_STATE_POINTERS", depth_stencil_state_pointer=DEPTH_STENCIL, depth_stencil_state_pointer_valid=1)
         outputs = {key: value for key, value in shader.items() if key == "omask_present_to_render_target"}
         self.latch("3DSTATE_PS", **outputs)
-        self.latch("3DSTATE_WM", thread_dispatch_enable=1, **{key: value for key, value in shader.items() if key not in outputs})
+        given = {key: value for key, value in shader.items() if key not in outputs}
+        self.latch("3DSTATE_WM", **{"thread_dispatch_enable": 1, **given})
 
     def put(self, name: str, at: int, **fields: Any) -> None:
         self.words(at, catalogue.layout(name, self.gen).pack(**fields))
@@ -244,6 +246,16 @@ def test_early_generations_say_it_in_the_units_state() -> None:
     for shader in ({"pixel_shader_kills_pixel": 1}, {"pixel_shader_computed_depth": 1}):
         assert Draw(4.5, tests=TESTS, shader=shader, **buffers(4.5)).made().late
     assert not Draw(4.5, tests=TESTS, **buffers(4.5)).made().late
+
+
+@pytest.mark.parametrize("gen", [4.5, *LATER])
+def test_draws_without_pixel_shader_threads_are_tested_early(gen: float) -> None:
+    """Whatever their state says that the threads would do."""
+    off = "pixel_shader_valid" if gen >= 8 else "thread_dispatch_enable"
+    for output in (OUTPUTS["kills"], {"pixel_shader_computed_depth": 1} if gen == 4.5 else OUTPUTS["depth"]):
+        made = Draw(gen, tests=TESTS, shader={**output, off: 0}, **buffers(gen)).made()
+        assert not made.late and made.early is not None and made.backend.late is None and not made.backend.parts
+        assert Draw(gen, tests=TESTS, shader={**output, off: 1}, **buffers(gen)).made().late
 
 
 def test_levels_and_slices_of_depth_buffers() -> None:

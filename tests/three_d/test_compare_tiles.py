@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +15,16 @@ from softgen.surface.texels import texel_at, texel_offsets
 from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.selection import TileSelection
+from softgen.threads.selection import PixelPlace, TileSelection
+from softgen.three_d import draw_names
 from softgen.three_d.bins import SelectedBins
+from softgen.three_d.draw_names import DrawNames
+from softgen.three_d.state import DrawCall
 from softgen.three_d.structures import Bins
 from softgen.trace.file import open_trace
 from softgen.trace.replay import replay
 from tests.conftest import ROOT, SHARED
+from tests.three_d.made import made_state
 
 TRIANGLE = ROOT / "tests" / "data" / "kbl-vk-tri"
 LARGE = SHARED / "traces" / "kbl-kmscube"  # 640x480
@@ -98,6 +103,18 @@ def test_a_difference_in_a_draw_is_named_by_draw_pixel_object_and_instruction(ti
     text = str(fault)
     assert "reference and wrong differ: draw 4 (3 vertices, 1 instances), pixel (32, 20) of render target 0, object 0 of its tile, " in text
     assert "stored by kernel " in text and "sendc" in text and f"at {address:#x} reference has " in text
+
+
+@pytest.mark.parametrize(("width", "height", "across"), [(400, 80, 7), (80, 400, 2), (128, 128, 2), (129, 128, 3)])
+def test_tiles_of_a_render_target_are_numbered_row_by_row(width: int, height: int, across: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = replace(targets()[0], width=width, height=height, pitch=2048)
+    monkeypatch.setattr(draw_names, "render_target", lambda state, index: image if index == 1 else None)
+    names = DrawNames(3, made_state(9, {}, {}, {}, []), DrawCall(4, False, 3, 0, 2, 0, 0), image)
+    assert names.title == "draw 3 (3 vertices, 2 instances)"
+    for x, y in ((0, 0), (64, 63), (63, 64), (79, 79)):
+        found = names.pixel(image.base + int(texel_offsets(image)[y, x]))
+        assert found == PixelPlace(f"pixel ({x}, {y}) of render target 1", y // 64 * across + x // 64)
+    assert names.pixel(image.base - 1) is None
 
 
 @pytest.mark.skipif(not LARGE.exists(), reason="shared/traces is absent")

@@ -300,6 +300,16 @@ def test_a_fault_of_early_tests_is_theirs(valid: int, depth_function: int) -> No
         made.draw(Choice("t1"), with_depth(depth_function, 0x5000000))
 
 
+@pytest.mark.parametrize("name", ["t0", "t1"])
+def test_a_draw_after_one_that_a_fault_ended_begins_with_its_first_tile(name: str, depth_function: int) -> None:
+    """The loops are kept from draw to draw; where they were in the last one is not."""
+    made, dispatcher = Scene(), EngineDispatcher(name, 1)
+    with pytest.raises(GpuFault, match="by early depth and stencil tests"):
+        made.draw(dispatcher, with_depth(depth_function, 0x5000000))
+    counts = made.draw(dispatcher)
+    assert (made.stored() == made.expected()).all() and counts == Scene().draw(dispatcher)
+
+
 def test_the_time_limit_without_a_shader() -> None:
     tiny = triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])
     made = Scene([tiny] * 17_000, pixel_shader_valid=0)

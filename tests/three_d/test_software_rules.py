@@ -138,6 +138,12 @@ def test_threads_may_not_retain_more_handles_than_the_stage_allows(entries: int,
             assert (wanted in found) == (ahead == most), (engine, ahead)
 
 
+def test_threads_that_allocate_no_handle_may_have_one_entry_between_them() -> None:
+    state: dict[str, Fields] = {"GS_STATE": {"number_of_urb_entries": 1, "maximum_number_of_threads": 1}}
+    assert "URB handles" not in remarks(TRIANGLE, state=state, gs=urb_write(1, eot=True, used=False))
+    assert "retains 2 URB handles; 1 entries and 2 threads allow 0" in remarks(TRIANGLE, state=state, gs=allocating(1))
+
+
 @pytest.mark.behaviour("G45-URB-17", shows="action")
 @pytest.mark.parametrize(("topology", "least"), [(3, 3), (POLYGON, 4), (STRIP, 5)])
 @pytest.mark.parametrize("threads", [1, 2])
