@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from softgen.bits.generation import generation
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import unit as dataport
-from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
+from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.unit import TABLES_END
+from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, TABLE, Bench, header
 
 u32, u64 = np.uint32, np.uint64
 BOUND, FAR = {"binding_table_index": 0}, {"binding_table_index": STATELESS}
@@ -82,6 +85,16 @@ def test_a_null_surface_reads_zero_and_keeps_nothing() -> None:
     assert not bench.send("untyped_surface_read", lanes(8, 4), answer=1, **fields).any()
     bench.send("untyped_surface_write", lanes(8, 4), lanes(8, 1), **fields)
     assert (bench.data.array == before).all()
+
+
+def test_entries_past_the_end_of_the_pool_of_tables_are_zero() -> None:
+    """The last that is whole in the pool counts (BDW 1413-1414)."""
+    bench = Bench()
+    bench.put(bench.state, TABLE, [64, 128, 192])
+    for end, found in ((None, [64, 128, 192]), (12, [64, 128, 192]), (11, [64, 128, 0]), (8, [64, 128, 0]), (4, [64, 0, 0]), (0, [0] * 3)):
+        bases = {"surface": BASE} | ({} if end is None else {TABLES_END: BASE + TABLE + end})
+        surfaces = Surfaces(generation(9), bench.space, bases, TABLE)
+        assert [surfaces.address(index) - BASE for index in range(3)] == found
 
 
 def test_surfaces_that_are_no_raw_buffers_are_refused_by_name() -> None:

@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[str, bool, tuple[int, int, int]]] = {
     "1d": ("1d", False, (29, 1, 1)), "1d array": ("1d", True, (29, 1, 3)), "2d": ("2d", False, (16, 12, 1)),
     "2d array": ("2d", True, (13, 9, 3)), "3d": ("3d", False, (14, 9, 6)),
 }  # fmt: skip
-NEAREST, LINEAR = 1, 3  # mip filters
+NONE, NEAREST, LINEAR = 0, 1, 3  # mip filters
 
 
 def surface(gen: float, kind: str = "2d", **more: Any) -> Mipmap:
@@ -451,6 +451,16 @@ def test_the_level_of_detail_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     u = np.array([0, 1, 0, 1] * 4) / np.repeat([16, 8, 2, 0.25], 4)
     found = values(send(mipmap, "lod", u, np.zeros(16)))
     assert found[::4].tolist() == [[0, 0, 0, 0], [1, 1, 0, 0], [2, 3, 0, 0], [2, 6, 0, 0]] and set(results) == {4}
+
+
+@pytest.mark.parametrize(("mip", "levels"), [(NONE, [0, 0, 0, 0]), (NEAREST, [0, 1, 1, 2]), (LINEAR, [0, 0.75, 1.25, 2])])
+def test_the_level_of_detail_is_that_of_levels_which_are_sampled(mip: int, levels: list[float]) -> None:
+    """Whole levels where the nearest is sampled, the first where there is no other; before clamps it is the same for all."""
+    mipmap = surface(9, levels=3, sampler=modes("wrap") | filters("linear") | limits(mip))
+    before = np.array([-1, 0.75, 1.25, 4])
+    u = np.array([0, 1, 0, 1] * 4) / np.repeat(16 / 2**before, 4)
+    found = values(send(mipmap, "lod", u, np.zeros(16)))[::4]
+    assert found[:, 0].tolist() == pytest.approx(levels, abs=1 / 128) and found[:, 1].tolist() == pytest.approx(before, abs=1 / 128)
 
 
 # -- forms of messages ------------------------------------------------------------------------------------------------------

@@ -260,6 +260,18 @@ def test_what_a_surface_is() -> None:
         bench.send("read_surface_info", regs(0), answer=1, **BOUND)
 
 
+@pytest.mark.parametrize(("kind", "array", "told"), [
+    (0, 0, [64, 0, 0]), (0, 1, [64, 6, 0]), (1, 0, [64, 8, 0]), (1, 1, [64, 8, 6]), (2, 0, [64, 8, 6])])  # fmt: skip
+def test_what_surfaces_of_other_types_are(kind: int, array: int, told: list[int]) -> None:
+    """Elements of an array are counted after the dimensions of its type; levels are half as large, but their arrays are not."""
+    bench = picture(format="R8_UINT", width=64, height=8 if kind else 1, kind=kind, surface_array=array,
+                    depth=5 if array or kind == 2 else 0, mip_count_lod=2)  # fmt: skip
+    for level in range(2):
+        found = bench.send("read_surface_info", regs(level), answer=2, **BOUND).view(u32)[8:14]
+        halved = [size if array and axis == kind + 1 else size >> level for axis, size in enumerate(told)]
+        assert found.tolist() == [*halved, 2, kind, NUMBER["R8_UINT"]]
+
+
 def test_streamed_writes_put_dwords_of_the_header_into_an_element() -> None:
     """Gen4.5: as many as the format has, once for the message; past the end of the buffer nothing is written (G45 3482)."""
     bench = Bench(gen=4.5, surface={"surface_format": NUMBER["R32G32_FLOAT"], "surface_pitch": 7, "width": 15, "height": 0})
