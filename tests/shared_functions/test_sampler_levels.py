@@ -500,11 +500,14 @@ def test_a_short_answer_of_sample(gen: float, lanes: int) -> None:
     assert (short == whole[:, :3]).all() and mipmap.compiled == 2
 
 
-def test_gen45_leaves_offsets_to_the_interpreter() -> None:
-    mipmap = surface(4.5, levels=1, sampler=modes("wrap"))
+@pytest.mark.parametrize("offsets", [(3, 2, 0), (1, 1, 1), (0, 1, 0), (-2, 0, 0), (0, 0, 0)])
+def test_gen45_leaves_offsets_to_the_interpreter(offsets: tuple[int, int, int]) -> None:
+    """Headers without any are compiled."""
+    mipmap, (x, y, z) = surface(4.5, levels=1, sampler=modes("wrap")), offsets
     u, v = (np.full(16, c, np.float32) for c in (4.5 / 16, 3.5 / 12))
-    found = values(mipmap.send("sample", header(d2=3 << 8 | 2 << 4, d3=STATES), u, v, answer=8).view(np.uint32).reshape(-1, 16).T)
-    assert found[0].tolist() == pytest.approx(mipmap.texel(7, 5, 0, 0)) and not mipmap.compiled
+    first = header(d2=(x & 0xF) << 8 | y << 4 | z, d3=STATES)
+    found = values(mipmap.send("sample", first, u, v, answer=8).view(np.uint32).reshape(-1, 16).T)
+    assert found[0].tolist() == pytest.approx(mipmap.texel(4 + x, 3 + y, 0, 0)) and mipmap.compiled == (not any(offsets))
 
 
 # -- bad states -------------------------------------------------------------------------------------------------------------
