@@ -175,9 +175,10 @@ def test_every_texel_and_those_around(name: str) -> None:
 
 @pytest.mark.parametrize("tiling", ["linear", "x_major", "y_major"])
 @pytest.mark.parametrize("name", IMAGES)
-def test_no_texel_is_out_of_reach(name: str, tiling: str) -> None:
+@pytest.mark.parametrize("deeper", [1, 300])
+def test_no_texel_is_out_of_reach(name: str, tiling: str, deeper: int) -> None:
     """The bytes that an image may occupy are rather too many, but not many more: what is near is quicker."""
-    image, m = replace(IMAGES[name], tiling=tiling, pitch=512), NumpyMachine()
+    image, m = replace(IMAGES[name], tiling=tiling, pitch=512, depth=IMAGES[name].depth * deeper), NumpyMachine()
     last = []
     for lod in range(image.levels):
         width, height = (max(size >> image.level + lod, 1) for size in (image.width, image.height))
