@@ -159,6 +159,23 @@ def test_blocks_of_any_size_have_their_texels() -> None:
     assert blocks.block_of(m, texels, 4).payload.tolist() == [number // 4 for number in range(24)]
 
 
+@pytest.mark.parametrize("name", ["ASTC_LDR_2D_6X5_FLT16", "ASTC_LDR_2D_5X4_U8SRGB", "ASTC_LDR_2D_12X10_FLT16", "BC7_UNORM", "BC1_UNORM"])
+def test_texels_have_the_same_places_in_every_block(name: str) -> None:
+    """A block of any texture is the same wherever it is, and its texels are not all alike."""
+    m, format, rng = NumpyMachine(), BY_NAME[name], np.random.default_rng(11)
+    wide, high = format.block
+    y, x = (m.value(u32, part.reshape(-1).astype(np.uint32)) for part in np.indices((high, wide)))
+    colours = 0
+    for _ in range(300):  # few blocks of random bits are none that is reserved
+        words = [m.constant(u32, int(word), wide * high) for word in rng.integers(0, 1 << 32, format.bits // 32)]
+        first, *others = (np.array([channel.payload for channel in blocks.unpack(m, format, words, x + column * wide, y + row * high)])
+                          for column, row in ((0, 0), (1, 0), (0, 1), (7, 3)))  # fmt: skip
+        assert all((other == first).all() for other in others)
+        if (colours := len(np.unique(first, axis=1).T)) >= 4:
+            break
+    assert colours >= 4
+
+
 def test_srgb_colours_are_made_linear_and_alpha_is_not() -> None:
     data = bytes([0x51, 0x8C] * 8)  # all channels on the curved part
     plain, curved = unpacked(BY_NAME["BC3_UNORM"], data), unpacked(BY_NAME["BC3_UNORM_SRGB"], data)

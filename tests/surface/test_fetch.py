@@ -50,6 +50,17 @@ def test_texels_by_their_offsets(name: str, near: bool) -> None:
     assert (found == wanted).all()
 
 
+@pytest.mark.parametrize("name", ["R8_UNORM", "R16_UNORM", "R8G8_UNORM", "R8G8B8_UNORM", "R32_UINT"])
+def test_narrow_texels_of_near_images_come_with_their_dword(name: str) -> None:
+    """Hosts gather dwords: the bits above are those of the dword that the texel is in. Texels of 3 bytes are in no one dword."""
+    m, image = NumpyMachine(), image_of(name, near=True)
+    offsets = 64 + image.size * np.arange(8, dtype=np.uint32)
+    found = fetch.raw(m, image, held(m), m.value(u32, offsets), m.constant(bool_, 1, 8))[0].payload.tolist()
+    starts = offsets if image.size == 3 else offsets & ~np.uint32(3)
+    dwords = [int.from_bytes(DATA[start : start + 4].tobytes(), "little") for start in starts]
+    assert found == [dword >> 8 * int(offset - start) for dword, offset, start in zip(dwords, offsets, starts, strict=True)]
+
+
 @pytest.mark.parametrize("needed, words", [("rgba", {0, 1}), ("r", {0}), ("rg", {0}), ("b", {1}), ("ab", {1}), ("", set())])
 def test_words_without_channels_that_are_needed_are_not_touched(needed: str, words: set[int]) -> None:
     m, at = NumpyMachine(), 96
