@@ -192,6 +192,18 @@ def test_no_texel_is_out_of_reach(name: str, tiling: str, deeper: int) -> None:
     assert image.layout == "packed" or reach(image) <= 16 * max(last) + (1 << 17)
 
 
+@pytest.mark.parametrize("name", ["2d levels", "3d", "1d levels in a row"])
+def test_properties_of_an_image_may_be_lanes(name: str) -> None:
+    """Compiled programs read them at run time, and find the same texels."""
+    image, m = IMAGES[name], NumpyMachine()
+    properties = {key: m.constant(u32, getattr(image, key), 1) for key in ("width", "height", "depth", "pitch", "rows", "levels", "across")}
+    u, v, r = (m.value(u32, np.arange(24, dtype=np.uint32) % size) for size in (11, 7, 3))
+    at, lod = [u, r] if image.kind == "1d" else [u, v, r], m.value(u32, np.arange(24, dtype=np.uint32) % 4)
+    (where, inside), wanted = locate(m, replace(image, **properties, run_time=image.table), at, lod), locate(m, image, at, lod)
+    assert inside.payload.tolist() == wanted[1].payload.tolist() and inside.payload.any() and not inside.payload.all()
+    assert where.payload[inside.payload].tolist() == wanted[0].payload[inside.payload].tolist()
+
+
 def test_without_a_level_it_is_the_first() -> None:
     m = NumpyMachine()
     for item in (IMAGES["2d"], IMAGES["2d levels"], IMAGES["levels from the second on"]):

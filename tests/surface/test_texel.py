@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 import numpy as np
@@ -120,6 +121,15 @@ def test_known_values_into_memory() -> None:
     assert packed("R16_SNORM", bits(-1.0), 0, 0, 0) == [0x8001]
     assert packed("R32G32_FLOAT", 1, 2, 3, 4) == [1, 2]
     assert packed("R11G11B10_FLOAT", bits(-3.0), bits(1.0), bits(1.0), 0) == [0x3C0 << 11 | 0x1E0 << 22]
+
+
+@pytest.mark.parametrize("number, unorm, snorm", [(math.nan, 0, 0), (math.inf, 1, 1), (-math.inf, 0, -1), (1.25, 1, 1), (-1.25, 0, -1)])
+@pytest.mark.parametrize("width", [8, 16])
+def test_numbers_that_no_normalised_channel_has(number: float, unorm: int, snorm: int, width: int) -> None:
+    """NaN becomes 0, others the nearest end."""
+    whole = (1 << width) - 1
+    assert packed(f"R{width}_UNORM", bits(number), 0, 0, 0) == [unorm * whole]
+    assert packed(f"R{width}_SNORM", bits(number), 0, 0, 0) == [snorm * (whole >> 1) & whole]
 
 
 @pytest.mark.parametrize("format", plain(), ids=str)
