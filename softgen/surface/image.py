@@ -309,7 +309,7 @@ def _doubles_qpitch(layout: Layout, state: Record) -> bool:
 def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None, type: LaneType = u64) -> tuple[Value, Value]:
     """The byte offsets of texels from the base, and the lanes whose coordinates are inside the image. Coordinates and LOD are u32.
     Offsets may be u32 where the image is `near`."""
-    lanes = coordinates[0].lanes if coordinates else 1
+    lanes = coordinates[0].lanes
     zero = m.constant(u32, 0, lanes)
     u, *rest = [*coordinates, *[zero] * 3][:3]
     if image.kind in ("buffer", "null"):

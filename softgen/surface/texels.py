@@ -44,6 +44,6 @@ def _offsets(image: SurfaceImage, axis: int, count: int) -> npt.NDArray[np.int64
         places = [m.constant(u32, 0, len(numbers))] * image.coordinates
         if axis < len(places):
             places[axis] = m.value(u32, numbers)
-        at, _ = locate(m, image, places, m.constant(u32, 0, len(numbers)) if image.levels + image.level > 1 else None)
+        at, _ = locate(m, image, places, None)
         found.append(np.asarray(at.payload).astype(np.int64))
     return np.concatenate(found)
