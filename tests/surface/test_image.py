@@ -192,6 +192,17 @@ def test_no_texel_is_out_of_reach(name: str, tiling: str, deeper: int) -> None:
     assert image.layout == "packed" or reach(image) <= 16 * max(last) + (1 << 17)
 
 
+@pytest.mark.parametrize("name, size", [("ASTC_LDR_2D_6X5_FLT16", 16), ("ASTC_LDR_2D_10X8_FLT16", 16), ("BC1_UNORM", 8),
+                                        ("YCRCB_NORMAL", 4)])  # fmt: skip
+def test_texels_of_blocks_are_where_their_block_is(name: str, size: int) -> None:
+    """Blocks may be wider than high; of packed YUV, two texels are one."""
+    m, (format,) = NumpyMachine(), [item for item in surface_formats().values() if item.name == name]
+    image, (wide, high) = replace(plain("2d", (40, 30, 1)), format=format, pitch=1024), format.block
+    u, v = np.arange(40, dtype=np.uint32), np.arange(40, dtype=np.uint32) * 7 % 30
+    where, inside = locate(m, image, [m.value(u32, u), m.value(u32, v)], None)
+    assert where.payload.tolist() == (v // high * 1024 + u // wide * size).tolist() and inside.payload.all()
+
+
 @pytest.mark.parametrize("name", ["2d levels", "3d", "1d levels in a row"])
 def test_properties_of_an_image_may_be_lanes(name: str) -> None:
     """Compiled programs read them at run time, and find the same texels."""
