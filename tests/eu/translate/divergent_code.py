@@ -74,10 +74,12 @@ class Slot:
 class Code:
     """Writes instructions of one kernel."""
 
+    widths: tuple[int, ...] = (8, 16, 16, 32)
+
     def __init__(self, gen: float, number: int) -> None:
         self.gen, self.rng = gen, random.Random(f"parting {gen:g} {number}")
         self.maker = Maker(gen, self.rng)
-        self.width = self.rng.choice((8, 16, 16, 32))
+        self.width = self.rng.choice(self.widths)
         self.strange = self.rng.choice((0.0, 0.1, 0.2, 0.4))  # how often lanes mix
         self.slots = list(self._slots())
         self.temporary = [self.slots.pop() for _ in range(TEMPORARY)]  # side by side
