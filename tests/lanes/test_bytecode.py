@@ -242,8 +242,8 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 def test_floats_become_halves_toward_zero() -> None:
     """All values that lie between two halves."""
-    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-    halves = halves[np.isfinite(halves)]
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)].astype(np.float32)
     values = np.concatenate([halves, np.nextafter(halves, np.float32(np.inf)), np.nextafter(halves, np.float32(-np.inf))])
     values = np.ascontiguousarray(values[~np.isnan(values)][::7])
 
