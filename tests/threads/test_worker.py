@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -27,6 +25,7 @@ from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
 from tests.gpgpu.job import ADD, END, Job, dwords, local_dword, vector_add, words
+from tests.threads.test_group_runs import runs_made
 from tests.threads.test_pool import MODE, job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
@@ -160,18 +159,6 @@ def test_headers_that_differ_where_threads_have_fields_of_their_own(dword: int, 
         assert found[0] == found[1], value
 
 
-def runs_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    made: list[Any] = []
-
-    class Counted(groups.GroupRun):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
-            made.append(self)
-
-    monkeypatch.setattr(groups, "GroupRun", Counted)
-    return made
-
-
 def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one of a kind begins with one worker, and others come when it asks for help."""
     for module in (groups, worker):
@@ -184,72 +171,6 @@ def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(mon
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", run.pace * 32)
     list(dispatcher.run(context, dispatch))
     assert list(run.staffing.times) == [False]
-
-
-def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as are kept of a kind, in any order; one more takes the place of the one used longest ago."""
-    made, count = runs_made(monkeypatch), 4
-    monkeypatch.setattr(groups, "MOST_OF_A_KIND", count)
-    run = sets_of_buffers(count + 1)
-    for number in (*range(count), *range(count), 2, 0, 3, 1, 0, 2):
-        run(number)
-    assert len(made) == count
-    run(count)
-    run(2)
-    run(0)
-    assert len(made) == count + 1
-
-
-def test_blocks_of_kept_workers_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that were used longest ago go first; the last are kept however large they are."""
-    made, run = runs_made(monkeypatch), sets_of_buffers(4)
-    run(0)
-    monkeypatch.setattr(groups, "MOST_BYTES", 2 * made[0].block_bytes)
-    for number in (1, 2, 1, 2):
-        run(number)
-    assert len(made) == 3
-    run(0)
-    assert len(made) == 4
-    monkeypatch.setattr(groups, "MOST_BYTES", 1)
-    for number in (3, 3, 3):
-        run(number)
-    assert len(made) == 5
-
-
-def test_of_more_sets_than_are_kept_few_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_OF_A_KIND", 3)
-    compared, renew = list[int](), groups.GroupRun.renew
-    monkeypatch.setattr(groups.GroupRun, "renew", lambda self, *values: (compared.append(1), renew(self, *values))[1])
-    run = sets_of_buffers(5)
-    for number in (*range(5), *range(5)):
-        run(number)
-    compared.clear()
-    run(0)
-    assert len(compared) == groups.FEW
-    run(0)
-    compared.clear()
-    run(3)
-    assert len(compared) == 3  # something was found: all are compared again
-
-
-def sets_of_buffers(count: int) -> Callable[[int], None]:
-    """A function that dispatches a kernel with one of so many sets of surfaces."""
-    job, dispatcher = vector_add("skl", ends=1), EngineDispatcher("t1", 1)
-    context, dispatch = recorded(job)
-    tables = []
-    for number in range(count):  # tables with other surface states, which name other ranges of the second buffer
-        state = dwords(*job.pack("RENDER_SURFACE_STATE", surface_type=4, surface_format=0x1FF, width=127, height=0,
-                                 surface_base_address=job.address(1) + 64 * number))  # fmt: skip
-        at = 0x900 + 0x80 * number
-        context.space.write(0x30000 + at, dwords(0, at + 0x40).ljust(0x40, b"\0") + state)
-        tables.append(at)
-
-    def run(number: int) -> None:
-        context.space.write(job.address(1), bytes(512))
-        list(dispatcher.run(context, replace(dispatch, binding_table=tables[number])))
-        assert context.space.read(job.address(1) + 64 * number, 4) == dwords(1000)
-
-    return run
 
 
 def test_an_instruction_that_changes_cr0_alone_is_left_by_the_first_thread_only(monkeypatch: pytest.MonkeyPatch) -> None:
