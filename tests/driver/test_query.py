@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from softgen.bits.generation import devices
+from softgen.driver import i915_drm as i915
 from softgen.driver.facts import kernel, runtimes
 from softgen.driver.uapi import ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
 from tests.driver.program import Program, served
@@ -137,3 +138,17 @@ def test_what_is_not_known_is_said_once_and_refused_each_time() -> None:
         assert found.value.errno == errno.EOPNOTSUPP
         assert len(gpu.log) == 1 and "ioctl 0x9e" in gpu.log[0]
         assert gpu.shared.unknown == {"ioctl 0x9e": 2, "DRM_IOCTL_MODE_ATOMIC": 1}
+
+
+@pytest.mark.parametrize("name, found", [("hsw", (2, 20)), ("bdw", (3, 24)), ("icl", (8, 64)), ("ivb", None), ("g45", None)])
+def test_subslices_and_eus_are_told_where_the_kernel_knows_them(name: str, found: tuple[int, int] | None) -> None:
+    """From Haswell on."""
+    with served(name) as gpu:
+        program = gpu.program()
+        if found is not None:
+            assert (param(program, i915.I915_PARAM_SUBSLICE_TOTAL), param(program, i915.I915_PARAM_EU_TOTAL)) == found
+            return
+        for number in (i915.I915_PARAM_SUBSLICE_TOTAL, i915.I915_PARAM_EU_TOTAL):
+            with pytest.raises(OSError) as refused:
+                param(program, number)
+            assert refused.value.errno in (errno.ENODEV, errno.EINVAL)
