@@ -114,8 +114,8 @@ class ContextEngine:
         return True
 
     def completed(self) -> None:
-        """Nothing but books is left to be kept. A program that waits for this submission can go on meanwhile, unless it would then change
-        what is still copied or recorded."""
+        """All commands are done, and what is left is bookkeeping. A program that waits for this submission can go on meanwhile, unless it
+        would then change what is still to be copied or recorded."""
         completed = self.slot.caller.completed if self.slot is not None else None
         if completed is not None and not (self.errors or self.copies or self.executor.recorders):
             completed()

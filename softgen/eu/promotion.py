@@ -13,7 +13,7 @@ from softgen.eu.translate.engine import Translator
 HOT = 200_000  # executions of each instruction after which a translation has paid for itself
 INSTRUCTION = 5e-9  # seconds of each on t0; messages, extended math and wide instructions on hosts with short vectors take far longer
 FALLBACK = 20_000  # instructions of t0 that take as long as one left to the interpreter (0.3 ms)
-WAY = 0.02  # seconds that a dispatch gives to a translation at a time
+YIELD_TIME = 0.02  # seconds that a dispatch waits for a translation, once in a slice
 
 
 class PromotingEngine:
@@ -54,7 +54,7 @@ class PromotingEngine:
         """Waits for the translations under way, for a while. A thread that calls compiled code every few instructions takes Python's lock
         back before one that waits for it has woken up: on some hosts the translation would not get on at all."""
         for worker in self.workers[-1:]:
-            worker.join(WAY)
+            worker.join(YIELD_TIME)
 
     def _is_hot(self, program: KernelProgram) -> bool:
         executed = max(program.executed, program.spent / INSTRUCTION)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import GATHERED, AccessFunction, AccessShape
@@ -20,7 +21,6 @@ from softgen.lanes.types import LaneType
 from softgen.lanes.value import Region, Value
 
 LARGEST = 16  # bytes of a chunk
-PAGE = 4096
 
 
 class LlvmAdjacent(LlvmRegions):
@@ -107,8 +107,8 @@ class WholePath(FastPath):
         whole = m.emit(f"icmp eq {self.shape.integer} {bits}, -1")
         if self.shape.what == "read":
             start = self.bound if self.shape.table else m.emit(f"ptrtoint ptr {self.origin} to i64")
-            place = m.emit(f"and i64 {m.emit(f'add i64 {start}, {self.far}')}, {PAGE - 1}")
-            near = m.emit(f"icmp ule i64 {place}, {PAGE - total}") if total <= PAGE else "false"
+            place = m.emit(f"and i64 {m.emit(f'add i64 {start}, {self.far}')}, {PAGE_SIZE - 1}")
+            near = m.emit(f"icmp ule i64 {place}, {PAGE_SIZE - total}") if total <= PAGE_SIZE else "false"
             some = m.emit(f"icmp ne {self.shape.integer} {bits}, 0")
             whole = m.emit(f"or i1 {whole}, {m.emit(f'and i1 {near}, {some}')}")
         return m.emit(f"and i1 {good}, {whole}")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import BLOCK, GATHERED, READ, SIZE_SHIFT, TABLE, WIDE, WRITE, AccessFunction, AccessShape, OneLane
 from softgen.lanes.llvm_addressing import LEAVE, FlatRegion, LlvmAddressing, TableRegion
@@ -24,7 +25,6 @@ from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
 UNIFORMS = 32  # bytes of a block that is read element by element
-PAGE = 4096
 
 
 class LlvmRegions(LlvmAddressing):
@@ -54,25 +54,29 @@ class LlvmRegions(LlvmAddressing):
         path.end()
         return self.emit(f"load {vector}, ptr {found}")
 
-    def _contiguous_load(self, path: FastPath, pointer: str, found: str) -> None:
-        """Load the active lanes; zeros for others. Where a masked load is a branch for each lane, inactive lanes are read, too, if they are
-        on the page of an active one."""
+    def _contiguous_load(self, path: FastPath, pointer: str, result: str) -> None:
+        """Load the active lanes into the place `result`; zeros for others. If a masked load is a branch for each lane, inactive lanes are
+        read, too, if they are on the page of an active one."""
         shape, vector = path.shape, self.vector(path.shape.type, path.shape.lanes)
         operands = [("ptr", pointer), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
+
+        def load_masked() -> None:
+            self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {result}")
+
         if path.mask in (EVERY, _every(None)) or self._masks_lanes(shape):
-            self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+            load_masked()
             return
         near, far, done = self.labels("page", "pages", "loaded")
-        place = self.emit(f"and i64 {self.emit(f'ptrtoint ptr {pointer} to i64')}, {PAGE - 1}")
-        on_page = self.emit(f"icmp ule i64 {place}, {PAGE - shape.lanes * shape.size}")
+        place = self.emit(f"and i64 {self.emit(f'ptrtoint ptr {pointer} to i64')}, {PAGE_SIZE - 1}")
+        on_page = self.emit(f"icmp ule i64 {place}, {PAGE_SIZE - shape.lanes * shape.size}")
         self.line(f"br i1 {self.emit(f'and i1 {on_page}, {self.any_lane(shape.lanes, path.mask)}')}, label %{near}, label %{far}, !prof !1")
         self.start(near)
         whole = self.emit(f"load {vector}, ptr {pointer}, align 1")
         active = self.emit(f"select {path.bools} {path.mask}, {vector} {whole}, {vector} zeroinitializer")
-        self.line(f"store {vector} {active}, ptr {found}")
+        self.line(f"store {vector} {active}, ptr {result}")
         self.line(f"br label %{done}")
         self.start(far)
-        self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+        load_masked()
         self.line(f"br label %{done}")
         self.start(done)
 

@@ -104,7 +104,7 @@ def test_fallbacks_leave_time_for_the_translation(tmp_path: Path, monkeypatch: p
     it from the thread that translates."""
     for module in (groups, worker):
         monkeypatch.setattr(module, "SLICE", 100_000)
-    monkeypatch.setattr(promotion, "WAY", 60.0)
+    monkeypatch.setattr(promotion, "YIELD_TIME", 60.0)
     engine, at_work = PromotingEngine(hot=1), threading.Event()
     engine.slow, engine.fast = Interpreting(), Translator(store=TranslationStore(tmp_path))  # type: ignore[assignment]
     real, given = engine.fast.translated, list[bool]()
