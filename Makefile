@@ -58,7 +58,7 @@ fuzz: setup
 
 mutate: setup
 	@$(BIN)/python -c 'import coverage' 2>/dev/null || $(BIN)/pip install -q -c constraints.txt coverage || true
-	$(BIN)/python tools/mutate.py --package $(PACKAGE) --count $(COUNT) --seed $(SEED) $(if $(filter 1 2,$(WORKERS)),--workers $(WORKERS))
+	$(BIN)/python tools/mutate.py --package $(PACKAGE) --count $(COUNT) --seed $(SEED) $(if $(filter-out auto,$(WORKERS)),--workers $(WORKERS))
 
 docs: setup
 	$(BIN)/softgen behaviours --markdown > docs/behaviours.md.new

@@ -90,6 +90,24 @@ def test_two_hundred_faults_of_all_files() -> None:
         assert compiles(item.applied()) and ast.dump(ast.parse(item.applied())) != ast.dump(ast.parse(item.whole)), item.key
 
 
+def test_a_changed_line_redraws_only_its_own_faults(small: Path) -> None:
+    file = small / "softgen" / "eu" / "semantics" / "step.py"
+    lines = [f"def f{number}(a, b):\n    return a + b * {number}\n" for number in range(40)]
+    file.write_text("".join(lines))
+    before = {item.key for item in mutate.chosen(20, 1)}
+    file.write_text("y = 3\n" + "".join(lines).replace("* 7\n", "* 77\n"))
+    after = {item.key for item in mutate.chosen(20, 1)}
+    assert len(before) == len(after) == 20 and len(after - before) <= 2
+    assert before != {item.key for item in mutate.chosen(20, 2)}
+
+
+def test_equal_lines_are_drawn_apart(small: Path) -> None:
+    """At most one fault of a line while there are lines enough, also where lines are equal."""
+    (small / "softgen" / "eu" / "semantics" / "step.py").write_text("def f(a, b):\n    return a + 5\n\n\n" * 10)
+    assert len({item.line for item in mutate.chosen(10, 1)}) == 10
+    assert len({item.what for item in mutate.chosen(10, 1)}) > 1
+
+
 def test_what_changes_nothing_is_still_there() -> None:
     """Every line of equivalent_mutants.txt is about a fault the tool can make today."""
     known = {mutation.key for path in {key.split(" :: ")[0] for key in mutate.equivalents()}

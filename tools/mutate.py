@@ -2,12 +2,13 @@
 """Plants small faults, one at a time, and runs tests: a fault that no test notices is a missing test.
 
     tools/mutate.py --package surface --count 100   faults in that package's files, noticed by tests/surface (make mutate PACKAGE=surface)
-    tools/mutate.py --count 200 --seed 1            faults in the semantics and the lane machines, spread over the files by size
+    tools/mutate.py --count 200 --seed 1            faults in the semantics and the lane machines
     tools/mutate.py --list                          only say which
     tools/mutate.py --only 17                       one of them, with what the tests print
     tools/mutate.py --again                         those that survived, once more, after tests were written
     tools/mutate.py --file softgen/eu/semantics/step.py       faults of one file
 
+Which faults those are depends on the seed and each fault's own line, so that a change redraws only the faults of the lines it changes.
 Works on copies of the package and its tests in build/mutants, never in the tree. Each fault runs the tests that reach its line
 (coverage_map.py, measured once) in a forked process (fork_server.py). Results are kept in a file (--results) as they come; a second call
 goes on where the first was stopped. A fault counts as caught when a test fails, or takes ten times as long as without the fault. Faults
@@ -20,11 +21,14 @@ import argparse
 import difflib
 import fcntl
 import json
+import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from queue import Queue
@@ -49,6 +53,7 @@ REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.p
 AFFINE = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tests/threads/test_affine.py")
 WARM = 30.0  # seconds of tests that are run without a fault before a sweep
 WORKERS = 2
+PROCESSORS = os.cpu_count() or 1
 
 
 def sources(package: str = "") -> list[Path]:
@@ -67,26 +72,24 @@ def witnesses(package: str = "") -> list[str]:
 
 
 def chosen(count: int, seed: int, only: str = "", package: str = "") -> list[Mutation]:
-    """Faults spread over the files by their size, at most one to a line while there are lines enough."""
+    """Faults in the order of a hash of each, at most one to a line while there are lines enough: what changes elsewhere leaves them."""
     paths = [path for path in sources(package) if not only or path == ROOT / only]
-    known = {path: mutations(path.read_text("utf-8"), str(path.relative_to(ROOT))) for path in paths}
-    known = {path: found for path, found in known.items() if found}
-    total, taken, picked = sum(map(len, known.values())), 0, list[Mutation]()
-    for index, (path, found) in enumerate(known.items()):
-        share = round(count * sum(map(len, list(known.values())[: index + 1])) / total) - taken if total else 0
-        taken += share
-        picked += spread(found, share, random.Random(f"{seed} {path.relative_to(ROOT)}"))
-    return picked
-
-
-def spread(found: list[Mutation], count: int, rng: random.Random) -> list[Mutation]:
-    mixed, lines, first, later = list(found), set[int](), list[Mutation](), list[Mutation]()
-    rng.shuffle(mixed)
-    for mutation in mixed:
-        (later if mutation.line in lines else first).append(mutation)
-        lines.add(mutation.line)
+    found = [mutation for path in paths for mutation in mutations(path.read_text("utf-8"), str(path.relative_to(ROOT)))]
+    lines, first, later = set[tuple[str, int]](), list[Mutation](), list[Mutation]()
+    for mutation in mixed(found, seed):
+        (later if (mutation.path, mutation.line) in lines else first).append(mutation)
+        lines.add((mutation.path, mutation.line))
     sound = (mutation for mutation in first + later if compiles(mutation.applied()))
-    return sorted(islice(sound, count), key=lambda mutation: (mutation.line, mutation.column))
+    return sorted(islice(sound, count), key=lambda mutation: (mutation.path, mutation.line, mutation.column))
+
+
+def mixed(found: list[Mutation], seed: int) -> list[Mutation]:
+    """Faults by their hashes, in which equal lines of a file have numbers."""
+    seen, hashes = Counter[str](), dict[Mutation, bytes]()
+    for mutation in found:
+        hashes[mutation] = sha256(f"{seed} {mutation.key} {seen[mutation.key]}".encode()).digest()
+        seen[mutation.key] += 1
+    return sorted(found, key=hashes.__getitem__)
 
 
 def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
@@ -235,7 +238,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="N", help="try the Nth of them and show what the tests print")
     parser.add_argument("--again", action="store_true", help="try those that survived once more")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
-    parser.add_argument("--workers", type=int, default=WORKERS, choices=(1, 2), help="at the same time")
+    parser.add_argument("--workers", type=int, default=WORKERS, choices=range(1, PROCESSORS + 1), metavar="N", help="at the same time")
     parser.add_argument("--results", type=Path, help="where results are kept; the next call goes on from there")
     given = parser.parse_args()
     picked = chosen(given.count, given.seed, given.file, given.package)
