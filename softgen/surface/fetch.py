@@ -38,13 +38,13 @@ def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value,
 
 @cache
 def _used(format: Format, needed: frozenset[str]) -> frozenset[int]:
-    """The words of a texel that some channels come from."""
+    """The words of a texel that some channels come from; no channel that is unpacked is in two."""
     if format.coding:
         return frozenset(range(format.bits // texel.DWORD_BITS))
     found: set[int] = set()
     for channel, at in texel.places(format):
         if channel.type != "void" and needed & set(texel.COPIES.get(channel.name, channel.name)):
-            found |= {at // texel.DWORD_BITS, (at + channel.bits - 1) // texel.DWORD_BITS}
+            found.add(at // texel.DWORD_BITS)
     return frozenset(found)
 
 

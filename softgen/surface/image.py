@@ -179,8 +179,6 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
 
 def _in_blocks(gen: float, image: SurfaceImage) -> SurfaceImage:
     """A compressed image's numbers of texels as numbers of blocks."""
-    if image.block == (1, 1):
-        return image
     wide, high = image.block
     moved = replace(image, at=(image.at[0] // wide, image.at[1] // high))
     if generation(gen).levels_in_blocks:
@@ -204,17 +202,17 @@ def _is_near(image: SurfaceImage, size: int) -> bool:
 
 
 def reach(image: SurfaceImage) -> int:
-    """Bytes from the base on that texels may occupy, whatever the state says; rather too many."""
+    """Bytes from the base on that texels of any level may occupy, in whole tiles."""
     table, slices = level_table(image), (image.depth if image.is_array or image.kind == "3d" else 1) * (6 if image.kind == "cube" else 1)
-    slices = -(-slices >> tiling.slices(image.tiling)) << tiling.slices(image.tiling)
-    packed = image.layout == "packed"
+    last, packed = image.first + slices - 1, image.layout == "packed"
     beside = enumerate(zip(table.left, table.across, strict=True))
     wide: int = max(left + (across << level if packed else across) for level, (left, across) in beside)
-    high: int = max(top + (down * slices if packed else down) for top, down in zip(table.top, table.down, strict=True))
-    columns = (wide + (image.first + slices) * image.across + image.at[0]) * image.size
-    rows = (high + (image.first + slices) * image.rows + image.at[1]) * image.lines[0]
+    high: int = max(top + down for top, down in zip(table.top, table.down, strict=True))
     order = "" if image.tiling == "linear" else tiling.orders()[image.tiling]
-    return (rows << 1 | 1) * image.pitch + (columns << order.count("Y")) + (image.pitch << order.count("Y")) + (2 << len(order))
+    deep = order.count("Z")
+    columns = (wide + last * image.across + image.at[0]) * image.size
+    rows = (high + (last >> deep) * image.rows + image.at[1]) * image.lines[0]
+    return ((rows - 1) * image.pitch << deep) + (columns - 1 << order.count("Y") + deep) + (1 << len(order))
 
 
 def _faces(state: Record) -> int:

@@ -159,6 +159,17 @@ def test_blocks_of_any_size_have_their_texels() -> None:
     assert blocks.block_of(m, texels, 4).payload.tolist() == [number // 4 for number in range(24)]
 
 
+class NoDivider(NumpyMachine):
+    def divide_int(self, a: Value, b: Value) -> Value:
+        raise AssertionError("integers are divided, which no host does in vectors")
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_blocks_whose_size_is_a_power_of_two_need_no_division(size: int) -> None:
+    m = NoDivider()
+    assert blocks.block_of(m, m.constant(u32, range(24)), size).payload.tolist() == [number // size for number in range(24)]
+
+
 @pytest.mark.parametrize("name", ["ASTC_LDR_2D_6X5_FLT16", "ASTC_LDR_2D_5X4_U8SRGB", "ASTC_LDR_2D_12X10_FLT16", "BC7_UNORM", "BC1_UNORM"])
 def test_texels_have_the_same_places_in_every_block(name: str) -> None:
     """A block of any texture is the same wherever it is, and its texels are not all alike."""

@@ -61,11 +61,16 @@ def test_narrow_texels_of_near_images_come_with_their_dword(name: str) -> None:
     assert found == [dword >> 8 * int(offset - start) for dword, offset, start in zip(dwords, offsets, starts, strict=True)]
 
 
-@pytest.mark.parametrize("needed, words", [("rgba", {0, 1}), ("r", {0}), ("rg", {0}), ("b", {1}), ("ab", {1}), ("", set())])
-def test_words_without_channels_that_are_needed_are_not_touched(needed: str, words: set[int]) -> None:
-    m, at = NumpyMachine(), 96
-    found = fetch.raw(m, image_of("R16G16B16A16_UNORM"), held(m), m.constant(u64, at, 1), m.constant(bool_, 1, 1), frozenset(needed))
-    wanted = [int.from_bytes(DATA[at + 4 * word : at + 4 * word + 4].tobytes(), "little") if word in words else 0 for word in (0, 1)]
+@pytest.mark.parametrize("name, needed, words", [
+    *(("R16G16B16A16_UNORM", *row) for row in (("rgba", {0, 1}), ("r", {0}), ("rg", {0}), ("b", {1}), ("ab", {1}), ("", set()))),
+    ("R32G32B32A32_FLOAT", "ga", {1, 3}), ("R32G32B32X32_FLOAT", "ba", {2}), ("I32_FLOAT", "b", {0}), ("L32_FLOAT", "a", set()),
+    ("BC3_UNORM", "r", {0, 1, 2, 3}),  # any word of a block may decide
+])  # fmt: skip
+def test_words_without_channels_that_are_needed_are_not_touched(name: str, needed: str, words: set[int]) -> None:
+    m, at, image = NumpyMachine(), 96, image_of(name)
+    found = fetch.raw(m, image, held(m), m.constant(u64, at, 1), m.constant(bool_, 1, 1), frozenset(needed))
+    wanted = [int.from_bytes(DATA[at + 4 * word : at + 4 * word + 4].tobytes(), "little") if word in words else 0
+              for word in range(image.size // 4)]  # fmt: skip
     assert [int(word.payload[0]) for word in found] == wanted
 
 
@@ -95,7 +100,9 @@ def test_a_table_makes_srgb_linear() -> None:
     m, table = NumpyMachine(), np.frombuffer(texel.linear_table(), np.uint32)
     image = image_of("R8G8B8A8_UNORM_SRGB", linear=m.value(u64, np.array([table.ctypes.data], np.uint64)))
     words = [m.constant(u32, 0x80FF4001, 1)]
-    assert (floats(fetch.unpack(m, image, words)) == floats(fetch.unpack(m, replace(image, linear=None), words))).all()
+    found = fetch.unpack(m, image, words)
+    assert (floats(found) == floats(fetch.unpack(m, replace(image, linear=None), words))).all()
+    assert [value.type for value in found] == [u32] * 4, "channels are bits, wherever they come from"
 
 
 def test_texels_of_compressed_blocks() -> None:

@@ -17,7 +17,7 @@ from softgen.lanes.types import u32, u64
 from softgen.surface.image import SurfaceImage, image_from_state, locate, reach
 
 RGBA8 = 0xC7  # R8G8B8A8_UNORM
-KINDS = {"1d": 0, "2d": 1, "3d": 2, "cube": 3}
+KINDS = {"1d": 0, "2d": 1, "3d": 2, "cube": 3, "buffer": 4, "strbuf": 5}
 
 
 def made(gen: float, kind: str = "2d", **values: Any) -> SurfaceImage:
@@ -159,7 +159,7 @@ IMAGES = {
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_every_texel_and_those_around(name: str) -> None:
-    image, m = IMAGES[name], NumpyMachine()
+    image, m = replace(IMAGES[name]), NumpyMachine()  # a table of its own
     axes = [range(image.width + 2), range(1 if image.kind == "1d" else image.height + 2), range(14), range(image.levels + 2)]
     points, there = list(itertools.product(*axes)), 0
     for start in range(0, len(points), 256):
@@ -189,7 +189,28 @@ def test_no_texel_is_out_of_reach(name: str, tiling: str, deeper: int) -> None:
         assert inside.payload[0]
         last.append(int(where.payload[0]))
     assert max(last) + 4 <= reach(image)
-    assert image.layout == "packed" or reach(image) <= 16 * max(last) + (1 << 17)
+    assert image.layout == "packed" or reach(image) <= 4 * max(last) + (1 << 16)
+
+
+# In a linear image it is the last byte of the box around all 16 levels, whose heights are 6 and 2 for each of the others, but for level 1,
+# which is beside them: 34 rows; 8 columns, of 4 bytes.
+@pytest.mark.parametrize(("changes", "bytes_"), [
+    ({}, 33 * 256 + 32),
+    ({"at": (8, 6)}, 39 * 256 + 64),
+    ({"depth": 3}, 33 * 256 + 32),
+    ({"depth": 3, "is_array": True}, (33 + 2 * 50) * 256 + 32),
+    ({"depth": 3, "is_array": True, "first": 2}, (33 + 4 * 50) * 256 + 32),
+    ({"kind": "cube"}, (33 + 5 * 50) * 256 + 32),
+    ({"kind": "cube", "depth": 2, "is_array": True}, (33 + 11 * 50) * 256 + 32),
+    ({"kind": "3d", "depth": 3}, (33 + 2 * 50) * 256 + 32),
+    ({"depth": 3, "is_array": True, "first": 1, "rows": 0, "across": 16}, 33 * 256 + 32 + 3 * 64),
+    ({"lines": (2, 1)}, 67 * 256 + 32),
+    ({"layout": "packed", "height": 1}, 31 * 256 + (4 << 15) * 4),  # as many slices beside each other as the last level may have
+    ({"tiling": "x_major"}, 33 * 256 + (31 << 3) + 4096),
+    ({"tiling": "tileyf_3d_32", "kind": "3d", "depth": 17}, (((33 + 2 * 50) * 256) << 3) + (31 << 7) + 4096),  # slices 0-7, 8-15 and 16-23
+])  # fmt: skip
+def test_how_far_an_image_reaches(changes: dict[str, Any], bytes_: int) -> None:
+    assert reach(replace(plain("2d", (7, 5, 1)), **changes)) == bytes_
 
 
 @pytest.mark.parametrize("name, size", [("ASTC_LDR_2D_6X5_FLT16", 16), ("ASTC_LDR_2D_10X8_FLT16", 16), ("BC1_UNORM", 8),
@@ -206,7 +227,7 @@ def test_texels_of_blocks_are_where_their_block_is(name: str, size: int) -> None
 @pytest.mark.parametrize("name", ["2d levels", "3d", "1d levels in a row"])
 def test_properties_of_an_image_may_be_lanes(name: str) -> None:
     """Compiled programs read them at run time, and find the same texels."""
-    image, m = IMAGES[name], NumpyMachine()
+    image, m = replace(IMAGES[name]), NumpyMachine()
     properties = {key: m.constant(u32, getattr(image, key), 1) for key in ("width", "height", "depth", "pitch", "rows", "levels", "across")}
     u, v, r = (m.value(u32, np.arange(24, dtype=np.uint32) % size) for size in (11, 7, 3))
     at, lod = [u, r] if image.kind == "1d" else [u, v, r], m.value(u32, np.arange(24, dtype=np.uint32) % 4)
@@ -255,6 +276,13 @@ def test_near_images_have_the_same_offsets_in_32_bits() -> None:
     assert not made(9, surface_array=1, depth=2047, surface_qpitch=4096, surface_pitch=(1 << 18) - 1).near
 
 
+@pytest.mark.parametrize(("base", "near"), [(0, True), (0xFFFFF000, True), (0xFFFFF004, False), (0x1_FFFFF000, True), (0x1_FFFFFFFC, False),
+                                            (0x1001, False), (0x1002, False)])  # fmt: skip
+def test_images_within_4_gib_are_near(base: int, near: bool) -> None:
+    """A buffer of 1024 dwords: up to the last byte of the 4 GiB that it begins in; dwords are gathered, so that they must be aligned."""
+    assert made(9, "buffer", surface_base_address=base, width=127, height=7, depth=0, surface_pitch=3).near == near
+
+
 # -- surface states ------------------------------------------------------------------------------------------------
 
 
@@ -275,15 +303,22 @@ def test_a_state_is_read(gen: float) -> None:
 
 def test_what_a_state_does_not_say() -> None:
     """Buffers, and generations whose state has no such field: one row, no quilt, no least level; corners of cubes are averages."""
-    KINDS["buffer"] = 4
-    try:
-        buffer = made(9, "buffer", surface_pitch=23)
-    finally:
-        del KINDS["buffer"]
+    buffer = made(9, "buffer", surface_pitch=23)
     assert (buffer.height, buffer.depth, buffer.levels, buffer.level, buffer.tiling) == (1, 1, 1, 0, "linear")
     for image in (buffer, made(7), plain("2d", (1, 1, 1))):
         assert (image.quilt, image.resource_lod, image.lines, image.averages_corners, image.partial) == ((1, 1), 0, (1, 0), True, False)
     assert made(9, quilt_width=2, quilt_height=4).quilt == (3, 5)
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])
+def test_faces_that_a_cube_map_has(gen: float) -> None:
+    """A bit for each, from positive x on (KBL 19177-19263); with all of them there is nothing to take border colour for."""
+    names = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")
+    assert (made(gen, "cube", depth=0).faces, made(gen, "cube", depth=0).partial) == (0b111111, False)
+    for number, name in enumerate(names):
+        image = made(gen, "cube", depth=0, **{f"cube_face_enable_{name}": 0})
+        assert (image.faces, image.partial) == (0b111111 ^ 1 << number, True)
+    assert made(gen, "cube", depth=0, **{f"cube_face_enable_{name}": 0 for name in names}).faces == 0
 
 
 @pytest.mark.parametrize("gen", [4.5, 7, 9, 11])
@@ -332,11 +367,7 @@ def test_samples_and_structured_buffers_are_refused() -> None:
     with pytest.raises(Unsupported, match="surface 0 has number_of_multisamples"):
         made(9, number_of_multisamples=2)
     with pytest.raises(Unsupported, match="surface 0 is a strbuf surface"):
-        KINDS["strbuf"] = 5
-        try:
-            made(9, "strbuf")
-        finally:
-            del KINDS["strbuf"]
+        made(9, "strbuf")
 
 
 def test_1d_arrays_of_gen9_count_texels() -> None:
@@ -366,11 +397,7 @@ def test_the_pitch_of_a_1d_surface_is_ignored_and_that_of_a_buffer_is_its_elemen
     for pitch in (1, 64, 4096):
         image = made(9, "1d", surface_pitch=pitch - 1, surface_array=1, surface_qpitch=4)
         assert locate(m, image, [m.constant(u32, number, 1) for number in (3, 2)], None)[0].payload[0] == (2 * 16 + 3) * 4
-    KINDS["buffer"] = 4
-    try:
-        image = made(9, "buffer", surface_pitch=23)
-    finally:
-        del KINDS["buffer"]
+    image = made(9, "buffer", surface_pitch=23)
     assert locate(m, image, [m.constant(u32, 5, 1)], None)[0].payload[0] == 5 * 24
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from softgen.bits.formats import Format, surface_formats
+from softgen.bits.formats import Format, FormatChannel, surface_formats
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
@@ -103,6 +104,16 @@ def test_srgb_is_made_linear() -> None:
         assert alpha == bits(c)
 
 
+def test_any_srgb_number_is_made_linear_and_rounded_once() -> None:
+    """Compressed blocks have numbers between those of 8 bits."""
+    m, wanted = NumpyMachine(), np.linspace(0, 1, 20480).astype(np.float32)
+    for part in wanted.reshape(-1, 256):
+        c = part.astype(np.float64)
+        exact = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+        found = texel.linear(m, m.value(u32, part.view(np.uint32))).payload.view(np.float32)
+        assert (np.abs(found - exact) <= 0.5001 * np.spacing(found)).all()
+
+
 def test_srgb_is_rounded_where_the_definition_has_it() -> None:
     """Half way between two of the 256 values; numbers a few units in the last place below and above go to either side."""
     half = (np.arange(255) + 0.5) / 255
@@ -152,6 +163,20 @@ def test_there_and_back(format: Format) -> None:
         if item.type == "snorm":
             before = np.where(before == 1 << item.bits - 1, before + 1, before)
         assert (after == (0 if item.type == "void" else before)).all(), f"{item.name} of {format}"
+
+
+@pytest.mark.parametrize(("type", "widest"), [("unorm", 24), ("snorm", 16), ("uint", 32), ("sint", 32), ("float", 32), ("ufloat", 11),
+                                              ("raw", 32), ("void", 32), ("exponent", 5), ("uscaled", 0), ("sfixed", 0)])  # fmt: skip
+def test_channels_that_are_wider_than_any_that_is_unpacked_are_refused(type: str, widest: int) -> None:
+    """Widths that channels of surface formats have; scaled and fixed-point numbers are of vertex elements only."""
+    for bits_ in range(1, 65):
+        format = replace(BY_NAME["R8_UNORM"], channels=(FormatChannel("r", type, bits_),), bits=64)
+        for reading in (False, True):
+            if bits_ <= widest:
+                texel.check(format, reading)
+                continue
+            with pytest.raises(Unsupported, match="R8_UNORM"):
+                texel.check(format, reading)
 
 
 def test_what_is_no_plain_texel_is_refused_by_name() -> None:

@@ -12,6 +12,7 @@ from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value
 from softgen.surface import tiling
+from softgen.surface.tile_table import tile_offsets
 from tests.lanes.both import agree
 
 TILINGS = tuple(tiling.orders())
@@ -65,6 +66,17 @@ def test_both_machines_agree(name: str) -> None:
     agree(program, signature, [rng.integers(0, PITCH, 16, np.uint64), rng.integers(0, 5000, 16, np.uint64)])
 
 
+@pytest.mark.parametrize("name", TILINGS)
+def test_the_table_of_a_tile_has_the_same_places(name: str) -> None:
+    """C code adds an entry for the byte in a row to one for the row: as many of each as a tile has."""
+    order, (columns, rows) = tiling.orders()[name], tile_offsets(name)
+    assert (len(columns), len(rows)) == (1 << order.count("X"), 1 << order.count("Y")) and columns.dtype == rows.dtype == np.uint32
+    m, x, y = NumpyMachine(), np.arange(64, dtype=np.uint64) * 5 % len(columns), np.arange(64, dtype=np.uint64) * 7 % len(rows)
+    found = tiling.offset(m, name, PITCH, m.value(u64, x), m.value(u64, y)).payload
+    assert (columns[x] + rows[y]).tolist() == found.tolist()
+
+
 def test_an_unknown_tiling_is_refused() -> None:
-    with pytest.raises(Unsupported, match="tiling yf"):
-        place("yf", 0, 0)
+    for asked in (lambda: place("yf", 0, 0), lambda: tile_offsets("yf")):
+        with pytest.raises(Unsupported, match="tiling yf"):
+            asked()
