@@ -225,6 +225,30 @@ def test_what_no_page_table_could_hold_is_refused() -> None:
     space.map(0x2000, buffer)
 
 
+def test_changes_are_counted() -> None:
+    """What was worked out with an earlier count may not be true any more; refusals and accesses change nothing."""
+    space, buffer, counts = AddressSpace("s"), MemfdBuffer(2 * PAGE, "b"), list[int]()
+    acts: list[Callable[[], object]] = [
+        lambda: space.map(0x1000, buffer), lambda: space.unmap(0x1000, PAGE), lambda: space.map(0x1000, buffer, size=PAGE),
+        lambda: space.write(0x1000, b"1"), lambda: space.table, lambda: space.unmap(0x9000, PAGE), space.close,
+    ]  # fmt: skip
+    for act in acts:
+        act()
+        counts.append(space.changes)
+        with pytest.raises(DriverError):
+            space.map(0x10, buffer)
+        assert space.changes == counts[-1]
+    assert counts == [1, 2, 3, 3, 3, 4, 5] and AddressSpace("other").changes == 0
+
+
+def test_a_mapping_up_to_a_4_gib_boundary_needs_no_arena_beyond() -> None:
+    space = AddressSpace("s")
+    space.map(GIB4 - PAGE, MemfdBuffer(PAGE, "b"))
+    assert [space.table[part] == arena.void() for part in range(3)] == [False, True, True]
+    space.map(2 * GIB4 - PAGE, MemfdBuffer(2 * PAGE, "c"))
+    assert [space.table[part] == arena.void() for part in range(4)] == [False, False, False, True]
+
+
 def usage() -> tuple[int, int]:
     gc.collect()
     with open("/proc/self/maps") as maps:

@@ -63,6 +63,11 @@ def test_memory_is_bounded() -> None:
         memory.write(0x100000, b"1")
 
 
+def test_without_a_choice_it_has_46_bits_and_keeps_16_gib() -> None:
+    memory = PhysicalMemory()
+    assert (memory.bits, memory.capacity, memory.limit, memory.zero) == (46, 1 << 46, 16 << 30, True)
+
+
 def test_watched_pages_move_the_epoch_once() -> None:
     memory = PhysicalMemory()
     memory.watch(0x5008)

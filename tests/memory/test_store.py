@@ -142,6 +142,18 @@ def test_a_descriptor_elsewhere_is_noticed_until_its_last_copy_and_mapping_are_g
     view.close()
 
 
+@pytest.mark.usefixtures("no_sigio")
+def test_asking_whether_it_is_open_elsewhere_leaves_no_lease() -> None:
+    """With one, the next to open the file would wait for its end, or be refused."""
+    buffer = MemfdBuffer(4096)
+    os.close(buffer.reopen())
+    assert not buffer.open_elsewhere()
+    again = in_time(buffer.reopen)
+    assert buffer.open_elsewhere()
+    os.close(again)
+    assert not buffer.open_elsewhere()
+
+
 def test_only_touched_pages_are_resident() -> None:
     buffer = MemfdBuffer(1 << 40, "sparse")
     assert buffer.resident() == 0
