@@ -153,9 +153,7 @@ def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: S
 
 def _header(context: DispatchContext, front: FrontEnd, fields: dict[str, Any], index: int,
             position: BlockPosition) -> front_end.ThreadHeader:  # fmt: skip
-    layout = context.layout(HEADER)
-    x, y = (value & (1 << layout.field(name).width) - 1 for name, value in (("x_position", position.x), ("y_position", position.y)))
-    return front_end.thread_header(context, HEADER, fields, front, x_position=x, y_position=y, color=position.color,
+    return front_end.thread_header(context, HEADER, fields, front, x_position=position.x, y_position=position.y, color=position.color,
                                    interface_descriptor_offset=index)  # fmt: skip
 
 

@@ -50,6 +50,16 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
                                "interface descriptors at 0x20 should begin at a multiple of 64"]  # fmt: skip
 
 
+@pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
+@pytest.mark.parametrize(("length", "within"), [(0, False), (32, True), (48, False), (2048, True), (2064, False), (2080, False)])
+@pytest.mark.parametrize(("start", "aligned"), [(0, True), (64, True), (96, False), (65, False)])
+@pytest.mark.parametrize("used", [True, False])
+def test_rules_of_a_load_of_descriptors(length: int, within: bool, start: int, aligned: bool, used: bool) -> None:
+    """1 to 64 descriptors of 32 bytes that begin with a line, and none that may still be in use (BDW 22619-22694)."""
+    broken = [rule.split()[0] for rule in checks.descriptor_load(FrontEnd(used=used), length, start, 64)]
+    assert broken == [str(length)] * (not within) + ["interface"] * (not aligned) + ["descriptors"] * used
+
+
 def test_a_stack_is_part_of_the_scratch_space() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
     assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,7 @@ from softgen.media.front_end import FrontEnd
 from softgen.media.walk import BlockPosition
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.threads.payload import PayloadList
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import BATCH, END, INDIRECT, Job, Ran, dwords, stores
@@ -364,6 +366,18 @@ def test_walked_threads_have_their_place_and_common_data(gpu: str, engine: Choic
     assert {row[2] for row in found} == {77} and ran.gpu.counters.threads == 12 and ran.gpu.counters.dispatches == 1
 
 
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_headers_have_room_for_the_last_position_of_any_walk(gen: float) -> None:
+    """The largest resolution and the largest local start, one thread in the corner."""
+    page, made = layout("MEDIA_OBJECT_WALKER", gen), job({8: "bdw", 9: "skl", 11: "icl"}[gen], TICKETS, [])
+    most = (1 << page.field("global_resolution_x").width) - 1
+    values = walk(most, most, local_start_x=most - 1, local_start_y=most - 1, local_loop_exec_count=0, global_loop_exec_count=0)
+    (found,) = objects.walked(context(made), FrontEnd(descriptors=made.dynamic()[:32]), page.raw(page.pack(**values)), lambda: None)
+    assert isinstance(found.payload, PayloadList)
+    held = layout("MEDIA_THREAD_HEADER", gen).raw(struct.unpack_from("<8I", found.payload.of(0)))
+    assert (held.x_position, held.y_position) == (most - 1, most - 1)
+
+
 @pytest.mark.behaviour("BDW-MEDIA-16", shows="action")
 @pytest.mark.parametrize("level, sizes", [(1, [2] * 12), (2, [6] * 4), (3, [6] * 4), (4, [12] * 2), (5, [12] * 2)])
 def test_a_loop_makes_groups(level: int, sizes: list[int]) -> None:
@@ -455,7 +469,7 @@ def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_
     assert cut((0, 1, 0), (1, 1, 0), (3, 0, 0)) == [1, 2]
     assert cut((5, 5, 0), (4, 5, 0)) == cut((7, 5, 0), (7, 6, 0)) == [2]  # distances have a direction
     assert cut((4, 5, 0), (5, 5, 0)) == cut((7, 6, 0), (7, 5, 0)) == [1, 1]
-    assert cut(*[(5, 5, 0)] * (objects.BATCH + 1)) == [objects.BATCH, 1]
+    assert cut(*[(5, 5, 0)] * 130) == [64, 64, 2]
 
 
 def test_the_time_limit_is_polled_now_and_then() -> None:
