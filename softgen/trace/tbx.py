@@ -232,21 +232,26 @@ class TbxServer:
         self.port: int = self.listener.getsockname()[1]
         self.open: set[socket.socket] = set()
         self.clients = self.connections = 0
+        self.wanted: int | None = None  # clients to serve
         self.done: list[Statistics] = []  # of connections that have ended
         self.left = threading.Condition()
 
     def serve(self, clients: int | None = None) -> None:
         """Serve until `clients` clients have disconnected; default: until the server is closed."""
+        self.wanted = clients
         try:
-            while clients is None or self.clients < clients or self.open:
-                if clients is not None and self.clients >= clients:
-                    with self.left:
-                        self.left.wait_for(lambda: not self.open)
-                    break
+            while True:
                 stream, _ = self.listener.accept()
                 self._enter(stream)
+        except OSError:
+            if not self._served():
+                raise
         finally:
             self.close()
+
+    def _served(self) -> bool:
+        """Whether the last client has disconnected."""
+        return self.wanted is not None and self.clients >= self.wanted and not self.open
 
     def close(self) -> None:
         self.listener.close()
@@ -293,3 +298,5 @@ class TbxServer:
             self.done.append(simulator.statistics)
             self.open.discard(stream)
             self.left.notify_all()
+            if self._served():
+                self.listener.shutdown(socket.SHUT_RDWR)  # ends the wait for another connection

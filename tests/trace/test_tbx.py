@@ -226,6 +226,59 @@ def test_too_many_connections_are_refused(running: Running, monkeypatch: pytest.
     assert [client.read_register(0x2600) for client in clients] == [0, 0]
 
 
+@pytest.mark.parametrize("taken", [63, 64])
+def test_64_connections_are_served_at_once(running: Running, taken: int) -> None:
+    pairs = [socket.socketpair() for _ in range(taken)]
+    running.server.open.update(ours for ours, _ in pairs)  # as if so many were connected
+    client = running.client()
+    if taken < 64:
+        assert client.read_register(0x2600) == 0
+    else:
+        assert client.stream.recv(1) == b"" and running.log == ["a connection is refused: 64 are open, the most there may be"]
+    for stream in (stream for pair in pairs for stream in pair):
+        stream.close()
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_a_server_for_some_clients_serves_all_their_connections_and_ends(clients: int) -> None:
+    """A connection that is opened while another is open is of the same client: the runtime opens three."""
+    server = TbxServer(device("skl"), 0, Options(), lambda text: None)
+    thread = threading.Thread(target=server.serve, args=(clients,), daemon=True)
+    thread.start()
+    for _ in range(clients):
+        assert thread.is_alive()
+        first, second = Client(server.port), Client(server.port)
+        for client in (first, second):
+            client.write_register(0x2600, 5)
+            assert client.read_register(0x2600) == 5
+        first.close()
+        third = Client(server.port)
+        assert (second.read_register(0x2600), third.read_register(0x2600)) == (5, 0)
+        second.close()
+        third.close()
+        with server.left:
+            assert server.left.wait_for(lambda: not server.open, 20)
+    thread.join(20)
+    assert not thread.is_alive() and server.clients == clients and len(server.done) == 3 * clients
+    with pytest.raises(ConnectionRefusedError):
+        Client(server.port)
+
+
+def test_a_server_that_is_closed_from_outside_has_not_served_its_clients() -> None:
+    server = TbxServer(device("skl"), 0, Options(), lambda text: None)
+    server.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        server.serve(1)
+
+
+def test_failures_of_a_connection_are_listed_up_to_a_hundred() -> None:
+    log: list[str] = []
+    simulator = tbx.TbxSimulator(device("skl"), Options(), log.append)
+    for number in range(101):
+        simulator.failed(f"failure {number}")
+    assert simulator.statistics.failures == [f"failure {number}" for number in range(100)] and len(log) == 101
+
+
 BAD = {
     "message type 0x47455420 is unknown": b"GET / HTTP/1.1\r\n\r\n"[:0] + b" TEG" + bytes(8),
     "TBX_REGISTER_REQUEST has 12 bytes, not 4096": struct.pack("<3I", 0, 1, 4096),
@@ -234,6 +287,10 @@ BAD = {
     "the global table has no entry 0xffffffff": struct.pack("<7I", 2, 1, 16, 1, 0xFFFFFFFF, 0, 0),
     "0xffffffff bytes at once; the most is": struct.pack("<6I", 4, 1, 12, 0, 0, 0xFFFFFFFF),
     "0xfffffff0 bytes at once": struct.pack("<6I", 5, 1, 12, 0, 0, 0xFFFFFFF0),
+    "0x40000001 bytes at once; the most is 0x40000000": struct.pack("<6I", 4, 1, 12, 0, 0, 0x40000001),
+    "disconnected in the middle of a message: 0 of 1048576 bytes": struct.pack("<6I", 4, 1, 12, 0, 0, 0x40000000),  # as many are taken
+    "register 0x800000 does not exist": struct.pack("<6I", 0, 1, 12, 0, 0x800000, 0),
+    "the global table has no entry 0x100000": struct.pack("<7I", 2, 1, 16, 0, 0x100000, 0, 0),
     "disconnected in the middle of a message: 5 of 12 bytes": b"\0\0\0\0\1",
     "disconnected in the middle of a message: 3 of 16 bytes": struct.pack("<6I", 4, 1, 12, 0, 0, 16) + b"abc",
 }
