@@ -27,7 +27,6 @@ VERSIONS = (1, 2)
 MOST_BYTES = 4 << 30  # of a file
 MOST_MAPPED = 1 << 36  # bytes that only read as zero: they cost addresses, not memory
 MOST_BLOCKS = 4096
-CHUNK = 1 << 20
 # type -> page, by version; None: the same in both
 BLOCKS = {
     (1, None): "HANG_DUMP_HEADER", (2, 1): "HANG_DUMP_BUFFER", (2, 2): "HANG_DUMP_BUFFER_2", (3, None): "HANG_DUMP_MAP",
@@ -107,9 +106,8 @@ class HangDumpTrace(Events):
         if name.startswith("HANG_DUMP_HW_IMAGE"):
             file.seek(size, os.SEEK_CUR)
             return None
-        buffer, done = self._buffer(offset, size), 0
-        while done < size and (count := file.readinto(buffer.view[done : min(size, done + CHUNK)])):  # type: ignore[attr-defined]
-            done += count
+        buffer = self._buffer(offset, size)
+        file.readinto(buffer.view)  # type: ignore[attr-defined]
         return buffer
 
     def _buffer(self, offset: int, size: int) -> MemfdBuffer:

@@ -15,7 +15,6 @@ from softgen.trace.work import Events, Work
 
 ADDRESS = 0x10000000
 MAX_BYTES = 1 << 30
-CHUNK = 1 << 20
 
 
 class FileSpace(AddressSpace):
@@ -40,9 +39,8 @@ class RawTrace(Events):
             with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
                 status = os.fstat(file.fileno())
                 self._check(status)
-                buffer, done = MemfdBuffer(status.st_size, self.path.name), 0
-                while done < status.st_size and (count := file.readinto(buffer.view[done : done + CHUNK])):
-                    done += count
+                buffer = MemfdBuffer(status.st_size, self.path.name)
+                done = file.readinto(buffer.view)
         except OSError as error:
             raise DecodeError(f"{self.path}: cannot be read: {error.strerror}") from None
         return buffer, done

@@ -38,8 +38,8 @@ def register_write(offset: int, value: int, mask: int = 0xFFFFFFFF, size: int = 
     return trace(0x03, offset, size << 16 | space << 28, *address(mask), *([value] if size < 3 else address(value)))
 
 
-def register_compare(offset: int, value: int, mask: int = 0xFFFFFFFF, flags: int = 0) -> bytes:
-    return trace(0x01, offset, 2 << 16 | flags, *address(mask), value)
+def register_compare(offset: int, value: int, mask: int = 0xFFFFFFFF, flags: int = 0, size: int = 2) -> bytes:
+    return trace(0x01, offset, size << 16 | flags, *address(mask), *([value] if size < 3 else address(value)))
 
 
 def register_poll(offset: int, mask: int, value: int) -> bytes:

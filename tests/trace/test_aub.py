@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgen.bits.generation import device
 from softgen.errors import DecodeError, GpuFault, SoftgenError
 from softgen.trace import aub
 from softgen.trace.aub import AubTrace
-from softgen.trace.aub_memory import AubMemory, LooseMemory
-from softgen.trace.aub_records import AubFile, encode, page
+from softgen.trace.aub_records import encode, page
 from softgen.trace.work import Expectation, Work
 from tests.conftest import SHARED, needs_shared
 from tests.trace import aub_bytes as a
@@ -536,42 +534,5 @@ def test_real_files_cut_and_flipped(tmp_path_factory: pytest.TempPathFactory, da
     survive(path)
 
 
-@needs_shared("aub")
-def test_only_a_window_of_a_file_is_in_memory() -> None:
-    file = AubFile(FILES[0])
-    assert sum(1 for _ in file.records()) == 464
-    assert len(file._window) <= 1 << 20
-
-
-def test_our_pages_agree_with_the_bytes(tmp_path: Path) -> None:
-    """encode() against records written by hand."""
-    assert encode("AUB_REGISTER_WRITE", offset=0x2230, size=2, mask=0xFFFFFFFF, value=7) == a.register_write(0x2230, 7)
-    assert encode("AUB_MEMORY_WRITE", b"abc", address=1 << 40, space=2, bytes=3) == a.memory_write(1 << 40, b"abc")
-    assert encode("AUB_MEMORY_COMPARE", b"abcd", address=5, space=5, not_equal=1, bytes=4) == a.memory_compare(5, b"abcd", 5, 0x80)
-    assert encode("AUB_BLOCK", b"abcd", operation=1, type=2, space=4, address=9, bytes=4) == a.block(1, 9, b"abcd", 2, 4)
-    assert encode("AUB_BLOCK_64", b"abcd", operation=1, address=1 << 32, bytes=4) == a.block(1, 1 << 32, b"abcd", wide=True)
-    assert encode("AUB_PREDICATE", state=1, target=4) == a.predicate(1, 4)
-
-
 def test_errors_of_ours_are_all_softgen_errors() -> None:
     assert issubclass(DecodeError, SoftgenError) and issubclass(GpuFault, SoftgenError)
-
-
-def test_translations_of_few_contexts_are_kept() -> None:
-    """The same tables are the same space, until there are too many."""
-    memory = AubMemory(device("skl").generation, 1 << 20)
-    first = memory.context(0x1000)
-    assert memory.context(0x1000) is first and memory.context((0x1000, 0, 0, 0)) is not first
-    for number in range(2, 64):
-        memory.context(number << 12)
-    assert memory.context(0x1000) is first
-    memory.context(64 << 12)
-    assert memory.context(0x1000) is not first
-
-
-def test_memory_that_no_table_maps_ends_somewhere() -> None:
-    loose = LooseMemory("loose", 1 << 20)
-    loose.write(0x1FFE, b"abcd")
-    assert loose.read(0x1FFE, 4) == b"abcd" and loose.extent(0x1000, 0x4000) == 0x2000
-    with pytest.raises(GpuFault, match="read at 0x3000"):
-        loose.read(0x2FFE, 4)

@@ -153,6 +153,33 @@ def test_an_alias_is_the_same_memory(tmp_path: Path) -> None:
     assert work.space.read(0x9000, 4) == b"once"
 
 
+def test_physical_memory_beyond_4_gib_is_mapped(tmp_path: Path) -> None:
+    """Entries of every level have the upper bits of an address in their second dword."""
+    with AubWriter(tmp_path / "t.aub", device("skl")) as writer:
+        writer._physical = 0x12_3456_7000  # as if that much had been written
+        writer.submit("render", 0, 0x1000, [Mapped(0x1000, "b", memoryview(b"x" * 4096 + b"y" * 4096))])
+    trace = AubTrace(tmp_path / "t.aub")
+    (work,) = trace.work()
+    assert work.space.read(0x1FFC, 8) == b"xxxxyyyy" and called(work, "skl") == 0x1000
+    first = next(r for r in trace.file.records() if r.name == "AUB_MEMORY_WRITE" and r.data.read(0, 1) == b"x")
+    assert first.fields.address == 0x12_3456_7000
+
+
+@pytest.mark.parametrize("gpu, engine, base", [("skl", "render", 0x2000), ("skl", "blitter", 0x22000), ("skl", "video", 0x12000),
+                                               ("icl", "render", 0x2000), ("icl", "video_enhance", 0x1C8000)])  # fmt: skip
+def test_a_context_image_loads_the_registers_of_its_engine(tmp_path: Path, gpu: str, engine: str, base: int) -> None:
+    """Positions and offsets are the hardware's (KBL 5, execution list context; public i915 intel_lrc.c): a number before each value."""
+    with AubWriter(tmp_path / "t.aub", device(gpu)) as writer:
+        writer.submit(engine, 0, 0x1000, [Mapped(0x1000, "b", memoryview(bytes(4096)))])
+    records = [r for r in AubTrace(tmp_path / "t.aub").file.records() if r.name == "AUB_MEMORY_WRITE"]
+    (made,) = (r.data.read() for r in records if len(r.data) > 4096 and r.data.read(4100, 4) == b"\x09\x10\x00\x11")
+    image = memoryview(made)[4096:].cast("I")
+    assert [image[at] - base for at in (2, 4, 6, 8, 10, 34)] == [0x244, 0x34, 0x30, 0x38, 0x3C, 0x3A8]
+    assert [image[at] - base for at in range(36, 52, 2)] == [0x28C, 0x288, 0x284, 0x280, 0x27C, 0x278, 0x274, 0x270]
+    assert (image[1], image[3], image[33], image[65], image[66] - base) == (0x11001009, 0x10001, 0x11001011, 0x11000001, 0xC8)
+    assert image[11] == 0x3001, "a ring of four pages, enabled"
+
+
 def test_what_is_no_longer_mapped_is_gone(tmp_path: Path) -> None:
     page = memoryview(bytes(4096))
     with AubWriter(tmp_path / "t.aub", device("bdw")) as writer:

@@ -367,6 +367,15 @@ def test_writing_never_destroys(tmp_path: Path) -> None:
     assert capture.is_capture(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_directories_above_a_capture_are_made(tmp_path: Path, in_place: bool) -> None:
+    with CaptureWriter(tmp_path / "some" / "where" / "new", in_place=in_place):
+        pass
+    with CaptureWriter(tmp_path / "some" / "where" / "other", in_place=in_place):
+        pass
+    assert sorted(os.listdir(tmp_path / "some" / "where")) == ["new", "other"]
+
+
 def test_a_directory_filled_meanwhile_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(SoftgenError, match="cannot be written"), CaptureWriter(tmp_path / "new"):
         (tmp_path / "new").mkdir()
@@ -399,6 +408,8 @@ def test_batches_of_any_trace_become_a_capture(tmp_path: Path) -> None:
     write_capture(tmp_path / "c", Made(Work("blitter", space, 0x10008, sequence=4, end=0x10010, context=3)))
     (exec_,) = CaptureTrace(tmp_path / "c").execs()
     assert (exec_.engine, exec_.batch, exec_.ctx, exec_.flags) == ("bcs0", Batch(0, 1, 0x10008, 8, 8), 3, 0)
+    assert (exec_.seq, exec_.pid, exec_.vm, exec_.relocs, exec_.total_bytes) == (4, 0, 0, 0, 8192)
+    assert exec_.bos == (BufferObject(0x10000, 8192, exec_.bos[0].blob, 1, 1, 4096, "none", 0, True, False, False, 0, 0),)
     (work,) = CaptureTrace(tmp_path / "c").work()
     assert work.space.read(0x10000, 4) == b"abcd"
     with pytest.raises(Unsupported, match="comes from a ring"):

@@ -12,8 +12,9 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.inspect import error_report
+from softgen.trace import error_text
 from softgen.trace.error_state import ErrorStateTrace
-from softgen.trace.error_text import ErrorText, read_text
+from softgen.trace.error_text import ErrorText, LabelledValue, Reader, read_text
 from softgen.trace.file import open_trace
 
 START = "GPU HANG: ecode 9:1:0x85dffffb, in triangle [4711]\nKernel: 5.4.0 x86_64\nTime: 1 s 2 us\nPCI ID: 0x5916\n"
@@ -224,6 +225,36 @@ def test_memory_the_kernel_had_no_room_for(tmp_path: Path, marker: str) -> None:
     trace = ErrorStateTrace(tmp_path / "error.txt")
     assert list(trace.work()) == []
     assert "line 5: rcs0 batch holds no bytes" in trace.notes
+
+
+def test_how_memory_is_written_is_told(tmp_path: Path) -> None:
+    lines = ["rcs0 --- batch = 0x00001000", ":z", "rcs0 --- user = 0x00002000", "~z", "rcs0 --- user = 0x00003000", "00000000 :  00000001",
+             "[0004] 00000002", "rcs0 --- 0 requests"]  # fmt: skip
+    blocks = read(tmp_path, "\n".join(lines)).blocks
+    assert [(block.encoding, block.line, block.address) for block in blocks] == [
+        ("deflated, base 85", 5, 0x1000), ("base 85", 7, 0x2000), ("dwords", 9, 0x3000)]  # fmt: skip
+
+
+def test_values_and_blocks_have_a_largest_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More are no file of a kernel: the values of an engine are counted apart from those of the GPU."""
+    reader, line = Reader(tmp_path / "error.txt"), b"EIR: 0x00000000"
+    reader.found.values = [LabelledValue(1, "EIR", "", "0")] * 65535
+    reader.line(1, line, 0, len(line))
+    reader.line(2, b"rcs0 command stream:", 0, 20)
+    reader.line(3, b"  HEAD: 0x00000000", 0, 18)
+    with pytest.raises(DecodeError, match=r"error\.txt:4: more than 65536 values"):
+        reader.line(4, line, 0, len(line))
+    monkeypatch.setattr(error_text, "MOST_BLOCKS", 2)
+    block = "rcs0 --- user = 0x00001000\n~z\n"
+    assert len(read(tmp_path, 2 * block).blocks) == 2
+    with pytest.raises(DecodeError, match=r"error\.txt:9: more than 2 blocks of memory"):
+        read(tmp_path, 3 * block)
+
+
+def test_a_line_of_words_has_4096_characters_at_most(tmp_path: Path) -> None:
+    assert read(tmp_path, "Name: " + "x" * 4090).values[-1].text == "x" * 4090
+    with pytest.raises(DecodeError, match=r"error\.txt:5: a line of 4097 characters that is no memory"):
+        read(tmp_path, "Name: " + "x" * 4091)
 
 
 def test_registers_the_firmware_read_go_by_the_same_names(tmp_path: Path) -> None:

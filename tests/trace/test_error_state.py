@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import device, devices
 from softgen.errors import DecodeError, SoftgenError
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command, CommandParser
 from softgen.trace import error_state, tables
 from softgen.trace.error_data import base85
@@ -163,7 +164,19 @@ def test_each_engine_has_memory_of_its_own(tmp_path: Path) -> None:
     path.write_text(first + second[second.index("vcs1 command stream") :])
     render, video = open_trace(path).work()
     assert (render.engine, video.engine, render.context, video.context) == ("render", "video", 0, 1)
+    assert (render.sequence, video.sequence) == (0, 1)
     assert render.space.read(hang.batch[0], 8) == hang.batch[1][:8] and video.space.read(hang.batch[0], 8) == dwords(BATCH_END, NOOP)
+
+
+def test_all_blocks_of_a_space_share_one_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins with a page of it, and has as many bytes as were saved: kernels that wrote dwords saved parts of pages."""
+    sizes: list[tuple[str, int]] = []
+    monkeypatch.setattr(error_state, "MemfdBuffer", lambda size, name: sizes.append((name, size)) or MemfdBuffer(size, name))
+    hang = replace(compute()[1], batch=(0x40000, b"b" * 3 * PAGE), ring=(RING, b"r" * PAGE))
+    work = list(open_trace(written(tmp_path, KERNELS["4.4"], hang)).work())[-1]
+    assert sizes == [("global", 4 * PAGE), ("render ring context", 3 * PAGE)]  # ring, status page and two pages of the context's image
+    assert work.global_space and work.global_space.read(RING, PAGE) == b"r" * PAGE and work.space.read(0x40000, 3 * PAGE) == b"b" * 3 * PAGE
+    assert work.global_space.read(0x7FDF0000, 2 * PAGE) == bytes(2 * PAGE)
 
 
 def test_engines_by_all_their_names() -> None:

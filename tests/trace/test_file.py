@@ -45,12 +45,20 @@ def test_a_raw_batch(file: Path) -> None:
     assert (work.batch, work.end, work.engine, work.kind) == (ADDRESS, ADDRESS + 8, "blitter", "batch")
     assert work.space.read(ADDRESS, 8) == BATCH and work.space.extent(ADDRESS, 1 << 20) == 8
     assert work.space.read_mapped(ADDRESS, 4096) == BATCH, "what is read ahead ends with the file"
+    assert [work.space.extent(ADDRESS + at, 4) for at in (4, 6, 8, 100, 4096)] == [4, 2, 0, 0, 0]
     with pytest.raises(GpuFault, match="read-only"):
         work.space.write(ADDRESS, b"1234")
     assert next(RawTrace(file, "ivb", address=0x4000).work()).batch == 0x4000
     with pytest.raises(DecodeError, match=r"a batch at 0xfffff000 must be at most 0x1000 bytes, not 0x2000"):
         file.write_bytes(BATCH * 1024)
         RawTrace(file, "ivb", address=0xFFFFF000)
+
+
+def test_a_large_raw_batch_is_whole(file: Path) -> None:
+    content = os.urandom(3 << 20) + BATCH
+    file.write_bytes(content)
+    (work,) = open_trace(file, "skl").work()
+    assert work.space.read(ADDRESS, len(content)) == content and work.end == ADDRESS + len(content)
 
 
 RAW = "is neither a capture directory nor an AUB file; for a raw batch, name its GPU with --gpu"

@@ -63,6 +63,13 @@ def test_buffers_maps_and_batches(file: Path, version: int) -> None:
     assert any("context image of the hardware is not restored" in note for note in trace.notes)
 
 
+def test_a_large_buffer_is_whole(file: Path) -> None:
+    content = os.urandom((3 << 20) + 100)
+    file.write_bytes(header() + buffer(0x100000, content) + buffer(0x10000, BATCH) + execute(0x10000))
+    (work,) = open_trace(file, "kbl").work()
+    assert work.space.read(0x100000, len(content) + 8) == content + bytes(8) and work.space.read(0x10000, 8) == BATCH
+
+
 WRONG = {
     "version": (header(3), "at 0x0: is no header of version 1 or 2: 0x4245012345676463, version 3"),
     "cut": (header() + buffer(0x1000, BATCH)[:40], "at 0x18: ends inside a block; the file may be cut off"),

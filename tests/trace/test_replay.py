@@ -16,7 +16,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.file import open_trace
-from softgen.trace.replay import ReplayedCapture, events, replay
+from softgen.trace.replay import Content, ReplayedCapture, events, replay
 from softgen.trace.work import Expectation, Work
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
@@ -135,6 +135,14 @@ def replay_one(work: Work) -> None:
 def test_compute_captures_run_without_a_fault(name: str) -> None:
     report = replay(open_trace(SHARED / "traces" / name))
     assert report.fine and report.counters.dispatches == 1 and report.counters.threads > 0
+
+
+def test_a_content_is_read_whole_or_in_parts() -> None:
+    buffer = MemfdBuffer(8, "b")
+    buffer.view[:] = b"abcdefgh"
+    content = Content(buffer)
+    assert len(content) == 8 and content.read() == b"abcdefgh"
+    assert (content.read(3), content.read(3, 2), content.read(6, 9)) == (b"defgh", b"de", b"gh")
 
 
 ELSEWHERE = 0x10000000

@@ -1,0 +1,114 @@
+"""Memory inside an error state: base 85, deflated data and listed dwords, whole, damaged and cut off."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import pytest
+
+from softgen.errors import DecodeError
+from softgen.trace import error_data
+from softgen.trace.error_data import PIECE, ZEROS, Listed, Room, base85, unfold
+from tests.trace import error_bytes as e
+
+PAGE = 4096
+
+
+def unfolded(packed: bytes, marker: str = ":", room: int = 1 << 30) -> list[bytes]:
+    return unfold((marker + e.base85(packed.ljust(-(-len(packed) // 4) * 4, b"\0"))).encode(), Room(room), DecodeError)
+
+
+def test_base_85_has_five_characters_for_a_dword() -> None:
+    """The most significant first, counted from '!'; z alone is zero."""
+    assert base85(b'!!!!"', DecodeError) == (1).to_bytes(4, "little")
+    assert base85(b'"!!!!', DecodeError) == (85**4).to_bytes(4, "little")
+    assert base85(b"!#$%&z", DecodeError) == (2 * 85**3 + 3 * 85**2 + 4 * 85 + 5).to_bytes(4, "little") + bytes(4)
+    assert base85(b"s8W-!", DecodeError) == b"\xff" * 4
+    assert base85(b"", DecodeError) == b""
+
+
+@pytest.mark.parametrize("text, why", [
+    (b's8W-"', "dword 0 does not fit 32 bits"), (b"zs8W-!uuuuu", "dword 2 does not fit 32 bits"),
+    (b"!!!!!!!", "its last dword has 2 of 5 characters; the file may be cut off"),
+    (b"!!!!!v!!!!", "b'v' at column 7 is no character of base 85"), (b" !!!!", "b' ' at column 2 is no character of base 85"),
+    (b"z!!!!!!z!!!", "a z at column 9 stands inside a dword"), (b"zz!z", "a z at column 5 stands inside a dword"),
+])  # fmt: skip
+def test_what_is_no_base_85_is_told_with_its_column(text: bytes, why: str) -> None:
+    """Columns of the line, which begins with a marker."""
+    with pytest.raises(DecodeError) as error:
+        base85(text, DecodeError)
+    assert str(error.value) == why
+
+
+def test_memory_is_deflated_or_plain_or_missing() -> None:
+    data = os.urandom(2 * PAGE)
+    assert b"".join(unfolded(e.deflate(data))) == b"".join(unfolded(zlib.compress(data))) == data
+    assert unfolded(data, "~") == [data]
+    assert unfolded(b"", ":") == unfolded(b"", "~") == []
+
+
+def test_large_memory_comes_in_pieces_and_zeros_are_shared() -> None:
+    data = bytes(PIECE) + b"x" * PAGE + bytes(2 * PIECE)
+    pieces = unfolded(zlib.compress(data))
+    assert b"".join(pieces) == data and [len(piece) for piece in pieces] == [PIECE, PIECE, PIECE, PAGE]
+    assert [piece is ZEROS for piece in pieces] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("marker", [":", "~"])
+def test_memory_takes_room(marker: str) -> None:
+    packed = e.deflate(b"x" * 2 * PAGE) if marker == ":" else b"x" * 2 * PAGE
+    room = Room(3 * PAGE)
+    unfold((marker + e.base85(packed.ljust(-(-len(packed) // 4) * 4, b"\0"))).encode(), room, DecodeError)
+    assert (room.left, room.most) == (PAGE, 3 * PAGE)
+    assert sum(map(len, unfolded(packed, marker, 2 * PAGE))) == 2 * PAGE
+    with pytest.raises(DecodeError, match="the memory in this file unfolds to more than 0x1fff bytes"):
+        unfolded(packed, marker, 2 * PAGE - 1)
+
+
+@pytest.mark.parametrize("pages, cut, why", [(3, 0, ""), (3, 100, "its deflated data ends after 0x2800 bytes, inside a page"),
+                                             (0, 100, "its deflated data ends after 0x800 bytes, inside a page")])  # fmt: skip
+def test_a_stream_without_its_end_holds_whole_pages(pages: int, cut: int, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older kernels may leave out its end, but never a part of a page."""
+    monkeypatch.setattr(error_data, "PIECE", 1000)  # what was inflated is counted over all pieces
+    data = os.urandom(PAGE * pages if not cut else PAGE * max(0, pages - 1) + PAGE // 2)
+    packer = zlib.compressobj()
+    packed = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
+    if not why:
+        assert b"".join(unfolded(packed)) == data
+        return
+    with pytest.raises(DecodeError) as error:
+        unfolded(packed)
+    assert str(error.value) == f"{why}; the file may be cut off"
+
+
+def test_damaged_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_data, "PIECE", 1000)
+    packer = zlib.compressobj(0)  # stored, so that nothing before the damage is lost
+    good = packer.compress(bytes(range(250)) * 14) + packer.flush(zlib.Z_FULL_FLUSH)
+    with pytest.raises(DecodeError, match=r"cannot be inflated after 0xbb8 bytes: Error -3"):
+        unfolded(good + b"\xff" * 8)
+    whole = zlib.compress(bytes(PAGE))
+    whole = whole.ljust(-(-len(whole) // 4) * 4, b"\0")
+    with pytest.raises(DecodeError, match=r"[4-7] bytes follow the end of its deflated data"):
+        unfolded(whole + b"more")
+    with pytest.raises(DecodeError, match="its deflated data ends after 0x0 bytes, inside a page"):
+        unfolded(zlib.compress(b"")[:2])
+
+
+def test_bytes_behind_a_stream_fill_its_last_dword() -> None:
+    for size in range(PAGE, PAGE + 40, 8):  # streams of every length modulo four
+        data = os.urandom(size)
+        assert b"".join(unfolded(zlib.compress(data))) == data
+
+
+def test_dwords_are_listed_with_their_offsets() -> None:
+    listed = Listed()
+    assert listed.add(b"00000000 :  7a000003", DecodeError) and listed.add(b"00000004 : 00100002", DecodeError)
+    assert listed.add(b"[0008] 01020304 05060708 090a0b0c", DecodeError) and listed.add(b"[00000014] 0d0e0f10", DecodeError)
+    assert listed.data.hex() == "0300007a" "02001000" "04030201" "08070605" "0c0b0a09" "100f0e0d"  # fmt: skip
+    for text in (b"", b"00000018 7a000003", b"00000018 :   7a000003", b"[018] 01020304", b"[0018]", b"[0018] 01020304 0506", b"ring"):
+        assert not listed.add(text, DecodeError), text
+    for text in (b"00000014 :  7a000003", b"[001c] 01020304"):
+        with pytest.raises(DecodeError, match=r"offset 0x1[4c] follows 0x18 bytes; a line is missing"):
+            listed.add(text, DecodeError)
