@@ -317,7 +317,7 @@ class Gpu:
             current.curbe = (parts.add(data), len(data)) if data else None
         surfaces = Parts()
         offsets = {index: surfaces.add(state) for index, state in table.items()}
-        if len(table) > ENTRIES or any(index >= ENTRIES for index in table):
+        if any(index >= ENTRIES for index in table):
             raise UsageError(f"a binding table has at most {ENTRIES} entries")
         null = surfaces.add(self._packer.surface(None))
         entries = [offsets.get(index, null) for index in range(max(table, default=0) + 1)]
@@ -333,8 +333,8 @@ class Gpu:
 
     def _placed(self, code: bytes, dynamic: bytes, surfaces: bytes, fetched: bytes, dispatches: list[Dispatch]) -> Prepared:
         states = [_whole_pages(part) for part in (dynamic, surfaces, fetched)]
-        curbe = max((dispatch.curbe[1] for dispatch in dispatches if dispatch.curbe), default=0)
         first = dispatches[0]
+        curbe = first.curbe[1] if first.curbe else 0  # every dispatch has as many bytes
         walks = self._packer.front_end(first.scratch_bytes, curbe) + b"".join(map(self._packer.dispatch, dispatches)) + self._packer.end()
         general = self._scratch_space(first)
         instruction = self._upload(code)

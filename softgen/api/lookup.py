@@ -46,7 +46,7 @@ class Spec:
     dwords: int
     fields: tuple[Field, ...]
     page: str
-    layout: Layout = dataclasses.field(compare=False)
+    layout: Layout
 
     def __getitem__(self, name: str) -> Field:
         for field in self.fields:

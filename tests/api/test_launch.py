@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import softgen
-from softgen.api.kernels import Grid, Value, chosen_local_size, cross_thread, value_bytes
+from softgen.api.kernels import Grid, Value, chosen_local_size, cross_thread, local_memory, value_bytes
 from softgen.api.memory import Addressing
 from softgen.eu.binary import Argument
 from softgen.eu.binary.launch import BinaryKernel, InlineSampler, Launch, PayloadValue, Relocation
@@ -262,6 +262,33 @@ def test_samplers_of_arguments_and_of_the_program_have_their_places_in_one_table
         first = gpu._packer.sampler(softgen.Sampler("linear", "repeat", True))
         assert gpu._samplers(kernel, [given]) == [first, gpu._packer.sampler(given), bytes(16), b"state of sampler"]
         assert gpu._samplers(described(Launch()), []) == []
+
+
+@pytest.mark.parametrize("own, alignments, sizes, offsets, whole", [
+    (0, (4,), (100,), [0], 100), (5, (4, 16), (6, 3), [8, 16], 19), (16, (16, 16), (16, 0), [16, 32], 32), (1, (128,), (1,), [128], 129)])
+def test_local_arguments_follow_the_local_variables_of_the_kernel(own: int, alignments: tuple[int, ...], sizes: tuple[int, ...],
+                                                                  offsets: list[int], whole: int) -> None:  # fmt: skip
+    declared = tuple(Argument(2 * number, "local", alignment=alignment) for number, alignment in enumerate(alignments))
+    given: list[Value] = [1] * (2 * len(declared) - 1)  # values between them, which take no local memory
+    given[::2] = [softgen.Local(size) for size in sizes]
+    assert local_memory(described(Launch(declared, local_bytes=own)), given) == (
+        {2 * number: offset for number, offset in enumerate(offsets)}, whole)  # fmt: skip
+
+
+def test_a_launch_leaves_only_its_arguments_and_what_is_used_again(collatz: softgen.Kernel) -> None:
+    """Code and scratch space stay; the state of a launch does not, whether it faults or not."""
+    stop = softgen.assemble("(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n(W) send (8|M0) null r127 0x27 0x02000010 {EOT}", "kbl")
+    with softgen.Gpu("kbl", engine="t0", threads=1) as gpu:
+        x = gpu.empty(16, np.uint32)
+        gpu.launch(collatz, x, x, global_size=16)
+        gpu.execute(stop)
+        before = list(gpu._heap._live)
+        gpu.launch(collatz, x, x, global_size=16)
+        gpu.execute(stop)
+        for call in (lambda: gpu.launch(collatz, x, x, global_size=16, on_fault="no"), lambda: gpu.execute(stop, on_fault="no")):  # type: ignore[arg-type]
+            with pytest.raises(softgen.UsageError):
+                call()
+        assert list(gpu._heap._live) == before and len(before) == 4  # the buffer, two pieces of code, scratch space
 
 
 def test_threads_without_local_ids_have_one_register_each() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import softgen
+from softgen.api.checks import check_numbers, triple
 from softgen.api.kernels import value_bytes
 from softgen.eu.binary import Argument
 from tests.conftest import ROOT
@@ -75,6 +76,15 @@ def test_kernels_by_name_and_by_path(gpu: softgen.Gpu) -> None:
     ({"scratch_bytes": -1}, "scratch_bytes is a number")])  # fmt: skip
 def test_wrong_options_of_execute(gpu: softgen.Gpu, options: dict[str, Any], expected: str) -> None:
     refused(expected, gpu.execute, CODE, **options)
+
+
+def test_sizes_and_counts_have_32_bits() -> None:
+    check_numbers(none=0, most=0xFFFFFFFF, numpy=np.int64(7))
+    assert triple(0xFFFFFFFF, 1, "size") == ((0xFFFFFFFF, 1, 1), 1) and triple((0, np.int32(2)), 5, "size") == ((0, 2, 5), 2)
+    assert triple(np.array([1, 2, 3]), 5, "size") == ((1, 2, 3), 3)
+    for number in (1 << 32, -1, True, 1.0):
+        refused(f"n is a number of at most 32 bits, not {number!r}", check_numbers, fine=1, n=number)
+        refused("size has one to three dimensions of 32 bits", triple, (1, number), 1, "size")
 
 
 @pytest.mark.parametrize("code", ["mov", 5, [1, 2], None])

@@ -15,6 +15,7 @@ import pytest
 
 import softgen
 from softgen.api.html import table
+from softgen.api.lookup import Field
 from softgen.api.machine import deadline
 from tests.conftest import ROOT
 
@@ -107,6 +108,27 @@ def test_spec_records() -> None:
         softgen.spec("3DSTAT_VS", "kbl")
     with pytest.raises(softgen.SpecError, match=r"gen 4\.5 has no 3DSTATE_VS"):
         softgen.spec("3DSTATE_VS", "g45")
+
+
+@pytest.mark.parametrize("high, low, dword, bits", [(31, 0, 0, "31:0"), (5, 5, 0, "5"), (31, 31, 0, "31"), (32, 32, 1, "0"),
+                                                    (63, 38, 1, "31:6"), (63, 32, 1, "31:0"), (95, 64, 2, "31:0"), (79, 38, 1, "47:6"),
+                                                    (1055, 1024, 32, "31:0")])  # fmt: skip
+def test_bits_of_a_field_count_from_its_dword(high: int, low: int, dword: int, bits: str) -> None:
+    field = Field("f", high, low, "", {})
+    assert (field.dword, field.bits) == (dword, bits)
+
+
+def test_records_of_the_same_page_are_equal() -> None:
+    assert softgen.spec("3DSTATE_VS", "kbl") == softgen.spec("3DSTATE_VS", "kbl")
+    assert softgen.spec("3DSTATE_VS", "kbl") != softgen.spec("3DSTATE_VS", "skl")
+
+
+def test_fields_of_groups_are_where_their_first_element_is() -> None:
+    """MI_LOAD_REGISTER_IMM: pairs of a register's offset and its value, from dword 1 on."""
+    load = softgen.spec("MI_LOAD_REGISTER_IMM", "kbl")
+    assert [(load[name].dword, load[name].bits, load[name].group) for name in ("register_offset", "data_dword")] == [
+        (1, "22:2", "entry"), (2, "31:0", "entry")]  # fmt: skip
+    assert "entry.data_dword" in load._repr_html_() and repr(load).startswith("Spec(MI_LOAD_REGISTER_IMM: command, kbl, ")
 
 
 def test_commands_are_those_of_the_command_line() -> None:

@@ -95,6 +95,29 @@ def test_local_memory_has_the_smallest_size_that_is_enough(gpu: str, size: int, 
         packer.smallest("INTERFACE_DESCRIPTOR_DATA", "shared_local_memory_size", 65537)
 
 
+# -- binding tables ----------------------------------------------------------------------------------------------------
+
+
+def test_a_binding_table_has_256_entries() -> None:
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        code, buffer = softgen.assemble(END, "kbl"), gpu.empty(4)
+        assert gpu.execute(code, surfaces=[buffer] * 256).threads == 1
+        with pytest.raises(softgen.UsageError, match="a binding table has at most 256 entries"):
+            gpu.execute(code, surfaces=[buffer] * 257)
+
+
+@pytest.mark.parametrize("places", [(), (0,), (2,), (3, 1)])
+def test_entries_of_a_binding_table_lead_to_surfaces_or_the_null_surface(places: tuple[int, ...]) -> None:
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        packer, buffers = gpu._packer, [gpu.empty(number + 1, np.uint8) for number in range(4)]
+        dispatch = Dispatch(16, 1, (1, 1, 1))
+        prepared = gpu._prepare(softgen.assemble(END, "kbl"), dispatch, {at: packer.surface(buffers[at]) for at in places}, [])
+        surfaces = prepared.memory[0].store.view[4096:8192]  # the second of three parts, each whole pages; the first is a descriptor
+        for at in range(max(places, default=0) + 1):
+            entry = int.from_bytes(surfaces[dispatch.binding_table + 4 * at :][:4], "little")
+            assert bytes(surfaces[entry : entry + 64]) == packer.surface(buffers[at] if at in places else None), at
+
+
 # -- scratch space -----------------------------------------------------------------------------------------------------
 
 
