@@ -18,10 +18,10 @@ from softgen.bits.generation import Generation
 from softgen.bits.units import DWORD_MASK, PAGE_SIZE
 from softgen.device.registers import DeviceRegisters, masked
 from softgen.device.submission import ImageList, image_lists
-from softgen.errors import SoftgenError
+from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 
-LEGACY_64, ADVANCED_64 = 3, 2  # CONTEXT_DESCRIPTOR.addressing
+LEGACY_32, LEGACY_64 = 1, 3  # CONTEXT_DESCRIPTOR.addressing
 ALL_BITS = 0xFFFF0000  # mask of a masked register
 MOST_PAIRS = 128
 RESTORE_INHIBIT = "engine_context_restore_inhibit"
@@ -48,7 +48,9 @@ class ContextImage:
 
     def tables(self, ring: Any) -> int | tuple[int, ...]:
         """The root of its page tables: one of four levels, or four directories (KBL 5314-5340)."""
-        if self.descriptor.addressing in (LEGACY_64, ADVANCED_64):
+        if self.descriptor.addressing not in (LEGACY_32, LEGACY_64):
+            raise Unsupported(f"the context at {self.address:#x} names its page tables by a PASID: advanced contexts are not simulated")
+        if self.descriptor.addressing == LEGACY_64:
             return int(ring.page_directory_0)
         return ring.page_directory_0, ring.page_directory_1, ring.page_directory_2, ring.page_directory_3
 
@@ -99,7 +101,7 @@ class ContextImage:
 
     def _new(self, images: ImageList) -> list[tuple[int, int]]:
         """An engine's list, where there was none."""
-        if not images.engine or self.space.extent(self.address + PAGE_SIZE + 4 * images.at, 4 * 0x60) < 4 * 0x60:
+        if not images.engine:
             return []
         numbers = [number for name in images.registers for number in self._offsets(name)]
         start = self.address + PAGE_SIZE + 4 * images.at

@@ -51,7 +51,7 @@ class DeviceMemory:
 
     def two_level(self, pp_dir_base: int, pp_dir_dclv: int) -> Space:
         """A context's space on Gen7, by the registers that name its directory."""
-        key = (-1, pp_dir_base, pp_dir_dclv)
+        key = (pp_dir_base, pp_dir_dclv)
         if key not in self._contexts:
             self._contexts[key] = PageTableSpace.two_level("context memory", self.generation, self.physical, self.entries,
                                                            pp_dir_base, pp_dir_dclv)  # fmt: skip

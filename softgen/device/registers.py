@@ -110,8 +110,8 @@ class DeviceRegisters:
         """What a register that holds `old` holds after `value` is written."""
         place = self.place(offset)
         if place and masked(place):
-            mask = value >> 16
-            return old & ~mask & HALF | value & mask
+            mask = value >> 16 & HALF
+            return old & ~mask | value & mask
         if place and place.layout.name == "EIR":
             return old & (~value | place.layout.field(FATAL).mask) & DWORD_MASK
         self._plain.add(offset)
@@ -160,5 +160,5 @@ class ContextRegisters:
 
 
 def masked(place: RegisterPlace) -> bool:
-    """Whether a register's page has mask bits in its upper half."""
-    return any(field.name.endswith("_mask") and 16 <= field.low - 32 * place.dword < 32 for field in place.layout.fields)
+    """Whether a register's page has mask bits in its upper half; such a register is one dword."""
+    return any(field.name.endswith("_mask") and field.low >= 16 for field in place.layout.fields)

@@ -58,7 +58,7 @@ class ContextStatus:
 
     def _count_run_time(self) -> None:
         """CTX_TIMESTAMP counts while a context runs, and is restored and saved with it (ICL 1375-1410)."""
-        if catalogue().get("CTX_TIMESTAMP", self.gpu.generation.number) is not None and self.table.events:
+        if self.table.events:
             self.running = False
             offset = self._offset("CTX_TIMESTAMP")
             self.gpu.registers.on_read(offset, lambda: self.run_time + (self.gpu.clock() - self.began if self.running else 0))
@@ -94,15 +94,13 @@ class ContextStatus:
 
     def event(self, context: int, **what: int) -> None:
         """One entry of the context status, in the status page and in registers, and an interrupt."""
-        if self.layout is None or not self.table.events:
-            return
+        assert self.layout is not None and self.pointer is not None  # devices with contexts have both
         entries = self.table.events["entries"]
         self.written = (self.written + 1) % entries
         entry = self.layout.pack(context_id=context, **what)
         if self.written < self.layout.count:
             for dword, value in enumerate(entry):
                 self.gpu.registers.write(self._offset("CTXT_ST_BUF") + 8 * self.written + 4 * dword, value)
-        assert self.pointer is not None
         write = self.pointer.pack(write_pointer=self.written & 7, write_pointer_mask=7)[0]
         self.gpu.registers.write(self._offset("CTXT_ST_PTR"), write)
         page = self.gpu.registers.read(self._offset("HWS_PGA")) & ~0xFFF

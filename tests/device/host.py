@@ -37,8 +37,9 @@ class Host:
         self.gpu = GpuDevice(self.device, itertools.count(1).__next__, memory=self.memory, **options)
         self.table = submission.submission(self.device)
         self.next = 0x20000
-        for page in range(0, 0x80_0000, PAGE):  # the global table leads to the same addresses
-            self.memory.write_entry(page // PAGE, page | 1)  # low pages are laid out alike on all generations
+        size = self.device.generation.ggtt_entry // 8
+        for_pages = ((page | 1).to_bytes(size, "little") for page in range(0, 0x80_0000, PAGE))  # laid out alike on all generations
+        self.memory.entries.write(0, b"".join(for_pages))  # the global table leads to the same addresses
         self.space = self.memory.global_space
         self.root = self.tables() if self.device.generation.ppgtt == "four_level" else 0
 
@@ -54,8 +55,8 @@ class Host:
         for part in range(4):
             table = self.pages(1)
             self.entry("PAGE_DIRECTORY_ENTRY", directory + 8 * part, table=table)
-            for page in range(512):
-                self.entry("PAGE_TABLE_ENTRY", table + 8 * page, page=(part * 512 + page) * PAGE)
+            low, high = layout("PAGE_TABLE_ENTRY", self.gen).pack(present=1, writable=1, page=part * 512 * PAGE)
+            self.memory.physical.write(table, struct.pack("<512Q", *((low | high << 32) + page * PAGE for page in range(512))))
         return root
 
     def entry(self, name: str, at: int, **values: int) -> None:

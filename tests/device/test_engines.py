@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.errors import SoftgenError
+from softgen.errors import SoftgenError, Unsupported
 from tests.device.host import DATA, PAGE, RESTORE_INHIBIT, STATUS_PAGE, Context, Host
 
 GPR, HWS_PGA, STATUS, RING_HEAD = 0x2600, 0x2080, 0x2234, 0x2034
@@ -83,6 +83,17 @@ def test_four_directories_give_a_context_32_bits() -> None:
     assert host.dwords(DATA, 1) == [1]
 
 
+@pytest.mark.parametrize("addressing", [0, 2])
+def test_page_tables_named_by_a_pasid_are_refused(addressing: int) -> None:
+    """Advanced contexts (KBL 5324-5336)."""
+    host = Host()
+    host.say(context := host.context(1), host.store(0, 1))
+    with pytest.raises(Unsupported, match=f"the context at {context.address:#x} names its page tables by a PASID"):
+        host.submit(context, addressing=addressing)
+    host.submit(context)
+    assert host.dwords(DATA, 1) == [1]
+
+
 def test_a_fault_of_a_context_with_four_directories_names_the_first() -> None:
     host = Host()
     context = host.context(1)
@@ -138,6 +149,35 @@ def test_statistics_are_a_contexts_own(gpu: str) -> None:
              *(host.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n) for n, at in enumerate(registers)))
     host.submit(first)
     assert host.dwords(DATA, len(registers)) == [55, *range(101, 100 + len(registers))]
+
+
+# The registers of a render context's own lists, by where the lists begin (ICL 1952-1961, and those of 1965-1993 that are there).
+OWN_LISTS = {
+    0x51: [0x2028, 0x209C, 0x20C0, 0x2178, 0x217C, 0x2358, 0x2170, 0x2150, 0x2154, 0x2158, 0x241C, *range(0x2600, 0x2680, 4), 0x2068],
+    0xB1: [0x2310, 0x2314, 0x2318, 0x231C, 0x2320, 0x2324, 0x2300, 0x2304, 0x2308, 0x230C, 0x2328, 0x232C, 0x2330, 0x2334, 0x2338, 0x233C,
+           0x2340, 0x2344, 0x2348, 0x234C, 0x2350, 0x2354, 0x2500, 0x2504, 0x2508, 0x2400, 0x2404, 0x2408, 0x240C, 0x2410, 0x2414, 0x2418,
+           0x2420, 0x2430, 0x2434, 0x2438, 0x243C, 0x2440],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", CHIPS)
+def test_every_register_of_a_contexts_own_lists(gpu: str) -> None:
+    """A first save writes the lists: header, register and value in turn. All sixteen general registers have their values there."""
+    host = Host(gpu)
+    host.say(context := host.context(1), *(load(host, at, at - GPR) for at in range(GPR, GPR + 0x80, 4)))
+    host.submit(context)
+    for at, expected in OWN_LISTS.items():
+        header, *pairs = host.dwords(context.address + PAGE + 4 * at, 1 + 2 * len(expected))
+        assert header == 0x11001000 | 2 * len(expected) - 1 and pairs[::2] == expected
+        assert image_dword(host, context, at + 1 + 2 * len(expected)) == 0
+    assert host.dwords(context.address + PAGE + 4 * 0x68, 64)[1::2] == list(range(0, 0x80, 4))
+
+
+def test_a_copy_engines_image_has_no_lists_of_its_own() -> None:
+    host = Host()
+    host.say(context := host.context(1, engine="blitter"), host.store(0, 1))
+    host.submit(context, engine="blitter")
+    assert host.dwords(DATA, 1) == [1] and not any(host.dwords(context.address + PAGE + 4 * 0x51, 0x100))
 
 
 @pytest.mark.behaviour("ICL-CTX-12", shows="layout")
@@ -394,63 +434,6 @@ def test_an_image_with_an_impossible_ring_is_refused() -> None:
         host.submit(context)
 
 
-# -- rings ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.behaviour("ICL-CS-05", "ICL-CS-07", shows="action")
-@pytest.mark.parametrize(
-    "gpu, engine, base",
-    [("gm965", "render", 0x2000), ("g45", "render", 0x2000), ("ivb", "render", 0x2000),
-     ("ivb", "blitter", 0x22000), ("hsw", "video_enhance", 0x1A000)],
-)
-def test_a_ring_runs_from_its_head_to_the_tail_that_is_written(gpu: str, engine: str, base: int) -> None:
-    host = Host(gpu)
-    ring = host.pages(1)
-    store = host.store(0, 1)
-    store += [0] * (len(store) % 2)
-    host.put(ring + 8, store)
-    for offset, value in ((0x38, ring), (0x34, 8), (0x3C, 1), (0x30, 8 + 4 * len(store))):
-        host.gpu.write_register(base + offset, value)
-    assert host.dwords(DATA, 1) == [1] and host.gpu.read_register(base + 0x34) == 8 + 4 * len(store)
-    more = host.store(4, 2)
-    more += [0] * (len(more) % 2)
-    host.put(ring + 8 + 4 * len(store), more)
-    host.put(DATA, [0])
-    host.gpu.write_register(base + 0x30, 8 + 4 * len(store) + 4 * len(more))
-    assert host.dwords(DATA, 2) == [0, 2]
-
-
-@pytest.mark.parametrize("gpu", ["ivb", "hsw"])
-@pytest.mark.parametrize("enabled", [False, True])
-@pytest.mark.parametrize("base", [0x2000, 0x22000])
-def test_a_rings_commands_use_the_tables_that_its_registers_name(gpu: str, enabled: bool, base: int) -> None:
-    """Where GFX_MODE enables per-process tables; PP_DIR_BASE counts cachelines of the global table, from bit 16 on."""
-    host = Host(gpu)
-    ring, table, directory = host.pages(1), host.pages(1), 0x800  # entries of the global table
-    host.memory.write_entry(directory + 1, table | 1)
-    number = (DATA - 0x40_0000) // PAGE
-    host.memory.physical.write(table + 4 * number, (DATA + PAGE | 3).to_bytes(4, "little"))
-    store = host.store(0, 1)
-    host.put(ring, store, [0] * (len(store) % 2))
-    tail = 4 * (len(store) + len(store) % 2)
-    mode = 0x0200_0200 if enabled else 0x0200_0000
-    for offset, value in ((0x29C, mode), (0x228, directory * 4 << 10), (0x220, 0xFFFFFFFF), (0x38, ring), (0x3C, 1), (0x30, tail)):
-        host.gpu.write_register(base + offset, value)
-    assert (host.dwords(DATA, 1), host.dwords(DATA + PAGE, 1)) == (([0], [1]) if enabled else ([1], [0]))
-
-
-def test_two_rings_with_a_mailbox() -> None:
-    host = Host("ivb")
-    rings = {0x2000: host.pages(1), 0x22000: host.pages(1)}
-    wait = host.pack("MI_SEMAPHORE_MBOX", compare_semaphore=1, compare_register=1, register_select=2, semaphore_data_dword=4)
-    host.put(rings[0x2000], wait, host.store(0, 1), [0])
-    host.put(rings[0x22000], load(host, 0x2044, 5), [0])
-    for base, tail in ((0x2000, 32), (0x22000, 16)):
-        for offset, value in ((0x38, rings[base]), (0x3C, 1), (0x30, tail)):
-            host.gpu.write_register(base + offset, value)
-        assert host.dwords(DATA, 1) == [int(base == 0x22000)]
-
-
 def test_update_gtt_changes_the_global_table() -> None:
     host = Host("skl")
     entry = host.pack("GLOBAL_TABLE_ENTRY", page=DATA, present=1)
@@ -461,20 +444,3 @@ def test_update_gtt_changes_the_global_table() -> None:
     )
     host.submit(context)
     assert host.dwords(0xA0_0000, 1) == [6]
-
-
-@pytest.mark.parametrize("gpu", ["ivb", "hsw"])
-@pytest.mark.parametrize("again", [True, False])
-def test_a_context_stays_loaded_when_the_ring_runs_dry(gpu: str, again: bool) -> None:
-    """Drivers switch contexts only when another one is to run; a switch to the one that is loaded does nothing."""
-    host, base, image = Host(gpu), 0x2000, 0x40_0000
-    ring = host.pages(1)
-    switch = host.pack("MI_SET_CONTEXT", logical_context_address=image, restore_inhibit=1)
-    first = [*switch, *host.pack("3DSTATE_SAMPLE_MASK", sample_mask=3)]
-    then = [*(host.pack("MI_SET_CONTEXT", logical_context_address=image) if again else [0, 0]), *host.pack("3DSTATE_CLIP")]
-    then += [0] * (len(then) % 2)
-    host.put(ring, first, then)
-    for offset, value in ((0x38, ring), (0x34, 0), (0x3C, 1), (0x30, 4 * len(first)), (0x30, 4 * len(first + then))):
-        host.gpu.write_register(base + offset, value)
-    assert set(host.gpu.contexts[image, "render"].latched) == {"3DSTATE_SAMPLE_MASK", "3DSTATE_CLIP"}
-    assert not host.gpu.contexts[0, "render"].latched

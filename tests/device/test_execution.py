@@ -220,6 +220,18 @@ def test_a_host_reads_the_register_of_the_engine_that_ran_last() -> None:
         assert bench.gpu.read_register(UNKNOWN) == value
 
 
+def test_whether_anything_has_written_a_register() -> None:
+    """A host, or the context that any engine ran last."""
+    bench = Bench()
+    written = bench.gpu.register_written
+    assert not written(UNKNOWN) and not written(GPR)
+    bench.run(bench.load({UNKNOWN: 0}))
+    bench.run(bench.load({GPR: 0}), engine="video")
+    assert written(UNKNOWN) and written(GPR) and not written(UNKNOWN + 4)
+    bench.gpu.write_register(UNKNOWN + 4, 0)
+    assert written(UNKNOWN + 4)
+
+
 def test_what_a_host_writes_it_and_the_loaded_context_read() -> None:
     bench = Bench()
     bench.run(bench.load({UNKNOWN: 1}))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
+from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
@@ -31,6 +34,40 @@ def test_a_unit_that_watches_one_of_several_registers_gets_what_is_written_there
     assert seen == [4] and (file.read(0x2600), file.read(0x2604)) == (3, 2)
 
 
+def calls(work: Callable[[], None]) -> list[str]:
+    """Functions of the register file that some work calls."""
+    found, before = list[str](), sys.getprofile()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith("device/registers.py"):
+            found.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def test_registers_that_keep_what_is_written_are_looked_up_once() -> None:
+    """Batches write the same ones again and again: one call for one of them, and for several together."""
+    file, pair = registers(), (0x2600, 0x2604)
+    file.write(0x2608, 1)
+    assert calls(lambda: file.write(0x2608, 0x1_0000_0002)) == ["write"] and file.read(0x2608) == 2
+    file.write_plain(pair, (1, 2))
+    assert calls(lambda: file.write_plain(pair, (3, 4))) == ["write_plain"] and [file.read(offset) for offset in pair] == [3, 4]
+
+
+def test_masked_registers_are_never_written_as_they_are() -> None:
+    """Neither alone nor together with others, however often."""
+    file, pair = registers("bdw"), (0x2600, 0x2244)
+    for value, held in ((0x00090009, 9), (0x00010000, 8), (0x00040004, 12)):
+        file.write_plain(pair, (value, value))
+        assert (file.read(0x2600), file.read(0x2244)) == (value, held) and not file.is_plain(0x2244)
+    assert file.is_plain(0x2600) and not file.is_plain(0x2608)
+
+
 def test_masked_registers_change_only_where_the_mask_says() -> None:
     file = registers("bdw")
     file.write(0x2244, 0x00090009)  # CTX_SR_CTL
@@ -40,6 +77,19 @@ def test_masked_registers_change_only_where_the_mask_says() -> None:
     file.write(0x2244, 0x80008000)
     file.write(0x2244, 0x00080000)
     assert file.read(0x2244) == 0x8000
+    file.write(0x2244, 0x1_00090009)  # more than 32 bits
+    assert file.read(0x2244) == 0x8009
+
+
+@pytest.mark.parametrize("gpu", ["gm965", "ivb", "skl", "icl"])
+def test_a_mask_may_be_one_field(gpu: str) -> None:
+    """EXCC: bits 31:16 mask bits 15:0. A field that is called a mask and begins below bit 16 is none."""
+    file = registers(gpu)
+    file.write(0x2028, 0x001F_001F)
+    file.write(0x2028, 0x0001_0000)
+    assert file.read(0x2028) == 0x1E
+    file.write(0x2098, 0xFFFF_0000)  # HWSTAM
+    assert file.read(0x2098) == 0xFFFF_0000
 
 
 def test_ones_clear_errors_but_fatal_ones() -> None:
@@ -82,3 +132,11 @@ def test_the_spaces_of_64_contexts_are_kept() -> None:
     assert memory.context(0) is spaces[0]
     memory.context(64 << 12)
     assert memory.context(0) is not spaces[0]
+
+
+def test_the_space_of_a_directory_on_gen7_is_kept_by_both_of_its_registers() -> None:
+    memory = DeviceMemory(device("ivb").generation)
+    space = memory.two_level(0x1000, 1)
+    assert memory.two_level(0x1000, 1) is space
+    assert memory.two_level(0x1000, 3) is not space and memory.two_level(0x2000, 1) is not space
+    assert memory.two_level(0x1000, 1) is space
