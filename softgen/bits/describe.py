@@ -166,9 +166,7 @@ def reserved(layout: Layout, dwords: Sequence[int]) -> list[Reserved]:
     dwords = dwords if layout.maximum is None else dwords[: layout.maximum]
     bits = record.join(dwords)
     zero, ones = _must(layout)
-    wrong = bits & (layout.reserved(len(dwords)) | zero) | ones & ~bits & (1 << len(dwords) * 32) - 1
-    if not wrong:
-        return []
+    wrong = bits & (layout.reserved(len(dwords)) | zero) | ones & ~bits  # of dwords that are not there `split` leaves nothing
     return [run for i, part in enumerate(record.split(wrong, len(dwords))) if part for run in _runs(part, dwords[i], 32 * i)]
 
 

@@ -33,5 +33,5 @@ def _amount(node: ast.BinOp, known: Mapping[str, int]) -> bool:
         case ast.LShift() | ast.RShift(), ast.Constant(value=int(amount)):
             return 0 <= amount < 64
         case ast.LShift() | ast.RShift(), right:
-            return isinstance(right, ast.Name) and known.get(right.id, 64) <= 6
+            return isinstance(right, ast.Name) and (right.id not in known or known[right.id] <= 6)
     return True

@@ -129,8 +129,8 @@ def generations(text: str) -> frozenset[float]:
     found: set[float] = set()
     for part in text.split(","):
         first, dots, last = part.removesuffix("+").partition("..")
-        low = float(first) if first else 0.0
-        high = 99.0 if part.endswith("+") else float(last) if dots else low
+        low = float(first) if first else GENERATIONS[0]
+        high = GENERATIONS[-1] if part.endswith("+") else float(last) if dots else low
         found |= {g for g in GENERATIONS if low <= g <= high}
         for named in (first, last):
             if named and float(named) not in GENERATIONS:

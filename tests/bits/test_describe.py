@@ -82,6 +82,16 @@ def test_a_shorter_form_has_fewer_elements_of_a_group() -> None:
         assert sum(line.depth == 0 for line in describe.lines(layout, [1] * dwords)) == dwords - 2
 
 
+def test_an_element_is_zero_where_all_groups_in_it_are() -> None:
+    text = "source public x\nstructure S\n  gen 9  3 dwords\n    group row  at 0  size 32  times 3\n      31:24  number\n"
+    text += "      group cell  at 0  size 8  times 3\n        7:0  red\n"
+    layout = read("p", text)["S", 9.0]
+    rows = [(line.name, line.zero) for line in describe.lines(layout, [0, 1 << 16, 1 << 24]) if not line.depth]
+    assert rows == [("row[0]", True), ("row[1]", False), ("row[2]", False)]
+    cells = [(line.name, line.text, line.zero) for line in describe.lines(layout, [0, 1 << 16, 0]) if line.depth and not line.zero]
+    assert cells == [("cell[2]", "", False), ("red", "1", False)]
+
+
 def test_a_structure_within_a_field_is_indented() -> None:
     text = "source public x\nstructure OUTER\n  gen 9  1 dwords\n    0  6:0  cache  struct MEMORY_OBJECT_CONTROL_STATE\n"
     layout = read("p", text)["OUTER", 9.0]

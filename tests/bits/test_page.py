@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from softgen.bits import page
 from softgen.bits.catalogue import Catalogue
-from softgen.bits.layout import GENERATIONS, Effect, generations
+from softgen.bits.layout import GENERATIONS, Effect, Layout, generations
 from softgen.bits.page import enumeration, read, sections
 from softgen.errors import SpecError
 
@@ -69,6 +70,28 @@ def test_keys(key: str, value: int, length: str, header: int, dwords: int) -> No
     assert layout.length(header) == dwords
 
 
+@pytest.mark.parametrize("option, mask, value", [
+    ("with 15:12=10", 0xFFFFF000, 0x7808A000), ("with 8=1", 0xFFFF0100, 0x78080100), ("with 8=0", 0xFFFF0100, 0x78080000),
+    ("with 15:8=3", 0xFFFFFF00, 0x78080300), ("", 0xFFFF0000, 0x78080000),
+])  # fmt: skip
+def test_a_key_may_take_in_further_bits_of_the_header(option: str, mask: int, value: int) -> None:
+    header = read("p", f"source public x\ncommand C  3.3.0.08  render\n  gen 9  2 dwords  {option}\n    1  31:0  value\n")["C", 9].header
+    assert header and (header.mask, header.value, header.length, header.bias) == (mask, value, (7, 0), 2)
+
+
+def test_only_registers_have_an_offset() -> None:
+    layout = read("p", "source public x\nstructure S\n  gen 9  1 dwords\n    0  31:0  value\n")["S", 9]
+    assert (layout.offset, layout.relative, layout.count, layout.key) == (None, False, 1, "")
+
+
+def test_a_group_ends_within_the_longest_command() -> None:
+    """Half a MiB: 2^22 bits."""
+    text = "source public x\nstructure S\n  gen 9  1+ dwords\n    group g  at {}  size 32768  times 128\n      7:0  a\n"
+    assert read("p", text.format("0"))["S", 9].groups[0].times(1 << 22) == 128
+    with pytest.raises(SpecError, match="p:4: group g must have a size and a count above zero, and end before bit 4194304"):
+        read("p", text.format("0.1"))
+
+
 def test_groups_pieces_readings_and_structures() -> None:
     page = read(
         "p",
@@ -108,6 +131,8 @@ def test_derived_attributes_divide_and_shift_by_small_numbers() -> None:
     text = "source public x\nstructure S\n  gen 9  1 dwords\n    0 5:0 few\n      31:8 many\n"
     (layout,) = read("p", f"{text}    derive a many // 4\n    derive b many << few\n    derive c many >> 63\n").values()
     assert layout.unpack([1000 << 8 | 3])[-3:] == (250, 8000, 0)
+    with pytest.raises(SpecError, match="expression names no field: 'nothing'"):
+        read("p", f"{text}    derive a many << nothing\n")
     for bad in ("many // 0", "many // few", "many << 64", "few >> many"):
         with pytest.raises(SpecError, match="may shift by numbers below 64 and fields of at most 6 bits, and divide by numbers above 0"):
             read("p", f"{text}    derive a {bad}\n")
@@ -261,6 +286,20 @@ def test_a_layout_is_made_once() -> None:
     first = pages.layout("3DSTATE_INDEX_BUFFER", 9.0)
     assert pages.history("3DSTATE_INDEX_BUFFER")[9.0] is first is pages.get("3DSTATE_INDEX_BUFFER", 9.0)
     assert list(pages.history("3DSTATE_INDEX_BUFFER")) == list(GENERATIONS)
+
+
+def test_a_history_reads_in_one_go_what_is_not_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages, asked, layouts = Catalogue([("p", INDEX_BUFFER)]), list[frozenset[float]](), page.layouts
+
+    def counted(section: page.PageSection, resolve: Callable[[str, float], Layout], wanted: frozenset[float]) -> Iterator[Layout]:
+        asked.append(wanted)
+        return layouts(section, resolve, wanted)
+
+    monkeypatch.setattr(page, "layouts", counted)
+    pages.layout("3DSTATE_INDEX_BUFFER", 9.0)
+    for _ in range(2):
+        assert [layout.gen for layout in pages.history("3DSTATE_INDEX_BUFFER").values()] == list(GENERATIONS)
+    assert asked == [{9.0}, set(GENERATIONS) - {9.0}]
 
 
 def test_the_place_of_a_register_is_known_without_its_fields() -> None:

@@ -131,5 +131,9 @@ def test_join_and_split(dwords: list[int]) -> None:
     assert split(join(dwords), len(dwords)) == dwords
 
 
+def test_split_leaves_out_what_the_dwords_do_not_hold() -> None:
+    assert split(0x1_8000_0005, 1) == [0x80000005] and split(0x1_8000_0005, 3) == [0x80000005, 1, 0] and split(5, 0) == []
+
+
 def test_floats_keep_their_kind() -> None:
     assert math.isnan(to_float(0x7FC00001)) and to_float(0x80000000) == 0

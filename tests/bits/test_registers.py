@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from softgen.bits import registers
+from softgen.bits.catalogue import catalogue
 from softgen.bits.layout import GENERATIONS
 from softgen.bits.page import read
 from softgen.errors import SpecError
@@ -118,6 +119,17 @@ def test_no_two_registers_share_a_byte(gen: float) -> None:
         for offset in range(base + start, base + end, 4):
             other = taken.setdefault(offset, name)
             assert other == name, f"gen {gen:g}: {name} and {other} share {offset:#x}"
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_every_register_is_found_at_its_first_and_last_byte(gen: float) -> None:
+    for name, span in catalogue().registers(gen):
+        for engine in span.engines if span.relative else ("",):
+            for base in registers.bases(gen).get(engine, ()) if span.relative else (0,):
+                first, last = (registers.place(base + span.offset + byte, gen, engine) for byte in (0, span.size - 1))
+                assert first and last and first.layout.name == last.layout.name == name
+                assert (first.offset, first.number, first.dword) == (base + span.offset, 0, 0)
+                assert (last.number, last.dword) == (last.layout.count - 1, last.layout.dwords - 1)
 
 
 # -- the page ------------------------------------------------------------------------------------------------------

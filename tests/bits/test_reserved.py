@@ -42,6 +42,12 @@ def test_of_dwords_past_the_longest_form_nothing_is_said() -> None:
     assert describe.reserved(S, [0, 0, 8, 0] + [0xFFFFFFFF] * 60000) == []
 
 
+def test_of_dwords_that_are_missing_nothing_is_said() -> None:
+    """Bit 3 of dword 2 must be one."""
+    assert describe.reserved(S, [0xFF00, 0]) == [] and describe.reserved(S, []) == []
+    assert describe.reserved(S, [0xFF00, 0, 0]) == [(67, 67, 0)]
+
+
 def test_how_a_run_reads() -> None:
     assert [str(run) for run in describe.reserved(S, [0xE0000001, 0, 0, 0])] == [
         "dword 0 bit 0 = 0x1", "dword 0 bits 31:29 = 0x7", "dword 2 bit 3 = 0x0"]  # fmt: skip
