@@ -68,15 +68,15 @@ class DeviceInterface:
     pipelines: tuple[Pipeline, ...]
     registers: SharedRegisterFile
     clock: Callable[[], int]  # ticks of TIMESTAMP
-    interrupt: Callable[[int, str], None] = lambda base, cause: None  # the engine at `base` raises one
-    signal: Callable[[str, int], None] = lambda engine, context: None  # MI_SEMAPHORE_SIGNAL
-    update_table: Callable[[int, list[int]], None] | None = None  # MI_UPDATE_GTT: address of the first page, entries
-    warn: Callable[[str], None] = lambda text: None  # a rule of the manual that software broke
-    watchdogs: Mapping[int, EngineWatchdog] = field(default_factory=dict)  # by where the engine's registers start
-    saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
-    slices: int = 1
-    trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text
-    prepared: Mapping[str, Preparer] = field(default_factory=dict)  # what prepares commands of batches that come again, by command name
+    interrupt: Callable[[int, str], None]  # the engine at `base` raises one
+    signal: Callable[[str, int], None]  # MI_SEMAPHORE_SIGNAL
+    update_table: Callable[[int, list[int]], None] | None  # MI_UPDATE_GTT: address of the first page, entries
+    warn: Callable[[str], None]  # a rule of the manual that software broke
+    watchdogs: Mapping[int, EngineWatchdog]  # by where the engine's registers start
+    saved_context: Callable[[int, str], SavedContext] | None  # MI_SET_CONTEXT: the context whose image is at an address
+    slices: int
+    trace: Callable[[str, str], None] | None  # called with a topic and a line of text
+    prepared: Mapping[str, Preparer]  # what prepares commands of batches that come again, by command name
     simple: dict[str, Any] = field(default_factory=dict)  # simple commands of each engine (command_kinds.py), made when one is first used
 
     @cached_property

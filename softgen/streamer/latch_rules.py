@@ -108,8 +108,6 @@ class LatchTable:
         """Makes the rules of all commands that share a header's key."""
         key = header >> 16
         with self._lock:
-            if key in self.known:
-                return
             chain = [self._rule(layout) for layout in catalogue().commands_like(header, self.gen, self.engine)]
             for position, number in enumerate(chain):
                 self.rules[number].next = chain[position + 1] if position + 1 < len(chain) else UNKNOWN

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from softgen.bits.catalogue import enumeration
 from softgen.errors import DecodeError, Unsupported
+from softgen.streamer.arithmetic import KNOWN
 from tests.streamer.bench import DATA, GPR, Bench
 
 ONES = (1 << 64) - 1
@@ -203,6 +204,12 @@ def expected(name: str, old: int, a: int, b: int, bits: int) -> int:
         "imin": old if signed(old, bits) < signed(a, bits) else a,
     }[name]
     return new & (1 << bits) - 1
+
+
+@pytest.mark.parametrize("gen", [8.0, 9.0, 11.0])
+def test_atomic_operations_are_those_of_the_manual(gen: float) -> None:
+    """Of four and eight bytes; of sixteen there is only the comparison."""
+    assert set(KNOWN) == set(enumeration("Atomic_OPCODE", gen).values())
 
 
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])

@@ -111,11 +111,14 @@ def test_noop_may_write_its_number() -> None:
     assert bench.gpu.read_register(0x2094) == 0x1234
 
 
-def test_load_register_imm_leaves_bytes_alone_that_it_is_told_to() -> None:
+@pytest.mark.parametrize("disabled, value", [(0b0000, 0x0F1E2D3C), (0b0001, 0x0F1E2DC3), (0b0010, 0x0F1ED23C), (0b0100, 0x0FE12D3C),
+                                             (0b1000, 0xF01E2D3C), (0b0101, 0x0FE12DC3), (0b1111, 0xF0E1D2C3)])  # fmt: skip
+def test_load_register_imm_leaves_bytes_alone_that_it_is_told_to(disabled: int, value: int) -> None:
+    """Of each register it loads."""
     bench = Bench()
-    pair = {"register_offset": GPR, "data_dword": 0x55667788}
-    bench.run(bench.load({GPR: 0x11223344}), bench.pack("MI_LOAD_REGISTER_IMM", byte_write_disables=0b0101, entry=[pair]))
-    assert bench.gpu.read_register(GPR) == 0x55227744
+    pairs = [{"register_offset": GPR + 4 * number, "data_dword": 0x0F1E2D3C} for number in range(2)]
+    bench.run(bench.load64(GPR, 0xF0E1D2C3_F0E1D2C3), bench.pack("MI_LOAD_REGISTER_IMM", byte_write_disables=disabled, entry=pairs))
+    assert bench.qword(GPR) == value << 32 | value
 
 
 @pytest.mark.behaviour("ICL-CS-17", shows="layout")

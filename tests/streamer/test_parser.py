@@ -107,6 +107,27 @@ def test_unmapped_memory_is_told_with_its_address() -> None:
     assert names(road(space({0x10000: END}), 0x50000)) == ["unmapped"]
 
 
+def test_a_batch_wraps_at_the_end_of_the_space() -> None:
+    memory = space({0: NOOP + END, 0xFFFF_F000: [0] * 1022 + pack("STATE_BASE_ADDRESS", 4.5)[:2]}, 32)
+    met = list(CommandParser(G45, "render", memory).batch(0xFFFF_FFF4))
+    assert [m.address for m in met[:2]] == [0xFFFF_FFF4, 0xFFFF_FFF8] and met[1].name == "STATE_BASE_ADDRESS"
+    memory = space({0: NOOP + END, 0xFFFF_F000: [0] * 1024}, 32)
+    met = list(CommandParser(G45, "render", memory).batch(0xFFFF_FFF8))
+    assert [m.address for m in met] == [0xFFFF_FFF8, 0xFFFF_FFFC, 0, 4]
+
+
+@pytest.mark.parametrize("indicator, where, found", [(0, "both", "own"), (0, "global", "global"), (0, "own", "own"), (1, "both", "own"),
+                                                     (1, "global", None)])  # fmt: skip
+def test_a_batch_is_in_the_global_space_where_its_start_says_so(indicator: int, where: str, found: str | None) -> None:
+    """And the context's space has nothing there: captures name one of both."""
+    pieces = {"own": (NOOP + END), "global": (END)}
+    first = pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=0x20000, address_space_indicator=indicator)
+    own, other = (space({0x10000: first} | ({0x20000: pieces[name]} if where in (name, "both") else {})) for name in pieces)
+    met = list(CommandParser(KBL, "render", own, other).batch(0x10000))
+    ends = {"own": ["MI_NOOP", "MI_BATCH_BUFFER_END"], "global": ["MI_BATCH_BUFFER_END"], None: ["unmapped"]}
+    assert names(met) == ["MI_BATCH_BUFFER_START", *ends[found]]
+
+
 def test_the_last_bytes_of_memory_may_be_no_dword() -> None:
     """A dump may name any address as its batch."""
     met = road(space({0x10000: [0] * 1024}), 0x10FF7)

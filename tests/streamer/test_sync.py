@@ -48,7 +48,7 @@ def test_store_data_index_goes_to_the_status_page(gpu: str) -> None:
     whole = bench.pack("MI_STORE_DATA_INDEX", offset=0x30, data_dword_0=5, data_dword_1=6)
     with pytest.raises(Unsupported, match=r"MI_STORE_DATA_INDEX at 0x10000 .*no hardware status page is set up"):
         bench.run(whole)
-    bench.gpu.registers.write(HWS_PGA[gpu], OTHER)
+    bench.gpu.registers.write(HWS_PGA[gpu], OTHER | 0xFFF)  # flags stand below the address
     bench.put(OTHER + 0xC4, [9])
     bench.run([whole[0] - 1, *whole[1:3]])
     assert dwords(bench, OTHER + 0xC0, 2) == [5, 9]
