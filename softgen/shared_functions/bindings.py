@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 
 SURFACES = 256  # binding table indices
 KNOWN, TOLD = 1, 3  # values of Surface.known: resolved; resolved, and an access outside it has been reported
@@ -96,6 +97,11 @@ class Bindings(ctypes.Structure):
         ("sampler_keys", ctypes.c_uint32 * (SAMPLERS + KEYED)),
         ("surface_keys", ctypes.c_uint32 * KEYED),
     ]
+
+
+def empty_bindings() -> Bindings:
+    """Bindings in memory that is taken when it is first written: nearly all of it is for images, of which most kernels have few or none."""
+    return Bindings.from_buffer(mmap.mmap(-1, ctypes.sizeof(Bindings), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def name_samplers(bindings: Bindings, table: int, size: int) -> None:

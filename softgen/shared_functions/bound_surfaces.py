@@ -20,7 +20,7 @@ from softgen.errors import SoftgenError
 from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, SAMPLERS, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
+from softgen.shared_functions.bindings import KNOWN, SAMPLERS, SURFACES, TOLD, USED, empty_bindings, name_samplers, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
@@ -60,7 +60,7 @@ class BoundSurfaces:
         self.dispatch, self.gen, self.space = dispatch, dispatch.generation.number, dispatch.space
         self.surfaces, self.samplers = dispatch.state(Surfaces.of), dispatch.state(Samplers.of)
         self.surfaces.tell = self._outside
-        self.bindings = Bindings()
+        self.bindings = empty_bindings()
         self.sampler_size = 4 * catalogue.layout("SAMPLER_STATE", self.gen).dwords
         name_samplers(self.bindings, dispatch.samplers, self.sampler_size)
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)

@@ -103,6 +103,13 @@ class DispatchBindings:
         self.binding_table = table
         return True
 
+    def rest_current(self) -> bool:
+        """Whether all but the surfaces is as it was."""
+        try:
+            return not self.resolved.volatile and self._others_current()
+        except SoftgenError:
+            return False
+
     def _surfaces_at(self, table: int) -> dict[int, tuple[bytes, tuple[int, bytes]]] | None:
         """Entries of the binding table at an offset that lead to the resolved surfaces at another address; None if any leads elsewhere."""
         base, wrap, read = self.bases.get("surface", 0), (1 << self.space.bits) - 1, self.space.read
@@ -126,7 +133,7 @@ class DispatchBindings:
         """Where a binding table entry leads to, from the surface state base on; one past the end of the pool of tables reads as 0."""
         if TABLES_END in self.bases and self.bases.get("surface", 0) + table + ENTRY * index + ENTRY > self.bases[TABLES_END]:
             return 0
-        return int.from_bytes(entry, "little") & _pointer_bits(self.generation.number)
+        return int.from_bytes(entry, "little") & pointer_bits(self.generation.number)
 
     def _others_current(self) -> bool:
         """Whether all that was resolved besides the binding table and its surfaces is as it was."""
@@ -195,7 +202,7 @@ class DispatchBindings:
 
 
 @cache
-def _pointer_bits(gen: float) -> int:
+def pointer_bits(gen: float) -> int:
     """The bits of a binding table entry that are its pointer, which stands in place."""
     return catalogue.layout("BINDING_TABLE_STATE", gen).field("surface_state_pointer").mask
 

@@ -23,7 +23,7 @@ from softgen.lanes.mode import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
-from softgen.threads.programs import DispatchProgram, ProgramCache
+from softgen.threads.programs import ProgramCache
 from softgen.threads.statistics import KernelStatistics
 
 if TYPE_CHECKING:
@@ -57,29 +57,39 @@ class EngineDispatcher:
         self._lock = threading.Lock()
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        program = self.programs.load(context, dispatch)
         if self.name != REFERENCE:
             try:
                 made = self._built(context)
-                if not (dispatch.groups and dispatch.threads):
-                    return self._counted(program, self.name, iter(()))
-                return self._run_groups(context, dispatch, program, made, timed_out)
+                if dispatch.groups and dispatch.threads:
+                    return self._run_groups(context, dispatch, made, timed_out)
+                return self._counted(self.programs.load(context, dispatch), self.name, iter(()))
             except EngineUnavailable as why:
                 self._note(f"{why}; the reference ran it instead")
+        program = self.programs.load(context, dispatch)
         return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
 
-    def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
+    def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, engine: CompilerEngine,
                     timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
         workers = self._borrow()
-        threads, instructions, began = 0, 0, time.perf_counter()
+        groups, threads, instructions, began = workers.groups, 0, 0, time.perf_counter()
+        run, fine = None, False
         try:
-            for finished in workers.groups.run(context, dispatch, program, engine, timed_out):
+            run = groups.find(context, dispatch)
+            if run is None:
+                program = self.programs.load(context, dispatch)
+                run = groups.make(context, dispatch, program, engine)
+                run.statistics = self._statistics(program, self.name)
+            for finished in run.run(timed_out):
                 threads += finished.threads
                 instructions += finished.instructions
                 yield finished
+            fine = True
         finally:
+            if run is not None:
+                groups.done(run, fine)
+                assert run.statistics is not None
+                run.statistics.add(threads, instructions, time.perf_counter() - began)
             self._workers.append(workers)
-            self._add(program, self.name, threads, instructions, time.perf_counter() - began)
 
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip

@@ -5,37 +5,33 @@ returns where Python is needed: then all return, the calling thread answers for 
 the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
 reproducible.
 
-Workers are kept for the next dispatch of the same kind (GroupCache): programs dispatch a kernel many times, with other arguments, and
-drivers write its binding table to another place each time.
+Workers are kept for the next dispatch of the same kind with the same surfaces (group_cache.py): programs dispatch a kernel many times,
+with other arguments, and drivers write its binding table to another place each time.
 """
 
 from __future__ import annotations
 
 import struct
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from softgen.errors import SoftgenError
-from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.thread.block import BLOCK_SIZE
 from softgen.threads import places, scheduler
-from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.payload import TemplatePayload
-from softgen.threads.programs import DispatchProgram
 from softgen.threads.scheduler import GroupShare, ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.staffing import STAGE, Staffing, Stages
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
+if TYPE_CHECKING:
+    from softgen.threads.group_cache import GroupKind
+    from softgen.threads.statistics import KernelStatistics
+
 MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
-MOST_KEPT = 64  # dispatches whose workers are kept,
-MOST_BYTES = 16 << 20  # the blocks of these,
-MOST_OF_A_KIND = 16  # and of those of a kind, which have different surfaces: to look through more takes as long as to make workers anew
-FEW = 2  # of a kind that are looked at where none was found as often: a program has more sets of surfaces in turn
+BINDINGS_BYTES = 16 << 10  # of a run besides blocks, about
 NOTHING = Finished(0, 0)
 NO_PARTS = (WorkerPart * 0)()
 
@@ -48,7 +44,6 @@ class GroupRun:
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
         self.most = self.limit = min(threads, dispatch.concurrent_groups, dispatch.groups)
-        self.block_bytes = self.most * dispatch.threads * BLOCK_SIZE  # of its workers, at most
         self.share = GroupShare(end=dispatch.groups)
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch
@@ -63,29 +58,38 @@ class GroupRun:
         self.staffing = Staffing()
         self.stages = Stages(self.staffing, dispatch.groups, alone=False)
         self.spent = 0.0  # seconds in compiled code
-        self.next = self  # of its kind, the run of the dispatch that came after this one's last dispatch
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
         self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
+        self.resolved = shared.bound.dispatch.resolved
+        # Where it is kept (group_cache.py):
+        self.kind: GroupKind | None = None
+        self.states, self.surface_count = b"", -1  # surface states that it is found by, and surfaces that it had used by then
+        self.used = 0  # when it was used last, counted in dispatches
+        self.statistics: KernelStatistics | None = None  # of the kernel
+
+    @property
+    def bytes(self) -> int:
+        """The memory that it takes, nearly all of it for blocks of threads and their templates."""
+        return BINDINGS_BYTES + 2 * len(self.employed) * self.shared.dispatch.threads * BLOCK_SIZE
 
     def run(self, timed_out: TimedOut) -> Iterator[Finished]:
         """All of the work, with counts as it goes on."""
         self.timed_out = timed_out
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
-        used, first = 0.0, int(self.share.next)  # seconds of all workers
-        work = self.pace * self.share.end
-        self.limit = 1 if self.most > 1 and work > MIN_PARALLEL_TIME and self.staffing.alone(work) else self.most
-        self.spent, self.stages = 0.0, Stages(self.staffing, self.share.end, self.limit < self.most)
-        self._staff(work)
+        groups = self.share.end - self.share.next
+        used, work, program = 0.0, self.pace * groups, self.shared.program  # used: seconds of all workers
+        self._begin(work)
         try:
-            while self._unfinished():
-                began = time.perf_counter()
-                scheduler.run_parts(self.parts)
+            unfinished = True
+            while unfinished:
+                parts, began = self.parts, time.perf_counter()
+                all_done = scheduler.run_parts(parts)
                 elapsed = time.perf_counter() - began
-                self.spent, used = self.spent + elapsed, used + elapsed * len(self.parts)
-                self.shared.program.spent += elapsed * len(self.parts)
+                self.spent, elapsed = self.spent + elapsed, elapsed * len(parts)
+                program.spent, used = program.spent + elapsed, used + elapsed
                 yield self._finished()
-                self._answer()
+                unfinished = not all_done and self._answer()
         except BaseException:  # threads may have been left in the middle
             self._mark_dirty()
             raise
@@ -94,17 +98,29 @@ class GroupRun:
             raise self.failed[1]
         if work > MIN_PARALLEL_TIME and not self.stages.count:
             self.staffing.ran(self.limit == 1, self.spent)
-        pace = used / max(self.share.end - first, 1)
+        pace = used / groups
         self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
 
-    def renew(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram) -> bool:
-        """For another dispatch of the same kind; False where all has to be made anew."""
-        scheduler.alert(len(self.workers) - 1)  # it will have as many again
-        if not self._same_header(dispatch) or not self.shared.holds(context, program, dispatch):
+    def _begin(self, work: float) -> None:
+        """Finds workers for so many seconds of work."""
+        if self.most > 1:
+            alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
+            self.limit, self.stages = 1 if alone else self.most, Stages(self.staffing, self.share.end, alone)
+        self.spent = 0.0
+        self._staff(work)
+
+    def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
+        """For another dispatch of the same kind with the same surfaces; False where all has to be made anew."""
+        if len(self.workers) > 1:
+            scheduler.alert(len(self.workers) - 1)  # it will have as many again
+        held, payload = self.shared.dispatch.payload, dispatch.payload
+        assert isinstance(held, TemplatePayload) and isinstance(payload, TemplatePayload)
+        if payload.header != held.header and not self._same_header(dispatch) or not self.shared.renew(context, dispatch):
             return False
-        constant = self._constant_value()
-        for worker in self.employed:
-            worker.renew(constant)
+        if payload.header != held.header or payload.data != held.data:
+            constant = self._constant_value()
+            for worker in self.employed:
+                worker.renew(constant)
         self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
         self.share.next = self.share.halted = 0
         return True
@@ -155,8 +171,8 @@ class GroupRun:
             return self.share.next < self.share.end or any(worker.unfinished for worker in self.workers)
         return any(worker.unfinished and worker.dispatch.first < self.failed[0] for worker in self.workers)
 
-    def _answer(self) -> None:
-        """Does what workers returned for."""
+    def _answer(self) -> bool:
+        """Does what workers returned for; whether any work is left."""
         self.share.halted, help_wanted, late, before = 0, False, False, len(self.workers)
         for worker, part in zip(self.workers, self.parts, strict=True):
             why = None if part.signal else worker.call.record.result
@@ -176,6 +192,7 @@ class GroupRun:
             self._dismiss()
         if len(self.workers) != before:
             self.stages.begin(self._groups_done(), self.spent)
+        return self._unfinished()
 
     def _answer_one(self, worker: Worker, why: int | None) -> None:
         try:
@@ -250,96 +267,3 @@ class GroupRun:
     def _mark_dirty(self) -> None:
         for worker in self.workers:
             worker.state.mark_dirty()
-
-
-class GroupCache:
-    """Group runs by kind of dispatch. One dispatch at a time uses it."""
-
-    def __init__(self, threads: int, bindings: BindingCache) -> None:
-        self.threads, self.bindings = threads, bindings
-        self._kept: dict[tuple[Any, ...], list[GroupRun]] = {}  # of each kind, the one used last first
-        self._misses: Counter[tuple[Any, ...]] = Counter()  # by kind, one after another
-        self._free: list[WorkerState] = []
-        self._paces: WeakKeyDictionary[DispatchProgram, float] = WeakKeyDictionary()
-
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
-            timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        kind = (dispatch.kind,) if dispatch.kind is not None else _kind(dispatch)
-        run = self._renewed(kind, context, dispatch, program, engine) if kind else None
-        if run is None:
-            shared = SharedDispatch(context, dispatch, program, engine, None if kind else self.bindings)  # a kept one follows its table
-            run = GroupRun(shared, lambda number: self._free.pop() if self._free else WorkerState(), self.threads)
-            run.pace = self._pace(program)
-            if kind:
-                self._keep(kind, run)
-        done = False
-        try:
-            yield from run.run(timed_out)
-            done = True
-        finally:
-            if not kind:
-                self._release(run)
-            elif not done:
-                self._drop(kind, run)
-
-    def _renewed(self, kind: tuple[Any, ...], context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
-                 engine: CompilerEngine) -> GroupRun | None:  # fmt: skip
-        """A kept run with the surfaces of a dispatch: programs use several sets of buffers in turn."""
-        runs = self._kept.get(kind)
-        if runs is None:
-            return None
-        last = runs[0]
-        likely = runs if last.next is last else [last.next, *(run for run in runs if run is not last.next)]
-        for run in likely if self._misses[kind] < MOST_OF_A_KIND else likely[:FEW]:
-            if run.shared.engine is engine and run.renew(context, dispatch, program):
-                if run is not last:
-                    runs.remove(run)
-                    runs.insert(0, run)
-                last.next = run
-                self._misses.pop(kind, None)
-                return run
-        self._misses[kind] += 1
-        for run in [run for run in runs if run.shared.engine is not engine or run.shared.program is not program]:
-            self._drop(kind, run)
-        return None
-
-    def _pace(self, program: DispatchProgram) -> float:
-        """What is known of the pace of a program's dispatches, of any kind."""
-        kept = (run.pace for runs in self._kept.values() for run in runs if run.shared.program is program)
-        return next(kept, self._paces.get(program, 0.0))
-
-    def _keep(self, kind: tuple[Any, ...], run: GroupRun) -> None:
-        runs = self._kept.pop(kind, [])
-        runs.insert(0, run)
-        self._kept[kind] = runs  # the last kind that was extended comes last
-        if len(runs) > MOST_OF_A_KIND:
-            self._drop(kind, runs[-1])
-        while (kept := [(kind, run) for kind, runs in self._kept.items() for run in reversed(runs)])[1:] and (
-            len(kept) > MOST_KEPT or sum(run.block_bytes for _, run in kept) > MOST_BYTES
-        ):
-            self._drop(*kept[0])
-
-    def _drop(self, kind: tuple[Any, ...], run: GroupRun) -> None:
-        runs = self._kept[kind]
-        runs.remove(run)
-        for other in runs:
-            if other.next is run:
-                other.next = other
-        if not runs:
-            del self._kept[kind]
-            self._misses.pop(kind, None)
-        self._release(run)
-
-    def _release(self, run: GroupRun) -> None:
-        self._paces[run.shared.program] = run.pace
-        self._free += [worker.state for worker in run.employed]
-
-
-def _kind(dispatch: ThreadDispatch) -> tuple[Any, ...]:
-    """All that dispatches of the same kind have in common; nothing where workers cannot be kept."""
-    payload = dispatch.payload
-    if not isinstance(payload, TemplatePayload) or dispatch.patch is None:
-        return ()
-    return (dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, dispatch.patch, dispatch.samplers,
-            dispatch.scratch, dispatch.local_bytes, dispatch.units, dispatch.unit_states, dispatch.system_routine,
-            payload.common, payload.own, payload.own_first, payload.slots)  # fmt: skip

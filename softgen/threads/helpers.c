@@ -208,9 +208,21 @@ static void give_back(struct helper *helper)
     pthread_mutex_unlock(&lock);
 }
 
+/* Whether a loop, or all groups of a worker, are done: Python need not look at it. */
+static int is_done(struct threads_part *part)
+{
+    struct worker *worker = (struct worker *)part->worker;
+    if (atomic_load(&part->done) == DONE && (part->signal || part->result != THREADS_DONE))
+        return 0;
+    if (part->loop)
+        return 1;
+    return !worker->inside && worker->first == worker->last
+        && (!worker->share || atomic_load(&worker->share->next) >= worker->share->end);
+}
+
 /* Runs the parts of a dispatch, the first on the calling thread, the others on helpers. When it returns none of them runs; one that has no
- * groups, whose helper did not wake up in time, has not run at all. */
-void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard)
+ * groups, whose helper did not wake up in time, has not run at all. Answers whether all are done. */
+int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard)
 {
     struct helper *lent[MOST_HELPERS];
     if (count > MOST_HELPERS)
@@ -238,6 +250,10 @@ void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard 
         if (lent[i])
             give_back(lent[i]);
     }
+    for (uint64_t i = 0; i < count; i++)
+        if (!is_done(&parts[i]))
+            return 0;
+    return 1;
 }
 
 /* Wakes so many helpers ahead of a dispatch that is being prepared, those that it will get if no other takes them; it need not follow. */

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from softgen.threads import places, scheduler
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
-from softgen.threads.groups import GroupCache
+from softgen.threads.group_cache import GroupCache
 from softgen.threads.kept_loop import LoopCache
 from softgen.threads.scheduler import ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch

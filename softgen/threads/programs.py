@@ -14,7 +14,7 @@ MAX_PROGRAMS = 256
 
 
 class MemoryRange(ctypes.Structure):
-    """Bytes of an address space, and what was there (struct memory_range of three_d/draw.h)."""
+    """Bytes of an address space, and what was there (struct memory_range of memory/graphics_memory.h)."""
 
     _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_char_p)]
 

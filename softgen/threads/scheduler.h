@@ -100,7 +100,7 @@ static inline struct control *control_of(uint8_t *block)
 int64_t threads_groups(struct worker *w, void *record);
 
 /* helpers.c */
-void threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard);
+int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard);
 void threads_alert(uint64_t count);
 
 /* start.c */

@@ -159,7 +159,7 @@ def library() -> ctypes.CDLL:
     found.threads_place(block.BLOCK_SIZE, places["control"], places["n"], places["cr"], places["sr"], mask("vector_mask_enable"))
     found.threads_functions.restype = ctypes.c_void_p
     found.threads_parallel.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
-    found.threads_parallel.restype = None
+    found.threads_parallel.restype = ctypes.c_int64
     found.threads_alert.argtypes, found.threads_alert.restype = (ctypes.c_uint64,), None
     return found
 
@@ -170,9 +170,10 @@ def guard_function() -> int:
     return native.address(guard.library().guard_call)
 
 
-def run_parts(parts: ctypes.Array[WorkerPart]) -> None:
-    """Runs the parts of a dispatch, the first on the calling thread, others on helpers (helpers.c); when it returns none of them runs."""
-    library().threads_parallel(ctypes.addressof(parts), len(parts), guard_function())
+def run_parts(parts: ctypes.Array[WorkerPart]) -> bool:
+    """Runs the parts of a dispatch, the first on the calling thread, others on helpers (helpers.c); when it returns none of them runs.
+    Answers whether all of their groups or loops are done."""
+    return bool(library().threads_parallel(parts, len(parts), guard_function()))
 
 
 def alert(count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
@@ -13,11 +13,23 @@ from softgen.eu.semantics.send import build_message
 from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions import descriptors
 from softgen.threads import places
-from softgen.threads.affine import affine_rows, own_data
+from softgen.threads.affine import affine_rows
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.interpreted import interpreted
+from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
+
+
+class Reports:
+    """Where reports about a program's threads go."""
+
+    def __init__(self, context: DispatchContext, program: DispatchProgram) -> None:
+        self.context, self.program = context, program
+
+    def warn(self, sender: object, what: str) -> None:
+        """A message did something wrong."""
+        self.context.warn(places.accessed(self.program, sender, what))
 
 
 class SharedDispatch:
@@ -28,16 +40,23 @@ class SharedDispatch:
         self.dispatch, self.program, self.engine, self.space, self.bases = dispatch, program, engine, context.space, context.bases
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
         self.bound = (bindings or BindingCache()).find(context, dispatch)
-        self.report_to(context)
+        self.reports = Reports(context, program)
+        self.bound.dispatch.warn = self.reports.warn
         self._prepared: CompiledFunction | None = None  # the last function whose surfaces were resolved
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
-        self.rows, self.full, self._own = affine_rows(dispatch), dispatch.full, own_data(dispatch)
+        self.rows, self.full = affine_rows(dispatch), dispatch.full
+
+    @property
+    def stepped(self) -> Callable[[Callable[[], str]], None] | None:
+        return self.reports.context.stepped
+
+    @property
+    def elapsed(self) -> int:
+        return self.reports.context.elapsed
 
     def report_to(self, context: DispatchContext) -> None:
         """What a message did wrong, and instructions on the interpreter, are reported to this context."""
-        warn, program = context.warn, self.program
-        self.stepped, self.elapsed = context.stepped, context.elapsed
-        self.bound.dispatch.warn = lambda sender, what: warn(places.accessed(program, sender, what))
+        self.reports.context = context
 
     def holds(self, context: DispatchContext, program: DispatchProgram, dispatch: ThreadDispatch) -> bool:
         """Whether another dispatch may use it, by the same record or one that differs in its payload and the place of its binding table:
@@ -46,15 +65,25 @@ class SharedDispatch:
             return False
         if not self.bound.follow_table(dispatch.binding_table):
             return False
-        if dispatch is not self.dispatch:
-            own = own_data(dispatch)
-            if own != self._own:
-                rows = affine_rows(dispatch)
-                self._own, self.rows = own, self.rows if rows == self.rows else rows  # workers compare identities
-            self.dispatch = dispatch
-        self.bound.renew()
-        self.report_to(context)
+        self._use(context, dispatch)
         return True
+
+    def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
+        """The same where program, space and base addresses are known to be the same, and what the binding table leads to."""
+        if not self.bound.follow_surfaces(dispatch.binding_table):
+            return False
+        self.program.used_in(context)
+        self._use(context, dispatch)
+        return True
+
+    def _use(self, context: DispatchContext, dispatch: ThreadDispatch) -> None:
+        held, payload = self.dispatch.payload, dispatch.payload
+        if isinstance(held, TemplatePayload) and isinstance(payload, TemplatePayload) and payload.data != held.data:
+            rows = affine_rows(dispatch)
+            self.rows = self.rows if rows == self.rows else rows  # workers compare identities
+        self.dispatch = dispatch
+        self.bound.renew()
+        self.reports.context = context
 
     def _same_bases(self, bases: Mapping[str, int]) -> bool:
         if bases is not self.bases:

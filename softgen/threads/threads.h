@@ -57,7 +57,7 @@ struct threads_api {
     struct context *(*context)(const struct threads_worker *worker);
     void (*begin)(struct threads_worker *worker, uint64_t deadline);
     struct threads_counts (*counts)(const struct threads_worker *worker);
-    void (*parallel)(struct threads_part *parts, uint64_t count, threads_guard *guard);
+    int64_t (*parallel)(struct threads_part *parts, uint64_t count, threads_guard *guard);
 };
 
 /* What is public of a worker; functions are reached through it, so that a loop links with nothing. */

@@ -27,7 +27,7 @@ from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places, scheduler
 from softgen.threads.block_ranges import block_ranges
-from softgen.threads.dispatch import Finished, NativeLoop
+from softgen.threads.dispatch import Finished, NativeLoop, ThreadDispatch
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import (
     TURN,
@@ -109,7 +109,7 @@ class Worker:
     """One host thread at work on a dispatch. `number` tells its workers apart; `poll` is called at intervals and may raise."""
 
     def __init__(self, shared: SharedDispatch, number: int, state: WorkerState, poll: Callable[[Worker], None]) -> None:
-        self.shared, self.record, self.state, self.poll, self.call = shared, shared.dispatch, state, poll, state.call
+        self.shared, self.state, self.poll, self.call = shared, state, poll, state.call
         self.threads = threads = self.record.threads
         state.fit(threads)
         self.first_slot = number * threads
@@ -151,13 +151,16 @@ class Worker:
 
     def renew(self, constant: tuple[int, int] | None) -> None:
         """For another dispatch of the same kind: other payload data, and another value of a dword of the header (its offset first)."""
-        self.record = self.shared.dispatch
         if self.state.templates.make(self.shared, self.first_slot):
             self.state.mark_dirty()
         if constant is not None:
             now, axis = self.dispatch, len(self.record.patch.counters) if self.record.patch is not None else 0
             now.axes, now.extent[axis] = axis + 1, 1
             now.patch_offset[axis], now.origin[axis] = constant
+
+    @property
+    def record(self) -> ThreadDispatch:
+        return self.shared.dispatch
 
     @property
     def address(self) -> int:

@@ -40,11 +40,6 @@ struct latched_dwords {
 
 struct latched_bits { uint32_t offset, mask, value; };
 
-struct memory_range {
-    uint64_t address, size;
-    const void *data; /* what was there */
-};
-
 /* An address that plans have as a host address. */
 struct host_place { uint64_t address, host; };
 

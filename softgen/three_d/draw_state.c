@@ -10,11 +10,6 @@ enum { POINTER_BITS = 0xffffffe0 }; /* of a binding table, in a payload's header
 
 /* -- comparing ----------------------------------------------------------------------------------------------------------------------- */
 
-static int same_memory(const uint64_t *memory, const struct memory_range *range)
-{
-    return !memcmp(graphics_memory(memory, range->address), range->data, range->size);
-}
-
 static int same_commands(const struct prepared_draw *p, const struct latches *l)
 {
     for (const struct latched_command *c = p->commands; c < p->commands + p->command_count; c++) {

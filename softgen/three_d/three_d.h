@@ -10,6 +10,8 @@
 #ifndef SOFTGEN_THREE_D_H
 #define SOFTGEN_THREE_D_H
 
+#include "../memory/graphics_memory.h"
+
 #include <stdint.h>
 #include <time.h>
 
@@ -45,12 +47,6 @@ static inline int slice_is_over(uint64_t *deadline)
     if (!*deadline || over)
         *deadline = over ? 0 : now + SLICE;
     return over;
-}
-
-/* Graphics memory: the host base of each 4 GiB part of the address space. */
-static inline uint8_t *graphics_memory(const uint64_t *table, uint64_t address)
-{
-    return (uint8_t *)(table[address >> 32 & 0xffff] + (address & 0xffffffff));
 }
 
 /* -- vertices and objects ------------------------------------------------------------------------------------------------------------ */

@@ -19,7 +19,7 @@ from softgen.eu.translate.store import TranslationStore
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import groups
+from softgen.threads import group_cache
 from softgen.threads.dispatch import never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.groups import GroupRun
@@ -186,7 +186,7 @@ def test_a_binding_table_elsewhere_with_the_same_surfaces(engine: Choice, monkey
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(groups, "GroupRun", Counted)
+    monkeypatch.setattr(group_cache, "GroupRun", Counted)
     here, kept = replace(moved(0, 1)[0], descriptor={}), Kept(engine.groups())
     assert fresh(here) != fresh(*moved(0, 1)) != fresh(*moved(2, 1))
     for item in ((here, {}), moved(0, 1), moved(0, 1), (here, {})):

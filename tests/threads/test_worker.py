@@ -15,7 +15,7 @@ from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes import jit, mode
 from softgen.memory.address_space import AddressSpace
-from softgen.threads import groups, worker
+from softgen.threads import group_cache, groups, worker
 from softgen.threads.dispatch import DispatchContext
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import PayloadList, TemplatePayload
@@ -25,7 +25,7 @@ from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
 from tests.gpgpu.job import ADD, END, Job, dwords, local_dword, vector_add, words
-from tests.threads.test_groups import runs_made
+from tests.threads.test_group_cache import runs_made
 from tests.threads.test_pool import MODE, job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
@@ -121,7 +121,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             super().__init__()
             made.append(self)
 
-    monkeypatch.setattr(groups, "WorkerState", Counted)
+    monkeypatch.setattr(group_cache, "WorkerState", Counted)
     return made
 
 

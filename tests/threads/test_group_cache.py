@@ -1,0 +1,241 @@
+"""Group runs that are kept: which of them are used again, by what they are found, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from softgen.errors import SoftgenError
+from softgen.eu.text import dialect
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
+from softgen.threads import group_cache, groups
+from softgen.threads.dispatcher import EngineDispatcher
+from tests.gpgpu.job import CODE, dwords, vector_add
+from tests.threads.test_pool import job, recorded
+from tests.threads.test_system_routine import ROUTINE, raising
+
+TABLES = 0x30000  # surface state base of the job
+
+
+def runs_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    made: list[Any] = []
+
+    class Counted(groups.GroupRun):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(group_cache, "GroupRun", Counted)
+    return made
+
+
+class Sets:
+    """A kernel with so many sets of surfaces: tables with other surface states, which name other ranges of the second buffer."""
+
+    def __init__(self, count: int) -> None:
+        self.job, self.dispatcher = vector_add("skl", ends=1), EngineDispatcher("t1", 1)
+        self.context, dispatch = recorded(self.job)
+        self.dispatch = replace(dispatch, kind=object())
+        self.tables = [0x900 + 0x80 * number for number in range(count)]
+        for number in range(count):
+            self.write(number, number)
+
+    def write(self, number: int, target: int, last: int = 127) -> None:
+        """Writes the table of a set, whose kernel adds into a range of the buffer; `last`: its last byte, up to 127."""
+        at = self.tables[number]
+        state = dwords(*self.job.pack("RENDER_SURFACE_STATE", surface_type=4, surface_format=0x1FF, width=last, height=0,
+                                      surface_base_address=self.job.address(1) + 64 * target))  # fmt: skip
+        self.context.space.write(TABLES + at, dwords(0, at + 0x40).ljust(0x40, b"\0") + state)
+
+    def run(self, number: int, target: int | None = None, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.context.space.write(self.job.address(1), bytes(512))
+        for _ in self.dispatcher.run(self.context, replace(self.dispatch, binding_table=self.tables[number])):
+            meanwhile()
+        assert self.context.space.read(self.job.address(1) + 64 * (number if target is None else target), 4) == dwords(1000)
+
+    def kept(self) -> list[Any]:
+        (workers,) = self.dispatcher._workers
+        return workers.groups.kept()
+
+
+def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as are kept, in any order; one more takes the place of the one used longest ago."""
+    made, count = runs_made(monkeypatch), 4
+    monkeypatch.setattr(group_cache, "MOST_KEPT", count)
+    sets = Sets(count + 1)
+    for number in (*range(count), *range(count), 2, 0, 3, 1, 0, 2):
+        sets.run(number)
+    assert len(made) == count
+    sets.run(count)
+    sets.run(2)
+    sets.run(0)
+    assert len(made) == count + 1 == len(sets.kept()) + 1
+
+
+def test_a_set_is_found_without_a_look_at_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, renew = list[Any](), groups.GroupRun.renew
+    monkeypatch.setattr(groups.GroupRun, "renew", lambda self, *values: (asked.append(self), renew(self, *values))[1])
+    sets = Sets(5)
+    for number in (*range(5), 3, 1, 4, 0, 2):
+        sets.run(number)
+    assert len(asked) == len(set(asked)) == 5
+
+
+def test_workers_that_are_kept_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were used longest ago go first; the last are kept however large they are."""
+    made, sets = runs_made(monkeypatch), Sets(4)
+    sets.run(0)
+    monkeypatch.setattr(group_cache, "MOST_BYTES", 2 * made[0].bytes)
+    for number in (1, 2, 1, 2):
+        sets.run(number)
+    assert len(made) == 3
+    sets.run(0)
+    assert len(made) == 4
+    assert made[3].employed[0].state in [run.employed[0].state for run in made[:3]]  # what was dropped is used again
+    monkeypatch.setattr(group_cache, "MOST_BYTES", 1)
+    for number in (3, 3, 3):
+        sets.run(number)
+    assert len(made) == 5
+
+
+def test_surface_states_that_are_rewritten_in_place_are_other_surfaces() -> None:
+    sets = Sets(2)
+    for target in (0, 1, 5, 0, 5):
+        sets.write(0, target)
+        sets.run(0, target)
+    assert len(sets.kept()) == 3
+
+
+def test_what_changed_while_a_run_used_it_keeps_no_run() -> None:
+    """It has used what was there, and would be found by what is there now."""
+    sets = Sets(2)
+    sets.run(0, meanwhile=lambda: sets.write(0, 3))
+    assert not sets.kept()
+    sets.run(0, 3)
+    assert len(sets.kept()) == 1
+
+
+def test_a_surface_that_a_run_uses_later_counts_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, sets = runs_made(monkeypatch), Sets(2)
+    for number in (0, 1, 0, 1):
+        sets.run(number)
+    assert len(made) == 2
+    third, size = TABLES + sets.tables[0] + 8, len(made[0].resolved.surfaces[1][1])
+    sets.context.space.write(third, dwords(sets.tables[1] + 0x40))
+    sets.run(0, meanwhile=lambda: made[0].shared.bound.dispatch.depend_on_surface(2, size))
+    assert sets.kept() == made[:1]  # the other one was found by less
+    sets.run(0)
+    assert len(made) == 2
+    sets.context.space.write(third, dwords(sets.tables[0] + 0x40))
+    sets.run(0)
+    assert len(made) == 3
+
+
+def test_other_state_that_a_run_depends_on_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as that of bindless surfaces; where it cannot be read, nothing is kept."""
+    made, sets, place = runs_made(monkeypatch), Sets(1), TABLES + 0x800
+    sets.run(0, meanwhile=lambda: made[0].shared.bound.dispatch.depend(place, 4))
+    sets.run(0)
+    assert len(made) == 1
+    sets.context.space.write(place, dwords(1))
+    sets.run(0, meanwhile=lambda: made[1].shared.bound.dispatch.depend(0xDEAD0000, 4))
+    assert len(made) == 2
+    sets.run(0)
+    assert len(made) == 3
+
+
+def test_a_table_that_leads_nowhere_is_no_error_of_its_own() -> None:
+    sets = Sets(1)
+    sets.run(0)
+    sets.context.space.write(TABLES + sets.tables[0], dwords(0, 0xFFFFFFC0))
+    with pytest.raises(SoftgenError, match="surface 1"):
+        sets.run(0)
+    sets.write(0, 0)
+    sets.run(0)
+
+
+def test_memory_that_moves_under_a_surface_is_found_there() -> None:
+    sets = Sets(1)
+    sets.run(0)
+    space, at = sets.context.space, sets.job.address(1)
+    space.unmap(at, 4096)  # type: ignore[attr-defined]
+    space.map(at, MemfdBuffer(4096))  # type: ignore[attr-defined]
+    sets.run(0)
+
+
+def test_other_base_addresses_are_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are elsewhere then, with other surfaces."""
+    made, sets = runs_made(monkeypatch), Sets(2)
+    sets.run(0)
+    sets.context = replace(sets.context, bases={**sets.context.bases})
+    sets.run(0)
+    assert len(made) == 1
+    moved = sets.tables[1] - sets.tables[0]
+    sets.context.space.write(TABLES + sets.tables[1], dwords(0, sets.tables[0] + 0x40))
+    sets.context.space.write(TABLES + moved, sets.context.space.read(TABLES, 0x40))
+    sets.context = replace(sets.context, bases={**sets.context.bases, "surface": TABLES + moved})
+    sets.run(0, 1)
+    assert len(made) == 2
+
+
+def test_another_address_space_is_another_kind() -> None:
+    sets = Sets(1)
+    sets.run(0)
+    here, there = sets.context.space, AddressSpace("another", sets.context.space.bits)
+    for region in list(here.regions()):
+        there.map(region.start, MemfdBuffer(region.size))
+        there.write(region.start, here.read(region.start, region.size))
+    sets.context = replace(sets.context, space=there)
+    sets.run(0)
+
+
+def test_reports_go_to_the_context_of_the_dispatch() -> None:
+    sets = Sets(1)
+    sets.write(0, 0, last=15)
+    for _ in range(3):
+        told = list[str]()
+        sets.context = replace(sets.context, warn=told.append)
+        sets.run(0)
+        assert len(told) == 1 and "out of bounds" in told[0]
+    assert len(sets.kept()) == 1
+
+
+def test_a_system_routine_that_changes_is_read_again() -> None:
+    made, dispatcher = raising("illegal opcode"), EngineDispatcher("t1", 1)
+    context, dispatch = recorded(made)
+    for step in (1, 5):
+        context.space.write(CODE + ROUTINE, dialect.read(made.handler.replace(" 1:d", f" {step}:d"), made.gen))
+        list(dispatcher.run(context, dispatch))
+        assert context.space.read(made.address(1), 4) == dwords(1000 + step)
+
+
+def test_a_program_that_was_overwritten_keeps_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, dispatcher = runs_made(monkeypatch), EngineDispatcher("t1", 1)
+    context, dispatch = recorded(job(count=3))
+    list(dispatcher.run(context, dispatch))
+    at = context.bases["instruction"] + dispatch.kernel
+    code = context.space.read(at, 16)
+    context.space.write(at, context.space.read(at + 16, 16) + code)  # the first two instructions in the other order
+    list(dispatcher.run(context, dispatch))
+    (workers,) = dispatcher._workers
+    assert workers.groups.kept() == made[1:]
+
+
+def test_workers_of_a_dispatch_that_failed_are_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, dispatcher = runs_made(monkeypatch), EngineDispatcher("t1", 1)
+    context, dispatch = recorded(job(count=3))
+    for turn in range(2):
+        with pytest.raises(SoftgenError, match="time is up"):
+            list(dispatcher.run(context, dispatch, lambda: True))
+        assert len(made) == turn + 1
+    for expected in (3, 3):
+        list(dispatcher.run(context, dispatch))
+        assert len(made) == expected
+    with pytest.raises(SoftgenError, match="time is up"):
+        list(dispatcher.run(context, dispatch, lambda: True))
+    list(dispatcher.run(context, dispatch))
+    assert len(made) == 4
