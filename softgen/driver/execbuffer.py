@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from softgen.driver.node import Node
 
 MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
-MOST_LISTS = 24  # of a context that are kept,
+MOST_LISTS = 192  # of a context that are kept,
+MOST_LISTED = 1 << 16  # buffers in these,
 MOST_ACCEPTED = 16  # and arguments
 AFTER_START = 3  # of the argument's fields: those after buffers, count and start
 ADDRESS = (1 << 48) - 1
@@ -117,9 +118,12 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
 
 
 def _keep_list(node: Node, context: GemContext, data: bytes, listed: ListedBuffers) -> None:
-    held: Any = next(iter(context.listed.values()), listed)
-    if held.changes != listed.changes or len(context.listed) >= MOST_LISTS:
-        context.listed.clear()
+    kept: dict[bytes, Any] = context.listed
+    if kept and next(iter(kept.values())).changes != listed.changes:
+        kept.clear()
+    count = sum(len(held.bound) for held in kept.values()) + len(listed.bound)
+    while kept and (len(kept) >= MOST_LISTS or count > MOST_LISTED):
+        count -= len(kept.pop(next(iter(kept))).bound)  # the oldest
     context.listed[data] = listed
     node.lists.add(context)
 

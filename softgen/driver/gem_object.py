@@ -15,7 +15,7 @@ from softgen.driver.fence import Fence
 from softgen.driver.user_copy import Copied
 from softgen.memory.store import MemfdBuffer
 
-MOST_SPARED = 24  # uses of a buffer that are over and kept for their lists
+MOST_SPARED = 192  # uses of a buffer that are kept for their lists when they are over
 
 
 class Piece(NamedTuple):
@@ -42,7 +42,7 @@ class UseOwner(Protocol):
     """A list of buffers that uses its buffers again when it is submitted again."""
 
     def uses_changed(self) -> None:
-        """Another use was added to one of its buffers."""
+        """Another use was added to one of its buffers, which it may have to wait for."""
         ...
 
     def forget_uses(self) -> None:
@@ -81,19 +81,18 @@ class GemObject:
         self.add_use(Use(fence, engine, write))
 
     def add_use(self, use: Use) -> None:
-        """Another use; drops those that are over, but for the last few of lists that may be submitted again."""
-        uses, spared = [use], 0
-        for other in reversed(self.uses):
-            owner = other.owner()
-            if other.fence.done:
-                spared += owner is not None
-                if owner is None or spared > MOST_SPARED:
-                    if owner is not None:
-                        owner.forget_uses()
-                    continue
-            if owner is not None:
+        """Another use; drops those that are over, but for the last ones of lists that may be submitted again."""
+        uses = [other for other in self.uses if not other.fence.done or other.owner() is not None]
+        if len(uses) > MOST_SPARED:
+            over = [other for other in uses if other.fence.done]
+            for other in over[: len(uses) - MOST_SPARED]:
+                uses.remove(other)
+                if (owner := other.owner()) is not None:
+                    owner.forget_uses()
+        for other in uses if use.write else [other for other in uses if other.write]:
+            if (owner := other.owner()) is not None:
                 owner.uses_changed()
-            uses.insert(0, other)
+        uses.append(use)
         self.uses = uses
 
     def busy(self) -> list[Use]:

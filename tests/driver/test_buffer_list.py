@@ -8,11 +8,11 @@ import weakref
 
 import pytest
 
+from softgen.driver import execbuffer, gem_object
 from softgen.driver import i915_drm as i915
 from softgen.driver.buffer_list import Bound, BufferList
-from softgen.driver.execbuffer import MOST_LISTS
 from softgen.driver.fence import Fence, Signals
-from softgen.driver.gem_object import MOST_SPARED, GemObject, Piece
+from softgen.driver.gem_object import GemObject, Piece
 from softgen.memory.store import MemfdBuffer
 from tests.driver.program import Program, served
 
@@ -46,8 +46,10 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_dependencies_and_busy_buffers(seed: int) -> None:
+def test_dependencies_and_busy_buffers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random submissions of a few lists that share buffers, of new lists, and imported fences, which end in any order."""
+    spared = 4 + seed
+    monkeypatch.setattr(gem_object, "MOST_SPARED", spared)
     chance, model = random.Random(seed), Model()
     buffers = bos(6)
     flags = (0, i915.EXEC_OBJECT_WRITE, i915.EXEC_OBJECT_ASYNC, i915.EXEC_OBJECT_WRITE | i915.EXEC_OBJECT_ASYNC)
@@ -81,7 +83,7 @@ def test_dependencies_and_busy_buffers(seed: int) -> None:
         fence.signal()
     for bo in buffers:
         bo.use(Fence(SIGNALS), "rcs0", False)
-        assert len(bo.uses) <= min(MOST_SPARED, len(lists)) + 1
+        assert len(bo.uses) <= min(spared, len(lists)) + 1
 
 
 def test_a_list_that_is_submitted_again_adds_no_uses() -> None:
@@ -146,22 +148,27 @@ def test_lists_in_turn_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> No
             submit(1)
 
 
-def test_few_lists_of_a_context_are_kept() -> None:
-    """Those of the same handles and addresses, and no more than a driver uses in turn."""
+def test_few_lists_of_a_context_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the same handles and addresses, so many lists and so many buffers in them; the oldest go first."""
+    most = 6
+    monkeypatch.setattr(execbuffer, "MOST_LISTS", most)
     with served("kbl") as gpu:
         program = gpu.program()
-        handles = [batch_of(program) for _ in range(2 * MOST_LISTS)]
+        handles = [batch_of(program) for _ in range(2 * most)]
         context = next(iter(gpu.server.nodes.values())).contexts.get(0)
 
-        def submit(handle: int, times: int) -> None:
-            rows = program.memory(handle.to_bytes(4, "little").ljust(56, b"\0"))
-            for _ in range(times):  # the first time its address is written back
-                program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
-                program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=10**10)
+        def submit(*handles: int) -> bytes:
+            rows = program.memory(b"".join(handle.to_bytes(4, "little").ljust(56, b"\0") for handle in handles))
+            for _ in range(2):  # the first time addresses are written back
+                program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=len(handles))
+                program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handles[-1], timeout=10**10)
+            return bytes(rows)
 
         for handle in handles:
-            submit(handle, 2)
+            submit(handle)
             assert len({id(listed.changes) for listed in context.listed.values()}) <= 1
-        for handle in handles:
-            submit(handle, 2)
-            assert 1 <= len(context.listed) <= MOST_LISTS
+        last = [submit(handle) for handle in handles][-most:]
+        assert list(context.listed) == last
+        monkeypatch.setattr(execbuffer, "MOST_LISTED", 5)
+        assert [*last[-2:], submit(*handles[:3])] == list(context.listed)
+        assert [submit(*handles[:6])] == list(context.listed)  # however many it has
