@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import struct
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,33 +38,34 @@ ADDRESS = (1 << 48) - 1
 ODD_FLAGS = i915.I915_EXEC_UNKNOWN_FLAGS | i915.I915_EXEC_SECURE
 UNUSED_DR4 = 0xFFFFFFFF  # some programs leave it so
 FENCED = i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS | i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT
+NO_SIGNALS: Sequence[tuple[Syncobj, int]] = ()
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
 
 def submit(node: Node, call: Call, arg: Any) -> None:
     context = contexts.lookup(node, arg.context & 0xFFFFFFFF)
     accepted = context.accepted.get(arg[AFTER_START:])
-    if accepted is None or arg.start % 8:
+    start, size, gpu, channel = arg.start, arg.size, node.gpu, call.channel
+    if accepted is None or start % 8:
         accepted = accept(context, arg)
     if context.banned:
         raise Errno(errno.EIO, "the context is banned: work of it failed before")
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
-    node.gpu.budget.check(call.channel.pid, 0, "EXECBUFFER2")
+    gpu.budget.check(channel.pid, 0, "EXECBUFFER2")
     bound, relocations = buffers(node, call, arg, context)
-    batch = 0 if arg.flags & i915.I915_EXEC_BATCH_FIRST else len(bound) - 1
-    if arg.start + arg.size > bound[batch].bo.size:
-        raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {bound[batch].bo.size:#x}")
-    waits, signals = fences(node, call, arg) if arg.flags & FENCED else ([], [])
-    submission = Submission(
-        sequence=next(node.gpu.sequence), pid=call.channel.pid, program=call.channel.program, context=context, engine=accepted.engine,
-        vm=context.vm, flags=arg.flags,
-        bound=bound, batch=bound[batch].address + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size,
-        relocations=relocations, fence=aperture.fence(node.gpu.signals, [bo.view for bo in bound.bos if bo.view])
-        if node.gpu.linear_views else Fence(node.gpu.signals),
-        after=waits + bound.dependencies(), slot=accepted.slot,
-    )  # fmt: skip
-    enqueue(node, call, arg, submission, signals)
+    batch = 0 if accepted.batch_first else len(bound) - 1
+    bo, address, _, _, _ = bound[batch]
+    if start + size > bo.size:
+        raise Errno(errno.EINVAL, f"a batch of {size:#x} bytes at {start:#x} of a buffer of {bo.size:#x}")
+    after, signals = bound.dependencies(), NO_SIGNALS
+    if accepted.fenced:
+        waits, signals = fences(node, call, arg)
+        after = waits + after
+    fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)
+    submission = Submission(next(gpu.sequence), channel.pid, channel.program, context, accepted.engine, context.vm, bound, address + start,
+                            batch, start, size, relocations, arg.flags, fence, after, accepted.slot)  # fmt: skip
+    enqueue(node, call, accepted, submission, signals)
 
 
 def accept(context: GemContext, arg: Any) -> AcceptedArgument:
@@ -71,7 +73,10 @@ def accept(context: GemContext, arg: Any) -> AcceptedArgument:
     check(arg)
     if len(context.accepted) >= MOST_ACCEPTED:
         context.accepted.clear()
-    found = context.accepted[arg[AFTER_START:]] = AcceptedArgument(context.engine(arg.flags), context.slot(arg.flags))
+    flags = arg.flags
+    found = context.accepted[arg[AFTER_START:]] = AcceptedArgument(
+        context.engine(flags), context.slot(flags), bool(flags & i915.I915_EXEC_BATCH_FIRST), bool(flags & FENCED),
+        bool(flags & i915.I915_EXEC_FENCE_OUT))  # fmt: skip
     return found
 
 
@@ -166,23 +171,25 @@ def canonical(address: int) -> int:
     return address | ((1 << 64) - 1 & ~ADDRESS) if address >> 47 & 1 else address
 
 
-def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission, signals: list[tuple[Syncobj, int]]) -> None:
-    if arg.flags & i915.I915_EXEC_FENCE_OUT:
-        call.hand(call.argument + FENCE_AT, node.gpu.sync_files.make(submission.fence))
-    with node.gpu.lock:  # who waits for this work must come behind it in its line
-        submission.bound.use(submission.fence, submission.engine)
+def enqueue(node: Node, call: Call, accepted: AcceptedArgument, submission: Submission, signals: Sequence[tuple[Syncobj, int]]) -> None:
+    gpu, fence, prediction = node.gpu, submission.fence, call.channel.wait_prediction
+    if accepted.fence_out:
+        call.hand(call.argument + FENCE_AT, gpu.sync_files.make(fence))
+    with gpu.lock:  # who waits for this work must come behind it in its line
+        submission.bound.use(fence, submission.engine)
         for target, point in signals:
-            target.add(point, submission.fence)
-        submission.context.last = submission.fence
-        call.work_first = call.channel.wait_prediction.work_first()
-        call.later = node.gpu.runner.at_once(submission, call.work_first)
-        if call.later is None:
-            call.work_first = False
-            call.channel.wait_prediction.queued()
-            node.gpu.runner.submit(submission)
+            target.add(point, fence)
+        submission.context.last = fence
+        work_first = prediction.work_first()
+        call.later = gpu.runner.at_once(submission, work_first)
+        if call.later is not None:
+            call.work_first = work_first
+            return
+        prediction.queued()
+        gpu.runner.submit(submission)
 
 
-def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], list[tuple[Syncobj, int]]]:
+def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], Sequence[tuple[Syncobj, int]]]:
     """Fences that the submission waits for, and the sync objects that get its fence."""
     named: list[tuple[SimpleNamespace, int]] = []
     if arg.flags & i915.I915_EXEC_FENCE_ARRAY:
@@ -194,7 +201,7 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], l
             line = TIMELINE_FENCES.unpack(call.read(address, TIMELINE_FENCES.size))
             points = syncobj.numbers(call, line.values, line.count, "Q") if line.values else (0,) * line.count
             named += zip(fence_list(call, line.handles, line.count), points, strict=True)
-    waits, signals = [], []
+    waits, signals = list[Fence](), list[tuple[Syncobj, int]]()
     if arg.flags & (i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT):
         number = arg.fence & 0xFFFFFFFF
         waits.append(syncobj.sync_file(node, call, number - (1 << 32) if number >> 31 else number))

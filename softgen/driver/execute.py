@@ -169,17 +169,22 @@ class Executor:
 
     def _context_engine(self, submission: Submission) -> ContextEngine:
         """The hardware state that a submission continues: that of an entry of its context's engine map."""
-        key = submission.engine, submission.slot
+        key, engines = (submission.engine, submission.slot), self.contexts.get(submission.context)
+        found = engines.get(key) if engines is not None else None
+        return found if found is not None else self._new_engine(submission, key)
+
+    def _new_engine(self, submission: Submission, key: tuple[str, int]) -> ContextEngine:
         with self.lock:
-            engines = self.contexts.get(submission.context)
-            if engines is None:
-                engines = self.contexts[submission.context] = {}
+            engines = self.contexts.setdefault(submission.context, {})
             if key not in engines:
                 engines[key] = ContextEngine(self, submission.engine)
             return engines[key]
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         context_engine, fine = self._context_engine(submission), False
+        if not self.recorders:
+            context_engine.run(submission, slot)
+            return
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)

@@ -76,14 +76,16 @@ class Fence:
         self._then: list[Callable[[], None]] = []
 
     def signal(self, error: int = 0) -> None:
-        with self.signals.lock:
+        signals = self.signals
+        with signals.lock:
             if self.done:
                 return
             self.error, self.done, self.when = error, True, time.monotonic_ns()
             then, self._then = self._then, []
-            if self.signals.waiting:
-                self.signals.changed.notify_all()
-        self.signals.follow(then)
+            if signals.waiting:
+                signals.changed.notify_all()
+        if then:
+            signals.follow(then)
 
     def then(self, function: Callable[[], None]) -> None:
         """Call a function when the fence is done; at once if it is done already."""

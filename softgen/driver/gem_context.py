@@ -21,10 +21,13 @@ KEPT = {
 
 
 class AcceptedArgument(NamedTuple):
-    """The engine that an EXECBUFFER2 asks for, and the entry of the engine map."""
+    """What an EXECBUFFER2 asks for."""
 
     engine: str
-    slot: int
+    slot: int  # entry of the engine map
+    batch_first: bool
+    fenced: bool  # it names fences
+    fence_out: bool
 
 
 class GemContext:

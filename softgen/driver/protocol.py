@@ -40,6 +40,7 @@ LARGEST_MAPS = 64 << 20
 LARGEST_READ = 256 << 20
 UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
 CHUNK = 4 << 20  # of what is read or written with questions to the program
+PLENTY = 1 << 16  # bytes that are asked for at once, or as many as are missing
 SOON = 0.0003  # seconds in which a program that waits for each submission makes the next
 
 
@@ -128,17 +129,22 @@ class Channel:
     def _read(self, size: int, room: int) -> bytes:
         """Receives until there are so many bytes; all that are there."""
         while (missing := size - len(self.rest)) > 0:
+            most = missing if missing > PLENTY else PLENTY
             try:
-                data, control, _, _ = self.connection.recvmsg(max(65536, min(missing, 1 << 20)), room)
+                data = self._receive_with_descriptors(most, room) if room else self.connection.recv(most)
             except OSError as error:
                 raise Gone(str(error)) from None
-            for _, kind, packed in control:
-                if kind == socket.SCM_RIGHTS:
-                    self.descriptors += array.array("i", packed[: len(packed) // 4 * 4])
             if not data:
                 raise Gone("closed")
             self.rest += data
         return self.rest
+
+    def _receive_with_descriptors(self, most: int, room: int) -> bytes:
+        data, control, _, _ = self.connection.recvmsg(most, room)
+        for _, kind, packed in control:
+            if kind == socket.SCM_RIGHTS:
+                self.descriptors += array.array("i", packed[: len(packed) // 4 * 4])
+        return data
 
     def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
         data = MESSAGE.pack(kind, len(payload), a & QWORD_MASK, b & QWORD_MASK, c & QWORD_MASK, b"") + payload

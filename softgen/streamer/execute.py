@@ -99,7 +99,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             return self._run()
         finally:
             self.submitted.instructions = self.elapsed
-            self.write_counts()
+            if self.counted_names:
+                self.write_counts()
 
     @property
     def elapsed(self) -> int:
@@ -157,21 +158,18 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         """Execute a batch that was prepared: to its end, or to a command that is another one now. After a command that may have changed
         memory, and may have taken long, the rest of the batch is compared and the time limit polled."""
         batch, start, view, data, bits = prepared
-        counters, timed_out, step = self.counters, self.hooks.timed_out, batch.last
+        counters, before, step = self.counters, self.counters.commands, batch.last
         self._found, self._read_ahead_is_stale = prepared, False
         try:
             for following, run in batch.steps:
                 if self._read_ahead_is_stale:
-                    place.address = start + following.offset
-                    if view[following.offset :] != data[following.offset :] or timed_out():
+                    place.address, counters.commands = start + following.offset, before + following.number
+                    if view[following.offset :] != data[following.offset :] or self.hooks.timed_out():
                         return
                     self._read_ahead_is_stale = False
                 self._executing = step = following
-                counters.commands += 1
-                if step.ruled:
-                    self._warn_of_rules(step.layout.name, self.command)
-                if step.reads_registers:
-                    self.status.at(start + step.offset, step.header)
+                if step.special:
+                    self._begin_special(step)
                 try:
                     run(self, bits)
                 except SoftgenError as error:
@@ -179,10 +177,17 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             place.address = start + batch.last.offset
             if not self._read_ahead_is_stale or view[batch.last.offset :] == data[batch.last.offset :]:
                 step, self.place = batch.last, None
-                counters.commands += 1
                 self.hooks.completed()
         finally:
+            counters.commands = before + step.number + 1
             self.status.at(start + step.offset, step.header)
+
+    def _begin_special(self, step: PreparedStep) -> None:
+        """What some commands need before they are executed."""
+        if step.ruled:
+            self._warn_of_rules(step.layout.name, self.command)
+        if step.reads_registers and self._found is not None:
+            self.status.at(self._found.start + step.offset, step.header)
 
     def _run_simple(self, place: FetchPointer) -> bool:
         """Execute the commands of a batch that come next, as long as they need only a handler, and rules to be checked; whether any did."""

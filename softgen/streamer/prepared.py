@@ -45,8 +45,10 @@ class PreparedStep(NamedTuple):
     end: int
     header: int
     layout: Layout
+    number: int  # in the batch
     ruled: bool  # there are rules that it may break
     reads_registers: bool  # it may read any register
+    special: bool  # either
 
 
 class PreparedBatch(NamedTuple):
@@ -114,13 +116,13 @@ def prepare(cs: PreparingStreamer, data: bytes) -> PreparedBatch | None:
             return None
         if layout.name == END:
             mask |= ((1 << 8 * (end - offset)) - 1) << 8 * offset
-            last = PreparedStep(offset, end, header, layout, False, False)
+            last = PreparedStep(offset, end, header, layout, len(steps), False, False, False)
             return PreparedBatch(end, mask, int.from_bytes(data[:end], "little") & mask, tuple(steps), last)
         found = _step(cs, layout, header, data[offset:end], offset)
         if found is None:
             return None
         step, run, fixed = found
-        steps.append((step, run))
+        steps.append((step._replace(number=len(steps)), run))
         mask |= fixed << 8 * offset
         offset = end
     return None
@@ -150,7 +152,8 @@ def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offse
     for name in varying:
         fixed &= ~layout.field(name).mask
     ruled = simple.ruled and _may_break_rules(cs, layout, values, varying)
-    return PreparedStep(offset, offset + len(data), header, layout, ruled, simple.reads_registers), run, fixed
+    step = PreparedStep(offset, offset + len(data), header, layout, 0, ruled, simple.reads_registers, ruled or simple.reads_registers)
+    return step, run, fixed
 
 
 def _may_break_rules(cs: PreparingStreamer, layout: Layout, values: Record, varying: set[str]) -> bool:

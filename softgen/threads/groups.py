@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread.block import BLOCK_SIZE
@@ -113,47 +113,48 @@ class GroupRun:
         """For another dispatch of the same kind with the same surfaces; False where all has to be made anew."""
         if len(self.workers) > 1:
             scheduler.alert(len(self.workers) - 1)  # it will have as many again
-        held, payload = self.shared.dispatch.payload, dispatch.payload
-        assert isinstance(held, TemplatePayload) and isinstance(payload, TemplatePayload)
-        if payload.header != held.header and not self._same_header(dispatch) or not self.shared.renew(context, dispatch):
+        held: Any = self.shared.dispatch.payload  # TemplatePayloads, as all that are kept have
+        payload: Any = dispatch.payload
+        moved = payload.header != held.header
+        if moved and not self._same_header(dispatch) or not self.shared.renew(context, dispatch):
             return False
-        if payload.header != held.header or payload.data != held.data:
-            constant = self._constant_value()
+        if payload.data != held.data:
+            self.shared.follow_rows()
             for worker in self.employed:
-                worker.renew(constant)
+                worker.fill()
+        if moved:
+            for worker in self.employed:
+                worker.write_constant(*self._constant_value())
         self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
         self.share.next = self.share.halted = 0
         return True
 
     def _same_header(self, dispatch: ThreadDispatch) -> bool:
         """Whether the header differs in one dword at most, always the same, which workers can write as they write counters."""
-        payload, patch = dispatch.payload, dispatch.patch
-        assert isinstance(payload, TemplatePayload) and patch is not None
+        payload: Any = dispatch.payload
         header, held, at = payload.header, self.header, self.constant
-        if header == held or at is not None and header[:at] == held[:at] and header[at + 4 :] == held[at + 4 :]:
-            return True
-        new, old = (struct.unpack(f"<{len(self.header) // 4}I", header) for header in (payload.header, self.header))
+        if at is not None:
+            return bool(header[:at] == held[:at] and header[at + 4 :] == held[at + 4 :])
+        new, old = (struct.unpack(f"<{len(held) // 4}I", data) for data in (header, held))
         differ = {4 * number for number, (a, b) in enumerate(zip(new, old, strict=True)) if a != b}
-        taken = {slot.offset for slot in payload.slots} | {counter.offset for counter in patch.counters}
-        if self.constant is not None or len(differ) != 1 or not differ.isdisjoint(taken):
+        assert dispatch.patch is not None
+        taken = {slot.offset for slot in payload.slots} | {counter.offset for counter in dispatch.patch.counters}
+        if len(differ) != 1 or not differ.isdisjoint(taken):
             return False
         self.constant = differ.pop()
         return True
 
-    def _constant_value(self) -> tuple[int, int] | None:
+    def _constant_value(self) -> tuple[int, int]:
         """Offset and value of that dword."""
-        payload = self.shared.dispatch.payload
-        if self.constant is None or not isinstance(payload, TemplatePayload):
-            return None
-        return self.constant, struct.unpack_from("<I", payload.header, self.constant)[0]
+        payload: Any = self.shared.dispatch.payload
+        at = self.constant or 0
+        return at, int.from_bytes(payload.header[at : at + 4], "little")
 
     def _staff(self, seconds: float) -> None:
         """Workers for so many seconds of work; unknown if 0: a worker that is alone asks for help."""
-        wanted = self.limit if seconds > self.limit * MIN_PARALLEL_TIME else 1 + int(seconds / max(MIN_PARALLEL_TIME, 1e-9))
-        wanted = max(min(wanted, self.limit), len(self.workers))
-        for number in range(len(self.employed), wanted):
-            self.employed.append(Worker(self.shared, number, self.state(number), self._poll_overdue))
-            self.employed[-1].renew(self._constant_value())
+        wanted = self._wanted(seconds) if self.most > 1 else 1
+        if len(self.employed) < wanted:
+            self._employ(wanted)
         for worker in self.employed[len(self.workers) : wanted]:
             worker.join(self.share)
             self.workers.append(worker)
@@ -164,6 +165,19 @@ class GroupRun:
             self.share.workers = wanted
             self.share.worthwhile = max(int(MIN_PARALLEL_TIME * 1e9), 1) if wanted < self.limit else 0
         self.parts = self._kept_parts
+
+    def _wanted(self, seconds: float) -> int:
+        """How many workers so many seconds of work should have; no fewer than there are."""
+        wanted = self.limit if seconds > self.limit * MIN_PARALLEL_TIME else 1 + int(seconds / max(MIN_PARALLEL_TIME, 1e-9))
+        return max(min(wanted, self.limit), len(self.workers))
+
+    def _employ(self, count: int) -> None:
+        """Makes workers, until there are so many."""
+        for number in range(len(self.employed), count):
+            made = Worker(self.shared, number, self.state(number), self._poll_overdue)
+            self.employed.append(made)
+            if self.constant is not None:
+                made.write_constant(*self._constant_value())
 
     def _unfinished(self) -> bool:
         """Whether groups are left; after a failure only those before it matter, since the first one is reported."""

@@ -17,7 +17,6 @@ from softgen.threads.affine import affine_rows
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.interpreted import interpreted
-from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 
 
@@ -65,7 +64,11 @@ class SharedDispatch:
             return False
         if not self.bound.follow_table(dispatch.binding_table):
             return False
-        self._use(context, dispatch)
+        if dispatch is not self.dispatch:
+            self.dispatch = dispatch
+            self.follow_rows()
+        self.bound.renew()
+        self.reports.context = context
         return True
 
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
@@ -73,17 +76,14 @@ class SharedDispatch:
         if not self.bound.follow_surfaces(dispatch.binding_table):
             return False
         self.program.used_in(context)
-        self._use(context, dispatch)
+        self.dispatch, self.reports.context = dispatch, context
+        self.bound.renew()
         return True
 
-    def _use(self, context: DispatchContext, dispatch: ThreadDispatch) -> None:
-        held, payload = self.dispatch.payload, dispatch.payload
-        if isinstance(held, TemplatePayload) and isinstance(payload, TemplatePayload) and payload.data != held.data:
-            rows = affine_rows(dispatch)
-            self.rows = self.rows if rows == self.rows else rows  # workers compare identities
-        self.dispatch = dispatch
-        self.bound.renew()
-        self.reports.context = context
+    def follow_rows(self) -> None:
+        """The payload has other data."""
+        rows = affine_rows(self.dispatch)
+        self.rows = self.rows if rows == self.rows else rows  # workers compare identities
 
     def _same_bases(self, bases: Mapping[str, int]) -> bool:
         if bases is not self.bases:

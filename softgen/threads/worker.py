@@ -137,7 +137,7 @@ class Worker:
         now.members = ctypes.addressof(self.members)
         now.turn, now.start, now.size = TURN, self.record.kernel, self.threads
         counters = self.record.patch.counters if self.record.patch is not None else ()
-        now.axes = len(counters)
+        now.axes = self.counters = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
         now.numbered = now.ready = now.fresh = 0
@@ -149,14 +149,17 @@ class Worker:
         written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
         now.written_masks = ctypes.addressof(state.masks) if written else 0
 
-    def renew(self, constant: tuple[int, int] | None) -> None:
-        """For another dispatch of the same kind: other payload data, and another value of a dword of the header (its offset first)."""
+    def fill(self) -> None:
+        """For another dispatch of the same kind, with other payload data."""
         if self.state.templates.make(self.shared, self.first_slot):
             self.state.mark_dirty()
-        if constant is not None:
-            now, axis = self.dispatch, len(self.record.patch.counters) if self.record.patch is not None else 0
-            now.axes, now.extent[axis] = axis + 1, 1
-            now.patch_offset[axis], now.origin[axis] = constant
+
+    def write_constant(self, offset: int, value: int) -> None:
+        """The same with another value of a dword of the header, which threads get as a counter that does not advance."""
+        now, axis = self.dispatch, self.counters
+        if now.axes == axis:
+            now.axes, now.extent[axis], now.patch_offset[axis] = axis + 1, 1, offset
+        now.origin[axis] = value
 
     @property
     def record(self) -> ThreadDispatch:
