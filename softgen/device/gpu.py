@@ -251,10 +251,10 @@ class GpuDevice:
     def interrupt(self, base: int, cause: str) -> None:
         """An engine raises an interrupt; its status page gets a copy of the bits that HWSTAM lets through (KBL 11498-11501)."""
         bit = self.interrupts.raised(self.names.get(base, ""), base, cause)
-        engine, gen = self.engines.get(base), self.generation.number
+        engine = self.engines.get(base)
         if engine is None:
             return
-        mask, where = (catalogue().get(name, gen) for name in ("HWSTAM", "HWS_PGA"))
+        mask, where = (catalogue().get(name, self.generation.number) for name in ("HWSTAM", "HWS_PGA"))
         if mask is None or where is None:
             return
         page = self.registers.read(base + (where.offset or 0)) & ~0xFFF

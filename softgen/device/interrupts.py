@@ -55,6 +55,7 @@ class Interrupts:
         self.generation, self.registers, self.on_event = generation, registers, on_event
         self.events: deque[InterruptEvent] = deque(maxlen=MOST_EVENTS)
         self.layout = catalogue().get("GT_INTERRUPT", generation.number)
+        self._causes: dict[tuple[int, str], tuple[InterruptEvent, int, tuple[int, int] | None]] = {}
         self._imr: int | None = None  # where the mask is among an engine's registers
         self.again: Counter[tuple[int, int]] = Counter()  # (identity register, bit) that happened once more
         if self.layout is not None:
@@ -74,11 +75,14 @@ class Interrupts:
 
     def raised(self, engine: str, base: int, cause: str) -> int:
         """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""
-        event, bit = _event(engine, base, cause), _bit(cause, self.generation.number)
+        found = self._causes.get((base, cause))
+        if found is None:
+            found = self._causes[base, cause] = _event(engine, base, cause), _bit(cause, self.generation.number), _places().get(base)
+        event, bit, place = found
         self.events.append(event)
         self.on_event(event)
-        if self.layout is not None and base in _places() and bit & ~self.mask_of(base):
-            number, shift = _places()[base]
+        if place is not None and self.layout is not None and bit & ~self.mask_of(base):
+            number, shift = place
             self._collect(number, bit << shift)
         return bit
 

@@ -107,8 +107,8 @@ def prepare_state_flush(cs: CommandStreamer, cmd: Record, place: Callable[[str],
 def media_object(cs: CommandStreamer, cmd: Record) -> None:
     finish(cs)
     cs.counters.dispatches += 1
-    context = dispatch_context(cs)
-    run_threads(cs, context, [objects.single(context, cs.state(FrontEnd), cmd)])
+    front, context = cs.state(FrontEnd), dispatch_context(cs)
+    run_threads(cs, front, context, [objects.single(context, front, cmd)])
 
 
 @handles("MEDIA_OBJECT_WALKER")
@@ -120,8 +120,8 @@ def media_object_walker(cs: CommandStreamer, cmd: Record) -> None:
             raise SoftgenError("time is up before the walk has ended")
 
     cs.counters.dispatches += 1
-    context = dispatch_context(cs)
-    run_threads(cs, context, objects.walked(context, cs.state(FrontEnd), cmd, poll))
+    front, context = cs.state(FrontEnd), dispatch_context(cs)
+    run_threads(cs, front, context, objects.walked(context, front, cmd, poll))
 
 
 @handles("MEDIA_OBJECT_GRPID")
@@ -143,19 +143,19 @@ def _run_group(cs: CommandStreamer, front: FrontEnd) -> None:
     group, front.group = front.group, None
     assert group is not None
     context = dispatch_context(cs)
-    run_threads(cs, context, [objects.grouped(context, front, group)])
+    run_threads(cs, front, context, [objects.grouped(context, front, group)])
 
 
-def run_threads(cs: CommandStreamer, context: DispatchContext, dispatches: Iterable[ThreadDispatch]) -> None:
+def run_threads(cs: CommandStreamer, front: FrontEnd, context: DispatchContext, dispatches: Iterable[ThreadDispatch]) -> None:
     """Runs dispatches and counts their work."""
-    cs.state(FrontEnd).used = True
+    front.used, counters = True, cs.counters
     cs.memory_changed()
     for dispatch in dispatches:
         if cs.traced:
             cs.trace("dispatches", described(context, dispatch))
-        for finished in cs.dispatcher.run(context, dispatch, cs.timed_out):
-            cs.counters.threads += finished.threads
-            cs.counters.instructions += finished.instructions
+        for threads, instructions in cs.dispatcher.run(context, dispatch, cs.timed_out):
+            counters.threads += threads
+            counters.instructions += instructions
 
 
 def described(context: DispatchContext, dispatch: ThreadDispatch) -> str:

@@ -192,7 +192,8 @@ class AddressSpace(Space):
         if following and size > 0:
             start, end, _, _, _, view = mappings[following - 1]
             if address + size <= end:
-                return bytes(view[address - start : address - start + size])
+                at = address - start
+                return bytes(view[at : at + size])
         return b"".join(view[first:last] for view, first, last in self._parts(address, size, "read"))
 
     def view(self, address: int, size: int) -> memoryview | None:

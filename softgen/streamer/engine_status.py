@@ -63,15 +63,14 @@ class EngineStatusRegisters:
 
     def at(self, address: int, header: int) -> None:
         """A command begins: its address and first dword."""
-        self.address, self.header = address, header
-        self.show()
+        self.address = None
+        active = address & DWORD_MASK, address >> 32 & DWORD_MASK
+        self.registers.write_plain(self._shown, active if self._header is None else (header, *active))
 
     def show(self) -> None:
         """Writes where the engine is to the registers: when a command may read them, and when it stops. In between it only says where."""
-        address, self.address = self.address, None
-        if address is not None:
-            active = address & DWORD_MASK, address >> 32 & DWORD_MASK
-            self.registers.write_plain(self._shown, active if self._header is None else (self.header, *active))
+        if self.address is not None:
+            self.at(self.address, self.header)
 
     def ring_head(self, ring: FetchPointer | None) -> None:
         """A command of a ring, or of a batch that it called, has been executed."""

@@ -77,8 +77,11 @@ class HandlerServices:
 
     def state(self, kind: type[StateT]) -> StateT:
         """A pipeline's part of the hardware context."""
-        found: StateT | None = self.saved.pipelines.get(kind)
-        return found if found is not None else self.saved.state(kind, self.device.pipelines)
+        try:
+            found: StateT = self.saved.pipelines[kind]
+        except KeyError:
+            found = self.saved.state(kind, self.device.pipelines)
+        return found
 
     def warn(self, text: str) -> None:
         """Reports a broken rule of the manual at the command being executed."""

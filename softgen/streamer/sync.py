@@ -119,14 +119,18 @@ def prepare_pipe_control(cs: Streamer, cmd: Record, place: Callable[[str], Field
     writes = PREPARED_OPERATIONS[flush.operation]
     address, data = (place(name) for name in DATA) if writes else (NO_FIELD, NO_FIELD)
 
+    stalls, notifies, is_global = flush.stalls, flush.notifies, flush.is_global
+
     def run(cs: Streamer, batch: int) -> None:
-        cs.finish_pipelines()
-        if flush.stalls:
+        saved = cs.saved
+        if saved.unfinished:
+            cs.finish_pipelines()
+        if stalls:
             cs.note_work()
-            cs.saved.unflushed = False
+            saved.unflushed = False
         if writes:
-            cs.write(address.value(batch), writes(cs, data.value(batch)).to_bytes(8, "little"), flush.is_global)
-        if flush.notifies:
+            cs.write(address.value(batch), writes(cs, data.value(batch)).to_bytes(8, "little"), is_global)
+        if notifies:
             cs.device.interrupt(cs.base, "notify")
 
     return run

@@ -80,8 +80,7 @@ class EngineDispatcher:
                 run = groups.make(context, dispatch, program, engine)
                 run.statistics = self._statistics(program, self.name)
             for finished in run.run(timed_out):
-                threads += finished.threads
-                instructions += finished.instructions
+                threads, instructions = threads + finished[0], instructions + finished[1]
                 yield finished
             fine = True
         finally:

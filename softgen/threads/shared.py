@@ -42,6 +42,7 @@ class SharedDispatch:
         self.reports = Reports(context, program)
         self.bound.dispatch.warn = self.reports.warn
         self._prepared: CompiledFunction | None = None  # the last function whose surfaces were resolved
+        self._learnt = True  # units may have read state, or reported something, since they were renewed: only the interpreter does
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
         self.rows, self.full = affine_rows(dispatch), dispatch.full
 
@@ -77,7 +78,9 @@ class SharedDispatch:
             return False
         self.program.used_in(context)
         self.dispatch, self.reports.context = dispatch, context
-        self.bound.renew()
+        if self._learnt:
+            self._learnt = False
+            self.bound.renew()
         return True
 
     def follow_rows(self) -> None:
@@ -99,6 +102,7 @@ class SharedDispatch:
             return interpreted()
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
         if found is not self._prepared:
+            self._learnt = True
             with self._binding:
                 self.bound.prepare(found.indices, hurry=found.joint)  # a translated kernel is worth it
             self._prepared = found
@@ -106,6 +110,7 @@ class SharedDispatch:
 
     def learn(self, thread: ThreadState) -> bool:
         """Resolves what the message that a thread is about to send lacked; True if compiled code can now execute it."""
+        self._learnt = True
         inst = self.program.line(thread.ip).instruction
         if inst.opcode not in SENDS:
             return False
