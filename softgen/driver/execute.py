@@ -99,7 +99,8 @@ class ContextEngine:
         """Polled at every command and thread group."""
         slot = self.slot
         if slot is not None:
-            slot.pause()
+            if slot.engine.waiting or time.monotonic() > slot.caller.until:
+                slot.pause()
             if self.copies and self.execution is not None and self.execution.counters.commands != self.seen:
                 self.seen = self.execution.counters.commands
                 for copy in self.copies:  # the next command may write a tag: the data that it announces comes first

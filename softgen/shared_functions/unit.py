@@ -138,13 +138,8 @@ class DispatchBindings:
     def _others_current(self) -> bool:
         """Whether all that was resolved besides the binding table and its surfaces is as it was."""
         resolved, space = self.resolved, self.space
-        if resolved.states and any(space.read(*place) != data for place, data in resolved.states.items()):
+        if (resolved.states or resolved.samplers or resolved.blend) and not self._states_current():
             return False
-        if resolved.samplers and any(space.read(self.sampler_address(at), len(data)) != data for at, data in resolved.samplers.items()):
-            return False
-        for (address, size), data in resolved.blend.items() if resolved.blend else ():
-            if space.read(address + self.blend_moved, size) != data:
-                return False
         changes = space.changes
         if changes is not None and changes == resolved.hosts_at:
             return True
@@ -152,6 +147,12 @@ class DispatchBindings:
             return False
         resolved.hosts_at = changes
         return True
+
+    def _states_current(self) -> bool:
+        resolved, read = self.resolved, self.space.read
+        return (all(read(*place) == data for place, data in resolved.states.items())
+                and all(read(self.sampler_address(at), len(data)) == data for at, data in resolved.samplers.items())
+                and all(read(address + self.blend_moved, size) == data for (address, size), data in resolved.blend.items()))  # fmt: skip
 
     def depend(self, address: int, size: int) -> bytes:
         """Reads state that a binding is made from."""

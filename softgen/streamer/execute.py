@@ -114,6 +114,9 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         if fresh is not None and (found := self._prepared.find(self.space, fresh.start)) is not None:
             self._run_prepared(fresh, found)
             fresh = None
+            if self.place is None and not self.saved.unfinished:
+                self.note_work()
+                return True
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
                 raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
