@@ -65,8 +65,8 @@ class Message(ABC, Generic[E]):
     surface_index: int | Value
     sampler_index: int | Value
 
-    def __init__(self, m: Machine, plan: MessagePlan, mask: Value, environment: E, lengths: tuple[int, int], extended: int | Value = 0,
-                 alt: bool = False) -> None:  # fmt: skip
+    def __init__(self, m: Machine, plan: MessagePlan, mask: Value, environment: E, lengths: tuple[int, int], extended: int | Value,
+                 alt: bool) -> None:  # fmt: skip
         self.m, self.plan, self.mask, self.environment = m, plan, mask, environment
         self.width, self.extended = mask.lanes, extended
         self.alt = alt  # the thread's alternate float mode accompanies every message (IVB 2419-2422)

@@ -22,6 +22,7 @@ from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.pixel_backend import BackendState, TargetState
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.messages import Variant
+from softgen.shared_functions.pixel_backend.records import NULL_TARGET
 from softgen.shared_functions.texture.functions import COMPILE_AFTER
 from softgen.shared_functions.texture.operations import bindless_offset
 from softgen.shared_functions.unit import DispatchBindings
@@ -162,6 +163,18 @@ def test_blend_states_of_further_targets_are_compared() -> None:
     bench.state.array[0x602] = 1  # of another target
     assert bench.dispatch.current()
     bench.state.array[0x603] = 1
+    assert not bench.dispatch.current()
+
+
+def test_surface_states_of_targets_are_compared() -> None:
+    """All 16 dwords of the one that was resolved; the null target has none."""
+    bench, variant = Target(), Variant(16, dual=False, alpha=False, depth=False, stencil=False)
+    bound = BoundTargets(bench.dispatch)
+    assert bound.fill(NULL_TARGET, variant, (0,)) and not bench.dispatch.resolved.entries
+    assert bound.fill(0, variant, (0,)) and list(bench.dispatch.resolved.entries) == [0] and bench.dispatch.current()
+    bench.state.array[64] ^= 1  # of another surface
+    assert bench.dispatch.current()
+    bench.state.array[63] ^= 1
     assert not bench.dispatch.current()
 
 

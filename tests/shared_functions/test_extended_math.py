@@ -97,6 +97,26 @@ def test_what_is_wrong_is_refused() -> None:
         send("tan", np.zeros(8, np.float32))
 
 
+@pytest.mark.parametrize(("name", "source", "plain", "alt"), [
+    ("log", -4.0, np.nan, 2.0), ("log", 8.0, 3.0, 3.0), ("sqrt", -9.0, np.nan, 3.0), ("rsq", -4.0, np.nan, 0.5), ("rsq", 0.25, 2.0, 2.0),
+    ("inv", -4.0, -0.25, -0.25), ("exp", -1.0, 0.5, 0.5), ("sin", 0.0, 0.0, 0.0), ("cos", 0.0, 1.0, 1.0)])  # fmt: skip
+def test_functions_of_the_absolute_value_in_alt_mode(name: str, source: float, plain: float, alt: float) -> None:
+    """Logarithm, square root and its reciprocal; the others take their source as it is (IVB 1063-1073)."""
+    m = NumpyMachine()
+    with np.errstate(all="ignore"):
+        given = m.value(f32, np.array([source], np.float32))
+        found = [float(functions.evaluate(m, name, mode, given).payload[0]) for mode in (False, True)]
+    assert found == pytest.approx([plain, alt], nan_ok=True)
+
+
+def test_the_power_of_a_negative_number_is_none_in_alt_mode_either() -> None:
+    m = NumpyMachine()
+    two, negative = (m.value(f32, np.array([number], np.float32)) for number in (2.0, -2.0))
+    with np.errstate(all="ignore"):
+        found = [functions.evaluate(m, "pow", True, a, b).payload[0] for a, b in ((two, negative), (negative, two))]
+    assert found[0] == 0.25 and np.isnan(found[1])
+
+
 # -- hosts with an instruction that estimates 1 / sqrt(x) --------------------------------------------------------------
 
 

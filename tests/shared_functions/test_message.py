@@ -1,5 +1,6 @@
 """Message descriptors: worked examples, the table's rules, properties."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 from softgen.bits import catalogue
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
-from softgen.shared_functions import descriptors
+from softgen.lanes.numpy import NumpyMachine
+from softgen.shared_functions import dataport, descriptors, message
 from softgen.shared_functions.descriptors import Descriptor, encode, identify
 
 ROWS = [(row, gen) for gen in GENERATIONS for row in descriptors.rows(gen)]
@@ -306,3 +308,20 @@ def test_encode_takes_names_and_refuses_others() -> None:
         encode("untyped_surface_read", 4.5)
     with pytest.raises(SpecError, match="has no field 'colour'"):
         encode("sample", 9, colour=1)
+
+
+# -- messages of the interpreter -------------------------------------------------------------------------------------
+
+
+def test_lanes_of_a_message_are_channels_of_its_instruction() -> None:
+    """Channels from `first` on; those that the instruction does not have are off."""
+    assert dataport  # whose programs answer
+    m, found = NumpyMachine(), message.plan(12, encode("untyped_surface_read", 9, message_length=1, channel_mask="r"), 9)
+    mask = m.mask_from_bits(0b1011_0110, 8)
+    nothing = np.zeros(0, np.uint8)
+    made = message.ByteMessage(m, found, nothing, nothing, mask, None)
+    cases = {(8, 0): 0b1011_0110, (4, 0): 0b0110, (4, 4): 0b1011, (16, 0): 0b1011_0110, (8, 4): 0b1011, (8, 7): 1, (8, 8): 0, (8, 16): 0}
+    for (count, first), bits in cases.items():
+        lanes = made.lanes(count, first)
+        assert lanes.lanes == count and lanes.payload.tolist() == [bool(bits >> lane & 1) for lane in range(count)]
+    assert made.any(3).payload.tolist() == [True] * 3 and not made.alt and not made.ends

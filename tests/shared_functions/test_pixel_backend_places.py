@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.shared_functions.pixel_backend import functions
+from softgen.shared_functions.pixel_backend.messages import Variant
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
 
@@ -67,3 +69,26 @@ def test_arguments_of_a_compiled_write_have_slots_of_their_own() -> None:
     starts = {functions.COLOR: 4, functions.SECOND: 4, functions.ALPHA: 1, functions.DEPTH_SLOT: 1, functions.STENCIL: 1}
     slots = [slot for start, count in starts.items() for slot in range(start, start + count)]
     assert sorted(slots) == list(range(functions.SLOTS))
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])
+@pytest.mark.parametrize(("right", "down"), [(8, 0), (0, 4), (12, 8)])
+def test_a_target_may_begin_inside_a_tile(gen: float, right: int, down: int) -> None:
+    """X offset in 4 pixels, Y offset in 2 rows, or 4 since 8 (KBL 19670-19746)."""
+    offsets = {"x_offset": right // 4, "y_offset": down // (2 if gen < 8 else 4)}
+    bench = Target(gen=gen, width=16, height=16, pitch=256, surface=offsets)
+    before = bench.data.array.copy()
+    bench.write(colors())
+    expected = before.copy()
+    for (x, y), color in zip(pixels(BLOCK), colors(), strict=True):
+        at = bench.place(x + right, y + down)
+        expected[at : at + 4] = bgra(color)
+    assert (bench.data.array == expected).all() and bench.compiled == 1
+
+
+def test_every_variant_of_a_message_has_a_number() -> None:
+    """64 of them: eight or sixteen lanes, a second source, alpha, depth and stencil of a source, and reads."""
+    made = [Variant(lanes, *flags) for flags in product((False, True), repeat=5) for lanes in (8, 16)]
+    assert sorted(variant.number for variant in made) == list(range(64))
+    assert [Variant.of(variant.number) for variant in made] == made
+    assert [Variant(8, *(n == flag for n in range(5))).number for flag in range(5)] == [2, 4, 8, 16, 32]

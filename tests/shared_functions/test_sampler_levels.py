@@ -362,7 +362,10 @@ def test_references_of_unorm_texels_are_clamped_to_their_range(format: str, clam
 @pytest.mark.parametrize(("format", "held", "wanted"), [
     ("R8G8B8A8_UINT", [0x04030201, 9, 9, 9], [1, 2, 3, 4]), ("R8G8_SINT", [0x04030280, 9, 9, 9], [-128, 2, 0, 1]),
     ("R16G16B16A16_UINT", [0x00020001, 9, 0x00040003, 9], [1, 2, 3, 4]), ("R32G32B32A32_UINT", [1, 2, 3, 4], [1, 2, 3, 4]),
-    ("R32G32_UINT", [1, 2, 3, 4], [1, 3, 0, 1]),
+    ("R32G32_UINT", [1, 2, 3, 4], [1, 3, 0, 1]), ("R32G32_SINT", [0xFFFF8000, 2, 0xFFFFFFFF, 4], [-0x8000, -1, 0, 1]),
+    ("R32_SINT", [0x8000, 2, 3, 4], [0x8000, 0, 0, 1]), ("R8G8B8A8_UINT", [0x84838281, 9, 9, 9], [0x81, 0x82, 0x83, 0x84]),
+    ("R8G8B8A8_SINT", [0x7F80FF01, 9, 9, 9], [1, -1, -128, 127]), ("R16G16_UINT", [0x80028001, 9, 9, 9], [0x8001, 0x8002, 0, 1]),
+    ("R16G16B16A16_SINT", [0x7FFF8000, 9, 0x0080FFFF, 9], [-0x8000, 0x7FFF, -1, 0x80]),
 ])  # fmt: skip
 def test_borders_of_integers_stand_apart_on_gen75(format: str, held: list[int], wanted: list[int]) -> None:
     """Dwords 16 to 19, in the width of the format; the green of two dwords is where blue would be (public: Mesa crocus_state.c)."""
@@ -388,6 +391,24 @@ def test_gather4_gives_a_channel_of_four_texels(gen: float, channel: int) -> Non
         i, j = (int(np.floor(np.floor(float(c[lane] * np.float32(n)) * 256) / 256 - 0.5)) + by for c, n, by in ((u, 16, 2), (v, 12, -1)))
         wanted = [mipmap.texel((i + x) % 16, (j + y) % 12, 0, 0)[channel] for x, y in ((0, 1), (1, 1), (1, 0), (0, 0))]
         assert found[lane].tolist() == pytest.approx(wanted), lane
+    assert mipmap.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-SAMP-28", shows="action")
+@pytest.mark.parametrize("function", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("gen", [7, 9, 11])
+def test_gather4_c_compares_each_of_four_texels(gen: float, function: int) -> None:
+    """Of red, as sample_c does: 0 where it holds, else 1; none is weighed."""
+    mipmap = surface(gen, levels=1, format="R32_FLOAT", sampler=modes("wrap") | filters("linear") | {"shadow_function": function})
+    held = np.random.default_rng(2).integers(0, 5, len(mipmap.data.array) // 4).astype(np.float32)
+    mipmap.data.array[:] = held.view(np.uint8)
+    u, v = (np.random.default_rng(seed).uniform(0, 1, 16).astype(np.float32) for seed in (3, 4))
+    reference = np.resize(np.arange(5, dtype=np.float32), 16)
+    found = values(send(mipmap, "gather4_c", reference, u, v))
+    for lane in range(16):
+        i, j = (int(np.floor(np.floor(float(c[lane] * np.float32(n)) * 256 + 0.5) / 256 - 0.5)) for c, n in ((u, 16), (v, 12)))
+        four = [mipmap.texel((i + x) % 16, (j + y) % 12, 0, 0)[0] for x, y in ((0, 1), (1, 1), (1, 0), (0, 0))]
+        assert found[lane].tolist() == [float(not SHADOW[function](texel, reference[lane])) for texel in four], lane
     assert mipmap.compiled == 1
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.test_sampler import coordinates, filters, floats, modes
+from tests.shared_functions.test_sampler_cube import SIZE, cube, direction, texel
 from tests.shared_functions.test_sampler_levels import LINEAR, limits, send, surface, values
 from tests.shared_functions.texture import Model, Texture
 
@@ -70,6 +71,24 @@ def test_cube_maps_are_reduced_across_their_edges(kind: int) -> None:
     texels = [look(plain, z, y * max(-z, 1)) for z in (-0.9, -1.2) for y in (0.125, 0.375)]
     found = look(mipmap, -0.97, 0.19)
     assert found.tolist() == pytest.approx(OF[kind](texels).tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [MINIMUM, MAXIMUM])
+@pytest.mark.parametrize("face", range(6))
+def test_texels_of_a_cube_map_that_weigh_nothing_do_not_count(kind: int, face: int) -> None:
+    """On a texel: that one; between two: both; between four: all; at a corner: the three that there are."""
+    mipmap = cube(9, **filters("linear"), **reduced(kind))
+    places = {(0.125, 0.125): [(4, 4)], (0.125, 0.25): [(4, 4), (4, 5)], (0.25, 0.125): [(4, 4), (5, 4)],
+              (0.25, 0.25): [(4, 4), (4, 5), (5, 4), (5, 5)], (-0.125, -0.875): [(3, 0)],
+              (0.999, 0.999): [(7, 7), (8, 7), (7, 8)], (-0.999, 0.999): [(0, 7), (-1, 7), (0, 8)]}  # fmt: skip
+    where = np.zeros((16, 3), np.float32)
+    where[:] = [direction(face, 0, 0)] * 16
+    where[: len(places)] = [direction(face, *place) for place in places]
+    found = values(send(mipmap, "sample_l", np.zeros(16, np.float32), *where.T))
+    for lane, texels in enumerate(places.values()):
+        wanted = OF[kind]([texel(mipmap, face, *at, SIZE, 0) for at in texels])
+        assert found[lane].tolist() == pytest.approx(wanted.tolist(), abs=1e-6), texels
+    assert mipmap.compiled == 1
 
 
 @pytest.mark.behaviour("KBL-SAMP-22", shows="action")

@@ -68,6 +68,13 @@ def test_bindings_fill_the_fields_of_their_scope() -> None:
             assert found.get("general", 0x5000) == 0x5000
 
 
+def test_tables_of_a_dispatch_begin_at_their_bases_by_default() -> None:
+    dispatch = DispatchBindings(generation(GEN), AddressSpace("bench", 48), {"surface": 0x7000})
+    assert [dispatch.table_address(index) for index in (0, 3)] == [0x7000, 0x700C] and dispatch.sampler_address(0x20) == 0x20
+    moved = DispatchBindings(generation(GEN), AddressSpace("bench", 48), {"surface": (1 << 48) - 8}, 0x40, 0x80)
+    assert [moved.table_address(index) for index in (0, 3)] == [0x38, 0x44] and moved.sampler_address(0x20) == 0xA0
+
+
 def test_units_by_name_and_by_function() -> None:
     assert [units.named(unit.name) for unit in units.UNITS] == list(units.UNITS)
     assert units.answering("sampler") is units.named("sampler") and units.answering("cre") is None

@@ -60,7 +60,6 @@ class CompiledDataPort(CompiledTexels):
         host, size = (self._surface(entry, name) for name in ("host", "size"))
         if not self._checked:
             code.escape(self._exists(entry))
-        self._checked = False
         return flat_region(code.m, host, size, code.announce(), name=f"surface {index}" if isinstance(index, int) else "a surface")
 
     def bindless(self, offset: int | Value) -> Region:

@@ -24,6 +24,8 @@ from softgen.surface.image import SurfaceImage
 NARROWEST = 4  # bytes of a row in registers
 UNIT = 4  # bytes that a surface's width counts
 LARGEST = 256  # bytes of a block
+PIXEL_MASK, BYTE_MASK = 1, 2  # modes of a write
+MASKED_PIXELS = 32, 4  # bytes and rows that a pixel mask covers, whatever the header's size (KBL 17789-17792)
 KINDS = ("1d", "2d", "3d", "cube", "buffer", "strbuf", "", "null")  # surface types by number
 MODES = {0: "normal", 2: "progressive_frame", 3: "interlaced_frame"}  # which row is nearest
 
@@ -57,13 +59,14 @@ def lines(x: StateMessage, state: tuple[int, int]) -> tuple[int, int]:
     return (2, first) if stride else (1, 0)
 
 
-def block(x: StateMessage) -> tuple[MediaBlock, SurfaceImage]:
+def block(x: StateMessage, size: tuple[int, int] | None = None) -> tuple[MediaBlock, SurfaceImage]:
+    """The rectangle that a header describes, of another size where one is given, and its surface."""
     image = replace(picture(x), lines=(1, 0))
     if image.kind not in ("2d", "null") or image.is_array and image.depth > 1:
         raise Unsupported(f"{x.plan.name} of a {image.kind} surface: not yet simulated")
     step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))
     left, top = (signed(number(x, "MH_MBM", name)) for name in ("x_offset", "y_offset"))
-    width, height = (number(x, "MH_MBM", name) + 1 for name in ("block_width", "block_height"))
+    width, height = size or (number(x, "MH_MBM", "block_width") + 1, number(x, "MH_MBM", "block_height") + 1)
     if pitch(width) * height > LARGEST:
         raise DecodeError(f"{x.plan.name}: {width} bytes by {height} rows is more than {LARGEST} bytes")
     return MediaBlock(left, top, width, height, step, first), image
@@ -121,8 +124,10 @@ def media_read(x: StateMessage) -> None:
 
 @answers("media_block_write", compiled=False)
 def media_write(x: StateMessage) -> None:
-    what, image = block(x)
     mode = number(x, "MH_MBM", "message_mode")
+    what, image = block(x, MASKED_PIXELS if mode == PIXEL_MASK else None)
+    if mode not in (0, PIXEL_MASK, BYTE_MASK):
+        raise DecodeError(f"{x.plan.name}: message_mode {mode} is reserved")
     if mode and what.width > GRF_BYTES:
         raise DecodeError(f"{x.plan.name}: blocks with masks have 32 bytes a row at most, not {what.width}")
     memory: Region = x.environment.absolute(image.base)
@@ -138,10 +143,10 @@ def masked(x: StateMessage, mode: int, line: int, width: int) -> Value:
     bits = number(x, "MH_MBM", "mask")
     if not mode:
         return x.m.constant(bool_, 1, width)
-    if mode == 2:
+    if mode == BYTE_MASK:
         return x.m.mask_from_bits(bits, width)
     places = [(at // 4 >> 2) * 16 + (line >> 1) * 8 + (at // 4 >> 1 & 1) * 4 + (line & 1) * 2 + (at // 4 & 1) for at in range(width)]
-    return x.m.constant(bool_, [bits >> place & 1 if place < 32 else 0 for place in places])
+    return x.m.constant(bool_, [bits >> place & 1 for place in places])
 
 
 @answers("transpose_read", compiled=False)

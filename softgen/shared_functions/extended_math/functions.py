@@ -219,7 +219,7 @@ def divide(m: Machine, x: Value, y: Value) -> Value:
 
 FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log, "exp": exp, "sqrt": sqrt, "rsq": rsq, "sin": sin, "cos": cos,
                                            "fdiv": divide, "pow": power}  # fmt: skip
-POSITIVE = frozenset({"log", "rsq", "sqrt"})  # functions of the absolute value in ALT mode (IVB 1063-1073)
+POSITIVE = frozenset({"log", "rsq", "sqrt"})  # functions of the absolute value in ALT mode, each of one source (IVB 1063-1073)
 ONCE = frozenset({"inv", "sqrt", "fdiv"})  # correctly rounded in the source type; in doubles they would be rounded twice
 SINGLE = ONCE | {"rsq", "exp", "log"}  # functions that take floats as they are
 
@@ -228,7 +228,7 @@ def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:
     """Evaluate a float function in the type of its sources."""
     type = sources[0].type
     if alt and name in POSITIVE:
-        sources = (m.absolute(sources[0]), *sources[1:])
+        sources = (m.absolute(sources[0]),)
     if name in (SINGLE if type is f32 else ONCE):
         return FLOATS[name](m, *sources)
     return m.convert(FLOATS[name](m, *(m.convert(src, f64) for src in sources)), type)

@@ -308,8 +308,7 @@ class ImageSampler:
         found = [m.like(right, reduction.first)] * 4
         for number, (values, corner) in enumerate(zip(near.texels, near.corners, strict=True)):
             counts = (right > 0.0 if number & 1 else right < 1.0) & (down > 0.0 if number & 2 else down < 1.0)
-            missing = corner if self.image.averages_corners else corner & ~corner
-            found = reduction.where(counts & ~missing, found, values)
+            found = reduction.where(counts & ~corner, found, values)
         return found
 
     def _face(self, slice_: Value) -> tuple[Value, Value]:

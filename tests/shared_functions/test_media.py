@@ -1,0 +1,102 @@
+"""Media blocks: masks of writes, lines beyond an edge, and what a surface is said to be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError
+from softgen.shared_functions.dataport.media import MediaBlock, nearest, pitch, signed
+from tests.shared_functions.sending import header
+from tests.shared_functions.test_typed import BOUND, PITCH, control, picture, regs
+
+BYTE_MASK, PIXEL_MASK = 2, 1
+# Which dword of 4 rows by 8 a bit of the pixel mask means: squares of 2 x 2, in squares of these, and the same again on the right
+# (KBL 17758-17762). A row of this table is a row of the block.
+PIXELS = (
+    (0, 1, 4, 5, 16, 17, 20, 21),
+    (2, 3, 6, 7, 18, 19, 22, 23),
+    (8, 9, 12, 13, 24, 25, 28, 29),
+    (10, 11, 14, 15, 26, 27, 30, 31),
+)
+
+
+def written(mode: int, bits: int, width: int, height: int) -> list[tuple[int, int]]:
+    """(row, byte) of what a masked write changes."""
+    bench = picture(format="R8_UINT", width=16, height=8)
+    bench.data.array[:] = 0
+    data = np.full((1 << (width - 1).bit_length()) * height, 9, np.uint8)
+    bench.send("media_block_write", header(d2=control(width, height, mode=mode), d3=bits), data, **BOUND)
+    return [divmod(int(at), PITCH) for at in np.flatnonzero(bench.data.array)]
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_every_bit_of_a_pixel_mask_is_a_dword(bit: int) -> None:
+    (row,) = (number for number, bits in enumerate(PIXELS) if bit in bits)
+    column = PIXELS[row].index(bit)
+    assert written(PIXEL_MASK, 1 << bit, 32, 4) == [(row, 4 * column + byte) for byte in range(4)]
+
+
+@pytest.mark.parametrize("bit", [0, 1, 15, 30, 31])
+def test_every_bit_of_a_byte_mask_is_a_byte_of_each_row(bit: int) -> None:
+    assert written(BYTE_MASK, 1 << bit, 32, 2) == [(0, bit), (1, bit)]
+
+
+def test_a_mask_of_all_bits_and_of_none() -> None:
+    whole = [(row, byte) for row in range(4) for byte in range(32)]
+    assert written(PIXEL_MASK, 0xFFFFFFFF, 32, 4) == written(BYTE_MASK, 0xFFFFFFFF, 32, 4) == whole
+    assert written(PIXEL_MASK, 0, 32, 4) == written(BYTE_MASK, 0, 32, 4) == []
+    assert written(0, 0, 32, 4) == whole  # no mask
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (16, 6), (64, 64)])
+def test_a_pixel_mask_covers_four_rows_of_32_bytes_whatever_the_size(width: int, height: int) -> None:
+    """KBL 17789-17792."""
+    bench = picture(format="R8_UINT", width=16, height=8)
+    bench.data.array[:] = 0
+    top = header(d2=control(width, height, mode=PIXEL_MASK), d3=0xFFFFFFFF)
+    bench.send("media_block_write", top, np.full(128, 9, np.uint8), **BOUND)
+    assert [divmod(int(at), PITCH) for at in np.flatnonzero(bench.data.array)] == [(row, byte) for row in range(4) for byte in range(32)]
+
+
+def test_a_reserved_mode_is_refused() -> None:
+    with pytest.raises(DecodeError, match="message_mode 3 is reserved"):
+        written(3, 1, 32, 1)
+
+
+def test_blocks_with_masks_have_32_bytes_a_row_at_most() -> None:
+    with pytest.raises(DecodeError, match="32 bytes a row at most, not 33"):
+        written(BYTE_MASK, 1, 33, 1)
+
+
+@pytest.mark.parametrize(("base", "low", "high"), [(0, 0, 0), (0x1_2345_6000, 0x2345_6000, 1), (0xFFFF_F000, 0xFFFF_F000, 0)])
+def test_surface_info_has_the_instruction_base(base: int, low: int, high: int) -> None:
+    """Dwords 6 and 7 of the first register; the others are zero (KBL 18771-18884)."""
+    bench = picture(format="R8_UINT", width=64, height=8)
+    bench.port.surfaces.bases = {**bench.port.surfaces.bases, "instruction": base}
+    found = bench.send("read_surface_info", regs(0), answer=2, **BOUND).view(np.uint32)
+    assert found[:8].tolist() == [0, 0, 0, 0, 0, 0, low, high] and found[14:].tolist() == [0, 0]
+
+
+def test_rows_take_a_power_of_two_of_bytes_four_at_least() -> None:
+    assert [pitch(width) for width in (1, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64)] == [4, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64]
+    assert [signed(value) for value in (0, 5, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)] == [0, 5, 0x7FFFFFFF, -0x80000000, -1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "step", "first", "expected"),
+    [
+        ("normal", 1, 0, {-2: 0, -1: 0, 0: 0, 6: 6, 7: 6, 9: 6}),
+        ("normal", 2, 0, {-1: 0, 0: 0, 1: 2, 3: 6, 4: 6}),
+        ("normal", 2, 1, {-1: 1, 0: 1, 2: 5, 3: 5}),
+        ("progressive_frame", 1, 0, {-1: 0, 3: 3, 7: 6}),
+        ("progressive_frame", 2, 0, {-1: 0, 3: 6, 4: 6}),
+        ("progressive_frame", 2, 1, {-2: 0, -1: 0, 2: 5, 3: 6, 4: 6}),  # the nearest line of the frame
+        ("interlaced_frame", 1, 0, {-2: 0, -1: 1, 0: 0, 6: 6, 7: 5, 8: 6, 9: 5}),  # of the same field
+        ("interlaced_frame", 2, 1, {-1: 1, 2: 5, 3: 5}),
+    ],
+)
+def test_lines_beyond_an_edge(mode: str, step: int, first: int, expected: dict[int, int]) -> None:
+    """Seven lines; KBL 19156-19176."""
+    rows = (7 - first + step - 1) // step
+    assert {y: nearest(MediaBlock(0, y, 4, 1, step, first), 0, rows, 7, mode) for y in expected} == expected
