@@ -160,7 +160,8 @@ class HardwareEngine:
     # -- rings -----------------------------------------------------------------------------------------------------
 
     def start_ring(self, ring: Any) -> None:
-        """A ring that its registers describe; its batches are in the global space, or in the tables that Gen7's registers name."""
+        """A ring that its registers describe, for the next poll; its batches are in the global space, or in the tables that Gen7's
+        registers name."""
         if ring.head >= ring.ring_bytes or ring.tail >= ring.ring_bytes:
             raise SoftgenError(f"the {self.name} ring of {ring.ring_bytes:#x} bytes has head {ring.head:#x} and tail {ring.tail:#x}")
         if self.ring is not None:
@@ -171,7 +172,6 @@ class HardwareEngine:
             self.ring = self.gpu.streamer(self.name, self._ring_space(), self.memory.global_space,
                                           self.gpu.saved_context(0, self.name), self.base)  # fmt: skip
             self.ring.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
-        self.go_ring()
 
     def _ring_space(self) -> Space:
         registers, gen = self.gpu.registers, self.gpu.generation.number

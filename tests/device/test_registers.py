@@ -13,7 +13,8 @@ import pytest
 from softgen.bits.generation import device
 from softgen.device.clock import host_clock
 from softgen.device.memory import DeviceMemory
-from softgen.device.registers import DeviceRegisters
+from softgen.device.registers import ContextRegisters, DeviceRegisters
+from softgen.device.watchdog import Watchdog
 
 
 def registers(gpu: str = "skl", start: int = 0) -> DeviceRegisters:
@@ -57,6 +58,15 @@ def test_registers_that_keep_what_is_written_are_looked_up_once() -> None:
     assert calls(lambda: file.write(0x2608, 0x1_0000_0002)) == ["write"] and file.read(0x2608) == 2
     file.write_plain(pair, (1, 2))
     assert calls(lambda: file.write_plain(pair, (3, 4))) == ["write_plain"] and [file.read(offset) for offset in pair] == [3, 4]
+
+
+def test_a_contexts_own_registers_are_looked_up_once() -> None:
+    own = ContextRegisters(registers(), {})
+    own.write(0x2600, 1)
+    assert calls(lambda: own.write(0x2600, 0x1_0000_0002)) == ["write", "is_plain"] and own.own == {0x2600: 2}
+    own.write(0x2244, 0x00090009)  # CTX_SR_CTL has a mask
+    own.write(0x2244, 0x00010000)
+    assert own.read(0x2244) == 8
 
 
 def test_masked_registers_are_never_written_as_they_are() -> None:
@@ -140,3 +150,26 @@ def test_the_space_of_a_directory_on_gen7_is_kept_by_both_of_its_registers() -> 
     assert memory.two_level(0x1000, 1) is space
     assert memory.two_level(0x1000, 3) is not space and memory.two_level(0x2000, 1) is not space
     assert memory.two_level(0x1000, 1) is space
+
+
+def test_a_watchdog_ends_at_its_threshold() -> None:
+    """And begins again from there; zeros stop it, any other value changes nothing (ICL 250-255)."""
+    file, now, ends = registers("icl"), [100], list[int]()
+    watchdog = Watchdog(device("icl").generation, file, 0x2000, lambda: now[0], lambda: ends.append(now[0]))
+
+    def poll(*times: int) -> list[int]:
+        ends.clear()
+        for moment in times:
+            now[0] = moment
+            watchdog.poll()
+        return list(ends)
+
+    file.write(0x217C, 30)
+    assert poll(1000) == []
+    now[0] = 2000
+    file.write(0x2178, 0xFFFFFFFF)
+    assert poll(2001, 2029, 2030, 2059, 2060, 2091) == [2030, 2060, 2091]
+    file.write(0x2178, 5)
+    assert poll(2120, 2121) == [2121] and file.read(0x2178) == 5
+    file.write(0x2178, 0)
+    assert poll(9000) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from softgen.errors import SoftgenError
 from tests.device.host import DATA, PAGE, STATUS_PAGE, Host
 from tests.device.test_engines import load
 
@@ -48,6 +49,40 @@ def test_a_rings_commands_use_the_tables_that_its_registers_name(gpu: str, enabl
     for offset, value in ((0x29C, mode), (0x228, directory * 4 << 10), (0x220, 0xFFFFFFFF), (0x38, ring), (0x3C, 1), (0x30, tail)):
         host.gpu.write_register(base + offset, value)
     assert (host.dwords(DATA, 1), host.dwords(DATA + PAGE, 1)) == (([0], [1]) if enabled else ([1], [0]))
+
+
+@pytest.mark.parametrize(("valid", "fine"), [(0xFFFFFFFF, True), (1, True), (0, True), (2, False), (0xFFFFFFFE, False)])
+def test_cachelines_of_a_directory_that_are_valid(valid: int, fine: bool) -> None:
+    """PP_DIR_DCLV has a bit for sixteen entries of the directory; one that was never written leaves all valid."""
+    host = Host("ivb")
+    ring, table, directory = host.pages(1), host.pages(1), 0x800
+    host.memory.write_entry(directory + 1, table | 1)
+    host.memory.physical.write(table, (DATA + PAGE | 3).to_bytes(4, "little"))
+    store = host.store(0, 1)
+    host.put(ring, store, [0] * (len(store) % 2))
+    for offset, value in ((0x29C, 0x0200_0200), (0x228, directory * 4 << 10), (0x220, valid), (0x38, ring), (0x3C, 1)):
+        host.gpu.write_register(0x2000 + offset, value)
+    tail = 4 * (len(store) + len(store) % 2)
+    if fine:
+        host.gpu.write_register(0x2030, tail)
+        assert host.dwords(DATA + PAGE, 1) == [1]
+        return
+    with pytest.raises(SoftgenError, match="page directory entry 1 is not valid in PP_DIR_DCLV"):
+        host.gpu.write_register(0x2030, tail)
+    assert not host.gpu.engines[0x2000].busy()
+
+
+def test_a_ring_that_is_not_enabled_does_not_run() -> None:
+    host = Host("ivb")
+    store = host.store(0, 1)
+    store += [0] * (len(store) % 2)
+    host.put(ring := host.pages(1), store)
+    for offset, value in ((0x38, ring), (0x3C, 0), (0x30, 4 * len(store))):
+        host.gpu.write_register(0x2000 + offset, value)
+    assert host.dwords(DATA, 1) == [0] and not host.gpu.engines[0x2000].busy()
+    for offset, value in ((0x3C, 1), (0x30, 4 * len(store))):
+        host.gpu.write_register(0x2000 + offset, value)
+    assert host.dwords(DATA, 1) == [1]
 
 
 def test_two_rings_with_a_mailbox() -> None:
