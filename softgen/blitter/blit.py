@@ -58,16 +58,17 @@ def library() -> ctypes.CDLL:
     return native.load("softgen.blitter._blit", "blit_layout", [ctypes.sizeof(BlitPlan), BlitPlan.source_row.offset, GROUP])
 
 
-def blit(cs: CommandStreamer, masks: RasterMasks, size: tuple[int, int], destination: BlitSurface, source: BlitSurface) -> None:
-    """Combine rectangles of `size` bytes and rows; where no source is read, `source` is not looked at. Raises GpuFault."""
+def blit(cs: CommandStreamer, masks: RasterMasks, size: tuple[int, int], destination: BlitSurface,
+         source: BlitSurface | None = None) -> None:  # fmt: skip
+    """Combine rectangles of `size` bytes and rows; without a source no mask may read one. Raises GpuFault."""
     row_bytes, rows = size
     if row_bytes <= 0 or rows <= 0:
         return
     table, padded = cs.space.table, -(-row_bytes // GROUP) * GROUP
     buffers = ctypes.create_string_buffer(2 * padded)
-    first = ctypes.addressof(buffers)
+    first, backwards = ctypes.addressof(buffers), source is not None and overlaps_backwards(destination, source, size)
     plan = BlitPlan(ctypes.addressof(table), (1 << cs.space.bits) - 1, _side(destination), _side(source), row_bytes, rows, 0, AT_ONCE,
-                    overlaps_backwards(destination, source, size), masks.reads_source, masks.reads_destination, 0, first, first + padded,
+                    backwards, masks.reads_source, masks.reads_destination, 0, first, first + padded,
                     *(_halves(mask) for mask in masks))  # fmt: skip
     call = native.GuardedCall(library().blit_rows)
     try:
@@ -106,7 +107,9 @@ def rows_below(destination: BlitSurface, source: BlitSurface) -> int:
     return (down + (destination.x + (right << columns)) // (across << columns) << rows) + destination.y - source.y
 
 
-def _side(surface: BlitSurface) -> SurfaceSide:
+def _side(surface: BlitSurface | None) -> SurfaceSide:
+    if surface is None:
+        return SurfaceSide()
     side = SurfaceSide(base=surface.base, pitch=surface.pitch, x=surface.x, y=surface.y)
     if surface.tiling != "linear":
         columns, rows = tile_offsets(surface.tiling)  # which keeps them

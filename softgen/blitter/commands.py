@@ -30,7 +30,6 @@ FAST_PIXEL_BYTES = {0: 1, 1: 2, 3: 4, 4: 8, 5: 16}  # by color_depth of XY_FAST_
 FAST_TILINGS = ("linear", "x_major", "y_major", "tileys")  # by tiling method
 RGB, ALPHA = b"\xff\xff\xff\0", b"\0\0\0\xff"
 BYTE_MASKS = (bytes(4), RGB, ALPHA, b"\xff" * 4)  # by 32bpp_byte_mask (KBL 2531-2539)
-NOWHERE = BlitSurface(0, 0, "linear", 0, 0)
 
 
 class PixelRectangle(NamedTuple):
@@ -114,7 +113,7 @@ def _fill(cs: CommandStreamer, cmd: Record, control: Record, area: PixelRectangl
     if control.clipping_enabled:
         area = area.clipped(cs.state(Blitter).clip)
     where = destination(cs, control, area, size, cmd.destination_tiling_enable)
-    blit(cs, masks, ((area.x2 - area.x1) * size, area.y2 - area.y1), where, NOWHERE)
+    blit(cs, masks, ((area.x2 - area.x1) * size, area.y2 - area.y1), where)
 
 
 def _setup(cs: CommandStreamer) -> Record:
@@ -128,7 +127,7 @@ def _setup(cs: CommandStreamer) -> Record:
 def color_blt(cs: CommandStreamer, cmd: Record) -> None:
     masks = raster_masks(_code(cmd, "source"), _pixel(cmd.solid_pattern_color, PIXEL_BYTES[cmd.color_depth]), written(cmd))
     where = BlitSurface(cmd.destination_base_address, cmd.destination_pitch, "linear", 0, 0)
-    blit(cs, masks, (cmd.destination_width, cmd.destination_height), where, NOWHERE)
+    blit(cs, masks, (cmd.destination_width, cmd.destination_height), where)
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------

@@ -64,8 +64,7 @@ def pattern(cs: CommandStreamer, cmd: Record, control: Record, size: int, box: t
     rows = (np.arange(y1, y2) + getattr(cmd, "pattern_vertical_seed", 0)) % SIDE
     columns = (np.arange(x1, x2) + getattr(cmd, "pattern_horizontal_seed", 0)) % SIDE
     place = np.ix_(rows, columns)
-    transparent = bool(getattr(control, "monochrome_pattern_transparency_mode", 0))
-    return colors[place], bits[place] if transparent and bits is not None else None
+    return colors[place], bits[place] if bits is not None and control.monochrome_pattern_transparency_mode else None
 
 
 def expansion_colors(control: Record, operand: str, size: int) -> tuple[Any, Any]:
