@@ -9,7 +9,8 @@ from softgen.bits import catalogue
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
 from softgen.lanes.numpy import NumpyMachine
-from softgen.shared_functions import dataport, descriptors, message
+from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.dataport import scattered
 from softgen.shared_functions.descriptors import Descriptor, encode, identify
 
 ROWS = [(row, gen) for gen in GENERATIONS for row in descriptors.rows(gen)]
@@ -315,7 +316,7 @@ def test_encode_takes_names_and_refuses_others() -> None:
 
 def test_lanes_of_a_message_are_channels_of_its_instruction() -> None:
     """Channels from `first` on; those that the instruction does not have are off."""
-    assert dataport  # whose programs answer
+    assert scattered  # whose programs answer
     m, found = NumpyMachine(), message.plan(12, encode("untyped_surface_read", 9, message_length=1, channel_mask="r"), 9)
     mask = m.mask_from_bits(0b1011_0110, 8)
     nothing = np.zeros(0, np.uint8)
