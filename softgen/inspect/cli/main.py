@@ -76,9 +76,10 @@ def missing_verb(name: str) -> int:
 
 def run_verb(name: str, arguments: Sequence[str]) -> int:
     verb = cast(Verb, importlib.import_module(f"softgen.inspect.cli.{name}"))
-    parser = argparse.ArgumentParser(prog="softgen", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="softgen")
     verbs = parser.add_subparsers(dest="verb", required=True, prog="softgen")
     verb.add(verbs)
+    verbs.choices[name].allow_abbrev = False  # a script with `--js` would break when the verb gets another option
     args, rest = parser.parse_known_args([name, *arguments])
     if rest:  # the verb's own parser shows the verb's usage
         verbs.choices[name].error(f"unrecognized arguments: {' '.join(rest)}")

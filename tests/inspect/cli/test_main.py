@@ -88,6 +88,12 @@ def test_one_argument_too_many_shows_the_usage_of_the_verb(capsys: pytest.Captur
     assert capsys.readouterr().err == "usage: softgen doctor [-h] [--json]\nsoftgen doctor: error: unrecognized arguments: now\n"
 
 
+def test_options_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """A beginning of an option would mean another one some day."""
+    assert cli.main(["doctor", "--js"]) == 2
+    assert capsys.readouterr().err.endswith("error: unrecognized arguments: --js\n")
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_streams_closed_before_the_start_are_no_failure(closed: str) -> None:
     command = f"{sys.executable} -m softgen decode tests/data/g45-gles-tri {closed}"
