@@ -64,8 +64,8 @@ NOWHERE = Spot("", (), "", "")
 
 
 def place(pieces: Pieces) -> str:
-    """'3 29:27', or '1 63:6', pieces joined by commas."""
-    base = pieces[-1][1] // 32
+    """'3 29:27', or '1 63:6', pieces joined by commas; bits count from the first dword that has one."""
+    base = min(low for _, low in pieces) // 32
     bits = ",".join(f"{high - 32 * base}:{low - 32 * base}" if high > low else f"{high - 32 * base}" for high, low in pieces)
     return f"{base} {bits}"
 

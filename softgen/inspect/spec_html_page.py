@@ -130,7 +130,7 @@ def _diagram(rows: list[Row], tab: str, path: str) -> Iterator[str]:
 
 def _field(field: BitField, groups: tuple[Group, ...], gen: float, tab: str, links: Links) -> str:
     path = ".".join([*(group.name for group in groups), field.name])
-    base = 32 * (field.pieces[-1][1] // 32)
+    base = 32 * (min(low for _, low in field.pieces) // 32)
     bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in field.pieces)
     conditions = [f"{c.field} {'is not' if c.negated else 'is'} {', '.join(map(str, c.values))}" for c in field.when]
     when = f'<div class="dim">when {escape(" and ".join(conditions))}</div>' if conditions else ""

@@ -198,7 +198,7 @@ def unicode_welcome() -> bool:
 
 def row(field: BitField, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
     prefix = "".join(f"{g.name}[{g.count if g.count is not None else '…'}]." for g in groups)
-    base = 32 * (field.pieces[-1][1] // 32)
+    base = 32 * (min(low for _, low in field.pieces) // 32)
     bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in field.pieces)
     values = values_of(field.type, layout.gen)
     kind = " | ".join(f"{v} {n}" for v, n in list(values.items())[:8]) + (" | …" if len(values) > 8 else "") if values else str(field.type)

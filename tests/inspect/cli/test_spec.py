@@ -11,6 +11,7 @@ from softgen.bits import page
 from softgen.bits.catalogue import catalogue
 from softgen.bits.layout import Layout
 from softgen.inspect import spec_names
+from softgen.inspect.cli import spec as cli_spec
 from softgen.inspect.cli import spec_diff
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.output import Paint
@@ -100,6 +101,49 @@ def test_the_diagram_and_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_groups_are_drawn_once(capsys: pytest.CaptureFixture[str]) -> None:
     out = spec(capsys, "3DSTATE_VERTEX_BUFFERS", "--gpu", "kbl")
     assert "vertex_buffer: 128 bits, as often as there is room, from dword 1" in out and "buffer_pitch" in out
+
+
+def test_a_field_of_the_table() -> None:
+    """Bits count from the first dword of the field; of many values the first eight are named."""
+    text = """\
+source KBL 1
+structure THING
+  gen 8..9  3 dwords
+    0  31:12,2/3:0  split  address
+       11:9         eight  a | b | c | d | e | f | g | h
+       8:5          nine   a | b | c | d | e | f | g | h | i
+       4            flag   bool                  when eight = 1,2
+    or 0  4         other  bool                  when eight != 3
+    group pair at 1 size 16 times 2
+      0  7:0        one
+"""
+    thing = page.read("p", text)["THING", 9.0]
+    rows = [cli_spec.row(field, groups, thing, Paint(False))[:4] for field, groups in thing.walk()]
+    assert rows == [
+        ("0", "31:12,67:64", "split", "address"), ("0", "11:9", "eight", "0 a | 1 b | 2 c | 3 d | 4 e | 5 f | 6 g | 7 h"),
+        ("0", "8:5", "nine", "0 a | 1 b | 2 c | 3 d | 4 e | 5 f | 6 g | 7 h | …"), ("0", "4", "flag", "bool when eight=1,2"),
+        ("0", "4", "other", "bool when eight!=3"), ("0", "7:0", "pair[2].one", "uint"),
+    ]  # fmt: skip
+
+
+def test_generations_that_read_alike_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    heads = [line for line in spec(capsys, "3DSTATE_VS", "--no-diagram").splitlines() if line.startswith("3DSTATE_VS")]
+    assert [head.partition("gen ")[2].partition(",")[0] for head in heads] == ["7", "7.5", "8 9", "11"]
+
+
+def test_a_list_of_names_says_where_each_is(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {line.split()[0]: line.split()[1:] for line in spec(capsys, "3dstate", "vertex").splitlines()}
+    assert rows["3DSTATE_VERTEX_BUFFERS"] == ["command", "3.3.0.08", "4", "4.5", "7", "7.5", "8", "9", "11", "three_d/vertex_fetch.layout"]
+
+
+def test_second_readings_and_conditions_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """COLOR_CALC_STATE: the reference value of the alpha test is a byte or a float (KBL, Alpha Test Format)."""
+    found = json.loads(spec(capsys, "COLOR_CALC_STATE", "--gpu", "kbl", "--json"))["COLOR_CALC_STATE"]["fields"]
+    fields = {field["name"]: field for field in found}
+    byte, number, format = (fields[f"alpha_{name}"] for name in ("reference_value_as_unorm8", "reference_value_as_float32", "test_format"))
+    assert ("alternate" in byte, number["alternate"], "alternate" in format, "when" in format) == (False, True, False, False)
+    assert [field["when"] for field in (byte, number)] == [
+        [{"field": "alpha_test_format", "values": [value], "not": False}] for value in (0, 1)]  # fmt: skip
 
 
 # -- differences -----------------------------------------------------------------------------------------------------
