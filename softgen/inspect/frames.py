@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 FIRST, THEN_EVERY = 10, 60
 BASE = 1 << 20  # where the framebuffer is in the address space that it is read from
-BITS = 48
 
 
 def frame(crtc: Crtc) -> Image | None:
     """What the CRTC shows, as a Pillow image; None while it is off."""
     if crtc.framebuffer is None:
         return None
-    space, buffer = AddressSpace("display", BITS), crtc.framebuffer.bo.pieces[0].buffer
+    space, buffer = AddressSpace("display"), crtc.framebuffer.bo.pieces[0].buffer
     space.map(BASE, buffer)
     width, height = crtc.size
     return picture(space, surface(crtc.framebuffer)).crop((crtc.x, crtc.y, crtc.x + width, crtc.y + height))

@@ -75,6 +75,14 @@ def test_a_command_begins_with_its_opcode_and_length() -> None:
     assert [(cell.high, cell.low, cell.text) for cell in rows[1].cells] == [(31, 6, "kernel_start_pointer"), (5, 0, "")]
 
 
+def test_dwords_that_only_longer_commands_have_are_shown() -> None:
+    """PIPE_CONTROL of Gen7 has four dwords, and one more for the upper half of its data; a page may end with any bit."""
+    assert [row.dword for row in bit_diagram.rows(layout("PIPE_CONTROL", 7))] == [0, 1, 2, 3, 4]
+    text = PAGE.replace("4 dwords", "1+ dwords").replace("1  63:0   wide", "1  0   last").replace("    or 1  31:0   other\n", "")
+    rows = bit_diagram.rows(page.read("p", text)["SMALL", 8.0])
+    assert [[cell.text for cell in row.cells] for row in rows] == [["pointer", "mode", ""], ["", "last"]]
+
+
 def test_groups_are_one_row_and_their_element_is_drawn_apart() -> None:
     rows = bit_diagram.rows(layout("3DSTATE_VERTEX_BUFFERS", 9))
     assert [(row.dword, row.last, [cell.text for cell in row.cells]) for row in rows[1:]] == [(1, 4, ["vertex_buffer[…]"])]

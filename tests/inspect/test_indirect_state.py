@@ -106,6 +106,18 @@ def test_a_binding_table_in_the_pool_counts_from_the_pool() -> None:
     assert found[0].address == SURFACE + 0x2100  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("counted, number", [(0, 1), (1, 4), (2, 8), (3, 12), (4, 16), (5, 16), (7, 16)])
+def test_samplers_are_counted_in_fours_up_to_sixteen(counted: int, number: int) -> None:
+    """Sampler Count: how many to prefetch, from 1-4 to 13-16; larger ones are reserved."""
+    bench = Bench()
+    for index in range(20):
+        bench.put(DYNAMIC + 0x80 + 16 * index, "SAMPLER_STATE", mag_mode_filter=1)
+    bench.context.note(bench.command("3DSTATE_PS", sampler_count=counted))
+    found = bench.follow("3DSTATE_SAMPLER_STATE_POINTERS_PS", pointer_to_sampler_state=0x80)
+    assert [(f.layout.name, f.address - DYNAMIC, f.certain) for f in found if isinstance(f, IndirectState)] == [
+        ("SAMPLER_STATE", 0x80 + 16 * index, False) for index in range(number)]  # fmt: skip
+
+
 def test_viewports_are_as_many_as_clip_says() -> None:
     bench = Bench()
     bench.context.note(bench.command("3DSTATE_CLIP", maximum_vp_index=2))

@@ -65,7 +65,10 @@ def test_what_cannot_be_removed_is_told(folder: Path, capsys: pytest.CaptureFixt
     assert told(capsys, "--clear", code=1)["removed"] == 1
 
 
-@pytest.mark.parametrize("seconds, text", [(-5.0, "0 seconds ago"), (1.0, "1 second ago"), (119.0, "1 minute ago"), (7300.0, "2 hours ago"),
-                                           (86400.0 * 3, "3 days ago")])  # fmt: skip
+@pytest.mark.parametrize("seconds, text", [
+    (-5.0, "0 seconds ago"), (0.9, "0 seconds ago"), (1.0, "1 second ago"), (59.9, "59 seconds ago"), (60.0, "1 minute ago"),
+    (119.0, "1 minute ago"), (120.0, "2 minutes ago"), (3599.0, "59 minutes ago"), (3600.0, "1 hour ago"), (7300.0, "2 hours ago"),
+    (86399.0, "23 hours ago"), (86400.0, "1 day ago"), (86400.0 * 3, "3 days ago"),
+])  # fmt: skip
 def test_ages(seconds: float, text: str) -> None:
     assert age(seconds) == text
