@@ -36,6 +36,23 @@ def test_a_relocation_is_of_an_instruction_that_can_have_it(kind: int, monkeypat
             relocate(kind, other)
 
 
+# Bits that may be anything: registers, sizes of operands, and what the linker does not add to. Other immediates are zero before it.
+FREE = {275: 0x1F, 277: 0x803FFFFF, 282: 1 << 31, 283: 1 << 31, 311: 0x1F, 312: 0x3FF,
+        **dict.fromkeys((278, 284, 285, 286, 299), 0xC4FFFFFF)}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RELOCATED)
+def test_every_other_bit_of_a_relocated_instruction_counts(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    for bit in range(32):
+        changed = RELOCATED[kind][0] ^ 1 << bit
+        if FREE[kind] >> bit & 1:
+            relocate(kind, changed)
+        else:
+            with pytest.raises(ValueError, match="a relocation of another instruction"):
+                relocate(kind, changed)
+
+
 def test_zeros_that_an_object_may_ask_for() -> None:
     """More would be memory that a damaged length asks for."""
     for size, fine in ((16 << 20, True), ((16 << 20) + 1, False)):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.lanes import exact
-from softgen.lanes.numpy import NumpyMachine, bits_of, from_bits
+from softgen.lanes.numpy import DTYPES, NumpyMachine, bits_of, from_bits, to_integer
 from softgen.lanes.operations import OPERATIONS, Operation
 from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, i32, u16, u32
 from softgen.lanes.value import Value
@@ -171,3 +171,16 @@ def test_payloads_and_signs_survive_moves() -> None:
         assert bits_of(f32, moved.payload) == [0x7F800001, 0xFFC12345, 0x80000000, 1]
     assert bits_of(f32, (-nan).payload) == [0xFF800001, 0x7FC12345, 0, 0x80000001]
     assert bits_of(f32, M.absolute(nan).payload) == [0x7F800001, 0x7FC12345, 0, 1]
+
+
+@pytest.mark.parametrize("source", FLOATS, ids=str)
+@pytest.mark.parametrize("target", INTEGERS, ids=str)
+def test_integers_of_floats_are_cut_and_end_at_their_limits(source: LaneType, target: LaneType) -> None:
+    """NaN is 0. NumPy has nothing to warn of: limits that a half float cannot be are compared as they are."""
+    given = [0.0, -0.0, 0.75, -0.75, 1.5, -1.5, 127.0, 128.0, -128.0, -129.0, 255.0, 256.0, 32752.0, 65504.0, -65504.0]
+    given += [number for number in (2.0**31, -(2.0**31), 2.0**63, -(2.0**63), 2.0**64, 1e30, -1e30) if source is not f16]
+    with np.errstate(all="raise"):
+        lanes = np.array([*given, np.inf, -np.inf, np.nan], DTYPES[source])
+        found = to_integer(target, lanes).tolist()
+    limits = [target.highest, target.lowest, 0]
+    assert found == [max(target.lowest, min(target.highest, int(number))) for number in given] + limits

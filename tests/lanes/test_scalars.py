@@ -143,3 +143,10 @@ def test_what_callers_promise_of_parameters() -> None:
     m = LlvmMachine()
     assert Parameter("a", dereferenceable=64).text(m) == "ptr dereferenceable(64) %a"
     assert Parameter("b", noalias=True, align=8).text(m) == "ptr noalias align 8 %b" and Parameter("c", u32).text(m) == "i32 %c"
+
+
+def test_a_place_in_a_frame_of_bytecode_is_one_address() -> None:
+    """Of any number of lanes, and of several vectors."""
+    m = ScalarBytecode()
+    places = (m.stack(u32, 8), m.stack(u64, 2, 3), m.stack(u32, 1, 0, align=8))
+    assert [(place.address.type, place.address.lanes) for place in places] == [(u64, 1)] * 3

@@ -6,6 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,14 @@ def test_without_a_background_functions_are_compiled_when_they_are_made(monkeypa
     monkeypatch.setattr(mode._Mode, "background", False)
     function = made()
     assert function.program is None and call(function.address, 4) == 13
+
+
+@pytest.mark.parametrize("size, calls", [(0, 1_000_000), (1, 1_000_000), (3, 333_333), (500_000, 2), (999_999, 1), (5_000_000, 1)])
+def test_the_longer_a_function_the_fewer_calls_make_it_hot(size: int, calls: int) -> None:
+    """A million operations, and one call at least."""
+    program = SimpleNamespace(size=size, record=SimpleNamespace(number=-1, hot=0))
+    tiers.BackgroundCompiler.watch(SimpleNamespace(_watched={}), made(), program)  # type: ignore[arg-type]
+    assert program.record.hot == calls
 
 
 def test_promotion_happens_once() -> None:

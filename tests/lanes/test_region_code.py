@@ -1,0 +1,146 @@
+"""Code that is written for accesses to regions: what it leaves out where more is known, on targets that are set by hand."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_access import SIZE_SHIFT, WIDE
+from softgen.lanes.llvm_region import FlatRegion, region
+from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
+from softgen.lanes.value import Region, Value
+
+AVX2, NEON = ("x86_64", "+avx2"), ("aarch64", "+neon")
+
+
+def machine(target: tuple[str, str] = AVX2) -> LlvmMachine:
+    return LlvmMachine(LlvmModule(jit.Target(f"{target[0]}-unknown-linux-gnu", "", target[1])))
+
+
+def memory(m: LlvmMachine, quiet: bool = False) -> Region:
+    return region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
+
+
+def finished(m: LlvmMachine) -> Callable[[np.ndarray], np.ndarray]:
+    """Compiles what was written, as a function of %block that returns the note in %context."""
+    m.line("ret i64 0")
+    m.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+
+    def run(data: np.ndarray) -> np.ndarray:
+        note = np.zeros(64, np.uint64)
+        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
+        return note
+
+    return run
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_only_memory_that_others_see_is_locked(quiet: bool) -> None:
+    m = machine()
+    m.atomic("add", memory(m, quiet), Value(m, u32, 8, "%offsets"), [m.lane_index(8)])
+    assert ("atomicrmw add" in m.module.text()) is not quiet
+
+
+@pytest.mark.parametrize("quiet, what, masked, tested", [
+    (False, "read", False, False), (False, "read", True, True), (True, "read", True, False), (True, "read", False, False),
+    (False, "write", False, False), (False, "write", True, True), (True, "write", True, True),
+])  # fmt: skip
+def test_the_mask_is_tested_where_not_all_adjacent_elements_may_be_touched(quiet: bool, what: str, masked: bool, tested: bool) -> None:
+    """Inactive lanes of memory that cannot be missing may be read."""
+    m = machine()
+    offsets, on = Value(m, u32, 16, "%offsets"), Value(m, bool_, 16, "%on") if masked else None
+    if what == "read":
+        m.load_adjacent(u32, 4, memory(m, quiet), offsets, on)
+    else:
+        m.store_adjacent([m.lane_index(16)] * 4, memory(m, quiet), offsets, on)
+    lines = [str(line).strip() for line in m.lines]
+    bits = [line.split()[0] for line in lines if "bitcast <16 x i1>" in line and ("%on" in line or "splat" in line)]
+    assert any(f"icmp eq i16 {name}, -1" in line for name in bits for line in lines) is tested
+
+
+@pytest.mark.parametrize("stride, inline", [(8, True), (4096, True), (4097, False), (8192, False), (-8, False)])
+def test_lanes_up_to_a_page_apart_need_no_call(stride: int, inline: bool) -> None:
+    m = machine()
+    offsets = m.lane_index(8) * (stride % (1 << 32))
+    m.store(m.load(u32, memory(m), offsets), memory(m), offsets)
+    for access in ("gather", "scatter"):
+        assert any(f"@llvm.masked.{access}" in line for line in map(str, m.lines)) is inline
+
+
+@pytest.mark.parametrize("type", [u32, u64], ids=str)
+@pytest.mark.parametrize("mask", [0xFF, 0b1011_0110])
+def test_the_note_of_a_gather_names_lanes_size_and_offsets(type: LaneType, mask: int) -> None:
+    """Offsets of 64 bits are marked as such."""
+    m = LlvmMachine()
+    scattered = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "256", "%context", scattered=True))
+    numbers = [8 * (lane * 5 % 8) for lane in range(8)]
+    offsets = m.constant(type, numbers)
+    found = m.load(u32, scattered, offsets, None if mask == 0xFF else m.mask_from_bits(mask, 8))
+    m.line(f"store <8 x i32> {found.payload}, ptr {m.emit('getelementptr i8, ptr %block, i64 128')}, align 4")
+    data = np.arange(64, dtype=np.uint32)
+    note = finished(m)(data)
+    assert int(note[0]) == mask | 4 << SIZE_SHIFT | (WIDE if type is u64 else 0) and int(note[1]) == data.ctypes.data
+    assert note[2:].view(f"u{type.bytes}")[:8].tolist() == numbers
+    assert data[32:40].tolist() == [number // 4 if mask >> lane & 1 else 0 for lane, number in enumerate(numbers)]
+
+
+def copied(m: Machine, memory: Region, type: LaneType) -> None:
+    """Contiguous lanes under a mask that is known when the program runs: the first 16 dwords."""
+    lanes = m.lane_index(16)
+    on = m.load(u32, memory, lanes * 4) != 0
+    m.store(m.load(type, memory.moved(64), lanes * type.bytes, on) + 1, memory.moved(192), lanes * type.bytes, on)
+
+
+@pytest.mark.parametrize("type", [u8, u16, u32, u64], ids=str)
+def test_contiguous_lanes_under_a_mask_are_all_stored_or_some_or_none(type: LaneType) -> None:
+    m, kind = LlvmMachine(), f"u{type.bytes}"
+    copied(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "320", "%context")), type)
+    run = finished(m)
+    for mask in (0xFFFF, 0, 1, 0x8000, 0x7FFF, 0xFFFE, 0b1011_0110_0000_0111):
+        data = np.zeros(320, np.uint8)
+        data[:64].view(np.uint32)[:] = [mask >> lane & 1 for lane in range(16)]
+        data[64 : 64 + 16 * type.bytes].view(kind)[:] = range(5, 21)
+        data[192:] = 0xEE
+        expected = data.copy()
+        for lane in range(16):
+            if mask >> lane & 1:
+                expected[192:].view(kind)[lane] = lane + 6
+        run(data)
+        assert data.tolist() == expected.tolist(), f"{mask:#x}"
+
+
+# -- masks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target, lanes, bitcast", [(AVX2, 8, True), (AVX2, 16, True), (NEON, 4, True), (NEON, 8, False), (NEON, 16, False),
+                                                    (NEON, 32, False)])  # fmt: skip
+def test_neon_has_no_registers_of_bits_for_masks(target: tuple[str, str], lanes: int, bitcast: bool) -> None:
+    """Byte i of a mask is a copy of the byte of the integer that has bit i, and that bit is tested."""
+    m = machine(target)
+    m.mask_of_bits(lanes, "%bits")
+    text = "\n".join(map(str, m.lines))
+    assert (f"to <{lanes} x i1>" in text) is bitcast
+    if not bitcast:
+        assert ", ".join(f"i32 {lane // 8}" for lane in range(lanes)) in text
+        assert ", ".join(f"i8 {1 << lane % 8}" for lane in range(lanes)) in text
+
+
+@pytest.mark.parametrize("target, payload, lanes, bytes", [
+    (AVX2, "%on", 16, False), (NEON, "%on", 16, True), (NEON, "%on", 32, True), (NEON, "%on", 8, False),
+    (NEON, "splat (i1 1)", 16, False), (NEON, "splat (i1 0)", 32, False),
+])  # fmt: skip
+def test_masks_cross_blocks_as_bytes_where_the_host_keeps_them_so(target: tuple[str, str], payload: str, lanes: int, bytes: bool) -> None:
+    m = machine(target)
+    mask = Value(m, bool_, lanes, payload)
+    found = m.across_blocks(mask)
+    assert found.lanes == lanes and found.type is bool_ and (found is mask) is not bytes
+    assert any("icmp slt" in line for line in map(str, m.lines)) is bytes
