@@ -24,13 +24,13 @@ from softgen.three_d.chunk import VERTICES, Chunk, aligned
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import ObjectArray, library
 from softgen.three_d.unit_state import unit_state
+from softgen.three_d.vertex_fetch import PRIMITIVE_ID, VERTEX_ID
 
 CACHE_LINES = 4096
 FIRST = 255  # in Topology.back
 RECTANGLE, BACK_FACING, LAST = 1 << 2, 1 << 9, 1 << 10  # enum object_flags of three_d.h
 PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
 ALL_EDGES = 7
-VERTEX_ID, PRIMITIVE_ID = 5, 7  # component controls (G45 2235-2237)
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
 CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)

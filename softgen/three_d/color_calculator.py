@@ -222,7 +222,7 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
     return entries.parse(state.read(*entries.place(0), name)), entries
 
 
-def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool = False) -> TargetState:
+def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool) -> TargetState:
     """The state of a target: from its entry, and what is common to all of them."""
     color = alpha = None
     if entry.on("color_buffer_blend_enable"):

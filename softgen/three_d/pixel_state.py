@@ -24,13 +24,12 @@ from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import binding_table, samplers, unit_state
 
 WIDTHS = (8, 16, 32)
-# Enabled widths -> which kernel start pointer each has (GRAPHICS_THREADS 5; BDW-PS-01).
-KERNELS: dict[tuple[int, ...], dict[int, int]] = {
-    (8,): {8: 0}, (16,): {16: 0}, (32,): {32: 0}, (8, 16): {8: 0, 16: 2}, (8, 32): {8: 0, 32: 1}, (16, 32): {32: 1, 16: 2},
-    (8, 16, 32): {8: 0, 32: 1, 16: 2},
+# Enabled widths -> the width of a draw's threads, and their kernel start pointer (GRAPHICS_THREADS 5; BDW-PS-01). A dispatch has one
+# kernel, so a draw has threads of one width: 16 if that is enabled, as a block of 4x4 pixels is 16 channels, else 8.
+KERNELS: dict[tuple[int, ...], tuple[int, int]] = {
+    (): (16, 0),  # nothing can be dispatched
+    (8,): (8, 0), (16,): (16, 0), (32,): (32, 0), (8, 16): (16, 2), (8, 32): (8, 0), (16, 32): (16, 2), (8, 16, 32): (16, 2),
 }  # fmt: skip
-# A dispatch has one kernel, so a draw has threads of one width: of those enabled, the first of these. A block of 4x4 pixels is 16 channels.
-PREFERRED = (16, 8, 32)
 ENTRY = 16  # bytes between the entries of a kernel that has several (G45 7158-7190)
 NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
@@ -165,11 +164,7 @@ def _refuse(inputs: PixelInputs) -> None:
 
 def chosen_kernel(fields: Fields) -> tuple[int, int]:
     """The width of threads, and the number of their kernel start pointer."""
-    enabled = enabled_widths(fields)
-    if not enabled:
-        return PREFERRED[0], 0  # nothing can be dispatched
-    width = next(width for width in PREFERRED if width in enabled)
-    return width, KERNELS[enabled][width]
+    return KERNELS[enabled_widths(fields)]
 
 
 def enabled_widths(fields: Fields) -> tuple[int, ...]:

@@ -235,9 +235,8 @@ class PreparedDraws:
             while why != DrawReason.DONE:
                 self._answer(cs, call, why)
                 why = self._run()
-        except BaseException:  # threads may have been left in the middle, and draws share them
+        except BaseException:  # threads may have been left in the middle, and draws share them: the next draw forgets them all
             self._latched = None
-            self._clear()
             raise
         return True
 

@@ -60,6 +60,14 @@ def test_parameters_may_be_in_registers(gen: float) -> None:
         assert commands.draw_call(streamer(gen), extended).parameters == (34, 35, 36)
 
 
+def test_draws_are_traced_where_somebody_listens() -> None:
+    cs, lines = streamer(9), list[tuple[str, str]]()
+    cs.trace = lambda topic, text: lines.append((topic, text))
+    for cs.traced in (False, True):
+        commands.primitive(cs, primitive(9))
+    assert lines == [("draws", "topology 4, 3 vertices, 5 instances")] and len(cs.drawn) == 2
+
+
 def test_gen11_has_three_more_parameters() -> None:
     held = {"extended_parameter": [{"value": 21}, {"value": 22}, {"value": 23}]}
     assert commands.draw_call(streamer(11), primitive(11, extended_parameters_present=1, **held)).parameters == (21, 22, 23)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from softgen.three_d.assembly import cache_disabled
 from tests.three_d.g45_draw import (
     FAN,
     LINE_LOOP,
@@ -32,6 +33,7 @@ from tests.three_d.g45_draw import (
     urb_write,
     vertex,
 )
+from tests.three_d.geometry_state import BASE, geometry_state, packed
 
 CUT = 0xFFFF
 # S and R of G45 2673-2693, and what the pseudocode of 2651-2660 gives with them.
@@ -96,6 +98,19 @@ def test_primitive_ids_start_again_with_each_instance() -> None:
 def test_equal_indices_have_ids_of_their_own() -> None:
     """Vertex 0 is in both lines; the second line's ID is what its later draw leaves."""
     assert ids(LINES, [0, 1, 0, 2]) == {0: 1, 1: 0, 2: 1}
+
+
+@pytest.mark.behaviour("G45-VS-13", shows="action")
+@pytest.mark.parametrize("control", range(8))
+@pytest.mark.parametrize("component", range(4))
+def test_vertices_that_have_ids_are_not_cached(control: int, component: int) -> None:
+    """VertexID and PrimitiveID, in any component of a valid element, differ where indices are equal (G45 2754-2759, 2940-2944)."""
+    for valid, off in ((1, 0), (0, 0), (1, 1)):
+        elements = [{"valid": 1}, {"valid": valid, f"component_{component}_control": control}]
+        state = geometry_state(4.5, commands={"3DSTATE_VERTEX_ELEMENTS": {"vertex_element": elements}}, pointer_to_vs_state=0x3000)
+        state.space.write(BASE + 0x3000, struct.pack("<7I", *packed("VS_STATE", 4.5, {"vertex_cache_disable": off})))
+        assert cache_disabled(state) == (bool(off) or bool(valid) and control in (5, 7))
+    assert not cache_disabled(geometry_state(7))
 
 
 @pytest.mark.behaviour("G45-VF-32", "G45-VF-33", shows="action")

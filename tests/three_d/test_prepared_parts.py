@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 
 from softgen.bits import catalogue
+from softgen.bits.generation import generation
+from softgen.command import MarkedLatched
 from softgen.errors import SoftgenError
 from softgen.memory import guard
+from softgen.memory.address_space import AddressSpace
 from softgen.threads.scheduler import ReturnReason
 from softgen.three_d import fill
-from softgen.three_d.draw_structures import Base, Stage
+from softgen.three_d.draw_structures import Base, DrawStruct, Stage
 from softgen.three_d.front import FrontDraw
 from softgen.three_d.pixel_shader import TESTS
 from softgen.three_d.prepared import PreparedDraw
 from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN, PreparedDraws
 from softgen.three_d.render_target import extent
+from softgen.three_d.setup_threads import SetupLoop
 from softgen.three_d.stage_threads import ThreadStage
 
 
@@ -85,6 +89,58 @@ def test_headers_of_stages_have_samplers_where_there_is_a_field_for_them(name: s
     held = page.raw(ThreadStage._header(stage, 0x1234)[0])
     assert (held.binding_table_pointer, held.per_thread_scratch_space) == (0x40, 3)
     assert getattr(held, "sampler_state_pointer", None) == (0x1220 if name == "GS" else None)
+
+
+@pytest.mark.parametrize("scratch", [None, SimpleNamespace(size=2048)])
+def test_what_threads_of_a_stage_have_in_common(scratch: Any) -> None:
+    """C code gets header, constants and what is read of entries in bytes."""
+    stage: Any = SimpleNamespace(fields={"scratch": scratch}, header=list(range(101, 117)), constants=b"c" * 96, constant_offset=64,
+                                 vertex_offset=160, read_bytes=128, unit=SimpleNamespace(vertex_urb_entry_read_offset=3),
+                                 thread_mask=0xFF)  # fmt: skip
+    loop = SetupLoop()
+    ThreadStage.fill(stage, loop, 0x5000, 192, 7)
+    found = loop.stage
+    assert (found.entries, found.stride, ctypes.string_at(found.constants, 96)) == (0x5000, 192, b"c" * 96)
+    assert list(found.header) == [*range(101, 117), *[0] * 8] and found.header_bytes == 64
+    assert (found.constant_offset, found.constant_bytes, found.vertex_offset) == (64, 96, 160)
+    assert (found.read_offset, found.read_bytes, found.first_slot, found.thread_mask) == (96, 128, 7, 0xFF)
+    assert found.scratch_step == (2048 if scratch else 0)
+
+
+class NoCommands(MarkedLatched):
+    address, slots = 0x7000, 5
+
+    def place(self, name: str) -> None:
+        return None
+
+    def raw(self, offset: int, count: int) -> list[int]:
+        return []
+
+    def marks(self) -> bytes:
+        return b""
+
+    def changed(self, before: bytes, after: bytes) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize("bases", [{}, {"general": 0x3000}, {"surface": 0x1000}, {"general": 0x3000, "surface": 0x1000}])
+@pytest.mark.parametrize("prepares", [True, False])
+def test_draws_that_were_prepared_for_another_environment_are_forgotten(draws: Any, bases: dict[str, int], prepares: bool) -> None:
+    """Another address space, dispatcher or context; base addresses that no command has set yet are 0."""
+    loops = dict.fromkeys("abc")
+    draws._draws, draws._sharing, draws._latest, draws._registers = {1: "draw"}, {(1, "PS"): 2}, ["draw"], {"A": 1}
+    draws.pipeline, draws._now = SimpleNamespace(stage_loops=loops), DrawStruct(draw_count=1, previous=3)
+    dispatcher, latched = SimpleNamespace(prepares=prepares, threads=2), NoCommands()
+    cs: Any = SimpleNamespace(latched=latched, dispatcher=dispatcher, space=AddressSpace("s"), bases=bases, generation=generation(4.5))
+    assert draws._enter(cs) is prepares
+    assert not (draws._draws or draws._sharing or draws._latest or draws._registers or loops)
+    now = draws._now
+    assert (now.draw_count, now.previous) == (0, 0)
+    if prepares:
+        assert (now.latches, now.memory, now.host_threads) == (0x7000, ctypes.addressof(cs.space.table), 2)
+        assert (now.bases[Base.GENERAL], now.bases[Base.SURFACE]) == (bases.get("general", 0), bases.get("surface", 0))
+        assert (draws._latched, draws._space, draws._dispatcher, draws._bases, draws._slots) == (latched, cs.space, dispatcher, bases, 5)
+        assert draws._moves and len(draws._running) == 2 and now.running == ctypes.addressof(draws._running)
 
 
 @pytest.mark.parametrize("flags", [True, False])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from softgen.three_d.setup_threads import attribute_major
+from softgen.three_d.setup_threads import SetupThreads, attribute_major
 from tests.three_d.g45_draw import Fields, G45Draw, moves, pixel_shader, urb_write, vertex
 
 # Coefficients of 16 attributes: dword d of message register r has 100 r + d.
@@ -56,6 +60,20 @@ def test_a_thread_without_a_whole_block_of_attributes() -> None:
     entries = np.arange(2 * 24, dtype=np.uint32).reshape(2, 24)
     made = attribute_major(entries)
     assert made.shape == (2, 32) and made[1, :4].tolist() == [24, 32, 0, 40]
+
+
+@pytest.mark.parametrize(("bytes_", "blocks"), [(96, 1), (128, 2), (192, 2), (480, 5), (512, 6)])
+def test_entries_are_transposed_in_whole_blocks(bytes_: int, blocks: int) -> None:
+    """A block of 24 dwords for eight attributes becomes one of 32; what was in memory after the blocks that a thread owns is not read."""
+    threads: Any = object.__new__(SetupThreads)
+    threads.stage, threads.entry_bytes = SimpleNamespace(entry_bytes=bytes_), 128 * blocks
+    entries = np.arange(3 * 32 * blocks, dtype=np.uint32).reshape(3, -1)
+    threads.urb = SimpleNamespace(bytes=np.concatenate([entries.reshape(-1).view(np.uint8), np.full(64, 255, np.uint8)]))
+    address = threads._transpose(3)
+    found = np.frombuffer(ctypes.string_at(address, 3 * 128 * blocks), np.uint32).reshape(3, blocks, 8, 4)
+    for record, block, attribute in np.ndindex(3, blocks, 8):
+        cx, cy, co = (entries[record, 24 * block + 8 * row + attribute] for row in range(3))
+        assert found[record, block, attribute].tolist() == [cx, cy, 0, co]
 
 
 def test_large_draws_transpose_each_entry() -> None:
