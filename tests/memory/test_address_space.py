@@ -149,6 +149,17 @@ def test_a_zone_of_arenas_lies_inside_its_reservation(monkeypatch: pytest.Monkey
     host.unmap(base - PAGE, size + PAGE)
 
 
+def test_reservations_are_not_in_core_files() -> None:
+    """They are terabytes. The kernel shows what madvise() was told as a flag of the mapping: dd."""
+    base = host.reserve(64 * PAGE)
+    with open("/proc/self/smaps") as maps:
+        parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", maps.read(), flags=re.MULTILINE)[1:]
+    spans = {tuple(int(end, 16) for end in part.split(maxsplit=1)[0].split("-")): part for part in parts}
+    (shown,) = [part for (start, end), part in spans.items() if start <= base < end]
+    host.unmap(base, 64 * PAGE)
+    assert "dd" in shown.rpartition("VmFlags:")[2].split() and shown.split(maxsplit=2)[1] == "---p"
+
+
 def test_guard_code_has_room_for_all_zones() -> None:
     source = Path(guard.__file__).with_name("guard.c").read_text("utf-8")
     assert re.findall(r"MOST_ZONES = (\d+)", source) == [str(arena._MOST_ZONES)]

@@ -95,6 +95,21 @@ def test_a_changed_mode_does_not_lock_the_buffer() -> None:
     os.close(buffer.reopen())  # the superuser may anyway
 
 
+def test_a_mode_that_keeps_its_owner_out_is_changed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user without privileges: files without a mode cannot be opened."""
+    buffer, real = MemfdBuffer(4096), os.open
+
+    def checked(path: str, flags: int, *more: int) -> int:
+        if not os.stat(path).st_mode & 0o600 == 0o600:
+            raise PermissionError
+        return real(path, flags, *more)
+
+    os.fchmod(buffer.fd, 0)
+    monkeypatch.setattr(os, "open", checked)
+    os.close(buffer.reopen())
+    assert os.fstat(buffer.fd).st_mode & 0o777 == 0o600, "and nobody else is let in"
+
+
 def in_time(function: Callable[[], int]) -> int:
     """The result of a function, or BlockingIOError; TimeoutError where it waits."""
     pool = ThreadPoolExecutor(1)
