@@ -15,15 +15,16 @@ from softgen.errors import SoftgenError
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.threads.scheduler import ReturnReason
-from softgen.three_d import fill
-from softgen.three_d.draw_structures import Base, DrawStruct, Stage
+from softgen.three_d import fill, prepared_draws
+from softgen.three_d.draw_structures import Base, DrawStruct, PreparedStruct, Stage
 from softgen.three_d.front import FrontDraw
-from softgen.three_d.pixel_shader import TESTS
+from softgen.three_d.pixel_shader import TESTS, loop_count
 from softgen.three_d.prepared import PreparedDraw
 from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN, PreparedDraws
 from softgen.three_d.render_target import extent
 from softgen.three_d.setup_threads import SetupLoop
 from softgen.three_d.stage_threads import ThreadStage
+from softgen.three_d.structures import RecordArray, SetupRecord
 
 
 @pytest.fixture
@@ -141,6 +142,41 @@ def test_draws_that_were_prepared_for_another_environment_are_forgotten(draws: A
         assert (now.bases[Base.GENERAL], now.bases[Base.SURFACE]) == (bases.get("general", 0), bases.get("surface", 0))
         assert (draws._latched, draws._space, draws._dispatcher, draws._bases, draws._slots) == (latched, cs.space, dispatcher, bases, 5)
         assert draws._moves and len(draws._running) == 2 and now.running == ctypes.addressof(draws._running)
+
+
+def test_draws_are_kept_in_the_order_of_their_use(draws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest first; one that is too many makes room, with workers of its own and what leads to it."""
+    monkeypatch.setattr(prepared_draws, "MOST_DRAWS", 3)
+    made: list[Any] = [SimpleNamespace(struct=PreparedStruct(), name=name) for name in "abcd"]
+    places = [ctypes.addressof(draw.struct) for draw in made]
+    draws._pointers, draws._now = (ctypes.c_uint64 * 3)(), DrawStruct(previous=9)
+    draws._draws, draws._sharing = {}, {(place, stage): 1 for place in places for stage in ("VS", "PS")}
+
+    def kept() -> str:
+        held = draws._pointers[: draws._now.draw_count]
+        assert sorted(held) == sorted(draws._draws)
+        return "".join(draws._draws[place].name for place in held)
+
+    found = []
+    for draw in made[:3]:
+        draws._remember(draw)
+        found.append(kept())
+    made[1].struct.after, made[2].struct.after = places[0], places[1]
+    draws._remember(made[3])
+    assert [*found, kept()] == ["a", "ba", "cba", "dcb"] and draws._now.previous == 0
+    assert (made[1].struct.after, made[2].struct.after) == (0, places[1])
+    assert sorted(draws._sharing) == sorted((place, stage) for place in places[1:] for stage in ("VS", "PS"))
+    draws._forget(made[2])
+    assert kept() == "db" and made[1].struct.after == 0
+
+
+@pytest.mark.parametrize("most", range(5))
+@pytest.mark.parametrize(("sides", "loops"), [([], 1), ([(128, 127)], 1), ([(128, 128)], 1), ([(128, 255)], 1), ([(128, 256)], 2),
+                                              ([(128, 100), (128, 156)], 2), ([(512, 512)], 16), ([(128, 256), (-5, -9)], 2)])  # fmt: skip
+def test_host_threads_that_pixels_are_worth(sides: list[tuple[int, int]], loops: int, most: int) -> None:
+    """One for each 16384 pixels of the boxes around objects, if there are so many, and one in any case."""
+    held = (SetupRecord * 4)(*(SetupRecord(x0=8, y0=16, x1=8 + wide, y1=16 + high) for wide, high in sides))
+    assert loop_count(RecordArray(records=ctypes.addressof(held), count=len(sides), capacity=4), most) == max(min(loops, most), 1)
 
 
 @pytest.mark.parametrize("flags", [True, False])
