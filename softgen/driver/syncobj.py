@@ -100,7 +100,7 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
     if not node.gpu.signals.wait(ready, arg.timeout / NANOSECONDS, call.channel.gone):
         raise Errno(errno.ETIME)
-    arg.first = first[0] if first else 0
+    arg.first = first[0]
 
 
 def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:

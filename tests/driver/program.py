@@ -96,7 +96,8 @@ class Program:
         layout = ARGUMENTS[name]
         data = layout.pack(SimpleNamespace(**{**vars(layout.unpack(b"")), **fields}))
         argument = self.memory(data[:shorter])
-        self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
+        _, result, _ = self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
+        assert result == 0  # what ioctl() returns
         return layout.unpack(bytes(argument))
 
     def raw(self, number: int, data: bytes = b"") -> None:
@@ -128,6 +129,8 @@ class Program:
         return kind, result, b
 
     def _serve(self, kind: int, a: int, b: int, c: int, payload: bytes, descriptors: list[int]) -> None:
+        if kind in (protocol.READ, protocol.WRITE, protocol.MAPS):
+            assert (a, b, c) == (0, 0, 0)  # all that they say follows the message
         if kind == protocol.READ:
             parts = list(PART.iter_unpack(payload))
             if not all(self.owns(address, size) for address, size, _ in parts):

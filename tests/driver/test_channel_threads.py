@@ -47,6 +47,22 @@ def test_a_thread_that_is_free_is_used_again(monkeypatch: pytest.MonkeyPatch) ->
     assert ran_on(threads) == first
 
 
+def test_one_free_thread_is_for_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another function that comes at the same time has a thread of its own: the first may wait for it."""
+    monkeypatch.setattr(channel_threads, "LINGER", 60.0)
+    threads, second, both = ChannelThreads(), threading.Event(), threading.Event()
+    ran_on(threads)
+    until = time.monotonic() + 10
+    while not threads._free and time.monotonic() < until:
+        time.sleep(0.001)
+    threads.start(lambda: both.set() if second.wait(10) else None)
+    threads.start(second.set)
+    assert both.wait(20)
+    while threads._free != 2 and time.monotonic() < until:
+        time.sleep(0.001)
+    assert threads._free == 2
+
+
 def test_threads_end_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_threads, "LINGER", 0.01)
     threads, before = ChannelThreads(), threading.active_count()

@@ -52,3 +52,11 @@ def test_the_seconds_of_a_run_are_those_its_work_took() -> None:
             submit(program, [row(batch)])
             program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
         assert report.submissions == 3 and 0 < report.seconds < time.monotonic() - began
+
+
+@pytest.mark.parametrize("name, engine, instance", [
+    ("rcs0", "render", 0), ("rcs", "render", 0), ("vcs1", "video", 1), ("vecs0", "video_enhance", 0), ("bcs0", "blitter", 0),
+])  # fmt: skip
+def test_an_engine_has_a_class_and_a_number(name: str, engine: str, instance: int) -> None:
+    made = execute.ContextEngine(Executor(device("kbl"), [], lambda submission, text: "", lambda text: None), name)
+    assert (made.engine, made.instance) == (engine, instance)

@@ -112,15 +112,18 @@ def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
     assert card.ioctl("DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", crtc=encoder.crtc, pipe=9).pipe == 0
 
 
-@pytest.mark.parametrize("size", [(640, 480), (1920, 1080), (320, 240), (1280, 800), (16, 16), (8192, 8192)])
-def test_timings_of_a_mode(size: tuple[int, int]) -> None:
-    """1920x1080 is VESA's CVT-RB mode: 138.5 MHz, 2080 by 1111."""
-    mode = MODE.unpack(display.mode(*size))
-    assert mode.hdisplay < mode.hsync_start < mode.hsync_end < mode.htotal
-    assert mode.vdisplay < mode.vsync_start < mode.vsync_end < mode.vtotal
-    assert 59 < 1000 * mode.clock / (mode.htotal * mode.vtotal) <= 60 or size == (16, 16)
-    if size == (1920, 1080):
-        assert (mode.clock, mode.htotal, mode.vtotal) == (138500, 2080, 1111)
+@pytest.mark.parametrize("size, clock, sync, total", [
+    ((1920, 1080), 138500, 5, 1111), ((1920, 1200), 154000, 6, 1235), ((1680, 1050), 119000, 6, 1080), ((1280, 800), 71000, 6, 823),
+    ((1600, 1200), 130250, 4, 1235), ((1400, 1050), 101000, 4, 1080), ((1024, 768), 56000, 4, 790), ((1280, 768), 68250, 7, 790),
+    ((1280, 1024), 91000, 7, 1054), ((1366, 768), 72250, 10, 790), ((16, 16), 250, 10, 35),
+])  # fmt: skip
+def test_timings_of_a_mode(size: tuple[int, int], clock: int, sync: int, total: int) -> None:
+    """VESA's CVT-RB: the clock in kHz, and by aspect ratio the lines of the sync pulse; the first eight are in VESA's list of modes."""
+    mode, (width, height) = MODE.unpack(display.mode(*size)), size
+    assert (mode.clock, mode.vrefresh, mode.flags) == (clock, 60, 1 << 0 | 1 << 3)  # positive hsync, negative vsync
+    assert (mode.hdisplay, mode.hsync_start, mode.hsync_end, mode.htotal) == (width, width + 48, width + 80, width + 160)
+    assert (mode.vdisplay, mode.vsync_start, mode.vsync_end, mode.vtotal) == (height, height + 3, height + 3 + sync, total)
+    assert mode.hskew == mode.vscan == 0
 
 
 @pytest.mark.parametrize("name, field", [
@@ -181,6 +184,8 @@ def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
     rows = PROPERTY_ENUM.unpack_all(bytes(room))
     names = [(row.value, row.name.rstrip(b"\0")) for row in rows]
     assert found.enum_count == 3 and names == [(0, b"Overlay"), (1, b"Primary"), (2, b"Cursor")]
+    assert found.flags == 1 << 3 | 1 << 2  # an enumeration that cannot be changed,
+    assert card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.IN_FORMATS).flags == 1 << 4 | 1 << 2  # and a blob
     refused(errno.EINVAL, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.ENCODER)
     refused(errno.ENOENT, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, kind=0xCCCCCCCC)
 

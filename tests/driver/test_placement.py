@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,14 @@ def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]
             placement.put(bo, at)
             present.append(bo)
         assert len(placement) == len(present) and placement.starts == sorted(placement.owner)
+
+
+@pytest.mark.parametrize("pages, alignment, at", [(1, 1, 0), (2, 1, 0), (3, 1, 6), (1, 2, 0), (3, 4, 8), (1, 16, 0), (3, 16, 16)])
+def test_a_hole_is_used_to_its_last_page(pages: int, alignment: int, at: int) -> None:
+    """In pages from the lowest address on: a buffer of two pages at 3, which leaves one free on either side."""
+    placement, bo = Placement(), Bo(size=2 * PAGE_SIZE)
+    placement.put(bo, LOWEST + 3 * PAGE_SIZE)
+    assert placement.free(pages * PAGE_SIZE, alignment * PAGE_SIZE) == LOWEST + at * PAGE_SIZE
 
 
 def test_a_thousand_buffers_need_no_search_through_all_of_them() -> None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from softgen.driver import protocol
+from softgen.driver.budget import Budget
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import LARGEST_READ, UNCOUNTED, Call, Channel
+from tests.driver.program import Memory
 
 SHIM = Path(protocol.__file__).with_name("shim.h")
 
@@ -15,3 +24,36 @@ def test_kinds_of_messages_are_those_of_the_shim() -> None:
     shim = {name: int(number) for line in lines for name, number in re.findall(r"\b([A-Z_]+) = (\d+)", line)}
     assert {"IOCTL", "REPLY", "DONE", "WELCOME"} <= set(shim)
     assert {name: getattr(protocol, name) for name in shim} == shim
+
+
+@pytest.fixture
+def call() -> Iterator[Call]:
+    """A call of this process, whose memory may be read from here."""
+    theirs, ours = socket.socketpair()
+    channel = Channel(ours, Budget(1 << 30))
+    yield Call(channel)
+    channel.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("size, counted", [(16, 0), (UNCOUNTED, 0), (UNCOUNTED + 1, 2 * UNCOUNTED + 2)])
+def test_large_data_of_an_ioctl_counts_until_it_is_answered(call: Call, size: int, counted: int) -> None:
+    """Twice: as it is read, and as it is unpacked."""
+    budget, memory = call.channel.budget, Memory(bytes(range(256)) * (size // 256 + 1))
+    assert call.read_all([(memory.address + 1, size - 4), (memory.address, 4)]) == bytes(memory)[1 : size - 3] + bytes(memory)[:4]
+    assert call.reserved == budget.other.total() == counted
+    call.release()
+    budget.check(0, 1, "settled")
+    assert call.reserved == budget.other.total() == 0
+
+
+@pytest.mark.parametrize("ranges", [[(4096, LARGEST_READ + 1)], [(4096, LARGEST_READ), (4096, 1)], [(1 << 64, 1)], [((1 << 64) - 4, 4)],
+                                    [(4096, 8), (4096, -4)]])  # fmt: skip
+def test_memory_that_no_program_has(call: Call, ranges: list[tuple[int, int]]) -> None:
+    with pytest.raises(Errno) as refused:
+        call.read_all(ranges)
+    assert refused.value.number == errno.EFAULT and not call.reserved
+
+
+def test_nothing_is_read_of_nothing(call: Call) -> None:
+    assert call.read_all([]) == call.read_all([(1 << 64, 0)]) == call.read(0, 0) == b""

@@ -1,6 +1,7 @@
 """What each GPU says about itself."""
 
 import errno
+import os
 import struct
 from types import SimpleNamespace
 
@@ -64,6 +65,7 @@ def test_each_gpu_is_what_devices_toml_says(name: str) -> None:
         rows = [ENGINE_INFO.unpack(engines[16 + 56 * i :]) for i in range(count)]
         names = [f"{('rcs', 'bcs', 'vcs', 'vecs')[row.kind]}{row.instance}" for row in rows]
         assert tuple(names) == kernel(name).engines
+        assert [(row.flags, row.logical) for row in rows] == [(1, row.instance) for row in rows]
         topology = query(program, 1)
         if not kernel(name).topology:
             assert topology == -errno.ENODEV
@@ -73,6 +75,33 @@ def test_each_gpu_is_what_devices_toml_says(name: str) -> None:
         bits = int.from_bytes(topology[16 + head.eu_offset :], "little").bit_count()
         assert bits == device.limit("eus") == param(program, 34)
         assert int.from_bytes(topology[16 + head.subslice_offset : 16 + head.eu_offset], "little").bit_count() == device.limit("subslices")
+
+
+YES, NO = (5, 8, 9, 12, 13, 15, 16, 19, 21, 24, 25, 26, 29, 30, 37, 43, 44, 45, 48, 49, 52, 53, 55, 56), (7, 14, 20, 23, 27, 36, 38, 39, 54)
+
+
+@pytest.mark.parametrize("name, others", [
+    ("kbl", {4: 0x5916, 6: 32, 10: 1, 11: 1, 17: 1, 18: 2, 22: 1, 28: 0, 31: 0, 32: 2, 33: 3, 34: 24, 35: 2, 40: 4, 41: 31, 42: 1, 46: 1,
+             47: 7, 50: 15, 51: 12_000_000}),
+    ("hsw", {4: 0x412, 6: 32, 10: 1, 11: 1, 17: 1, 18: 1, 22: 1, 28: 10, 31: 0, 32: 6, 33: 2, 34: 20, 35: 2, 40: 4, 41: 0, 42: None, 46: 1,
+             47: 3, 50: 1, 51: 12_500_000}),
+    ("g45", {4: 0x2E22, 6: 16, 10: 1, 11: 0, 17: 0, 18: 0, 22: 0, 28: 0, 31: 0, 32: 3, 33: None, 34: None, 35: 2, 40: 4, 41: 0, 42: None,
+             46: None, 47: None, 50: 0, 51: 12_500_000}),
+])  # fmt: skip
+def test_parameters_of_a_gpu(name: str, others: dict[int, int | None]) -> None:
+    """By the kernel's number (i915_drm.h); None: ENODEV."""
+    expected = {**dict.fromkeys(YES, 1), **dict.fromkeys(NO, 0), **others}
+    assert set(expected) == set(range(4, 57))
+    found = dict[int, int | None]()
+    with served(name) as gpu:
+        program = gpu.program()
+        for number in expected:
+            try:
+                found[number] = param(program, number)
+            except OSError as error:
+                assert error.errno == errno.ENODEV
+                found[number] = None
+    assert found == expected
 
 
 def test_questions_without_an_answer() -> None:
@@ -101,6 +130,37 @@ def test_an_unknown_parameter_is_logged_once() -> None:
         assert gpu.log == ["GETPARAM 1000 is not known", "GETPARAM 1001 is not known"]
 
 
+CAPABILITIES = {1: 1, 2: 1, 3: 24, 4: 0, 5: 3, 6: 1, 7: 0, 8: 64, 9: 64, 0x10: 1, 0x11: 0, 0x12: 1, 0x13: 1, 0x14: 1}
+
+
+def test_capabilities_of_the_driver() -> None:
+    """By the kernel's number (drm.h)."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+        assert {number: program.ioctl("DRM_IOCTL_GET_CAP", capability=number).value for number in CAPABILITIES} == CAPABILITIES
+        for number in (0, 0xA, 0xF, 0x15):
+            with pytest.raises(OSError, match="Invalid"):
+                program.ioctl("DRM_IOCTL_GET_CAP", capability=number)
+
+
+def test_who_is_asked_for_versions_and_names() -> None:
+    with served("kbl") as gpu:
+        card = gpu.program("card0")
+        found = card.ioctl("DRM_IOCTL_SET_VERSION", interface_major=1, interface_minor=1, driver_major=-1, driver_minor=-1)
+        assert (found.interface_major, found.interface_minor, found.driver_major, found.driver_minor) == (1, 4, 1, 6)
+        room = card.memory(16)
+        assert card.ioctl("DRM_IOCTL_GET_UNIQUE").size == 16 == card.ioctl("DRM_IOCTL_GET_UNIQUE", unique=room.address, size=15).size
+        assert bytes(room) == bytes(16)
+        card.ioctl("DRM_IOCTL_GET_UNIQUE", unique=room.address, size=16)
+        assert bytes(room) == b"pci:0000:00:02.0" and card.ioctl("DRM_IOCTL_GET_MAGIC").magic == 1
+        client = card.ioctl("DRM_IOCTL_GET_CLIENT", index=0)
+        assert (client.auth, client.pid, client.uid, client.magic, client.uses) == (1, os.getpid(), os.getuid(), 0, 0)
+        with pytest.raises(OSError, match="Invalid"):
+            card.ioctl("DRM_IOCTL_GET_CLIENT", index=1)
+        aperture = card.ioctl("DRM_IOCTL_I915_GEM_GET_APERTURE")
+        assert (aperture.size, aperture.available) == (1 << 32, (1 << 32) - (16 << 20))
+
+
 def test_version_is_told_in_two_steps() -> None:
     with served("kbl") as gpu:
         program = gpu.program()
@@ -108,7 +168,10 @@ def test_version_is_told_in_two_steps() -> None:
         assert (first.major, first.minor, first.name_size) == (1, 6, 4)
         room = program.memory(first.name_size)
         program.ioctl("DRM_IOCTL_VERSION", name=room.address, name_size=4)
-        assert bytes(room) == b"i915"
+        assert bytes(room) == b"i915" and (first.date_size, first.description_size) == (8, 14)
+        date, description = program.memory(8), program.memory(14)
+        program.ioctl("DRM_IOCTL_VERSION", date=date.address, date_size=4, description=description.address, description_size=99)
+        assert bytes(date) == b"2020\0\0\0\0" and bytes(description) == b"Intel Graphics"  # no more than there is room for
 
 
 def test_memory_is_the_hosts() -> None:

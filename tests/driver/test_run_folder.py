@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -35,6 +38,50 @@ def test_or_else_among_temporary_files(usual: str, short: Path, monkeypatch: pyt
     assert run_folder.parent() == short
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "long" * 20)
     assert run_folder.parent() == Path("/tmp")
+
+
+def descriptors() -> set[str]:
+    return {name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+
+
+def test_a_folder_that_another_run_removed_is_made_again(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that begins takes a folder without a lock for a dead one: before or after it is opened here."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    flock, taken = fcntl.flock, list[Path]()
+
+    def removed(descriptor: int, how: int) -> None:
+        if len(taken) < 2:
+            (folder,) = short.iterdir()
+            folder.rmdir()
+            taken.append(folder)
+            if len(taken) == 2:
+                raise BlockingIOError
+        flock(descriptor, how)
+
+    monkeypatch.setattr(run_folder.fcntl, "flock", removed)
+    before = descriptors()
+    folder, lock = run_folder.create()
+    assert list(short.iterdir()) == [folder] and folder not in taken and len(set(taken)) == 2
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and run_folder.NAME.fullmatch(folder.name)
+    assert descriptors() == before | {str(lock)}
+    run_folder.remove_dead()
+    assert folder.exists()  # it is locked
+    os.close(lock)
+    run_folder.remove_dead()
+    assert not folder.exists()
+
+
+def test_a_file_system_without_locks_is_an_error(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+
+    def no_locks(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(run_folder.fcntl, "flock", no_locks)
+    before = descriptors()
+    with pytest.raises(OSError, match="no locks"):
+        run_folder.create()
+    assert not list(short.iterdir()) and descriptors() == before
 
 
 def test_all_processes_of_a_run_are_ended_and_no_others(short: Path) -> None:

@@ -130,6 +130,26 @@ def test_transfer_of_a_point(gpu: Gpu, held: Held) -> None:
     assert wait(program, plain) == 0
 
 
+def test_a_point_that_nobody_submitted_is_transferred_when_somebody_does(gpu: Gpu, held: Held) -> None:
+    """Where the program asks to wait for that; otherwise it is refused at once."""
+    program = gpu.program()
+    line, plain = (program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle for _ in range(2))
+    fields, other = {"source": line, "target": plain, "source_point": 3}, program.thread()
+    for channel in (program.channel, other.channel):
+        channel.settimeout(20)
+    with pytest.raises(OSError, match="Invalid"):
+        program.ioctl("DRM_IOCTL_SYNCOBJ_TRANSFER", **fields)
+    waiting = threading.Thread(target=other.ioctl, args=("DRM_IOCTL_SYNCOBJ_TRANSFER",), kwargs={"flags": FOR_SUBMIT, **fields})
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    submit(program, **on_timeline(program, line, 3, 2))
+    waiting.join(10)
+    assert not waiting.is_alive() and wait(program, plain) == "ETIME"  # submitted, and not done
+    held.finish()
+    assert wait(program, plain) == 0
+
+
 def test_a_sync_file_becomes_readable_and_goes_anywhere(gpu: Gpu, held: Held) -> None:
     first, other = gpu.program(), gpu.program()
     descriptor = submit(first, flags=OUT).fence >> 32

@@ -6,11 +6,12 @@ import ctypes
 import errno
 import gc
 import mmap
+import os
 from typing import Any
 
 import pytest
 
-from softgen.driver import protocol
+from softgen.driver import protocol, userptr
 from tests.driver.program import Gpu, Held, Program, served
 from tests.driver.test_gem import refused
 
@@ -38,6 +39,21 @@ def lines(*mappings: tuple[int, int, str, str]) -> bytes:
     """/proc/PID/maps with some mappings: pages of start and end, mode, name."""
     return "".join(f"{BASE + PAGE * start:x}-{BASE + PAGE * end:x} {mode} 00000000 00:01 77 {name}\n"
                    for start, end, mode, name in mappings).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize("start, end, found", [
+    (0x7000, 0x9000, [0, 1]), (0x8FFF, 0x9000, [1]), (0x9000, 0xA000, []), (0x7FFF, 0x8000, [0]), (0x6000, 0x7000, []),
+    (0x7000, 0x7001, [0]), (0, 1 << 48, [0, 1, 2]),
+])  # fmt: skip
+def test_the_lines_of_a_range(start: int, end: int, found: list[int]) -> None:
+    """As in proc(5): addresses, mode, offset, device and inode in decimal, name; lines that are none are left out."""
+    text = ("7000-8000 r-xp 00012000 fd:1a 1234567                    /usr/lib/a name.so\n"
+            "8000-9000 rw-s 00000000 00:05 42                         /memfd:softgen userptr (deleted)\n"
+            "no line\n7fff00000000-7fff00010000 ---p ab000 00:00 0 \n")  # fmt: skip
+    expected = [userptr.Mapping(0x7000, 0x8000, "r-xp", 0x12000, (os.makedev(0xFD, 0x1A), 1234567), "/usr/lib/a name.so"),
+                userptr.Mapping(0x8000, 0x9000, "rw-s", 0, (os.makedev(0, 5), 42), "/memfd:softgen userptr (deleted)"),
+                userptr.Mapping(0x7FFF_0000_0000, 0x7FFF_0001_0000, "---p", 0xAB000, (0, 0), "")]  # fmt: skip
+    assert userptr.mappings(text, start, end) == [expected[number] for number in found]
 
 
 @pytest.mark.parametrize("mode, name, swapped", [

@@ -1,0 +1,63 @@
+"""The two memories of a tiled buffer: whether they are the same, and which parts of them have pages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.driver import aperture
+from softgen.driver.budget import Budget
+from softgen.driver.fence import Fence, Signals
+from softgen.memory.store import MemfdBuffer
+
+PAGE = 4096
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("row", [1, 7, 8, 9, 16, 18, 24, 72])
+def test_whether_arrays_are_the_same(row: int, whole: bool) -> None:
+    """Rows of any length, in one piece and with gaps between them."""
+    left, right = (np.arange(3 * 4 * row, dtype=np.uint8).reshape(3, 4, row) for _ in range(2))
+    if not whole:
+        left, right = (np.repeat(array, 2, axis=0)[::2] for array in (left, right))
+        assert not left.flags.c_contiguous
+    assert aperture.same(left, right)
+    for place in ((0, 0, 0), (2, 3, row - 1), (1, 2, row // 2)):
+        right[place] ^= 0x80
+        assert not aperture.same(left, right) and not aperture.same(right, left)
+        right[place] ^= 0x80
+    assert aperture.same(left, right)
+
+
+@pytest.mark.parametrize("pages, unit, size, found", [
+    ([], PAGE, 8, []), ([0], PAGE, 8, [0]), ([7], PAGE, 8, [7]), ([1, 2, 5], PAGE, 8, [1, 2, 5]), ([1, 2, 5], 2 * PAGE, 8, [0, 1, 2]),
+    ([3, 4], 4 * PAGE, 8, [0, 1]), ([5], PAGE, 5, []), ([4, 5], PAGE, 5, [4]), ([0, 1, 2, 3], 3 * PAGE, 8, [0, 1]),
+])  # fmt: skip
+def test_units_that_have_pages(pages: list[int], unit: int, size: int, found: list[int]) -> None:
+    buffer = MemfdBuffer(8 * PAGE, "sparse")
+    for page in pages:
+        buffer.view[page * PAGE] = 1
+    assert list(aperture.populated(buffer.fd, size * PAGE, unit)) == found
+
+
+def test_a_linear_view_counts_with_its_memory_and_what_both_held() -> None:
+    budget, size = Budget(1 << 30), 16 * PAGE
+    view = aperture.LinearView(MemfdBuffer(size, "tiled"), size, budget, 5)
+    assert budget.other == {5: 2 * size}
+    del view
+    budget.check(5, 1, "settled")
+    assert not budget.other
+
+
+def test_a_fence_brings_both_memories_to_the_same_contents() -> None:
+    """Before the work starts and before its fence is done; a submission without such buffers has a plain fence."""
+    tiled, signals = MemfdBuffer(2 * PAGE, "tiled"), Signals()
+    view = aperture.LinearView(tiled, 2 * PAGE, Budget(1 << 30), 5)
+    view.arrange(0, 0)
+    view.buffer.view[7] = 1
+    fence = aperture.fence(signals, [view])
+    assert tiled.view[7] == 1 and not fence.done
+    tiled.view[PAGE] = 2
+    fence.signal(9)
+    assert view.buffer.view[PAGE] == 2 and fence.done and fence.error == 9
+    assert type(aperture.fence(signals, [])) is Fence

@@ -1,0 +1,118 @@
+"""The server without sockets of its own: connections that cannot be accepted, programs that are gone when their answer is ready."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from softgen.driver import protocol, server
+from softgen.driver.budget import Budget
+from softgen.driver.errors import Gone
+from softgen.driver.protocol import MESSAGE, Call, Channel, ShimMessage
+from softgen.driver.server import BREATH, Server
+
+NAME = b"\0\x30\x30\x30\x30\x31\0\0"
+
+
+class Listener:
+    """A listening socket whose accept() has these outcomes, one after another."""
+
+    def __init__(self, world: World, *outcomes: int | socket.socket) -> None:
+        self.world, self.outcomes = world, list(outcomes)
+
+    def accept(self) -> tuple[socket.socket, bytes]:
+        outcome = self.outcomes.pop(0)
+        self.world.done.append("accept with spare descriptors" if self.world.lent else "accept")
+        if isinstance(outcome, int):
+            raise OSError(outcome, "accept")
+        return outcome, b""
+
+
+class World:
+    """A server and what it did: the names of what it called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done, self.log, self.lent = list[Any](), list[str](), False
+        gpu: Any = SimpleNamespace(log_once=self.log.append, log=self.log.append, reclaim=lambda: self.done.append("reclaim"))
+        service: Any = SimpleNamespace(listening={}, leave_descriptors=lambda: None, reserve=SimpleNamespace(lent=self.lend))
+        self.server = Server(gpu, service)
+        monkeypatch.setattr(server, "time", SimpleNamespace(sleep=self.done.append))
+
+    @contextmanager
+    def lend(self) -> Iterator[None]:
+        self.lent = True
+        yield
+        self.lent = False
+
+    def accept(self, *outcomes: int | socket.socket) -> list[Any]:
+        listening: Any = {"server": Listener(self, *outcomes)}
+        self.server.listening = listening
+        self.server._accept("server")
+        return self.done
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
+def test_a_connection_for_which_no_descriptor_is_left_is_refused(world: World, error: int) -> None:
+    theirs, ours = socket.socketpair()
+    assert world.accept(error, ours) == ["accept", "reclaim", "accept with spare descriptors"]
+    kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
+    assert kind == protocol.WELCOME and result == (1 << 64) - errno.EMFILE
+    assert theirs.recv(1) == b"" and len(world.log) == 1 and "programs get EMFILE until some are closed" in world.log[0]
+    theirs.close()
+
+
+def test_where_not_even_that_is_possible_it_is_tried_again_later(world: World) -> None:
+    assert world.accept(errno.EMFILE, errno.EMFILE) == ["accept", "reclaim", "accept with spare descriptors", BREATH]
+
+
+@pytest.mark.parametrize("error", [errno.ECONNABORTED, errno.EAGAIN])
+def test_a_connection_that_went_away_again_is_forgotten(world: World, error: int) -> None:
+    assert world.accept(error) == ["accept"] and not world.log
+
+
+@pytest.mark.parametrize("error, number, says, reclaims, logs", [
+    (MemoryError(), errno.ENOMEM, "no memory left", 0, 0), (OSError(errno.ENOMEM, ""), errno.ENOMEM, "no memory left", 0, 0),
+    (OSError(errno.EMFILE, ""), errno.EMFILE, "no descriptor left", 1, 0), (OSError(errno.ENFILE, ""), errno.EMFILE, "no descriptor", 1, 0),
+    (OSError(errno.ENOSPC, "no space"), errno.EIO, "", 0, 1),
+])  # fmt: skip
+def test_the_answer_of_an_exhausted_host(world: World, error: OSError, number: int, says: str, reclaims: int, logs: int) -> None:
+    result, why = world.server._short_of(error, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b""))
+    assert result == -number and (says in why if says else not why)
+    assert world.done == ["reclaim"] * reclaims and len(world.log) == logs
+    if logs:
+        assert world.log == ["softgen itself failed in DRM_IOCTL_I915_GEM_EXECBUFFER2: OSError: [Errno 28] no space"]
+
+
+@pytest.mark.parametrize("submitted", [True, False])
+def test_work_of_a_program_that_is_gone_before_its_answer_is_done(world: World, submitted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may wait for it."""
+    theirs, ours = socket.socketpair()
+    channel, node, ran = Channel(ours, Budget(1 << 30)), Node(), list[str]()
+
+    def submit(node: object, call: Call, request: int, data: bytes) -> None:
+        theirs.close()
+        if submitted:
+            call.later = lambda let_go, completed=None: ran.append("work")
+
+    monkeypatch.setattr(server.ioctls, "answer", submit)
+    world.server.nodes[NAME] = node  # type: ignore[assignment]
+    channel.nodes.add(node)
+    with pytest.raises(Gone):
+        world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b""))
+    assert ran == ["work"] * submitted
+    channel.close()
+
+
+class Node:
+    """A node of which only the identity is used."""
