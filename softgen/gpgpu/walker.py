@@ -46,7 +46,7 @@ def dispatch(context: DispatchContext, front: FrontEnd, walker: Record, dimensio
     patch = _patch(context.generation.number, *_grid(walker, dimensions))
     masks = _masks(shape, simd, walker.right_execution_mask, walker.bottom_execution_mask)
     return ThreadDispatch(simd=simd, threads=threads, groups=patch.groups, payload=payload, masks=masks, patch=patch, kind=kind,
-                          **fields)  # fmt: skip
+                          barrier=bool(descriptor.barrier_enable), **fields)  # fmt: skip
 
 
 @lru_cache(64)

@@ -96,6 +96,7 @@ class ThreadDispatch:
     samplers: int = 0  # offset from the dynamic state base
     scratch: Scratch | None = None
     local_bytes: int = 0
+    barrier: bool = True  # there is one; without it and local memory, threads of a group may be divided among host threads
     units: tuple[str, ...] = UNITS  # shared functions that answer messages
     system_routine: int | None = None  # offset of the exception handler from the instruction base
     unit_states: UnitStates = ()

@@ -5,6 +5,8 @@ returns where Python is needed: then all return, the calling thread answers for 
 the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
 reproducible.
 
+Where there are few groups, whose threads are independent, workers take pieces of groups; those are then counted in place of groups.
+
 Workers are kept for the next dispatch of the same kind with the same surfaces (group_cache.py): programs dispatch a kernel many times,
 with other arguments, and drivers write its binding table to another place each time.
 """
@@ -23,7 +25,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, 
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.scheduler import GroupShare, ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.staffing import STAGE, Staffing, Stages
+from softgen.threads.staffing import STAGE, Staffing, Stages, most_pieces
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
 if TYPE_CHECKING:
@@ -43,8 +45,11 @@ class GroupRun:
         """`state`: what a worker keeps, by its number; `threads`: workers at most."""
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
-        self.most = self.limit = min(threads, dispatch.concurrent_groups, dispatch.groups)
-        self.share = GroupShare(end=dispatch.groups)
+        threads = min(threads, dispatch.concurrent_groups)
+        pieces = most_pieces(dispatch.groups, dispatch.threads, threads)
+        self.most_pieces = pieces if pieces > 1 and shared.independent() else 1  # of a group
+        self.most = self.limit = min(threads, dispatch.groups * self.most_pieces)
+        self.share = GroupShare(end=dispatch.groups, pieces=1)
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch
         self.parts = NO_PARTS  # of the same
@@ -77,7 +82,7 @@ class GroupRun:
         self.timed_out = timed_out
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
-        groups = self.share.end - self.share.next
+        groups = self.shared.dispatch.groups
         used, work, program = 0.0, self.pace * groups, self.shared.program  # used: seconds of all workers
         self._begin(work)
         try:
@@ -105,9 +110,19 @@ class GroupRun:
         """Finds workers for so many seconds of work."""
         if self.most > 1:
             alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
-            self.limit, self.stages = 1 if alone else self.most, Stages(self.staffing, self.share.end, alone)
+            self.limit = 1 if alone else self.most
+            if self.most_pieces > 1:
+                self._divide()
+            self.stages = Stages(self.staffing, self.share.end, alone)
         self.spent = 0.0
         self._staff(work)
+
+    def _divide(self) -> None:
+        """Divides groups, if one takes as long as is worth another worker, and there may be one; else they are whole."""
+        worthwhile = self.limit > 1 and not 0 < self.pace <= MIN_PARALLEL_TIME
+        pieces, groups = self.most_pieces if worthwhile else 1, self.shared.dispatch.groups
+        self.share.pieces, self.share.end = pieces, groups * pieces
+        self.limit = min(self.limit, groups * pieces)
 
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
         """For another dispatch of the same kind with the same surfaces; False where all has to be made anew."""
@@ -221,8 +236,10 @@ class GroupRun:
     def _late(self) -> None:
         """The deadline has passed: the time limit is polled, and the engine may have better code by now."""
         self.overdue = False
+        self._poll(next((worker for worker in self.workers if worker.unfinished), self.workers[0]))
+        if self.failed is not None:
+            self._give_up(self.failed[0] // self.share.pieces)
         for worker in self.workers:
-            self._poll(worker)
             worker.dispatch.deadline = time.monotonic_ns() + SLICE
         chosen = self.workers[0].chosen
         settled = chosen is None or self.shared.engine.settled(chosen)
@@ -230,10 +247,17 @@ class GroupRun:
             if not settled:
                 self.stages.begin(self._groups_done(), self.spent)
             elif len(self.workers) == self.limit and self.most > 1:
-                self.limit = 1 if self.stages.end(self.limit, self._groups_done(), self.spent) else self.most
+                alone = self.stages.end(self.limit, self._groups_done(), self.spent)
+                self.limit = 1 if alone else min(self.most, self.share.end)
             self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
         if not settled:
-            self._choose()
+            self._choose(wait=not self.reconsidering)  # for one slice: a group may wait for another that nobody has begun
+
+    def _give_up(self, group: int) -> None:
+        """Leaves pieces of a group of which another has failed: they may wait for it."""
+        for worker in self.workers:
+            if worker.dispatch.first // self.share.pieces == group:
+                worker.dispatch.first, worker.dispatch.inside = worker.dispatch.last, 0
 
     def _groups_done(self) -> int:
         """Groups of this dispatch that have been done."""
@@ -250,12 +274,12 @@ class GroupRun:
         self._staff(0.0)
         first.deadline = time.monotonic_ns() + int(1e9 * STAGE)
 
-    def _choose(self) -> None:
-        """Chooses the code of the next groups, of workers that are between two; until all are, none begins another chunk."""
+    def _choose(self, wait: bool = True) -> None:
+        """Chooses the code of the next groups, of workers that are between two; until all are, none begins another chunk if they `wait`."""
         for worker in self.workers:
             if not worker.dispatch.inside:
                 worker.choose()
-        self.reconsidering = any(worker.dispatch.inside for worker in self.workers)
+        self.reconsidering = wait and any(worker.dispatch.inside for worker in self.workers)
         self.share.halted = int(self.reconsidering)
 
     def _poll(self, worker: Worker) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 
 from softgen.errors import GpuFault
-from softgen.eu.encoding.program import LONGEST
+from softgen.eu.encoding.program import LONGEST, opcode_numbers
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
-from softgen.eu.isa import labels
+from softgen.eu.isa import labels, opcodes
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 MAX_PROGRAMS = 256
@@ -52,6 +52,12 @@ class DispatchProgram(KernelProgram):
     def has_routine(self) -> bool:
         """Whether the system routine has been read."""
         return self._routine is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether threads may wait for a notification, in the code that is known; yes if none is."""
+        wait = opcodes.opcode("wait", self.gen)
+        return not self.reach or wait is None or wait.number in opcode_numbers(self.code[: self.reach], self.gen)
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""

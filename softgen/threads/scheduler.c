@@ -89,6 +89,12 @@ static enum threads_reason turn(struct worker *w)
     return reason_of(status);
 }
 
+static void next_round(struct worker *w)
+{
+    w->current = w->begin;
+    w->moved = 0;
+}
+
 /* A turn for each thread that is left. w->current is the one to go on with; it stays at a thread for which Python is needed. */
 static enum threads_reason round_of_turns(struct worker *w)
 {
@@ -107,7 +113,7 @@ static enum threads_reason round_of_turns(struct worker *w)
     }
     if (w->left && !w->moved)
         return THREADS_DEADLOCK;
-    w->current = w->moved = 0;
+    next_round(w);
     return THREADS_DONE;
 }
 
@@ -116,7 +122,7 @@ static void count_left(struct worker *w)
 {
     uint64_t executed = w->context->executed;
     w->left = 0;
-    for (uint64_t i = 0; i < w->context->threads; i++) {
+    for (uint64_t i = w->begin; i < w->context->threads; i++) {
         const struct control *control = control_of(block_of(w, i));
         executed += control->executed;
         if (control->status != ENDED) {
@@ -156,9 +162,9 @@ static enum threads_reason interrupted(struct worker *w, int64_t status)
 /* A barrier was passed: threads moved, and those that waited are left. How many is counted after a round without one. */
 static enum threads_reason passed_barrier(struct worker *w)
 {
-    for (uint64_t i = 0; i < w->context->threads; i++)
+    for (uint64_t i = w->begin; i < w->context->threads; i++)
         w->members[i].dirty = 1;
-    w->current = w->moved = 0;
+    next_round(w);
     return THREADS_DONE;
 }
 
@@ -203,7 +209,7 @@ static enum threads_reason joint_turns(struct worker *w)
         return THREADS_DONE; /* those that had no turn yet have it one by one */
     if (w->left && !w->moved)
         return THREADS_DEADLOCK;
-    w->current = w->moved = 0;
+    next_round(w);
     return THREADS_DONE;
 }
 
@@ -212,7 +218,7 @@ static void end_group(struct worker *w)
     if (w->apart || w->moved) /* a thread may have ended in Python: counts are old */
         count_left(w);
     w->instructions += w->executed;
-    w->threads_done += w->context->threads;
+    w->threads_done += w->context->threads - w->begin;
     w->inside = 0;
     w->first++;
 }
@@ -276,8 +282,10 @@ static enum threads_reason take_chunk(struct worker *w)
             return THREADS_HELP;
         size = s->workers == 1 ? left : left / (2 * s->workers);
         size = size < w->chunk ? size : w->chunk;
-        size = size ? size : 1;
+        size = size && s->pieces <= 1 ? size : 1;
     } while (!atomic_compare_exchange_weak(&s->next, &next, next + size));
+    if ((w->pieces = s->pieces) > 1)
+        w->fresh = 0; /* each piece is started in full */
     w->first = next;
     w->last = next + size;
     w->taken = size;

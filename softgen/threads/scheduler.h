@@ -29,9 +29,11 @@ struct answer {
     struct program *program;
 };
 
-/* The groups of a dispatch that no worker has taken yet. */
+/* The groups of a dispatch that no worker has taken yet; where groups are divided, their pieces, which are taken one by one: threads of one
+ * may wait until those of another have written something. */
 struct share {
     _Atomic uint64_t next, end;
+    uint64_t pieces; /* of each group */
     uint64_t workers; /* that take from it */
     uint64_t worthwhile; /* nanoseconds of work left for which a worker that is alone returns, to have others started; 0: it does not */
     _Atomic uint64_t halted; /* Python is needed: workers end the chunk they have, and return */
@@ -65,10 +67,12 @@ struct worker {
     uint64_t origin[AXES], extent[AXES], patch_offset[AXES]; /* first value, number of values, byte of its dword in the payload */
     struct share *share; /* where chunks come from; NULL: this one is all */
     uint64_t chunk, taken, taken_at; /* groups to take next; those taken last, and when */
+    uint64_t pieces; /* of each group of this chunk, more than 1: they are what is counted, in place of groups */
     uint64_t first, last; /* groups of this chunk: first is the one under way */
     uint64_t deadline; /* nanoseconds of the monotonic clock */
     /* progress */
     uint64_t inside; /* a group is under way */
+    uint64_t begin; /* its first thread, 0 but in later pieces of a group; context->threads is the end */
     const uint32_t *masks; /* dispatch masks of its threads; NULL: those of the templates */
     uint64_t masked; /* blocks may have other masks than their templates */
     uint64_t counter[AXES], numbered; /* its counters, and one more than the number of the group that they would advance to */

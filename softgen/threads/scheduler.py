@@ -61,11 +61,12 @@ class FallbackAnswer(ctypes.Structure):
 
 
 class GroupShare(ctypes.Structure):
-    """The groups of a dispatch that no worker has taken yet: `struct share` of scheduler.h."""
+    """The groups of a dispatch that no worker has taken yet, or their pieces: `struct share` of scheduler.h."""
 
     _fields_ = [
         ("next", ctypes.c_uint64),
         ("end", ctypes.c_uint64),
+        ("pieces", ctypes.c_uint64),
         ("workers", ctypes.c_uint64),
         ("worthwhile", ctypes.c_uint64),
         ("halted", ctypes.c_uint64),
@@ -121,10 +122,12 @@ class SchedulerState(ctypes.Structure):
         ("chunk", ctypes.c_uint64),
         ("taken", ctypes.c_uint64),
         ("taken_at", ctypes.c_uint64),
+        ("pieces", ctypes.c_uint64),
         ("first", ctypes.c_uint64),
         ("last", ctypes.c_uint64),
         ("deadline", ctypes.c_uint64),
         ("inside", ctypes.c_uint64),
+        ("begin", ctypes.c_uint64),
         ("masks", ctypes.c_uint64),
         ("masked", ctypes.c_uint64),
         ("counter", ctypes.c_uint64 * AXES),

@@ -108,6 +108,14 @@ class SharedDispatch:
             self._prepared = found
         return found
 
+    def independent(self) -> bool:
+        """Whether threads of a group have nothing in common but memory. A kernel may wait at a barrier that no command has enabled."""
+        dispatch = self.dispatch
+        if dispatch.barrier or dispatch.local_bytes or not isinstance(dispatch.payload, TemplatePayload):
+            return False
+        self.function(dispatch.control[0])  # reads the code
+        return not self.program.waits
+
     def learn(self, thread: ThreadState) -> bool:
         """Resolves what the message that a thread is about to send lacked; True if compiled code can now execute it."""
         self._learnt = True

@@ -1,4 +1,4 @@
-"""How many host threads a dispatch gets: one, or all that it may have.
+"""How many host threads a dispatch gets: one, or all that it may have; and in how many pieces they take a group.
 
 Host threads that contend for atomics, or for the memory, take longer than one that need not lock. That is measured: each way in turn, then
 the faster one. Short dispatches are run in one way each; a long one is run in stages, and goes on as the faster stage did.
@@ -12,6 +12,12 @@ EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another w
 EXPLORE = 128  # dispatches after which that is done again
 STAGE = 0.002  # seconds of a stage with one worker,
 WORTH = 10  # which is for dispatches with at least so many times that left
+
+
+def most_pieces(groups: int, threads: int, workers: int) -> int:
+    """The pieces in which workers may take each group of so many independent threads. There are no more pieces than workers, so that all
+    are under way at the same time, as whole groups would be: a thread may wait until any other has written something."""
+    return max(min(workers // groups, threads), 1)
 
 
 class Staffing:

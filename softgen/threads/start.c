@@ -10,7 +10,7 @@ static void count_group(struct worker *w)
 {
     w->advanced = w->axes;
     if (w->first + 1 != w->numbered) {
-        uint64_t number = w->first;
+        uint64_t number = w->pieces > 1 ? w->first / w->pieces : w->first;
         for (uint64_t i = 0; i < w->axes; number /= w->extent[i], i++)
             w->counter[i] = w->origin[i] + number % w->extent[i];
     } else {
@@ -141,14 +141,14 @@ static void start_blocks(struct worker *w)
 {
     const uint64_t threads = w->context->threads, fresh = threads <= w->fresh;
     if (!fresh)
-        for (uint64_t i = 0; i < threads; i++)
+        for (uint64_t i = w->begin; i < threads; i++)
             start_block(w, i);
     else if (w->masked)
-        for (uint64_t i = 0; i < threads; i++)
+        for (uint64_t i = w->begin; i < threads; i++)
             mask_thread(w, i);
-    patch_headers(w, 0, threads, fresh ? w->advanced : w->axes);
+    patch_headers(w, 0, threads, fresh ? w->advanced : w->axes); /* from 0 on also for a later piece: that is quicker for whole groups */
     if (!w->in_order || !fresh || w->axes)
-        w->fresh = w->in_order ? threads : 0; /* others have counters of an earlier group */
+        w->fresh = w->in_order && w->pieces <= 1 ? threads : 0; /* others have counters of an earlier group */
 }
 
 static void reset_members(struct worker *w)
@@ -156,11 +156,11 @@ static void reset_members(struct worker *w)
     const struct member *m = w->members;
     if (!w->apart && w->context->threads <= w->ready && m->function == w->function && m->program == w->program)
         return;
-    for (uint64_t i = 0; i < w->context->threads; i++) {
+    for (uint64_t i = w->begin; i < w->context->threads; i++) {
         w->members[i].function = w->function;
         w->members[i].program = w->program;
     }
-    w->ready = w->context->threads;
+    w->ready = w->pieces <= 1 ? w->context->threads : 0;
 }
 
 /* The group's threads: counters, local memory and notifications cleared. Blocks are written now if one function runs them all, else at each
@@ -180,14 +180,24 @@ void start_group(struct worker *w)
     if (w->joint) {
         start_blocks(w);
     } else {
-        for (uint64_t i = 0; i < c->threads; i++)
+        for (uint64_t i = w->begin; i < c->threads; i++)
             control_of(block_of(w, i))->status = NOT_STARTED;
         w->fresh = 0;
     }
-    c->executed = c->arrived = c->notified = w->current = w->moved = w->executed = 0;
+    c->executed = c->arrived = c->notified = w->moved = w->executed = 0;
+    w->current = w->begin;
     w->apart = !w->joint;
-    w->left = c->threads;
+    w->left = c->threads - w->begin;
     w->inside = 1;
+}
+
+/* The threads of the next piece of a group: pieces differ by one thread at most. */
+static void divide_group(struct worker *w)
+{
+    uint64_t piece = w->first % w->pieces;
+    w->begin = w->size * piece / w->pieces;
+    w->context->threads = w->size * (piece + 1) / w->pieces;
+    w->numbered = 0; /* counters advance from group to group */
 }
 
 /* The next group of the dispatch, its payloads from the writer if there is one. */
@@ -195,6 +205,9 @@ void next_group(struct worker *w)
 {
     uint64_t before = w->first * w->size;
     w->context->threads = w->total && w->total - before < w->size ? w->total - before : w->size;
+    w->begin = 0;
+    if (w->pieces > 1)
+        divide_group(w);
     w->masks = w->written_masks;
     if (w->writer)
         w->writer(w->writer_state, w->writer_first + before, w->context->threads, w->context->blocks, place.size, w->written_masks);

@@ -140,7 +140,7 @@ class Worker:
         now.axes = self.counters = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
-        now.numbered = now.ready = now.fresh = 0
+        now.numbered = now.ready = now.fresh = now.pieces = now.begin = 0
         payload = self.record.payload
         if isinstance(payload, PayloadWriter):
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
@@ -184,6 +184,11 @@ class Worker:
         """The same of a dispatch by a C loop that starts batches on this worker (threads.h)."""
         self._prepare(0)
         return WorkerPart(self.address, ctypes.addressof(self.call.record), loop=loop.function, argument=loop.bind(self.address))
+
+    @property
+    def _under_way(self) -> range:
+        """Threads of the group under way, or of its piece."""
+        return range(self.dispatch.begin, self.context.threads)
 
     @property
     def unfinished(self) -> bool:
@@ -261,9 +266,9 @@ class Worker:
             case ReturnReason.OTHER_MODE:
                 self._change_mode()
             case ReturnReason.DEADLOCK:
-                threads = int(self.context.threads)
-                first = next(number for number in range(threads) if self.control_of(number).status != ThreadStatus.ENDED)
-                raise places.deadlock(self.place(first), self.dispatch.left, threads)
+                threads = self._under_way
+                first = next(number for number in threads if self.control_of(number).status != ThreadStatus.ENDED)
+                raise places.deadlock(self.place(first), self.dispatch.left, len(threads))
             case ReturnReason.TOO_MANY:
                 raise SoftgenError(f"kernel {self.record.kernel:#x}: a loop started more than the {self.threads} threads of a batch")
             case _:
@@ -363,13 +368,13 @@ class Worker:
         """The place of a thread; of the current one by default."""
         now = self.dispatch
         number = min(now.current, self.context.threads - 1) if number is None else number
-        return places.thread_at(self.record, now.first, number, self.shared.program, self.control_of(number).ip)
+        return places.thread_at(self.record, now.first // max(now.pieces, 1), number, self.shared.program, self.control_of(number).ip)
 
     def busy(self) -> int:
         """A thread to name at a time limit: the one before the current one, which has just had its turn, if it did not end."""
         current = self.dispatch.current
-        threads = int(self.context.threads)
-        numbers = [number for number in (current - 1, current, *range(threads)) if 0 <= number < threads]
+        threads = self._under_way
+        numbers = [number for number in (current - 1, current, *threads) if number in threads]
         return int(next((number for number in numbers if self.control_of(number).status != ThreadStatus.ENDED), numbers[0]))
 
     def _fault(self) -> SoftgenError:

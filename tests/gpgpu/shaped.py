@@ -32,7 +32,7 @@ class Shape:
         left = items - self.simd * (len(own) - 1)
         shared = dwords(*parameters, *[0] * (8 - len(parameters)))
         return Placed(kernel, buffers, simd=self.simd, shape=(len(own), 1, 1), ends=(self.groups, 1, 1), right=(1 << left) - 1,
-                      shared=shared, own=own, local=4096, **more)  # fmt: skip
+                      shared=shared, own=own, **{"local": 4096, **more})  # fmt: skip
 
 
 @dataclass

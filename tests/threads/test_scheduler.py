@@ -16,7 +16,7 @@ from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.threads import scheduler
-from softgen.threads.scheduler import BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
+from softgen.threads.scheduler import BlockRange, FallbackAnswer, GroupMember, GroupShare, ReturnReason, SchedulerState
 from softgen.threads.worker import WorkerState
 
 CONTROL, N0 = BLOCK_OFFSETS["control"], BLOCK_OFFSETS["n"]
@@ -326,6 +326,42 @@ def test_a_thread_in_order_that_leaves_is_the_only_one_left(who: int) -> None:
     assert [run.dwords(thread)[8] for thread in range(who)] == [8] * who  # each group once, of a block that promised to be clean
     assert run.dwords(who)[8] == 1  # made anew after it had left
     assert all(run.control(thread).executed == 0 for thread in range(3))
+
+
+@pytest.mark.parametrize("name", ["ends", "in_order"])
+def test_groups_are_taken_in_pieces(name: str) -> None:
+    """Five threads in three pieces, each of which is a chunk; counters are those of the group."""
+    run, sizes = in_order(5, (4, 2, 1), {}) if name == "in_order" else Run(name, 5, (4, 2, 1), clean=True), list[tuple[int, int]]()
+    share = GroupShare(end=3 * 8, pieces=3, workers=1)
+    run.dispatch.share, run.dispatch.last, run.dispatch.chunk = ctypes.addressof(share), 0, 100
+    for piece in range(3 * 8):
+        share.end = piece + 1
+        assert run() == ReturnReason.DONE and (run.dispatch.first, run.dispatch.last) == (piece + 1, piece + 1)
+        sizes.append((run.dispatch.begin, run.context.threads))
+        assert [run.dwords(run.dispatch.begin)[at] for at in (1, 6)] == [piece // 3 % 4, piece // 12]
+    assert sizes == [(0, 1), (1, 3), (3, 5)] * 8 and run.dispatch.threads_done == 40
+    assert [run.dwords(thread)[8] for thread in range(5)] == [8] * 5
+    assert run.dispatch.instructions == (5 * (sum(range(4)) * 2 + 10 * 4) if name == "in_order" else 40)
+
+
+def test_whole_groups_after_pieces_have_the_code_of_the_dispatch() -> None:
+    """A thread of the first piece went on with other code; the second piece did not."""
+    run, share = in_order(4, (2, 1, 1), {1: 0}), GroupShare(end=2, pieces=2, workers=1)
+    run.dispatch.share, run.dispatch.last, run.dispatch.chunk = ctypes.addressof(share), 0, 1
+    assert run() == ReturnReason.ESCAPED and run.dispatch.current == 1
+    run.members[1].function, run.dispatch.apart, run.control(1).status = code().address("ends"), 1, ThreadStatus.ENDED
+    run.dispatch.current, run.dispatch.left, share.halted = 2, run.dispatch.left - 1, 0
+    assert run() == ReturnReason.DONE and run.dispatch.threads_done == 4
+    share.next, share.end, share.pieces = 1, 2, 1
+    assert run() == ReturnReason.DONE and run.dispatch.threads_done == 8
+    assert {member.function for member in run.members} == {run.dispatch.function}
+
+
+@pytest.mark.parametrize("pieces, taken", [(1, 8), (2, 1)])
+def test_pieces_are_taken_one_by_one(pieces: int, taken: int) -> None:
+    run, share = Run("escapes", 2, (8, 1, 1)), GroupShare(end=8 * pieces, pieces=pieces, workers=1)
+    run.dispatch.share, run.dispatch.last, run.dispatch.chunk = ctypes.addressof(share), 0, 100
+    assert run() == ReturnReason.ESCAPED and (run.dispatch.first, run.dispatch.last, share.next) == (0, taken, taken)
 
 
 def test_threads_in_order_that_are_asked_about_twice() -> None:

@@ -61,6 +61,15 @@ def instructions(data: bytes, gen: float, start: int = 0) -> Iterator[ProgramLin
             return
 
 
+def opcode_numbers(data: bytes, gen: float) -> Iterator[int]:
+    """The opcodes of instructions; nothing else of them is decoded."""
+    marked, mask, start = compact_bit(gen), instruction_page("EU_CONTROL", gen).mask("opcode"), 0
+    while start + COMPACT <= len(data):
+        half = int.from_bytes(data[start : start + COMPACT], "little")
+        yield half & mask
+        start += COMPACT if half & marked else NATIVE
+
+
 def decodable_bytes(data: bytes, gen: float) -> int:
     """The number of bytes that form whole instructions."""
     return max((offset + size for offset, size, _ in instructions(data, gen)), default=0)

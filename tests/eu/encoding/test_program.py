@@ -59,6 +59,12 @@ def test_offsets_and_sizes_follow_each_other() -> None:
             offset += size
 
 
+def test_opcodes_alone() -> None:
+    for _, gen, data in bundled():
+        found = list(program.opcode_numbers(data[: program.decodable_bytes(data, gen)], gen))
+        assert found == [inst.opcode_number for inst in only(data, gen)]
+
+
 def test_reading_may_start_anywhere() -> None:
     name, gen, data = next(code for code in bundled() if code[0].startswith("app_nqueens"))
     lines = list(program.instructions(data, gen))
