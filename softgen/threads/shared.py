@@ -17,6 +17,7 @@ from softgen.threads.affine import affine_rows
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.interpreted import interpreted
+from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 
 

@@ -258,7 +258,7 @@ ends:
     with pytest.raises(SoftgenError, match=rf"time is up: thread {who} of group \(2, 0, 0\)"):
         task.run(gpu)
     assert made[-1].share.pieces == 8
-    assert gpu.counters.threads == GROUPS * THREADS - 1
+    assert gpu.counters.threads < GROUPS * THREADS  # those that had their turn by then
 
 
 def test_pieces_are_compared_with_the_reference(made: list[Any]) -> None:
