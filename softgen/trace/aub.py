@@ -298,7 +298,7 @@ class Player:
 
 def _pieces(data: FileData, size: int) -> Iterator[bytes]:
     """`size` bytes in chunks; shorter data is repeated."""
-    if 0 < len(data) < size:
+    if len(data) < size:
         block = data.read() * (CHUNK // len(data) + 1)
         yield from (block[: size - done] for done in range(0, size, len(block)))
     else:

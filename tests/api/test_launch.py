@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import softgen
-from softgen.api.kernels import Grid, Value, chosen_local_size, cross_thread, local_memory, value_bytes
+from softgen.api.kernels import Grid, Value, chosen_local_size, cross_thread, local_ids, local_memory, value_bytes
 from softgen.api.memory import Addressing
 from softgen.eu.binary import Argument
 from softgen.eu.binary.launch import BinaryKernel, InlineSampler, Launch, PayloadValue, Relocation
@@ -166,6 +166,20 @@ def test_numbers_that_do_not_fit(type: str, size: int, value: object) -> None:
         value_bytes(Argument(0, "value", "n", type, size), value)
 
 
+@pytest.mark.parametrize("simd, row", [(8, 32), (16, 32), (32, 64)])
+def test_local_ids_are_words_in_rows_of_x_y_and_z(simd: int, row: int) -> None:
+    """A register each, two of them in SIMD32; the last thread may have fewer items."""
+    found = local_ids(Grid((5, 4, 3), (5, 4, 3)), simd)
+    assert len(found) == -(-60 // simd) and {len(thread) for thread in found} == {3 * row}
+    items = []
+    for number, thread in enumerate(found):
+        x, y, z = (np.frombuffer(thread, np.uint16).reshape(3, -1)[axis] for axis in range(3))
+        count = min(simd, 60 - simd * number)
+        items += list(zip(x[:count].tolist(), y[:count].tolist(), z[:count].tolist(), strict=True))
+        assert not x[count:].any() and not y[count:].any() and not z[count:].any()
+    assert items == [(x, y, z) for z in range(3) for y in range(4) for x in range(5)]
+
+
 def test_a_local_size_is_chosen() -> None:
     assert chosen_local_size((1 << 20, 1, 1)) == (256, 1, 1)
     assert chosen_local_size((30, 30, 2)) == (30, 6, 1)
@@ -283,8 +297,8 @@ def test_a_launch_leaves_only_its_arguments_and_what_is_used_again(collatz: soft
         gpu.launch(collatz, x, x, global_size=16)
         gpu.execute(stop)
         before = list(gpu._heap._live)
-        gpu.launch(collatz, x, x, global_size=16)
-        gpu.execute(stop)
+        gpu.launch(collatz, x, x, global_size=16, time_limit=600)
+        gpu.execute(stop, time_limit=600)
         for call in (lambda: gpu.launch(collatz, x, x, global_size=16, on_fault="no"), lambda: gpu.execute(stop, on_fault="no")):  # type: ignore[arg-type]
             with pytest.raises(softgen.UsageError):
                 call()

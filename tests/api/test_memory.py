@@ -17,6 +17,7 @@ def test_64_kib_behind_an_allocation_are_not_mapped(size: int, pages: int) -> No
     heap = Heap("heap", 48)
     first, second = heap.allocate(size, "first"), heap.allocate(1, "second")
     assert (first.address, second.address) == (FIRST, FIRST + pages * PAGE + GAP)
+    assert (first.store.size, second.store.size) == (max(size, 1), 1)
     assert heap.space.extent(FIRST, 1 << 20) == pages * PAGE and heap.space.extent(0, 1) == heap.space.extent(FIRST - 1, 1) == 0
 
 

@@ -43,6 +43,26 @@ def test_an_image_has_its_slices_in_two_fields(packer: Packer, shape: tuple[int,
     assert (state.depth, state.render_target_view_extent) == (last, last)
 
 
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "kbl", "icl"])
+def test_channels_of_an_image_are_selected_in_their_order(gpu: str) -> None:
+    """Shader Channel Select: 4 to 7 are red, green, blue and alpha; Ivy Bridge has no such fields."""
+    packer = Packer(device(gpu))
+    with softgen.Gpu(gpu) as made:
+        state = fields(packer, "RENDER_SURFACE_STATE", packer.surface(made.image(np.zeros((4, 5), np.uint8))))
+    assert [getattr(state, f"shader_channel_select_{name}") for name in ("red", "green", "blue", "alpha")] == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("group, enabled", [(1, 0), (2, 1), (8, 1)])
+def test_groups_of_several_threads_have_a_barrier(group: int, enabled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        packed = gpu._packer.descriptor
+        monkeypatch.setattr(gpu._packer, "descriptor", lambda dispatch: made.append(packed(dispatch)) or made[-1])
+        gpu.execute(softgen.assemble(END, "kbl"), threads=8, group=group)
+        state = fields(gpu._packer, "INTERFACE_DESCRIPTOR_DATA", made[0])
+    assert (state.barrier_enable, state.number_of_threads_in_gpgpu_thread_group) == (enabled, group)
+
+
 def test_the_pipeline_is_selected_whatever_was_before(packer: Packer) -> None:
     """From Gen9 on only the bits change whose mask bits are set."""
     select = fields(packer, "PIPELINE_SELECT", packer.bases(0, 0, 0, 0, 0))

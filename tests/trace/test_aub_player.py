@@ -81,6 +81,12 @@ def test_a_descriptor_that_is_not_valid_starts_nothing(path: Path) -> None:
     assert list(trace.work()) == [] and trace.notes == []
 
 
+@pytest.mark.parametrize("addressing", [2, 3])
+def test_both_kinds_of_64_bit_context_have_four_levels(path: Path, addressing: int) -> None:
+    (work,) = opened(path, a.machine() + a.submit_ports(a.CONTEXT_AT | 0x101 | addressing << 3)).work()
+    assert work.space.read(BATCH, 8) == dwords(0x05000000, 0)
+
+
 # -- data ----------------------------------------------------------------------------------------------------------
 
 

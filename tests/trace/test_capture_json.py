@@ -38,8 +38,8 @@ def test_buffers_of_a_submission_have_64_gib_together(tmp_path: Path) -> None:
 
 
 def test_neighbours_may_touch(tmp_path: Path) -> None:
-    buffers = [(0x10000, 4096), (0x12000, 8192), (0x11000, 4096)]
-    assert [(bo.gpu_addr, bo.size) for bo in read_exec(with_buffers(tmp_path, *buffers)).bos[-3:]] == buffers
+    buffers = [(0x10000, 4096), (0x12000, 8192), (0x11000, 4096), (0, 4096)]
+    assert [(bo.gpu_addr, bo.size) for bo in read_exec(with_buffers(tmp_path, *buffers)).bos[-4:]] == buffers
     with pytest.raises(DecodeError, match=r"bos\[(\d+)\] at 0x12000 overlaps bos\[\d+\], which ends at 0x13000"):
         read_exec(with_buffers(tmp_path, (0x10000, 4096), (0x12000, 8192), (0x11000, 8192)))
 

@@ -309,6 +309,30 @@ def test_rings_that_make_no_sense_are_noted(tmp_path: Path) -> None:
     assert any("from 0x9000 to 0x9010 is no part of it" in note for note in trace.notes)
 
 
+@pytest.mark.parametrize("start, end", [(0x4000, 0x10), (0x10, 0x4000), (0x12, 0x20), (0x10, 0x22)])
+def test_a_part_of_a_ring_is_inside_it_and_whole_dwords(tmp_path: Path, start: int, end: int) -> None:
+    trace = open_trace(written(tmp_path, hang=replace(compute()[1], request=(start, end))))
+    assert [work.kind for work in trace.work()] == ["batch"]
+    assert f"rcs0: its ring has 0x4000 bytes; from {start:#x} to {end:#x} is no part of it" in trace.notes
+
+
+def test_a_request_has_two_numbers_behind_the_tail(tmp_path: Path) -> None:
+    """With one alone, which is another one, all that was left to do is taken."""
+    path = changed(tmp_path, "TAIL:  0x00000120 [0x00000120, 0x00000120]", "TAIL:  0x00000120 [0x00000118]")
+    ring = next(iter(open_trace(path).work()))
+    assert (ring.head, ring.tail, ring.label) == (0x114, 0x120, "ring of rcs0, all that was left to do")
+
+
+def test_what_is_wrong_in_memory_is_told_with_the_line_of_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "error.txt"
+    path.write_text("Kernel: 6.12\nPCI ID: 0x5916\nrcs0 --- batch = 0x00000000 00010000\n:\x7f\n")
+    with pytest.raises(DecodeError, match=r"error\.txt:4: rcs0 batch: b'\\x7f' at column 2 is no character of base 85"):
+        list(ErrorStateTrace(path).work())
+    path.write_text("Kernel: 6.12\nPCI ID: 0x5916\nrcs0 --- batch = 0x00000000 00010004\n~!!!!!\n")
+    with pytest.raises(DecodeError, match=r"error\.txt:3: 0x4 bytes at 0x10004 are no pages"):
+        list(ErrorStateTrace(path).work())
+
+
 @given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=50))
 def test_base_85(values: list[int]) -> None:
     assert base85(e.base85(dwords(*values)).encode(), lambda why: DecodeError(why)) == dwords(*values)
