@@ -57,6 +57,30 @@ def test_overcommit_never_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_name()["vm.overcommit_memory"].status == "low"
 
 
+@pytest.mark.parametrize("value, status, shown", [(0, "ok", "0 (heuristic)"), (1, "ok", "1 (always)"), (2, "low", "2 (never)"),
+                                                  (None, "ok", "None (unknown)")])  # fmt: skip
+def test_overcommit_by_its_numbers(value: int | None, status: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "number", lambda path: value)
+    found = {finding.name: finding for finding in machine.limits()}["vm.overcommit_memory"]
+    assert (found.status, found.detail, "sysctl" in found.advice) == (status, shown, status == "low")
+
+
+def test_a_memfd_is_tried_with_seals(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    create = os.memfd_create
+    monkeypatch.setattr(os, "memfd_create", lambda name, flags: asked.append(flags) or create(name, flags))
+    before = len(os.listdir("/proc/self/fd"))
+    assert machine.memfd().status == "ok" and asked == [os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("host", [True, False])
+def test_only_other_hosts_are_told_of_x86_64_programs(host: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.x86_64_host", lambda: host)
+    monkeypatch.setattr(machine, "found_by_a_program", lambda: machine.Finding("a", "b", "ok", "c"))
+    assert ("x86-64 programs" in {finding.name for finding in machine.drivers()}) == (not host)
+
+
 def test_vector_instructions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "text", lambda path: "model name\t: X\nflags\t\t: sse4_2 avx avx2 fma" if "cpuinfo" in path else "")
     assert by_name()["vector instructions"].detail == "avx2 fma"

@@ -221,6 +221,21 @@ def test_two_recorders_do_not_share_a_folder(tmp_path: Path, monkeypatch: pytest
             recorder(tmp_path / "c")
 
 
+def test_a_failure_of_more_than_4_gib_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> Path:
+        raise KeyError("where to")
+
+    monkeypatch.setattr(recording, "failures", asked)
+    submission = made()
+    submission.bound *= 2
+    submission.store.size = 2 << 30
+    with pytest.raises(KeyError, match="where to"):
+        keep_failure(submission, "a fault", device("skl"))
+    submission.store.size += 1
+    with pytest.raises(SoftgenError, match="its buffers have more than 4 GiB"):
+        keep_failure(submission, "a fault", device("skl"))
+
+
 def test_a_failure_is_kept_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(recording, "KEPT_FAILURES", 2)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import UsageError
-from softgen.inspect.cli.run import mode_size, size, warm
+from softgen.inspect.cli.main import main
+from softgen.inspect.cli.run import Simulator, mode_size, orphaned, size, wanted, warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
@@ -37,9 +41,48 @@ def test_sizes_that_are_none() -> None:
         with pytest.raises(UsageError, match=f"a memory limit is a size of at least .*, not {text!r}"):
             size(text)
     assert mode_size("1024x768") == (1024, 768) and mode_size("16x4096") == (16, 4096)
-    for text in ("1024", "15x16", "16x15", "1024x768x2", "99999x16"):
-        with pytest.raises(UsageError, match=f"a display's mode is WIDTHxHEIGHT, .* not {text!r}"):
+    assert mode_size("8192x16") == (8192, 16) and mode_size("16x8192") == (16, 8192)
+    for text in ("1024", "15x16", "16x15", "1024x768x2", "99999x16", "8193x16", "16x8193"):
+        with pytest.raises(UsageError, match=f"a display's mode is WIDTHxHEIGHT, 16 to 8192 pixels each, .* not {text!r}"):
             mode_size(text)
+
+
+def test_a_report_is_wanted_by_either_option() -> None:
+    options = ((None, False), ("-", False), (None, True), ("file", True))
+    assert [wanted(argparse.Namespace(report=report, json=json)) for report, json in options] == [False, True, True, True]
+
+
+def test_a_report_that_cannot_be_written_is_misuse_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "no" / "report.json"
+    assert main(["run", "--report", str(file), "--", "/bin/sh", "-c", f"touch {tmp_path}/ran"]) == 2
+    assert str(file) in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+class CutShort:
+    """A recorder whose program was ended."""
+
+    def close(self) -> str:
+        return "the recording was cut short"
+
+
+def test_a_launcher_that_has_ended_cuts_a_recording_short(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = "softgen: the launcher has ended: the simulator and the program end too\n"
+    orphaned(None)
+    assert capsys.readouterr().err == ended
+    orphaned(CutShort())  # type: ignore[arg-type]
+    assert capsys.readouterr().err == ended + "softgen: the recording was cut short\n"
+
+
+def test_a_simulator_that_leaves_lets_a_submission_be_recorded() -> None:
+    """It waits for the lock under which a submission runs and is recorded, and keeps it: nothing starts after that."""
+    simulator, running, order = Simulator.__new__(Simulator), threading.Lock(), list[str]()
+    simulator.made = None
+    simulator.leave()  # nothing was executed yet
+    simulator.made = SimpleNamespace(ending=False, running=running)  # type: ignore[assignment]
+    running.acquire()
+    threading.Timer(0.05, lambda: (order.append("recorded"), running.release())).start()
+    simulator.leave()
+    assert order == ["recorded"] and running.locked() and simulator.made.ending  # type: ignore[union-attr]
 
 
 def test_a_report_names_the_kernels_that_were_compiled(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from softgen.inspect.cli import spec as cli_spec
 from softgen.inspect.cli import spec_diff
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.output import Paint
-from softgen.inspect.spec_diff import compare
+from softgen.inspect.spec_diff import compare, place
 
 
 def spec(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -36,6 +36,7 @@ def spec(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     ("0x2034", "RING_BUFFER_HEAD"),
     ("0x7a000004", "PIPE_CONTROL"),
     ("0x05000000", "MI_BATCH_BUFFER_END"),
+    ("0x00800000", "MI_SET_PREDICATE"),  # registers end below it
     ("surface_format", "SURFACE_FORMAT"),
     ("pipecontrol", "PIPE_CONTROL"),
     ("MiBatchBufferStart", "MI_BATCH_BUFFER_START"),
@@ -194,6 +195,30 @@ def test_a_short_word_in_common_is_no_new_name() -> None:
     before, after = made("    0  2  vs_stall  bool\n"), made("    0  2  vs_prefetch  bool\n")
     assert [(change.kind, change.name) for change in compare("THING", before, after).changes] == [
         ("added", "vs_prefetch"), ("removed", "vs_stall")]  # fmt: skip
+
+
+COMMON = ("enable", "enabled", "disable", "state", "mode", "control", "select", "mask", "number", "and", "the", "type", "bit", "value")
+
+
+@pytest.mark.parametrize("word", COMMON)
+def test_a_common_word_is_no_new_name(word: str) -> None:
+    before, after = made(f"    0  2  stall_{word}  bool\n"), made(f"    0  2  {word}_prefetch  bool\n")
+    assert [change.kind for change in compare("THING", before, after).changes] == ["added", "removed"]
+
+
+def test_words_of_three_letters_that_tell_something_are_a_new_name() -> None:
+    (change,) = compare("THING", made("    0  2  fog_stall  bool\n"), made("    0  2  of_fog  bool\n")).changes
+    assert (change.kind, change.name) == ("renamed", "of_fog")
+
+
+@pytest.mark.parametrize("pieces, text", [(((31, 27),), "0 31:27"), (((35, 35),), "1 3"), (((95, 70),), "2 31:6"), (((63, 6),), "0 63:6"),
+                                          (((47, 32), (31, 6)), "0 47:32,31:6"), (((31, 0), (67, 64)), "0 31:0,67:64")])  # fmt: skip
+def test_places_count_from_their_first_dword(pieces: tuple[tuple[int, int], ...], text: str) -> None:
+    assert place(pieces) == text
+
+
+def test_long_meanings_are_cut_to_60_characters() -> None:
+    assert spec_diff.short("x" * 60) == "x" * 60 and spec_diff.short("x" * 61) == "x" * 59 + "…"
 
 
 def test_the_difference_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
