@@ -11,6 +11,7 @@ from softgen.errors import SpecError
 from softgen.inspect import behaviours as book
 from softgen.inspect import citations
 from softgen.inspect.citations import Citation
+from softgen.inspect.cli import behaviours as verb
 from tests.conftest import ROOT
 
 HEADER = "id\tmanual\tunit\tkind\tbehaviour\n"
@@ -132,3 +133,14 @@ def test_w(): assert False
     found = pytest_on(tmp_path, text)
     assert found.returncode == 0, found.stdout
     assert "outside material is absent: shared/traces" in found.stdout and "1 passed, 2 skipped, 1 deselected" in found.stdout
+
+
+def test_rows_with_what_shows_them_or_why_nothing_does(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [book.Behaviour(f"A-{number}", "BDW", "VF", "action", f"text {number}") for number in range(4)]
+    verb.show_rows(rows, {"A-0": [cited("action"), cited("layout")], "A-1": [cited("layout")]}, {"A-2": "no such unit"})
+    assert capsys.readouterr().out.splitlines() == [
+        "A-0  text 0", "    tests/test_x.py:1 test_x (action), tests/test_x.py:1 test_x (layout)", f"A-1  text 1 ({book.DECODED})",
+        "    tests/test_x.py:1 test_x (layout)", "A-2  text 2", "    not shown: no such unit", "A-3  text 3",
+        "4 behaviours, 1 of them on a list with the reason"]  # fmt: skip
+    verb.show_rows(rows[3:], {}, {})
+    assert capsys.readouterr().out == "A-3  text 3\n1 behaviours\n"

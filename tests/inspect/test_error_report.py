@@ -9,6 +9,8 @@ import pytest
 from softgen.bits import page
 from softgen.bits.catalogue import layout
 from softgen.inspect import error_report
+from softgen.inspect.cli import decode_error
+from softgen.inspect.cli.output import Paint
 from softgen.inspect.error_report import Shown
 from softgen.trace.error_state import ErrorStateTrace
 
@@ -60,6 +62,17 @@ def test_a_value_has_as_many_dwords_as_it_needs_or_its_page_says(value: int, dwo
     assert Shown("rcs0", "X", value, None, 1).dwords == Shown("rcs0", "HEAD", value, layout("RING_BUFFER_HEAD", 9), 1).dwords == dwords
     timestamp = layout("TIMESTAMP", 9)
     assert timestamp.dwords == 2 and Shown("rcs0", "TIMESTAMP", value, timestamp, 1).dwords == [value & 0xFFFFFFFF, value >> 32]
+
+
+def test_a_field_that_is_the_whole_register_has_no_line_of_its_own() -> None:
+    """The value is beside the register's name already."""
+    whole, part = layout("IPEHR", 9), layout("RING_BUFFER_START", 9)
+    assert len(whole.fields) == len(part.fields) == 1 and whole.fields[0].width == 32
+    shown = [list(decode_error._register(Shown("rcs0", "R", 0x1000, found, 1), brief, Paint(False)))
+             for found, brief in ((whole, False), (part, False), (part, True), (None, False))]  # fmt: skip
+    line = f"  {'R':24} 0x00001000  "
+    assert shown == [[f"{line}IPEHR"], [f"{line}RING_BUFFER_START", f"    {'starting_address':40} 0x1000"], [f"{line}RING_BUFFER_START"],
+                     [f"{line}(no page)"]]  # fmt: skip
 
 
 def flags(*names: str) -> Shown:

@@ -10,14 +10,14 @@ import pytest
 from softgen import assemble
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.inspect import kernels
+from softgen.inspect import decoding, kernels
 from softgen.inspect.decoding import Decoder
 from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState, IndirectStateDecoder
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.latch_rules import latch_table
-from softgen.streamer.parser import Command
+from softgen.streamer.parser import Command, Remark
 from softgen.trace.work import Work
 from tests.trace.test_capture import Made
 
@@ -218,6 +218,31 @@ def test_counts_are_those_that_hold_when_the_draw_starts() -> None:
     assert shown == ["STATE_BASE_ADDRESS", "3DSTATE_BINDING_TABLE_POINTERS_PS", ("BINDING_TABLE_STATE", True),
                      ("RENDER_SURFACE_STATE", True), "3DSTATE_PS", "3DSTATE_PS", "3DPRIMITIVE", "3DSTATE_PS",
                      "MI_BATCH_BUFFER_END"]  # fmt: skip
+
+
+def test_the_state_that_is_shown_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a command, and of a submission: what is left out is said once."""
+    space, buffer = AddressSpace("batch"), MemfdBuffer(0x10000)
+    space.map(0, buffer)
+    viewports = "3DSTATE_VIEWPORT_STATE_POINTERS_CC"
+    pointer = next(field.name for field in layout(viewports, 9).fields)
+    batch = layout("STATE_BASE_ADDRESS", 9).pack(dynamic_state_base_address=0x4000, dynamic_state_base_address_modify_enable=1)
+    batch += layout("3DSTATE_CLIP", 9).pack(maximum_vp_index=2) + layout(viewports, 9).pack(**{pointer: 0x40}) * 2
+    batch += layout("MI_BATCH_BUFFER_END", 9).pack()
+    buffer.view[: 4 * len(batch)] = struct.pack(f"<{len(batch)}I", *batch)
+
+    def shown(command: int, submission: int) -> list[str]:
+        monkeypatch.setattr(decoding, "MOST_FOUND", command)
+        monkeypatch.setattr(decoding, "MOST_FOUND_IN_ALL", submission)
+        ((_, items),) = Decoder(Made(Work("render", space, 0))).work()
+        return ["viewport" if isinstance(item.what, IndirectState) else item.what.text.partition(" structures")[0]
+                for item in items if isinstance(item.what, IndirectState | Remark)]  # fmt: skip
+
+    assert shown(3, 6) == ["viewport"] * 6
+    assert shown(2, 6) == ["viewport", "viewport", f"{viewports} leads to more than 2"] * 2
+    assert shown(3, 5) == ["viewport"] * 5 + ["this submission leads to more than 5"]
+    assert shown(3, 3) == ["viewport"] * 3 + ["this submission leads to more than 3"]
+    assert shown(3, 2) == ["viewport"] * 2 + ["this submission leads to more than 2"]
 
 
 def test_gen45_unit_state() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from softgen.eu import binary
 from softgen.eu.interpreter import KernelProgram
-from softgen.inspect import kernel_names
 from softgen.inspect.cli.main import main
 from softgen.inspect.kernel_names import KernelNames
 from softgen.inspect.report import kernels, show
@@ -97,15 +96,3 @@ def test_replay_reports_the_same_kernel_once(tmp_path: Path, capsys: pytest.Capt
     assert main(["replay", file, file, "--report", str(kept), "--threads", "1"]) == 0
     (row,) = json.loads(kept.read_text("utf-8"))["kernels"]
     assert row["dispatches"] == 2 and row["threads"] == 8 and not row["named"]
-
-
-def test_files_that_are_no_binaries_or_too_large_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, read, opened = code(), list[str](), Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or opened(path))
-    (tmp_path / "notes").write_text("hello, world")
-    (tmp_path / "collatz").write_bytes(COLLATZ.read_bytes())
-    read.clear()
-    monkeypatch.setattr(kernel_names, "LARGEST", COLLATZ.stat().st_size)
-    assert KernelNames([tmp_path]).find(own, 9.0) == "cf_collatz" and read == ["collatz"]
-    monkeypatch.setattr(kernel_names, "LARGEST", COLLATZ.stat().st_size - 1)
-    assert KernelNames([tmp_path]).find(own, 9.0) is None and read == ["collatz"]
