@@ -23,8 +23,8 @@ from softgen.threads.shared import SharedDispatch
 from softgen.threads.tables import TableReader
 from softgen.threads.worker import WorkerState
 
-MOST_KEPT = 256  # dispatches whose workers are kept,
-MOST_BYTES = 64 << 20  # and the memory of these
+MOST_KEPT = 128  # dispatches whose workers are kept,
+MOST_BYTES = 32 << 20  # and the memory of these
 
 
 class GroupKind:
