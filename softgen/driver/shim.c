@@ -66,8 +66,7 @@ int minor_of_path(const char *path)
 int open_node(int minor, int flags)
 {
     int kept = (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
-    uint64_t unused;
-    return connect_to(minor ? "renderD128" : "card0", kept, 1, &unused);
+    return connect_to(minor ? "renderD128" : "card0", kept, 1);
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
