@@ -10,9 +10,10 @@ import pytest
 
 from softgen.blitter import operands
 from softgen.errors import DecodeError, SoftgenError, Unsupported
+from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from tests.blitter.test_commands import GPUS, TILINGS, controls, corners, some_box, some_surface, tiled
-from tests.blitter.twin import BYTES, DATA, SIZE, Area, BlitBench, Bytes, combined, pixels
+from tests.blitter.twin import BATCH, BYTES, DATA, SIZE, Area, BlitBench, Bytes, combined, pixels
 
 KINDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 PATTERN, SOURCE = DATA + 0x30000, DATA + 0x20000  # of 256 bytes; in memory
@@ -356,6 +357,21 @@ def test_the_rows_of_a_source_wrap_at_the_end_of_the_address_space(monkeypatch: 
                          source_address=end - 4, source_foreground_color=1, source_background_color=0))  # fmt: skip
     found = bench.memory()[: 4 * 64].reshape(4, 64)[:, :16]
     assert found.tolist() == [[bits >> 63 - 16 * y - x & 1 for x in range(16)] for y in range(4)]
+
+
+def test_the_address_of_a_pattern_wraps_in_a_smaller_space() -> None:
+    """Global memory has 32 bits, whatever the command has."""
+    found = []
+    for above in (0, 1 << 32, 0x8765 << 32):
+        bench, to = BlitBench("kbl"), Area(DATA, 512, "linear", 0, 0)
+        bench.space = AddressSpace("global", 32)
+        bench.space.map(BATCH, bench.batch)
+        bench.space.map(DATA, bench.buffer)
+        fields = {**controls(3, 0xF0), **corners((3, 1, 9, 8)), **tiled(to, "destination")}
+        bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=above + PATTERN, **fields))
+        found.append(bench.memory())
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+    assert not np.array_equal(found[0], BlitBench("kbl").memory())
 
 
 @pytest.mark.parametrize("box", [(5, 2, 5, 9), (5, 9, 8, 9), (9, 2, 5, 9)])

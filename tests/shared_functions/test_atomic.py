@@ -32,6 +32,8 @@ def test_an_answer_without_room_is_refused_before_memory_changes(
     at = np.full(8, 0x20000, np.uint64) if name.startswith("a64") else np.zeros(16 if fields.get("simd_mode") == "simd16" else 8, np.uint32)
     bench.data.array[:] = 1
     before, data = bench.data.array.copy(), np.full(8 * operands, 0x01010101, np.uint32)
+    if fields["operation"] == "cmpwr_2w":
+        data[4 * operands :] = 0x02020202  # what is there, then what would be
     if not returns:
         bench.send(name, at, data, answer=0, return_data=0, **fields)
         return
