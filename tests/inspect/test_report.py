@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from softgen import assemble
+from softgen.eu.interpreter import KernelProgram
 from softgen.inspect import report
+from softgen.inspect.kernel_names import KernelNames
 
 
 def made(kernels: int = 0, **more: Any) -> dict[str, Any]:
@@ -49,3 +53,56 @@ def test_lines_of_a_summary() -> None:
         "left to the reference: math 2 times, send 1,000 times", "fault submission 3: write at 0x0", "unsupported text",
     ]  # fmt: skip
     assert len(list(report.summary(made(exact=False, frames={"presented": 0})))) == 1
+
+
+# -- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Ran:
+    """What an engine counts for a program."""
+
+    program: KernelProgram
+    engine: str = "t0"
+    dispatches: int = 1
+    threads: int = 4
+    instructions: int = 100
+    seconds: float = 0.25
+
+
+END = "(W) send (8|M0) null r127 0x27 0x02000010 {EOT}\n"
+SIN = "math.sin (8|M0) r4.0<1>:f r2.0<8;8,1>:f\n"
+
+
+def program(text: str = END, name: str = "k") -> KernelProgram:
+    return KernelProgram(9.0, assemble(text, "kbl"), name=name)
+
+
+def test_kernels_are_counted_together_by_code_and_engine() -> None:
+    """Whatever their addresses; the one that took most time first. What follows a kernel in memory is not part of it."""
+    ran = [Ran(program()), Ran(program(SIN + END, "sine"), seconds=0.4), Ran(program(END + SIN), threads=6, instructions=150, seconds=0.5),
+           Ran(program(), engine="t1", dispatches=7, seconds=0.1234567)]  # fmt: skip
+    rows = report.kernels(ran, KernelNames([]))  # type: ignore[arg-type]
+    names = ("kernel", "named", "bytes", "engine", "dispatches", "threads", "instructions", "seconds")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (ran[0].program.title, False, 16, "t0", 2, 10, 250, 0.75), (ran[1].program.title, False, 32, "t0", 1, 4, 100, 0.4),
+        (ran[0].program.title, False, 16, "t1", 7, 4, 100, 0.123457)]  # fmt: skip
+    assert rows[0]["code"] == rows[2]["code"] != rows[1]["code"] and len(rows[0]["code"]) == 12
+
+
+def test_functions_that_the_hardware_approximates_are_named_with_their_bounds() -> None:
+    assert report.approximations([program(), program(SIN + END), program(SIN.replace("sin", "inv") + END)]) == {
+        "inv": "correctly rounded", "sin": "0.51 ULP up to 2^20"}  # fmt: skip
+    assert report.approximations([program(END + SIN)]) == {}, "behind the end"
+
+
+def test_what_compiled_code_left_to_the_interpreter_is_counted() -> None:
+    """By message or opcode, the most frequent first; the reference leaves nothing to anybody."""
+    first, second, plain = program(SIN + END), program(SIN + SIN + END), program(SIN + END)
+    first.fallbacks.update({0: 2, 16: 5})
+    second.fallbacks.update({16: 7, 0: 1})
+    plain.fallbacks[0] = 100
+    ran = [Ran(first), Ran(second), Ran(second, engine="t1"), Ran(plain, engine="reference")]
+    found = report.fallbacks(ran)  # type: ignore[arg-type]
+    message = report.what(first.line(16).instruction)
+    assert list(found.items()) == [("math", 10), (message, 5)] and message != "send"
