@@ -29,7 +29,7 @@ class Spot:
     source: str
 
     def __str__(self) -> str:
-        return place(self.pieces)
+        return " ".join(map(str, place(self.pieces)))
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,10 @@ class Difference:
 NOWHERE = Spot("", (), "", "")
 
 
-def place(pieces: Pieces) -> str:
-    """'3 29:27', or '1 63:6', pieces joined by commas; bits count from the first dword that has one."""
+def place(pieces: Pieces) -> tuple[int, str]:
+    """The first dword of a field, and its bits counted from there: (3, '29:27'), or (1, '63:6'), pieces joined by commas."""
     base = min(low for _, low in pieces) // 32
-    bits = ",".join(f"{high - 32 * base}:{low - 32 * base}" if high > low else f"{high - 32 * base}" for high, low in pieces)
-    return f"{base} {bits}"
+    return base, ",".join(f"{high - 32 * base}:{low - 32 * base}" if high > low else f"{high - 32 * base}" for high, low in pieces)
 
 
 def compare(name: str, before: Layout | None, after: Layout | None) -> Difference:

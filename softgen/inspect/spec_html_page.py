@@ -12,7 +12,7 @@ from softgen.bits.generation import devices
 from softgen.bits.layout import GENERATIONS, BitField, Group, Layout
 from softgen.inspect import bit_diagram
 from softgen.inspect.bit_diagram import Row
-from softgen.inspect.spec_diff import Change, compare
+from softgen.inspect.spec_diff import Change, compare, place
 
 PLURALS = {
     "command": "Commands", "structure": "Structures", "register": "Registers", "message": "Messages", "instruction": "Instructions",
@@ -130,13 +130,11 @@ def _diagram(rows: list[Row], tab: str, path: str) -> Iterator[str]:
 
 def _field(field: BitField, groups: tuple[Group, ...], gen: float, tab: str, links: Links) -> str:
     path = ".".join([*(group.name for group in groups), field.name])
-    base = 32 * (min(low for _, low in field.pieces) // 32)
-    bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in field.pieces)
+    dword, bits = place(field.pieces)
     conditions = [f"{c.field} {'is not' if c.negated else 'is'} {', '.join(map(str, c.values))}" for c in field.when]
     when = f'<div class="dim">when {escape(" and ".join(conditions))}</div>' if conditions else ""
     other = '<div class="dim">a second reading of these bits</div>' if field.alternate else ""
-    dword = f"+{base // 32}" if groups else f"{base // 32}"
-    return (f'<tr id="{tab}-{path}" data-field="{path}"><td class="bits">{dword}</td><td class="bits">{bits}</td>'
+    return (f'<tr id="{tab}-{path}" data-field="{path}"><td class="bits">{"+" if groups else ""}{dword}</td><td class="bits">{bits}</td>'
             f'<td class="name">{broken(path)}</td><td>{_meaning(field, gen, links)}{when}{other}</td>'
             f'<td class="source">{escape(field.source)}</td></tr>')  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits.catalogue import catalogue, layout
 from softgen.bits.describe import values_of
-from softgen.inspect import spec_html
+from softgen.inspect import spec_html, spec_html_page
 from softgen.inspect.cli.main import main
 
 EMPTY = {"meta", "link", "input", "wbr"}
@@ -141,3 +141,24 @@ def test_writing_again_clears_what_is_gone(folder: Path, capsys: pytest.CaptureF
     assert main(["spec", "--html", str(folder)]) == 0
     assert "pages; open" in capsys.readouterr().out
     assert not (folder / "item" / "GONE.html").exists()
+
+
+@pytest.mark.parametrize("name, field, expected", [
+    ("3DSTATE_VS", "maximum_number_of_threads", ["7", "31:23"]), ("3DSTATE_VS", "kernel_start_pointer", ["1", "63:6"]),
+    ("3DSTATE_VERTEX_BUFFERS", "buffer_pitch", ["+0", "11:0"]), ("CONTEXT_IMAGE", "page_directory_0", ["49", "31:0,95:64"]),
+])  # fmt: skip
+def test_a_field_says_its_dword_and_bits(name: str, field: str, expected: list[str]) -> None:
+    """In a group, dwords count from the start of an element."""
+    (found,) = (pair for pair in layout(name, 9).walk() if pair[0].name == field)
+    row = spec_html_page._field(*found, 9.0, "t", Links())
+    assert re.findall(r'<td class="bits">([^<]*)</td>', row) == expected
+
+
+class Links:
+    """Names that have no pages."""
+
+    def to(self, name: str) -> str:
+        return name
+
+    def users(self, name: str) -> list[str]:
+        return []

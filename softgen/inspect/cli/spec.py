@@ -15,6 +15,7 @@ from softgen.errors import UsageError
 from softgen.inspect import bit_diagram, spec_names
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import paint, print_json, table
+from softgen.inspect.spec_diff import place
 
 EXAMPLE = """examples:
   softgen spec 3DSTATE_VS --gpu kbl            one command on one GPU, as a diagram and a table
@@ -198,13 +199,12 @@ def unicode_welcome() -> bool:
 
 def row(field: BitField, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
     prefix = "".join(f"{g.name}[{g.count if g.count is not None else '…'}]." for g in groups)
-    base = 32 * (min(low for _, low in field.pieces) // 32)
-    bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in field.pieces)
+    dword, bits = place(field.pieces)
     values = values_of(field.type, layout.gen)
     kind = " | ".join(f"{v} {n}" for v, n in list(values.items())[:8]) + (" | …" if len(values) > 8 else "") if values else str(field.type)
     conditions = [f"{c.field}{'!=' if c.negated else '='}{','.join(map(str, c.values))}" for c in field.when]
     when = " when " + " and ".join(conditions) if conditions else ""
-    return (str(base // 32), bits, prefix + field.name, kind + when, bold(field.source, "note"))
+    return (str(dword), bits, prefix + field.name, kind + when, bold(field.source, "note"))
 
 
 def enum_page(name: str, gens: tuple[float, ...]) -> Iterator[str]:

@@ -211,9 +211,11 @@ def test_words_of_three_letters_that_tell_something_are_a_new_name() -> None:
     assert (change.kind, change.name) == ("renamed", "of_fog")
 
 
-@pytest.mark.parametrize("pieces, text", [(((31, 27),), "0 31:27"), (((35, 35),), "1 3"), (((95, 70),), "2 31:6"), (((63, 6),), "0 63:6"),
-                                          (((47, 32), (31, 6)), "0 47:32,31:6"), (((31, 0), (67, 64)), "0 31:0,67:64")])  # fmt: skip
-def test_places_count_from_their_first_dword(pieces: tuple[tuple[int, int], ...], text: str) -> None:
+@pytest.mark.parametrize("pieces, text", [
+    (((31, 27),), (0, "31:27")), (((35, 35),), (1, "3")), (((95, 70),), (2, "31:6")), (((63, 6),), (0, "63:6")), (((63, 32),), (1, "31:0")),
+    (((1023, 992),), (31, "31:0")), (((47, 32), (31, 6)), (0, "47:32,31:6")), (((31, 0), (67, 64)), (0, "31:0,67:64")),
+])  # fmt: skip
+def test_places_count_from_their_first_dword(pieces: tuple[tuple[int, int], ...], text: tuple[int, str]) -> None:
     assert place(pieces) == text
 
 
