@@ -75,6 +75,14 @@ def test_a_command_begins_with_its_opcode_and_length() -> None:
     assert [(cell.high, cell.low, cell.text) for cell in rows[1].cells] == [(31, 6, "kernel_start_pointer"), (5, 0, "")]
 
 
+def test_single_bits_that_are_reserved_have_cells() -> None:
+    """At the top, between fields and at the bottom."""
+    text = "source KBL 1\nstructure SMALL\n  gen 8  1 dwords\n    0  30:17  upper\n       15:1   lower\n"
+    (row,) = bit_diagram.rows(page.read("p", text)["SMALL", 8.0])
+    assert [(cell.high, cell.low, cell.kind) for cell in row.cells] == [
+        (31, 31, "reserved"), (30, 17, "field"), (16, 16, "reserved"), (15, 1, "field"), (0, 0, "reserved")]  # fmt: skip
+
+
 def test_dwords_that_only_longer_commands_have_are_shown() -> None:
     """PIPE_CONTROL of Gen7 has four dwords, and one more for the upper half of its data; a page may end with any bit."""
     assert [row.dword for row in bit_diagram.rows(layout("PIPE_CONTROL", 7))] == [0, 1, 2, 3, 4]

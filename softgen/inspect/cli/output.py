@@ -115,7 +115,7 @@ class Progress:
 
         goal = f" of {self.total:,}" if self.total is not None else ""
         if self.live is None:
-            console = Console(file=self.stream, force_terminal=True, no_color=not wants_colour(self.stream), highlight=False)
+            console = Console(file=self.stream, force_terminal=True, highlight=False)
             self.live = Live(console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
             self.live.start()
         self.live.update(f"{self.label} {self.done:,}{goal}", refresh=True)
