@@ -1,0 +1,101 @@
+"""Decoding a trace: commands with what they point to, kernels of a trace, and memory that the GPU was to write."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from softgen import assemble
+from softgen.bits.catalogue import layout
+from softgen.inspect import decoding, kernels
+from softgen.inspect.decoding import Decoder
+from softgen.inspect.indirect_state import IndirectState
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
+from softgen.streamer.parser import Command, Remark
+from softgen.trace.work import Work
+from tests.trace.test_capture import Made
+
+
+def test_a_kernel_of_several_stages_is_one_kernel() -> None:
+    """By its code, whatever addresses it has; the stages in the order in which they name it."""
+    space, buffer = AddressSpace("batch"), MemfdBuffer(0x10000)
+    space.map(0, buffer)
+    batch = layout("STATE_BASE_ADDRESS", 9).pack(instruction_base_address=0x4000, instruction_base_address_modify_enable=1)
+    for name, start in (("3DSTATE_VS", 0x1000), ("3DSTATE_GS", 0x2000), ("3DSTATE_VS", 0x2000), ("3DSTATE_GS", 0x3000)):
+        batch += layout(name, 9).pack(kernel_start_pointer=start, enable=1)
+    batch += layout("MI_BATCH_BUFFER_END", 9).pack()
+    buffer.view[: 4 * len(batch)] = struct.pack(f"<{len(batch)}I", *batch)
+    end = assemble("(W) send (8|M0) null r127 0x27 0x02000010 {EOT}", "kbl")
+    for start in (0x1000, 0x2000):
+        buffer.view[0x4000 + start : 0x4000 + start + len(end)] = end
+    found = kernels.kernels(Made(Work("render", space, 0)))
+    assert [(kernel.address, kernel.stages, kernel.code == end, kernel.ended) for kernel in found] == [
+        (0x5000, ["vs", "gs"], True, True), (0x7000, ["gs"], False, False)]  # fmt: skip
+
+
+def test_counts_are_those_that_hold_when_the_draw_starts() -> None:
+    """A pointer to a binding table may stand before the state that says how many entries it has."""
+    space, buffer = AddressSpace("batch"), MemfdBuffer(0x10000)
+    space.map(0, buffer)
+    batch = []
+    for name, values in (("STATE_BASE_ADDRESS", {"surface_state_base_address": 0x4000, "surface_state_base_address_modify_enable": 1}),
+                         ("3DSTATE_BINDING_TABLE_POINTERS_PS", {"pointer_to_binding_table": 0x80}), ("3DSTATE_PS", {}),
+                         ("3DSTATE_PS", {"binding_table_entry_count": 1}), ("3DPRIMITIVE", {}),
+                         ("3DSTATE_PS", {"binding_table_entry_count": 2}), ("MI_BATCH_BUFFER_END", {})):  # fmt: skip
+        batch += layout(name, 9).pack(**values)
+    buffer.view[: 4 * len(batch)] = struct.pack(f"<{len(batch)}I", *batch)
+    buffer.view[0x4080:0x4088] = struct.pack("<2I", 0x400, 0x440)
+    ((_, items),) = Decoder(Made(Work("render", space, 0))).work()
+    shown = [item.what.name if isinstance(item.what, Command) else (item.what.layout.name, item.what.certain)  # type: ignore[union-attr]
+             for item in items]  # fmt: skip
+    assert shown == ["STATE_BASE_ADDRESS", "3DSTATE_BINDING_TABLE_POINTERS_PS", ("BINDING_TABLE_STATE", True),
+                     ("RENDER_SURFACE_STATE", True), "3DSTATE_PS", "3DSTATE_PS", "3DPRIMITIVE", "3DSTATE_PS",
+                     "MI_BATCH_BUFFER_END"]  # fmt: skip
+
+
+def test_the_state_that_is_shown_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a command, and of a submission: what is left out is said once."""
+    space, buffer = AddressSpace("batch"), MemfdBuffer(0x10000)
+    space.map(0, buffer)
+    viewports = "3DSTATE_VIEWPORT_STATE_POINTERS_CC"
+    pointer = next(field.name for field in layout(viewports, 9).fields)
+    batch = layout("STATE_BASE_ADDRESS", 9).pack(dynamic_state_base_address=0x4000, dynamic_state_base_address_modify_enable=1)
+    batch += layout("3DSTATE_CLIP", 9).pack(maximum_vp_index=2) + layout(viewports, 9).pack(**{pointer: 0x40}) * 2
+    batch += layout("MI_BATCH_BUFFER_END", 9).pack()
+    buffer.view[: 4 * len(batch)] = struct.pack(f"<{len(batch)}I", *batch)
+
+    def shown(command: int, submission: int) -> list[str]:
+        monkeypatch.setattr(decoding, "MOST_FOUND", command)
+        monkeypatch.setattr(decoding, "MOST_FOUND_IN_ALL", submission)
+        ((_, items),) = Decoder(Made(Work("render", space, 0))).work()
+        return ["viewport" if isinstance(item.what, IndirectState) else item.what.text.partition(" structures")[0]
+                for item in items if isinstance(item.what, IndirectState | Remark)]  # fmt: skip
+
+    assert shown(3, 6) == ["viewport"] * 6
+    assert shown(2, 6) == ["viewport", "viewport", f"{viewports} leads to more than 2"] * 2
+    assert shown(3, 5) == ["viewport"] * 5 + ["this submission leads to more than 5"]
+    assert shown(3, 3) == ["viewport"] * 3 + ["this submission leads to more than 3"]
+    assert shown(3, 2) == ["viewport"] * 2 + ["this submission leads to more than 2"]
+
+
+def test_a_jump_to_memory_that_a_kernel_may_have_written_is_remarked() -> None:
+    """A surface of an earlier submission: captures are taken while nothing executes."""
+    space, buffer, target = AddressSpace("batch"), MemfdBuffer(0x10000), MemfdBuffer(0x2000)
+    space.map(0, buffer)
+    space.map(0x20000, target)
+    bind = layout("STATE_BASE_ADDRESS", 9).pack(surface_state_base_address=0x4000, surface_state_base_address_modify_enable=1)
+    bind += layout("3DSTATE_PS", 9).pack(binding_table_entry_count=1)
+    bind += layout("3DSTATE_BINDING_TABLE_POINTERS_PS", 9).pack(pointer_to_binding_table=0x80)
+    bind += layout("MI_BATCH_BUFFER_END", 9).pack()
+    jump = layout("MI_BATCH_BUFFER_START", 9).pack(batch_buffer_start_address=0x21000, address_space_indicator=1)
+    surface = layout("RENDER_SURFACE_STATE", 9).pack(surface_base_address=0x20100)
+    for at, dwords in ((0, bind), (0x1000, jump), (0x4080, [0x400]), (0x4400, surface)):
+        buffer.view[at : at + 4 * len(dwords)] = struct.pack(f"<{len(dwords)}I", *dwords)
+    target.view[0x1000:0x1004] = struct.pack("<I", 0x05000000)
+    first, second = Work("render", space, 0, sequence=0, label="first"), Work("render", space, 0x1000, sequence=1, label="second")
+    why = "jumps to 0x21000, memory that kernels of first may have been about to fill; shown as it stands"
+    for works, expected in (((first, second), [why]), ((second,), [])):
+        items = [item.what for _, found in Decoder(Made(*works)).work() for item in found]
+        assert [what.text for what in items if isinstance(what, Remark)] == expected
