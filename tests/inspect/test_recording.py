@@ -221,15 +221,6 @@ def test_two_recorders_do_not_share_a_folder(tmp_path: Path, monkeypatch: pytest
             recorder(tmp_path / "c")
 
 
-def test_nothing_is_recorded_after_the_end(tmp_path: Path) -> None:
-    with recorder(tmp_path / "c") as writer:
-        writer.before(first := made(1))
-        writer.after(first, fine=True)
-    writer.before(second := made(2))
-    writer.after(second, fine=True)
-    assert [exec_.seq for exec_ in CaptureTrace(tmp_path / "c").execs()] == [1] and not writer.running
-
-
 def test_a_failure_of_more_than_4_gib_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked() -> Path:
         raise KeyError("where to")

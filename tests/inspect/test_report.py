@@ -37,6 +37,15 @@ def test_the_ten_hottest_kernels_are_shown(kernels: int, rows: int, more: list[s
     assert lines[head + 1 + rows :] == more
 
 
+def test_long_names_are_folded_and_numbers_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "WIDE", 75)
+    found = made(1)
+    found["kernels"][0] |= {"kernel": "a" * 40, **dict.fromkeys(report.COUNTS, 123456789012)}
+    lines = shown(found)
+    table = lines[next(number for number, line in enumerate(lines) if "seconds" in line) + 1 :]
+    assert table[0].split()[1:] == ["c0de", "t0", *["123,456,789,012"] * 3, "0.500"] and "".join(table).count("a") == 40
+
+
 def test_without_kernels_there_is_no_table() -> None:
     assert shown(made()) == ["report", "  1 command, 2 draws, 1,000 threads, 0 instructions",
                              "  exact: no function was used that the hardware only approximates"]  # fmt: skip
