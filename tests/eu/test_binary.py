@@ -204,6 +204,46 @@ def test_an_argument_by_value_ends_with_its_last_part() -> None:
     assert [(argument.index, argument.size) for argument in found] == [(0, 12), (1, 0)]
 
 
+def token(*fields: int) -> FileView:
+    return FileView(struct.pack(f"<{len(fields)}I", *fields), "a token")
+
+
+def test_a_launch_says_what_its_tokens_say() -> None:
+    t = patch_tokens
+    constants = struct.pack("<4I4s", t.CONSTANT_DATA, 16, 7, 4, b"cons")
+    program = FileView(constants + struct.pack("<5I6s", t.GLOBAL_DATA, 20, 0, 0, 6, b"global"), "a program")
+    dynamic, surface = FileView(bytes(range(80)), "dynamic"), token(0, 0, 64, 128, 192, 64)
+    tokens = [(t.BINDING_TABLE_STATE, token(8, 4)), (t.THREAD_PAYLOAD, token(0, 0, 0, 1)),
+              (t.EXECUTION_ENVIRONMENT, token(4, 2, 3, 16, 0, 1)), (t.LOCAL_SURFACE, token(0, 512, 1)),
+              (t.MEDIA_VFE_STATE, token(0, 1024, 2)), (t.PRIVATE_MEMORY, token(192, 24, 8, 96, 1)),
+              (t.CONSTANT_SURFACE, token(9, 64, 32, 8)), (t.GLOBAL_SURFACE, token(9, 128, 40, 8)), (t.PARAMETER_STREAM, token(96)),
+              (t.SAMPLER_STATE_ARRAY, token(32, 2))]  # fmt: skip
+    launch = t._launch(program, dynamic, surface, tokens)
+    assert (launch.payload_bytes, launch.local_ids, launch.barrier) == (96, True, True)
+    assert (launch.local_bytes, launch.scratch_bytes, launch.private_bytes, launch.required_local_size) == (512, 1024, 96 * 16, (4, 2, 3))
+    assert (launch.constant_data, launch.global_data) == (b"cons", b"global")
+    assert (launch.constant_surface, launch.global_surface, launch.private_surface) == (0, 1, 2)
+    assert [(sampler.index, sampler.state) for sampler in launch.samplers] == [(0, bytes(range(32, 48))), (1, bytes(range(48, 64)))]
+    assert [(value.kind, value.offset, value.size) for value in launch.values] == [
+        ("private_base_stateless", 24, 8), ("global_base", 32 + 8, 8), ("const_base", 32, 8)]  # fmt: skip
+    plain = t._launch(token(), dynamic, surface, [(t.PRIVATE_MEMORY, token(192, 24, 8, 96, 0)), (t.THREAD_PAYLOAD, token(1, 0, 0, 0))])
+    assert (plain.private_bytes, plain.private_surface, plain.local_ids, plain.constant_surface) == (96, None, False, None)
+
+
+def test_arguments_of_every_kind() -> None:
+    t = patch_tokens
+    found = {argument.index: argument for argument in t._arguments({
+        t.DATA_PARAMETER: [token(8, index, 0, 4, alignment) for index, alignment in enumerate((0, 1, 2, 16))],  # of __local memory
+        t.GLOBAL_ARGUMENT: [token(4, 64, 0, 8)], t.CONSTANT_ARGUMENT: [token(5, 128, 0, 8)],
+        t.IMAGE_ARGUMENT: [token(6, 0, 192, 0, 0, 1), token(7, 0, 64, 0, 0, 0)],
+        t.SAMPLER_STATE_ARRAY: [token(32, 3)], t.SAMPLER_ARGUMENT: [token(8, 0, 32), token(9, 0, 32 + 15 * 16)],
+    }, {64: 1, 128: 2, 192: 3})}  # fmt: skip
+    assert [(found[index].kind, found[index].alignment) for index in range(4)] == [("local", 1), ("local", 1), ("local", 2), ("local", 16)]
+    assert [(found[index].kind, found[index].surface, found[index].writable) for index in range(4, 8)] == [
+        ("buffer", 1, True), ("buffer", 2, False), ("image", 3, True), ("image", 1, False)]  # fmt: skip
+    assert [(found[index].kind, found[index].sampler) for index in (8, 9)] == [("sampler", 0), ("sampler", 15)]
+
+
 @needs_shared("kernels")
 def test_both_containers_describe_the_same_launch() -> None:
     """Where program-scope data is absent: the one relocates it, the other passes its address."""

@@ -17,7 +17,7 @@ NEWEST = GENERATIONS[-1]  # fields that several generations have never moved
 def mask(name: str, gen: float = NEWEST) -> int:
     """The mask of a field within its dword; 0 where the generation lacks the field."""
     found = next((field for field in layout("EU_CONTROL_REGISTER", gen).fields if field.name == name), None)
-    return found.mask >> found.low // 32 * 32 if found else 0
+    return found.mask >> found.low - found.low % 32 if found else 0
 
 
 @cache

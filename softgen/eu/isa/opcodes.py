@@ -44,8 +44,8 @@ class MathFunction:
     name: str
     number: int
     sources: int
-    macro: bool = False  # uses the extended accumulators
-    integer: bool = False
+    macro: bool  # uses the extended accumulators
+    integer: bool
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
 DOUBLE = "df"
-STEPS = {0: 0, 1: 1, 2: 1, 4: 2}  # encoded horizontal stride -> stride in doubles
 
 
 def uses_doubles(inst: Instruction) -> bool:
@@ -43,12 +42,11 @@ def with_halved_channels(inst: Instruction) -> Instruction:
 
 
 def _step(operand: Operand) -> int:
-    return STEPS.get(operand.horizontal, operand.horizontal // 2) if operand.type == DOUBLE else operand.horizontal * 2
+    """The horizontal stride in elements; 1 is 1 double as well."""
+    return (operand.horizontal + 1) // 2 if operand.type == DOUBLE else operand.horizontal * 2
 
 
 def _region(operand: Operand) -> Operand:
-    if operand.file == "imm":
-        return operand
     if operand.indirect:
         raise Unsupported("doubles by an address register are not yet simulated")
     if operand.type == DOUBLE:

@@ -137,11 +137,10 @@ class RegisterPartition:
         return self.m.pointer("block").at(BLOCK_OFFSETS[place] + offset)
 
     def _whole(self, parts: list[RegisterPart], type: LaneType, lanes: int) -> Value:
-        """All parts of an access as one vector."""
+        """All parts of an access as one vector, where they are variables."""
         found: Value | None = None
         for part in parts:
-            home = part.stack(self.m) if part.variable else self.home(part)
-            dwords = home.load_lanes(u32, part.dwords, align=0 if part.variable else 8)
+            dwords = part.stack(self.m).load_lanes(u32, part.dwords)
             found = dwords if found is None else self._joined(found, dwords)
         assert found is not None
         return self._as(found, type, lanes)
@@ -201,7 +200,7 @@ class RegisterPartition:
         at = 0
         for part in parts:
             piece = value if len(parts) == 1 else m.pick(value, range(at, at + part.dwords))
-            (part.stack(m) if part.variable else self.home(part)).store(piece, align=8 if part.variable else 4)
+            part.stack(m).store(piece, align=8)
             at += part.dwords
 
     def _blend(self, indices: Sequence[int], old: Value, value: Value) -> Value:

@@ -67,6 +67,18 @@ def test_rows_apply_to_their_generations_only() -> None:
     assert check.check(mesa_parse.parse(text, 9.0)[0]) == []
 
 
+@pytest.mark.parametrize("text, breaks", [
+    ("mov(8) g4<2>HF g2<8,8,1>UB { align1 1Q };", True), ("mov(8) g4<2>UB g2<8,8,1>HF { align1 1Q };", True),
+    ("mov(8) g4<2>B g2<8,8,1>HF { align1 1Q };", True), ("add(8) g4<2>HF g2<8,8,1>HF g3<8,8,1>B { align1 1Q };", True),
+    ("mov(8) g4<1>HF g2<8,8,1>HF { align1 1Q };", False), ("mov(8) g4<1>UB g2<8,8,1>B { align1 1Q };", False),
+    ("cmp.z.f0.0(8) null<1>B g2<8,8,1>HF g3<8,8,1>HF { align1 1Q };", False),  # nothing is converted
+    ("nop;", False), ("send(8) g4<1>UB g2<8,8,1>HF 0x02110001 sampler MsgDesc: { align1 1Q };", False),
+])  # fmt: skip
+def test_half_floats_and_bytes_are_not_converted_to_each_other(text: str, breaks: bool) -> None:
+    (inst,) = mesa_parse.parse(text, 9.0)
+    assert check_operand.half_bytes(inst) == breaks
+
+
 def test_what_is_no_instruction_breaks_nothing() -> None:
     assert all(check.check(decode(number, gen)) == [] for number in (0, 0x7F, 0x7E) for gen in GENERATIONS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
 from softgen.eu.encoding.compact import COLUMNS, compact, expand, read, relax
 from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
 from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Operand
+from softgen.eu.text.mesa.parse import parse
 from tests.conftest import SHARED, needs_shared
 
 PAIRS = {4.5: 25, 7.0: 241, 7.5: 270, 8.0: 224, 9.0: 231, 11.0: 218}
@@ -47,6 +50,26 @@ def test_pairs_both_ways(gen: float) -> None:
         assert expand(short, gen) == native, text
         assert compact(native, gen) == short, text
     assert (len(found), relaxed) == (PAIRS[gen], RELAXED[gen])
+
+
+@pytest.mark.parametrize("text, types", [
+    ("mov(8) g4<1>D 5D { align1 1Q };", ("ud", "ud")), ("mov.sat(8) g4<1>D 5D { align1 1Q };", ("ud", "ud")),
+    ("mov.l.f0.0(8) g4<1>D -5D { align1 1Q };", ("d", "d")),  # an unsigned number is not below zero
+    ("mov(8) g4<1>UD 5D { align1 1Q };", ("ud", "d")), ("mov(8) g4<1>D 5UD { align1 1Q };", ("d", "ud")),
+    ("not(8) g4<1>D 5D { align1 1Q };", ("d", "d")),
+    ("mov(8) g4<1>F 0x0F { align1 1Q };", ("f", "vf")), ("mov(8) g4.4<1>F 0x0F { align1 1Q };", ("f", "vf")),
+    ("mov(8) g4<1>F 0x3f800000F { align1 1Q };", ("f", "f")), ("mov(8) g4<2>F 0x0F { align1 1Q };", ("f", "f")),
+    ("mov(8) g4.1<1>F 0x0F { align1 1Q };", ("f", "f")), ("mov(8) g[a0.1]<1>F 0x0F { align1 1Q };", ("f", "f")),
+    ("mov(8) g4<1>D 0x0F { align1 1Q };", ("d", "f")), ("mov(8) g4<1>D g5<8,8,1>D { align1 1Q };", ("d", "d")),
+])  # fmt: skip
+def test_a_move_of_an_immediate_may_have_other_types(text: str, types: tuple[str, str]) -> None:
+    """All else stays, and so does what the move does."""
+    (inst,) = parse(text, 9.0)
+    other = decode(relax(encode(inst), 9.0), 9.0)
+    assert other.dst is not None and (other.dst.type, other.sources[0].type) == types
+    assert inst.dst is not None
+    same = replace(other, absent=inst.absent, dst=replace(other.dst, type=inst.dst.type))
+    assert replace(same, sources=(replace(same.sources[0], type=inst.sources[0].type),)) == inst
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)

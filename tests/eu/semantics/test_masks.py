@@ -282,3 +282,17 @@ def test_an_accumulator_holds_what_was_computed_whatever_is_written() -> None:
     made = thread(9, r4=np.arange(8, dtype=np.int32) + 0x12340000)
     run(made, instr(9, "add", dst(20, "w", 2), reg(4), imm(1), acc_write=True), instr(9, "mov", dst(21), arf(0x20, "d")))
     assert list(made.register(21).view(np.int32)) == [0x12340001 + lane for lane in range(8)]
+
+
+@pytest.mark.parametrize("no_mask", [False, True])
+def test_flags_that_are_written_as_a_register_are_those_of_the_next_predicate(no_mask: bool) -> None:
+    """A word, a byte of it, and a dword with both."""
+    made = thread(9, 0xFFFF)
+    run(made, instr(9, "mov", arf(0x30, "uw"), imm(0x5A5A, "uw"), size=1, no_mask=no_mask),
+        instr(9, "mov", dst(20), imm(7), size=16, predicate=1),
+        instr(9, "mov", arf(0x30, "ub", sub=1), imm(0x0F, "uw"), size=1, no_mask=no_mask),
+        instr(9, "mov", dst(22), imm(7), size=16, predicate=1),
+        instr(9, "mov", arf(0x31, "ud"), imm(0x8001_0003, "ud"), size=1, no_mask=no_mask),
+        instr(9, "mov", dst(24), imm(7), size=16, predicate=1, flag=1, flag_sub=1))  # fmt: skip
+    assert made.flags == 0x8001_0003_0000_0F5A
+    assert [written(made, number) for number in (20, 22, 24)] == [0x5A5A, 0x0F5A, 0x8001]

@@ -10,7 +10,7 @@ from softgen.eu.isa.instruction import Operand
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.step import compute_type
 from softgen.lanes.types import LaneType, i32, i64, u32
-from tests.eu.semantics.build import L, arf, dst, engine, instr, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import L, arf, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
 DOUBLES = np.array([1.5, -2.25, 1e300, 5e-324])
 ACC = 0x20
@@ -30,12 +30,26 @@ def test_a_double_takes_two_channels() -> None:
 
 
 @pytest.mark.behaviour("EU-112", shows="action")
-@pytest.mark.parametrize("region, expected", [("8;8,1", [0, 1, 2, 3]), ("8;8,2", [0, 1, 2, 3]), ("0;2,1", [1] * 4), ("4;2,1", [0, 2])])
+@pytest.mark.parametrize("region, expected", [("8;8,1", [0, 1, 2, 3]), ("8;8,2", [0, 1, 2, 3]), ("0;2,1", [1] * 4), ("4;2,1", [0, 2]),
+                                              ("8;4,4", [0, 2, 4, 6]), ("4;1,0", [0, 2]), ("4;4,2", [0, 1, 2, 3])])  # fmt: skip
 def test_regions_of_doubles_count_four_bytes(region: str, expected: list[int]) -> None:
-    """Packed as Mesa writes it and as the manual does; one for all; every other one."""
+    """Packed as Mesa writes it and as the manual does; one for all; every other one, in four ways."""
     made = thread(7, r4=np.arange(4.0), r5=np.arange(4.0, 8.0))
     run(made, instr(7, "mov", dst(8, "df"), reg(4, "df", region, sub=8 if region == "0;2,1" else 0), size=2 * len(expected)))
     assert doubles(made, 8)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("stride, expected", [(1, [0, 1, 9, 9]), (2, [0, 1, 9, 9]), (4, [0, 9, 1, 9])])
+def test_strides_of_double_destinations_count_four_bytes(stride: int, expected: list[float]) -> None:
+    made = thread(7, r4=np.arange(4.0), r8=np.full(4, 9.0))
+    run(made, instr(7, "mov", dst(8, "df", stride), reg(4, "df"), size=4))
+    assert doubles(made, 8) == expected
+
+
+def test_an_immediate_is_for_every_pair() -> None:
+    made = thread(7, r4=np.arange(4.0))
+    run(made, instr(7, "add", dst(8, "df"), reg(4, "df"), imm(0x3FC00000, "f")))
+    assert doubles(made, 8) == [1.5, 2.5, 3.5, 4.5]
 
 
 def test_comparing_doubles_sets_the_flags_of_both_channels() -> None:
@@ -111,3 +125,14 @@ def test_comparisons_are_computed_in_as_few_bits_as_their_sources_have() -> None
 
     assert [computed(reg(2, kind), reg(4, kind)) for kind in ("d", "w", "ud")] == [i32, i32, u32]
     assert computed(reg(2, "d"), reg(4, "ud")) is i64 and computed(arf(0x20, "d"), reg(4, "d")) is i64
+
+
+@pytest.mark.parametrize("opcode", ["add", "mul", "and", "or", "xor", "shl"])
+def test_what_needs_the_low_bits_alone_is_computed_in_them(opcode: str) -> None:
+    """Which is quicker. Saturation, conditions, accumulators and quadwords see more of the result."""
+    def computed(target: Operand, a: Operand = reg(2), **controls: object) -> LaneType:  # noqa: B008
+        return compute_type(instr(9, opcode, target, a, reg(4), **controls), OPS[opcode])[1]
+
+    assert [computed(dst(20, kind)) for kind in ("d", "ud", "w", "b")] == [i32] * 4
+    assert [computed(dst(20), **controls) for controls in ({"saturate": True}, {"condition": L}, {"acc_write": True})] == [i64] * 3
+    assert [computed(arf(ACC, "d")), computed(dst(20), arf(ACC, "d")), computed(dst(20, "q"))] == [i64] * 3

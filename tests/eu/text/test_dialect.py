@@ -107,6 +107,21 @@ def test_programs_of_one_text_stand_one_behind_the_other() -> None:
         assert dialect.read(text, 9.0, syntax) == b"".join(data for _, _, data in codes)
 
 
+@pytest.mark.parametrize("syntax, said", [
+    ("iga", "nop\nnop\nif (8|M0) L48 L48\nL48:\n"), ("mesa", "nop;\nnop;\nif(8) JIP: LABEL0 UIP: LABEL0 { align1 1Q };\nLABEL0:\n"),
+])  # fmt: skip
+def test_a_branch_to_the_end_has_a_label_there(syntax: str, said: str) -> None:
+    data = dialect.read(said, 9.0, syntax)
+    text = dialect.text(data, 9.0, syntax)
+    assert text.splitlines()[-1] == said.splitlines()[-1] and dialect.read(text, 9.0, syntax) == data
+    items = list(program.instructions(data, 9.0))
+    writer = dialect.ListingWriter(syntax, 9.0)
+    first = writer.end(items)
+    list(writer.rows(items))
+    assert first == said.splitlines()[-1][:-1] and writer.end(items) not in ("", first), "in the next program it has another name"
+    assert writer.end([]) == writer.end(items[:2]) == ""
+
+
 @needs_shared("kernels")
 def test_small_compiled_kernels_come_back() -> None:
     codes = [code for code in compiled() if len(code[2]) <= SMALL]

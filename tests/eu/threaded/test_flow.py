@@ -37,6 +37,18 @@ def test_budgets_run_out_where_the_references_do(gen: float, limit: int, breakpo
     assert (first.ip, first.executed, first.ended) == (second.ip, second.executed, second.ended)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_a_long_branch_costs_more(limit: int) -> None:
+    """Two and a half KiB back: three of the budget, which may then be overdrawn."""
+    body = [instr(9, "mov", dst(30), imm(1))] * 158
+    code = Listing(9, "top", instr(9, "add", dst(10), reg(10), imm(1)), *body, instr(9, "cmp", dst(20), reg(10), reg(12), condition=5),
+                   branch(9, "while", "top", predicate=1), end(9))  # fmt: skip
+    made = [thread(9, 0xFF, r12=np.full(8, 4, np.int32)) for _ in range(2)]
+    found = [until_ended(made[0], lambda t: Interpreter(t, code).run(limit)), until_ended(made[1], lambda t: run(t, code, limit))]
+    assert found[0] == found[1] == [RunOutcome.OUT_OF_BUDGET] * (3 // -(-limit // 3)) + [RunOutcome.ENDED]
+    assert made[0].executed == made[1].executed and made[0].compare(made[1].snapshot()) == ()
+
+
 def until_ended(made, go) -> list[RunOutcome]:
     found = []
     while not made.ended:

@@ -11,6 +11,7 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.interpreter import Interpreter, RunOutcome
+from softgen.eu.isa.instruction import Operand
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.threaded import library, run
 from softgen.eu.threaded.engine import ThreadedPrograms
@@ -100,6 +101,17 @@ def test_handlers_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.Monkey
     ThreadedPrograms(9.0, again).link(small())
     assert {name_of(kind) for kind in first.handlers} == {name_of(kind) for kind in again.handlers}
     assert address_of(first) == address_of(again) >= 2
+
+
+def test_what_is_left_to_the_reference_is_known_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No handler can be written for a plane equation that is an immediate."""
+    cache = Cache(tmp_path / "objects")
+    code = Listing(9, ADD, instr(9, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")), end(9))
+    first, again = Library(9.0, cache), Library(9.0, cache)
+    assert ThreadedPrograms(9.0, first).link(code, messages=False).escapes == 3, "with the message at the end and what follows it"
+    monkeypatch.setattr(library, "write", lambda *given: pytest.fail("compiled again"))
+    assert ThreadedPrograms(9.0, again).link(code, messages=False).escapes == 3
+    assert address_of(first) == address_of(again) == len(first.handlers) - 1 == len(again.handlers) - 1
 
 
 STRANGE = {"cut index": "[1, 2", "list for an index": "[1]", "number for an entry": '{"h": 5}',
@@ -230,6 +242,24 @@ def test_code_that_nothing_reaches_is_not_linked() -> None:
     linker = Linker(Listing(9, end(9), instr(9, "illegal", NULL)), 0, Library(9.0, Cache(None)), messages=False)
     linker.explore(frozenset({0}))
     assert sorted(linker.lines) == [0]
+
+
+A0 = Operand("arf", "ud", 0x10)
+
+
+@pytest.mark.parametrize("messages, change, handled", [
+    (True, {}, True), (True, {"extended": 0x40}, True), (True, {"extended": replace(A0, immediate=0x40)}, True),
+    (True, {"descriptor": replace(A0, immediate=0x02420001)}, True), (False, {}, False),
+    (True, {"descriptor": A0}, False), (True, {"extended": A0}, False),  # nothing is known of the message
+    (True, {"dst": dst(4, indirect=True)}, False), (True, {"sources": (reg(2, indirect=True),)}, False),
+    (True, {"dst": None}, True),
+])  # fmt: skip
+def test_messages_that_are_known_have_handlers(messages: bool, change, handled: bool) -> None:
+    send = replace(end(9), sfid=2, eot=False, descriptor=0x02420001, dst=dst(4), sources=(reg(2),))
+    code = Listing(9, replace(send, **change), end(9))
+    linker = Linker(code, 0, Library(9.0, Cache(None)), messages)
+    op = linker._send(code.lines[0])
+    assert (op.ip, op.kind is not None and op.kind.what == "send") == (0, handled) and (op.kind is not None) == handled
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)

@@ -168,9 +168,7 @@ class IgaOperandText:
         operand = self.real(operand if whole else replace(operand, sub=0, swizzle=None), next(iter(self.names.sets["quiet_src"])))
         text, omitted = self.register(operand, always=False)
         normal = with_changes(operand, omitted)
-        plain = normal
-        if (operand.vertical, operand.width, operand.horizontal) != (0, 1, stride):
-            plain = replace(normal, vertical=0, width=1, horizontal=stride)
+        plain = replace(normal, vertical=0, width=1, horizontal=stride)
         kind = "" if operand.type in self.names.sets[quiet] else type_text(operand)
         if region and plain != normal:
             return f"{self.modifiers(operand)}{text}{region_text(operand)}{kind}", normal

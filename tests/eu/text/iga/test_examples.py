@@ -56,6 +56,10 @@ READ = [  # what iga64 reads, or prints with other options, and we write otherwi
     (9.0, "mad (8|M0) r1.0<1>:f r2.0<8;1>:f r3.0<4;1>:f r4.0<1>:f", "mad (8|M0) r1.0<1>:f r2.0<2;1>:f r3.0<2;1>:f r4.0<1>:f"),
     (9.0, "(W) send (1|M0) null r54 0x7 0x02000010 {EOT}", "(W) send (1|M0) null r54 0x27 0x02000010 {EOT}"),
     (8.0, "send (8|M0) r2:uw r10<8;8,1>:f 0xC 0x41401FF", "send (8|M0) r2:uw r10:f 0xC 0x041401FF /* bits: 0x8d00000000000000000000 */"),
+    (7.5, "send (8|M0) r2:uw r10<8;8,1>:f 0xC 0x41401FF", "send (8|M0) r2:uw r10<8;8,1>:f 0xC 0x041401FF"),
+    (7.5, "send (8|M0) r2:uw r10<1;1,0>:f 0xC 0x41401FF", "send (8|M0) r2:uw r10<1;1,0>:f 0xC 0x041401FF"),
+    (7.5, "send (8|M0) r2:uw r10<0;1,0>:f 0xC 0x41401FF", "send (8|M0) r2:uw r10:f 0xC 0x041401FF"),
+    (8.0, "send (8|M0) r2:uw r10<1;1,0>:f 0xC 0x41401FF", "send (8|M0) r2:uw r10:f 0xC 0x041401FF /* bits: 0x2000000000000000000000 */"),
     (9.0, "/* [0010] 0 */ not (8|M0) r1.0<1>:d /* b */ r2.0<8;8,1>:d // c", "not (8|M0) r1.0<1>:d r2.0<8;8,1>:d"),
     (9.0, "nop;", "nop"),
 ]  # fmt: skip

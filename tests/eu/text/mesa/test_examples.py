@@ -126,6 +126,8 @@ def test_what_is_written(gen: float, said: str) -> None:
     ("mov(8) r4:UD r5<8;8,1>:UD {1Q};", "mov(8) g4<1>UD g5<8,8,1>UD { align1 1Q };"),
     ("cmp.e.f0(8) null<1>F g5<8,8,1>F g6<8,8,1>F {};", "cmp.z.f0.0(8) null<1>F g5<8,8,1>F g6<8,8,1>F { align1 1Q };"),
     ("(f0.0) mov.breakpoint(8) g4<1>F g[a0 4]<1,0>F;", "(+f0.0) mov(8) g4<1>F g[a0 4]<VxH,1,0>F { align1 1Q breakpoint };"),
+    ("math inv.f1(8) g4<1>F g5<8,8,1>F null<8,8,1>F;", "math inv.f1.0(8) g4<1>F g5<8,8,1>F null<8,8,1>F { align1 1Q };"),
+    ("math inv.f1.1(8) g4<1>F g5<8,8,1>F null<8,8,1>F;", "math inv.f1.1(8) g4<1>F g5<8,8,1>F null<8,8,1>F { align1 1Q };"),
     ("mov(8) g4<1>F [64, 80, 96, 112]VF;", "mov(8) g4<1>F 0x70605040VF { align1 1Q };"),
     ("mov(8) g4<1>UD ce0<0,1,0>UD;", "mov(8) g4<1>UD mask0<0,1,0>UD { align1 1Q };"),
     ("send(8) g4<1>UW g5<8,8,1>UD 0x02420001 2;", "send(8) g4<1>UW g5<8,8,1>UD 0x02420001 sampler MsgDesc: x = 1 { align1 1Q };"),
