@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -129,6 +130,19 @@ def test_a_record_names_what_it_has() -> None:
 @given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=8))
 def test_join_and_split(dwords: list[int]) -> None:
     assert split(join(dwords), len(dwords)) == dwords
+
+
+class Uncopied(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("copied")
+
+
+def test_dwords_are_copied_only_where_some_are_missing() -> None:
+    layout = read("p", TEXT)["S", 9]
+    assert layout.unpack(Uncopied([0x05, 0x3F800000, 0x140])).real == 1.0
+    assert layout.unpack([0x05]).signed == 5 and layout.unpack([0x05]).where == 0
+    with pytest.raises(AssertionError, match="copied"):
+        layout.unpack(Uncopied([0x05, 0x3F800000]))
 
 
 def test_split_leaves_out_what_the_dwords_do_not_hold() -> None:
