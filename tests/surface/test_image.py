@@ -305,6 +305,7 @@ def test_what_a_state_does_not_say() -> None:
     """Buffers, and generations whose state has no such field: one row, no quilt, no least level; corners of cubes are averages."""
     buffer = made(9, "buffer", surface_pitch=23)
     assert (buffer.height, buffer.depth, buffer.levels, buffer.level, buffer.tiling) == (1, 1, 1, 0, "linear")
+    assert (buffer.is_array, buffer.rows, buffer.first, buffer.align, buffer.at) == (False, 0, 0, (1, 1), (0, 0))
     for image in (buffer, made(7), plain("2d", (1, 1, 1))):
         assert (image.quilt, image.resource_lod, image.lines, image.averages_corners, image.partial) == ((1, 1), 0, (1, 0), True, False)
     assert made(9, quilt_width=2, quilt_height=4).quilt == (3, 5)

@@ -179,6 +179,18 @@ def test_channels_that_are_wider_than_any_that_is_unpacked_are_refused(type: str
                 texel.check(format, reading)
 
 
+@pytest.mark.parametrize(("name", "normalised", "finite"), [
+    ("R8G8B8A8_UNORM", True, True), ("R16G16_SNORM", True, True), ("L8_UNORM", True, True), ("R8G8B8X8_UNORM", True, True),
+    ("R24_UNORM_X8_TYPELESS", True, True), ("R8G8B8A8_UNORM_SRGB", False, True), ("P8A8_UNORM_PALETTE0", False, True),
+    ("YCRCB_NORMAL", False, True), ("BC1_UNORM", False, True), ("BC1_UNORM_SRGB", False, True), ("BC6H_UF16", False, False),
+    ("R16_FLOAT", False, False), ("R32_FLOAT_X8X24_TYPELESS", False, False), ("R11G11B10_FLOAT", False, False),
+    ("R9G9B9E5_SHAREDEXP", False, False), ("R10G10B10_FLOAT_A2_UNORM", False, False),
+])  # fmt: skip
+def test_formats_whose_texels_are_whole_numbers_of_steps(name: str, normalised: bool, finite: bool) -> None:
+    """Filters count steps of plain linear texels; texels of other formats without floats are finite as well."""
+    assert (texel.is_normalised(BY_NAME[name]), texel.is_finite(BY_NAME[name])) == (normalised, finite)
+
+
 def test_what_is_no_plain_texel_is_refused_by_name() -> None:
     for name in ("BC1_UNORM", "YCRCB_NORMAL", "R64G64_FLOAT"):
         with pytest.raises(Unsupported, match=name):
