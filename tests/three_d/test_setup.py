@@ -359,6 +359,14 @@ def test_points_are_squares(gen: float, right: int) -> None:
         assert set(covered(record)) == {(x, y) for x in ((10, 11) if right else (9, 10)) for y in (19, 20)}
 
 
+@pytest.mark.parametrize("width,pixels", [(0.0, 0), (0.125, 1), (0.875, 1), (2.0, 2), (31.0, 31)])
+def test_a_vertexs_point_width_is_as_it_is_on_gen45(width: float, pixels: int) -> None:
+    """U8.3 in the vertex header, and no limits in state: a point without width is none."""
+    centre = [vertex(1 / 64, 1 / 64, width=width, flags=0)]  # of a pixel
+    records = drawn([point(0)], centre, 4.5, point_width_source=0)
+    assert len({pixel for record in records for pixel in covered(record)}) == pixels**2 and len(records) == bool(pixels)
+
+
 @pytest.mark.behaviour("BDW-CLIP-12", shows="action")
 @pytest.mark.parametrize("gen", FIXED)
 @pytest.mark.parametrize("width,pixels", [(0.0, 2), (1.0, 2), (100.0, 6), (math.nan, 2), (4.0, 4)])
