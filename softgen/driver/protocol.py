@@ -64,10 +64,12 @@ def program_name(pid: int) -> str:
         return "a program"
 
 
-def greet(connection: socket.socket, result: int = 0) -> None:
-    """Send the first message on a connection: 0 where the server accepts it, otherwise the negative error number."""
+def greet(connection: socket.socket, result: int = 0, patience: float = 0.0) -> None:
+    """Send the first message on a connection: 0 where the server accepts it, otherwise the negative error number; and the seconds that the
+    program's thread may wait for an answer awake."""
+    message = MESSAGE.pack(WELCOME, 0, result & QWORD_MASK, round(patience * 1e9), 0, b"")
     try:
-        connection.send(MESSAGE.pack(WELCOME, 0, result & QWORD_MASK, 0, 0, b""), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        connection.send(message, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     except OSError:
         pass  # gone again
 

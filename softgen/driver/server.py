@@ -30,14 +30,17 @@ from softgen.driver.uapi import ARGUMENTS, name_of
 
 BREATH = 0.05  # seconds until the next try, where neither accepting nor refusing was possible
 DRAIN = 5.0  # seconds that work may go on after the program has ended
+PATIENCE = 0.003  # seconds that a program may wait for an answer awake; behind longer work a late wake-up matters little
 
 
 class Server:
     """The accept loop, the opened nodes, and a thread for each channel."""
 
-    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None) -> None:
-        """`trace` is called with a line of text for every ioctl and mmap."""
+    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False) -> None:
+        """`trace` is called with a line of text for every ioctl and mmap; `spare_processor`: whether one is left for a program that waits
+        awake while all host threads are busy."""
         self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
+        self.patience = PATIENCE if spare_processor else 0.0
         self.nodes: dict[bytes, Node] = {}
         self.selector = selectors.DefaultSelector()
         self.threads = ChannelThreads()
@@ -149,7 +152,7 @@ class Server:
 
     def _serve(self, channel: Channel) -> None:
         self.service.clients.append(channel.pid)
-        greet(channel.connection)
+        greet(channel.connection, patience=self.patience)
         self._go_on(channel)
 
     def _go_on(self, channel: Channel) -> None:

@@ -66,7 +66,8 @@ int minor_of_path(const char *path)
 int open_node(int minor, int flags)
 {
     int kept = (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
-    return connect_to(minor ? "renderD128" : "card0", kept, 1);
+    uint64_t unused;
+    return connect_to(minor ? "renderD128" : "card0", kept, 1, &unused);
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)

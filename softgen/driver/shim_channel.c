@@ -1,12 +1,14 @@
 /* Channels: one socket to the server per thread, on which requests go out and questions come back. */
 #include "shim.h"
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <time.h>
 
 enum { MOST_DESCRIPTORS = 8, ROOM = 4096 };
 
@@ -16,9 +18,10 @@ struct part { /* in READ: what is wanted; in DONE: what follows is to be written
 };
 
 struct channel {
-    int fd, busy;
+    int fd, busy, hopeful; /* hopeful: the last answer came within `patience` */
     pid_t pid;
     ino_t inode;
+    uint64_t patience; /* nanoseconds that the server allows to wait for an answer awake */
 };
 
 /* Initial-exec: a signal handler must not allocate a thread's variables the first time it looks at them. */
@@ -93,8 +96,9 @@ static int receive(int fd, void *to, size_t size, int *descriptors, int *count, 
     return 0;
 }
 
-/* Connects and waits for the server's first message, which says whether it serves us: EMFILE where it has no descriptor left. */
-int connect_to(const char *name, int flags, int named)
+/* Connects and waits for the server's first message, which says whether it serves us (EMFILE where it has no descriptor left) and how long
+ * to wait for answers awake. */
+int connect_to(const char *name, int flags, int named, uint64_t *patience)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct message greeting = {0};
@@ -113,11 +117,32 @@ int connect_to(const char *name, int flags, int named)
     }
     if (!bad && flags & SOCK_NONBLOCK)
         bad = (int)syscall(SYS_fcntl, fd, F_SETFL, (long)O_NONBLOCK);
-    if (!bad)
+    if (!bad) {
+        *patience = greeting.b;
         return fd;
+    }
     syscall(SYS_close, fd);
     errno = reason;
     return -1;
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Returns when there is something to receive, or patience is at its end. A processor that sleeps until the answer wakes up late, and has lost
+ * clock rate and caches by then. */
+static void wait_awake(const struct channel *channel)
+{
+    uint64_t until = nanoseconds() + channel->patience;
+    int before = errno;
+    char byte;
+    while (syscall(SYS_recvfrom, channel->fd, &byte, 1L, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) < 0 && errno == EAGAIN && nanoseconds() < until)
+        sched_yield();
+    errno = before;
 }
 
 /* Ioctls that only wait: a signal whose handler does not restart them ends them, as it does in the kernel. */
@@ -135,7 +160,8 @@ static int open_channel(struct channel *channel)
     struct rlimit limit;
     struct ucred server;
     socklen_t size = sizeof server;
-    int fd = connect_to("server", SOCK_CLOEXEC, 0);
+    uint64_t patience;
+    int fd = connect_to("server", SOCK_CLOEXEC, 0, &patience);
     if (fd < 0 && errno == ENODEV)
         lost();
     if (fd < 0)
@@ -151,7 +177,7 @@ static int open_channel(struct channel *channel)
         prctl(PR_SET_PTRACER, (unsigned long)server.pid, 0, 0, 0); /* it may write to memory that cannot be shared */
     if (syscall(SYS_newfstatat, fd, "", &now, AT_EMPTY_PATH))
         return -1;
-    *channel = (struct channel){.fd = fd, .pid = getpid(), .inode = now.st_ino};
+    *channel = (struct channel){.fd = fd, .pid = getpid(), .inode = now.st_ino, .patience = patience};
     return 0;
 }
 
@@ -312,6 +338,18 @@ static void serve(int fd, const struct message *message, const void *payload, co
         syscall(SYS_close, given);
 }
 
+/* The server's next message. A wait that a signal may end is not spent awake: the signal would be missed. */
+static int next_message(struct channel *channel, const struct message *request, struct message *message, int *descriptors, int *count)
+{
+    uint64_t began = channel->patience ? nanoseconds() : 0;
+    int may_stop = only_waits(request);
+    if (channel->hopeful && !may_stop)
+        wait_awake(channel);
+    int stopped = receive(channel->fd, message, sizeof *message, descriptors, count, may_stop);
+    channel->hopeful = channel->patience && nanoseconds() - began < channel->patience;
+    return stopped;
+}
+
 /* One request until it is done. Returns the result; *last is the server's last message, *file a descriptor for mmap. */
 int64_t exchange(const struct message *request, const void *payload, struct message *last, int *file)
 {
@@ -324,7 +362,7 @@ int64_t exchange(const struct message *request, const void *payload, struct mess
         lost();
     for (;;) {
         int descriptors[MOST_DESCRIPTORS], count = 0;
-        int stopped = receive(channel->fd, last, sizeof *last, descriptors, &count, only_waits(request));
+        int stopped = next_message(channel, request, last, descriptors, &count);
         if (stopped < 0)
             lost();
         if (stopped) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,12 +85,23 @@ def check_report(args: argparse.Namespace) -> None:
             raise UsageError(f"--kernels {place}: no such file or folder")
 
 
+def host_threads(args: argparse.Namespace) -> int | None:
+    """Host threads that run thread groups; None: one per processor."""
+    threads: int | None = 1 if args.deterministic else args.threads
+    return threads
+
+
+def spare_processor(args: argparse.Namespace) -> bool:
+    """Whether a processor is left while all host threads are busy."""
+    return 0 < (host_threads(args) or 0) < len(os.sched_getaffinity(0))
+
+
 def runner(args: argparse.Namespace) -> EngineDispatcher | ComparingDispatcher:
     """The runner of thread groups that the options select."""
     from softgen.threads.dispatcher import EngineDispatcher
 
     check(args)
-    threads = 1 if args.deterministic else args.threads
+    threads = host_threads(args)
     if args.compare is None:
         return EngineDispatcher(args.engine, threads)
     from softgen.threads.compare import ComparingDispatcher

@@ -28,6 +28,7 @@ from softgen.inspect.cli.engine import (
     check,
     check_report,
     runner,
+    spare_processor,
     traced,
 )
 from softgen.inspect.cli.output import complain
@@ -268,7 +269,8 @@ class Simulator:
         self.collector = Collector()
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
         self.set_up_display()
-        self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
+        trace = complain if "ioctls" in (args.trace or "").split(",") else None
+        self.server = Server(self.shared, service, trace, spare_processor(args))
         service.orphaned.append(self.leave)
 
     def set_up_display(self) -> None:
