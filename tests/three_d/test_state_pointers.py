@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from softgen.bits import catalogue
 from softgen.shared_functions.unit import ResolvedState
-from softgen.three_d.draw_structures import Base
+from softgen.three_d.draw_structures import Base, PointedBits
 from softgen.three_d.plan_cache import Notes, noted
 from softgen.three_d.state_blocks import BLEND, CC, SAMPLERS, StateBlocks
 from softgen.three_d.state_pointers import ROOT, UNIT, FollowedPointer, StatePointers
@@ -67,6 +68,40 @@ def test_memory_that_no_pointer_leads_to_is_elsewhere(monkeypatch: pytest.Monkey
     found = made.collect(kept, bound())
     assert [(compared.pointer, compared.offset, compared.size) for compared in found.ranges] == [(0, 0, SIZE)]
     assert found.elsewhere == {(0x5000, 4): b"else", (BLOCK + 4 * SIZE, SIZE): b"4" * SIZE}
+
+
+# Of a block with pointers at bytes 8, 16 and 40: bytes that are compared as ranges, and dwords whose other bits are.
+@pytest.mark.parametrize(("offset", "size", "ranges", "dwords"), [
+    (4, 20, [(4, 4), (12, 4), (20, 4)], [8]), (8, 12, [(12, 4)], [8]), (12, 4, [(12, 4)], []), (16, 4, [], []), (20, 8, [(20, 8)], []),
+    (0, 24, [(0, 8), (12, 4), (20, 4)], [8]), (16, 24, [(20, 20)], []), (8, 4, [], [8]),
+])  # fmt: skip
+def test_bytes_around_pointers_are_compared(offset: int, size: int, ranges: list[tuple[int, int]], dwords: list[int]) -> None:
+    made, bits, data = pointers([TABLE, BLOCK]), list[PointedBits](), bytes(range(100, 100 + size))
+    made.pointers[1].inner = {16: 0xFFFFFFFF, 8: 0xFFFFFFE0, 40: 0xFFFFFFFF}
+    found = made._compared(1, offset, data, bits)
+    assert [(part.pointer, part.offset, part.size, part.data) for part in found] == [
+        (1, start, length, data[start - offset : start - offset + length]) for start, length in ranges]  # fmt: skip
+    assert [(part.pointer, part.offset, part.mask, part.value) for part in bits] == [
+        (1, at, 0x1F, data[at - offset] & 0x1F) for at in dwords]  # fmt: skip
+
+
+def test_a_pointer_in_a_block_has_the_bits_of_its_field() -> None:
+    """The border colour of the second sampler: bits 31:5 of its third dword."""
+    made = pointers([TABLE, BLOCK])
+    made.latches.layout = lambda name: catalogue.layout(name, 4.5)  # type: ignore[method-assign]
+    made.state = made_state(4.5, {BLOCK: bytes(24) + (0x0123_45FF).to_bytes(4, "little")})
+    found = made._in_block(1, "SAMPLER_STATE", "border_color_pointer", Base.NONE, 16, ("PS",), 16)
+    assert (found.parent, found.offset, found.mask, found.address, found.size) == (1, 24, 0xFFFFFFE0, 0x0123_45E0, 16)
+
+
+@pytest.mark.parametrize("latched", [True, False])
+def test_a_binding_table_has_a_pointer_where_the_command_was_latched(latched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = pointers([TABLE, BLOCK])
+    made.latches.latched.place = lambda name: SimpleNamespace() if latched else None
+    made.latches.layout = lambda name: catalogue.layout(name, 4.5)
+    monkeypatch.setattr(made, "_in_command", lambda *given: FollowedPointer(ROOT, 0, 0xFFFFFFE0, Base.NONE, TABLE, 0))
+    assert made._add_table("VS", bound()["PS"], Notes()) == []
+    assert ("table VS" in made.names, len(made.pointers)) == (latched, 2 + latched)
 
 
 def test_units_read_blending_through_its_own_pointer() -> None:
