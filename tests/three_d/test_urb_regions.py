@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from softgen.three_d.urb_fences import FencedEntries, check_entries
 from softgen.three_d.urb_regions import check_regions
 from tests.three_d.made import made_state
 
@@ -66,3 +67,13 @@ def test_push_constants_are_in_front_of_the_entries() -> None:
     assert remarks(PUSH_CONSTANT_ALLOC_PS={"constant_buffer_size": 18}) == [
         "3DSTATE_PUSH_CONSTANT_ALLOC_PS: offset and size reach 34 KiB; push constants have 32",
         "3DSTATE_PUSH_CONSTANT_ALLOC_PS: up to 34 KiB; the entries of VS begin at 32 KiB"]  # fmt: skip
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])
+def test_without_fences_there_is_nothing_to_fit_into(gen: float) -> None:
+    """Later generations have none; on Gen4.5 none may have come yet."""
+    warnings: list[str] = []
+    state = made_state(gen, {}, warn=warnings.append)
+    check_entries(state)
+    FencedEntries().check(state)
+    assert not warnings
