@@ -166,6 +166,13 @@ def test_blend_states_of_further_targets_are_compared() -> None:
     assert not bench.dispatch.current()
 
 
+@pytest.mark.parametrize(("index", "depends"), [(0, False), (1, False), (2, True), (3, True)])
+def test_targets_beyond_those_that_were_told_have_their_blend_states_in_memory(index: int, depends: bool) -> None:
+    bench = Target(state_of_backend=BackendState((TargetState(), TargetState()), more=BlendBytes(BASE + 0x600)))
+    assert BoundTargets(bench.dispatch).fill(0, Variant(16, dual=False, alpha=False, depth=False, stencil=False), (index,))
+    assert list(bench.dispatch.resolved.blend) == ([(BASE + 0x600 + index, 1)] if depends else [])
+
+
 def test_surface_states_of_targets_are_compared() -> None:
     """All 16 dwords of the one that was resolved; the null target has none."""
     bench, variant = Target(), Variant(16, dual=False, alpha=False, depth=False, stencil=False)

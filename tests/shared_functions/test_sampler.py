@@ -65,6 +65,17 @@ def test_every_kind_of_surface_in_every_mode(kind: Kind, mode: str, filter: str)
     agrees(Texture(kind=kind[0], array=kind[1], shape=SHAPES[kind], sampler=modes(mode) | filters(filter)))
 
 
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
+def test_coordinates_at_the_edges_in_every_mode(mode: str, filter: str) -> None:
+    """Just below zero a wrapped coordinate is rounded to 1: the texel behind the last is the first."""
+    texture = Texture(sampler=modes(mode) | filters(filter))
+    edges = np.array([-1e-9, 1e-9, 0, 1, 1 - 2**-24, -(2**-24), 2, -1, 1 + 2**-23, 0.5, -2, 2 - 2**-23, -1e-30, 3, -1.5, 1.5], np.float32)
+    places = [edges, np.roll(edges, 5)]
+    assert np.allclose(floats(texture.ask("sample_lz", *places)), texture.expected(places), rtol=1e-6, atol=2e-6)
+    assert texture.compiled == 1
+
+
 @pytest.mark.parametrize("kind", [("2d", True), ("1d", True)])
 @pytest.mark.parametrize("plain", [0, 1])
 def test_a_slice_half_way_between_two_is_the_even_one(kind: Kind, plain: int) -> None:

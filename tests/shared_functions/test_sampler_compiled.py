@@ -63,6 +63,26 @@ def test_code_is_made_for_what_is_asked_often(monkeypatch: pytest.MonkeyPatch) -
     assert fill(pictures(), texture), "another dispatch need not wait"
 
 
+def test_a_side_exit_asks_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that left compiled code is executed by the interpreter until its function was asked for often; one that code names is
+    made at once if there is a hurry."""
+    for hurry in (False, True):
+        monkeypatch.setattr(textured, "_made", {})
+        monkeypatch.setattr(textured, "_asked", type(textured._asked)())
+        monkeypatch.setattr(Cache, "load", lambda self, key: None)
+        monkeypatch.setattr(Cache, "save", lambda self, key, data: None)
+        texture = Texture(sampler=modes("mirror"), format="R16_SNORM")
+        bases = {"surface": BASE, "dynamic": BASE}
+        bound = BoundSurfaces(DispatchBindings(generation(texture.gen), texture.space, bases, TABLE, STATES))
+        if hurry:
+            bound.prepare(frozenset({named_texels(0, "sample_l", 16, 0)}), hurry=True)
+            assert bound.pictures.address(0, "sample_l", 16, 0)
+            continue
+        sent = descriptors.encode("sample_l", texture.gen, simd_mode="simd16", message_length=6, response_length=8)
+        asked = descriptors.named(2, sent, texture.gen)
+        assert [bound.resolve(asked) for _ in range(COMPILE_AFTER)] == [False] * (COMPILE_AFTER - 1) + [True]
+
+
 def test_what_is_in_the_cache_is_used_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     texture = Texture(sampler=modes("mirror"), format="R16G16_UNORM")

@@ -237,6 +237,41 @@ def test_cubes_of_an_array() -> None:
         assert found[lane].tolist() == pytest.approx(cube_map.texel(4, 4, number[lane] * 6 + lane % 6, 0))
 
 
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+def test_edges_of_the_cubes_of_an_array(filter: str) -> None:
+    """Beyond an edge is a face of the same cube, of the third one, too."""
+    cube_map = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 3), levels=1, array=True, sampler=modes("cube") | filters(filter))
+    places = [(face, s, t) for face in range(6) for s, t in ((0.97, 0.3), (-0.97, 0.3), (0.3, 0.97), (0.3, -0.97))]
+    for first, count in ((0, 16), (8, 16)):
+        part = places[first : first + count]
+        where = np.array([direction(*place) for place in part], np.float32)
+        for number in (0, 1, 2):
+            found = values(send(cube_map, "sample_lz", *where.T, np.full(16, number)))
+            for lane, (face, s, t) in enumerate(part):
+                i, j = (np.floor((c + 1) * SIZE / 2 - (0.5 if filter == "linear" else 0)) for c in (s, t))
+                taps = [(int(i + x), int(j + y)) for x in (0, 1) for y in (0, 1)] if filter == "linear" else [(int(i), int(j))]
+                texels = [at_cube(cube_map, number, face, *tap) for tap in taps]
+                weights = [1.0] if filter == "nearest" else [a * b for a in split(s) for b in split(t)]
+                assert np.allclose(found[lane], sum(w * x for w, x in zip(weights, texels, strict=True)), atol=1.5e-2), (number, face, s, t)
+
+
+def split(c: float) -> tuple[float, float]:
+    """The weights of two texels around a place between -1 and 1."""
+    part = ((c + 1) * SIZE / 2 - 0.5) % 1
+    return 1 - part, part
+
+
+def at_cube(cube_map: Mipmap, number: int, face: int, i: int, j: int) -> Any:
+    """A texel of one cube of an array, across its edges."""
+
+    class Shifted:
+        @staticmethod
+        def texel(x: int, y: int, on: int, level: int) -> Any:
+            return cube_map.texel(x, y, 6 * number + on, level)
+
+    return texel(Shifted, face, i, j, SIZE, 0)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_level_on_a_face(gen: float) -> None:
     """Gradients are those on the face of each pixel."""
