@@ -73,8 +73,9 @@ def test_a_launcher_that_has_ended_cuts_a_recording_short(capsys: pytest.Capture
     assert capsys.readouterr().err == ended + "softgen: the recording was cut short\n"
 
 
-def test_a_simulator_that_leaves_lets_a_submission_be_recorded() -> None:
+def test_a_simulator_that_leaves_lets_a_submission_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the lock under which a submission runs and is recorded, and keeps it: nothing starts after that."""
+    monkeypatch.setattr("softgen.inspect.cli.run.RECORDER_TIMEOUT", 60.0)  # however busy the host is
     simulator, running, order = Simulator.__new__(Simulator), threading.Lock(), list[str]()
     simulator.made = None
     simulator.leave()  # nothing was executed yet
