@@ -53,6 +53,39 @@ def test_every_other_bit_of_a_relocated_instruction_counts(kind: int, monkeypatc
                 relocate(kind, changed)
 
 
+CODE, NO_MEMORY = ObjectSection(0, 1, ALLOCATED, 0, 0, 8, 0, 0, 4, 0), ObjectSection(0, 1, 0, 0, 0, 8, 0, 0, 4, 0)
+
+
+@pytest.mark.parametrize("offset, symbol, indices, why", [
+    (0, 1, [0, 0], ""), (4, 1, [0, 0], ""), (5, 1, [0, 0], "a relocation outside its section"),
+    (0, 1, [0, elf_object.ABSOLUTE], "a relocation outside its section"), (0, 0, [0, elf_object.ABSOLUTE], ""),
+    (0, 2, [0, elf_object.ABSOLUTE, 1], ""), (0, 2, [0, 1, 2], "a reference to no memory"), (0, 1, [0, 1, 2], ""),
+])  # fmt: skip
+def test_a_relocation_refers_to_memory(offset: int, symbol: int, indices: list[int], why: str) -> None:
+    """Sections 0 and 1 have memory, section 2 has none. The relocation is of no kind that needs an instruction."""
+    table = ObjectSection(0, RELOCATIONS, 0, 0, 8, RELOCATION.size, 0, 0, 8, RELOCATION.size)
+    data = bytes(8) + RELOCATION.pack(offset, symbol << 32 | 1, 0)
+    if not why:
+        elf_object._check_relocations(data, table, [CODE, CODE, NO_MEMORY, table], indices)
+        return
+    with pytest.raises(ValueError, match=why):
+        elf_object._check_relocations(data, table, [CODE, CODE, NO_MEMORY, table], indices)
+
+
+def test_bindings_of_symbols() -> None:
+    """Functions that are global or weak have names for others; no other binding is known."""
+    for how, functions in (("", {"f", "g"}), ("weak ", {"f", "g"}), ("internal ", {"g"})):
+        ir = f"define {how}i32 @f() {{ ret i32 1 }}\ndefine i32 @g() {{\n %a = call i32 @f()\n ret i32 %a\n}}\n"
+        data = jit.compile_object(ir, jit.host())
+        assert elf_object.symbols(data) == (set(), functions)
+    table = next(section for section in elf_object._sections(data) if section.kind == elf_object.SYMBOLS)
+    info = table.offset + table.size - elf_object.SYMBOL.size + 4  # of the last symbol, which is g
+    assert data[info] == 0x12
+    for binding in (3, 8, 10):
+        with pytest.raises(SoftgenError, match="a symbol without a name"):
+            elf_object.symbols(data[:info] + bytes([binding << 4 | 2]) + data[info + 1 :])
+
+
 def test_zeros_that_an_object_may_ask_for() -> None:
     """More would be memory that a damaged length asks for."""
     for size, fine in ((16 << 20, True), ((16 << 20) + 1, False)):
