@@ -132,6 +132,16 @@ def test_join_and_split(dwords: list[int]) -> None:
     assert split(join(dwords), len(dwords)) == dwords
 
 
+@pytest.mark.parametrize("start, size", [("0", 32), ("1", 32), ("1.1", 32), ("2.2", 32), ("1", 16), ("1", 64), ("0.1", 31), ("1.31", 33)])
+def test_elements_up_to_the_end_begin_at_any_bit(start: str, size: int) -> None:
+    text = f"source public x\nstructure S\n  gen 9  1+ dwords\n    group it  at {start}  size {size}  times *\n      {size - 1}:0  n\n"
+    dword, _, bit = start.partition(".")
+    first, dwords = 32 * int(dword) + int(bit or 0), [0x01234567, 0x89ABCDEF, 0xFEDCBA98, 0x76543210, 0xDEADBEEF]
+    expected = [join(dwords) >> at & (1 << size) - 1 for at in range(first, 160 - size + 1, size)]
+    layout = read("p", text)["S", 9]
+    assert [item.n for item in layout.unpack(dwords).it] == [item.n for item in layout.raw(dwords).it] == expected
+
+
 class Uncopied(list[int]):
     def __iter__(self) -> Iterator[int]:
         raise AssertionError("copied")
