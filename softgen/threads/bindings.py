@@ -44,7 +44,7 @@ class BoundUnits:
             found |= binding.fields()
         return found
 
-    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
+    def prepare(self, indices: frozenset[int], hurry: bool) -> None:
         """Resolve the binding table entries that code names, before it runs."""
         for binding in self.bindings:
             binding.prepare(indices, hurry)

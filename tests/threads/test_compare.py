@@ -58,6 +58,19 @@ def test_a_difference_is_named_with_group_address_values_and_instruction() -> No
         made.run(groups=ComparingDispatcher(EngineDispatcher("reference"), Wrong(2, made.address(1) + 33 * 4)))
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_memory_that_one_engine_does_not_write_is_a_difference(first: bool) -> None:
+    """The engine that writes nothing is either of the two."""
+    class Idle(Wrong):
+        def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+            yield Finished(dispatch.threads, 0)
+
+    made, idle, reference = vector_add("skl"), Idle(0, 0), EngineDispatcher("reference")
+    values = ("wrong has 0x00000000, reference has 0x000003e8", "reference has 0x000003e8, wrong has 0x00000000")[not first]
+    with pytest.raises(EngineDifference, match=rf"group \(0, 0, 0\): at 0x110000 {values}; stored by thread 0 of group \(0, 0, 0\)"):
+        made.run(groups=ComparingDispatcher(idle, reference) if first else ComparingDispatcher(reference, idle))
+
+
 def test_a_fault_of_one_engine_only_is_a_difference() -> None:
     class Faulting(Wrong):
         def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,18 +10,20 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.threads import groups, worker
-from softgen.threads.dispatch import ThreadDispatch, control_register
-from softgen.threads.payload import PayloadList
+from softgen.threads.dispatch import ThreadDispatch, control_register, never
+from softgen.threads.payload import PayloadList, TemplatePayload
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Leaving
+from tests.gpgpu.job import dwords
 from tests.threads.test_pool import job, recorded
 
 
-def group_run() -> groups.GroupRun:
+def group_run(threads: int = 1) -> groups.GroupRun:
+    """A run of three groups."""
     context, dispatch = recorded(job(count=3))
-    return groups.GroupRun(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), lambda number: WorkerState(), threads=1)
+    return groups.GroupRun(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), lambda number: WorkerState(), threads)
 
 
 def test_the_time_limit_is_polled_once_where_no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,9 +44,49 @@ def test_the_first_group_that_failed_is_reported() -> None:
 
         return SimpleNamespace(dispatch=SimpleNamespace(first=group, last=9, inside=1), answer=answer, state=WorkerState())
 
-    for group in (5, 3, 4):
-        run._answer_one(fails(group), None)
+    failing = [fails(group) for group in (5, 3, 4)]
+    for each in failing:
+        run._answer_one(each, None)
     assert run.failed is not None and (run.failed[0], run.failed[1].address) == (3, 3)  # type: ignore[attr-defined]
+    assert [(each.dispatch.first, each.dispatch.inside) for each in failing] == [(9, 0)] * 3  # what they had taken is given up,
+    assert run.share.next == run.share.end  # and nobody takes more
+
+
+@pytest.mark.parametrize("before, after", [(1e-12, 1.5e-12), (0.0, None), (1.0, None)])
+def test_a_pace_rises_slowly_and_falls_at_once(before: float, after: float | None) -> None:
+    """What disturbs a dispatch makes it longer; None: what the dispatch took."""
+    run = group_run()
+    run.pace = before
+    list(run.run(never))
+    assert run.pace == (after if after is not None else run.spent / 3)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_run_begins_with_one_worker_or_with_all(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (groups, worker):
+        monkeypatch.setattr(module, "SLICE", 10**15)
+    run = group_run(threads=2)
+    run.pace = 1.0  # as long as if it were worth both
+    monkeypatch.setattr(run.staffing, "alone", lambda seconds: alone)
+    list(run.run(never))
+    assert run.stages.alone is alone and run.limit == len(run.workers) == (1 if alone else 2)
+
+
+def test_a_worker_that_comes_later_has_the_header_of_its_dispatch() -> None:
+    """Of a header one dword may differ between dispatches of a kind; workers write it as they write counters."""
+    run = group_run(threads=2)
+    run._staff(0.0)
+    context, dispatch = recorded(job(count=3))
+    payload, patch = run.shared.dispatch.payload, dispatch.patch
+    assert isinstance(payload, TemplatePayload) and patch is not None
+    header = payload.header[:8] + dwords(0x1234) + payload.header[12:]
+    changed = replace(run.shared.dispatch, payload=replace(payload, header=header))
+    assert run.renew(replace(context, space=run.shared.space), changed)
+    run._staff(2 * groups.MIN_PARALLEL_TIME + 1.0)
+    assert len(run.workers) == 2
+    last = len(patch.counters)
+    assert [(made.dispatch.axes, made.dispatch.patch_offset[last], made.dispatch.origin[last]) for made in run.workers] == [
+        (last + 1, 8, 0x1234)] * 2  # fmt: skip
 
 
 @pytest.mark.parametrize("inside, first, unfinished", [(0, 2, False), (1, 2, True), (0, 1, True)])
@@ -59,4 +102,6 @@ def test_what_a_dispatch_does_not_say() -> None:
     """State is at its bases, and floats are those of IEEE."""
     made = ThreadDispatch(kernel=0, control=(0,), simd=8, groups=1, threads=1, payload=PayloadList((bytes(32),)))
     assert (made.binding_table, made.samplers, made.local_bytes) == (0, 0, 0)
+    other = replace(made, kind=object())
+    assert other == made and repr(other) == repr(made) and "kind" not in repr(made)  # which objects they were made from is no part of them
     assert control_register(9) == control_register(9, single_program_flow=False, alternate_float_mode=False, rounding_mode=0)

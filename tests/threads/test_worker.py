@@ -14,6 +14,7 @@ from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes import jit, mode
+from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.threads import group_cache, groups, worker
 from softgen.threads.dispatch import DispatchContext
@@ -187,6 +188,18 @@ def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
     made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
     made.dispatch.current = 3
     assert made.place().startswith("thread 2 of group (0, 0, 0)")
+
+
+@pytest.mark.parametrize("apart, turns, thread", [(0, 3, 0), (0, 2, 1), (0, 1, 2), (1, 3, 1)])
+def test_a_fault_names_the_thread_whose_turn_it_was(apart: int, turns: int, thread: int) -> None:
+    """Threads that run the same code have their turns in one call, which counts those that are left; others have a call each."""
+    context, dispatch = recorded(Job(ADD, [bytes(64)], shape=(3, 1, 1), shared=dwords(*range(16)), own=[words(*range(16))] * 3))
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
+    made.context.turns, made.dispatch.apart, made.dispatch.current = turns, apart, 1
+    made.call.record.ip, made.call.record.address, made.call.record.origin = guard.NO_IP, 0x40, 0
+    said = rf"thread {thread} of group \(0, 0, 0\), kernel 0x40000\+0x0: .*mov.*: read at host address 0x40, which is in no arena"
+    with pytest.raises(SoftgenError, match=said):
+        made.answer(None)
 
 
 class Replaced(Leaving):
