@@ -41,3 +41,39 @@ def test_links_lead_to_what_is_there(tree: Path) -> None:
     links = [path for path in tree.rglob("*") if path.is_symlink() and not str(path.readlink()).startswith("/")]
     assert len(links) > 10 and all(path.exists() for path in links if path.name != "driver" or path.exists())
     assert {path.name for path in (tree / "sys/class/drm").iterdir()} >= {"card0", "renderD128", "version"}
+
+
+TREE = """
+dev/dri/by-path/pci-0000:00:02.0-card -> ../card0
+dev/dri/by-path/pci-0000:00:02.0-render -> ../renderD128
+dev/dri/card0
+dev/dri/renderD128
+run/udev/data/c226:0
+run/udev/data/c226:128
+sys/bus/pci/devices/0000:00:02.0 -> ../../../devices/pci0000:00/0000:00:02.0
+sys/bus/pci/drivers/i915/uevent
+sys/class/drm/card0 -> ../../devices/pci0000:00/0000:00:02.0/drm/card0
+sys/class/drm/renderD128 -> ../../devices/pci0000:00/0000:00:02.0/drm/renderD128
+sys/class/drm/version
+sys/dev/char/226:0 -> ../../devices/pci0000:00/0000:00:02.0/drm/card0
+sys/dev/char/226:128 -> ../../devices/pci0000:00/0000:00:02.0/drm/renderD128
+sys/module/i915/parameters/enable_guc
+""".split("\n")[1:-1]
+PCI_FILES = {"boot_vga", "class", "config", "device", "enable", "irq", "local_cpulist", "numa_node", "resource", "revision",
+             "subsystem_device", "subsystem_vendor", "uevent", "vendor", "driver", "subsystem", "drm"}  # fmt: skip
+
+
+def test_all_that_programs_look_for_is_there(tree: Path) -> None:
+    """Where Linux has it; other classes of devices are the host's."""
+    found = [path for path in tree.rglob("*") if path.is_symlink() or path.is_file()]
+    shown = [f"{path.relative_to(tree)}" + (f" -> {path.readlink()}" if path.is_symlink() else "") for path in found
+             if not path.is_relative_to(tree / PCI) and not (path.is_symlink() and path.readlink().is_absolute())]  # fmt: skip
+    assert sorted(shown) == TREE and {path.name for path in (tree / PCI).iterdir()} == PCI_FILES
+    assert {f"/sys/class/{path.name}" for path in (tree / "sys/class").iterdir() if path.name != "drm"} == {
+        str(path.readlink()) for path in (tree / "sys/class").iterdir() if path.is_symlink()}  # fmt: skip
+    for node, minor in (("card0", 0), ("renderD128", 128)):
+        drm = tree / PCI / "drm" / node
+        assert (drm / "dev").read_text() == f"226:{minor}\n"
+        assert (drm / "uevent").read_text() == f"MAJOR=226\nMINOR={minor}\nDEVNAME=dri/{node}\nDEVTYPE=drm_minor\n"
+        assert (drm / "device").resolve() == tree / PCI and (drm / "subsystem").resolve() == tree / "sys/class/drm"
+        assert "ID_PATH=pci-0000:00:02.0" in (tree / f"run/udev/data/c226:{minor}").read_text()

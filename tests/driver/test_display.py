@@ -1,0 +1,116 @@
+"""The display's state: what the CRTC shows, who is the master, how many frames were presented."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from softgen.driver import display as module
+from softgen.driver.display import Crtc, Display, Framebuffer, mode
+from softgen.driver.errors import Errno
+from softgen.driver.fence import Signals
+
+XR24: Any = SimpleNamespace(name="XR24", bits=32)
+TILED: Any = SimpleNamespace(unit=512)
+
+
+@pytest.fixture
+def display() -> Display:
+    return Display(Signals())
+
+
+def framebuffer(number: int = 1, owner: object = "node", width: int = 640, height: int = 480) -> Framebuffer:
+    bo: Any = SimpleNamespace(sync_view=lambda: None, idle=lambda: True, busy=list)
+    return Framebuffer(number, owner, bo, width, height, XR24, TILED, 4 * width, 0)
+
+
+def refused(number: int, function: Any, *values: Any) -> None:
+    with pytest.raises(Errno) as found:
+        function(*values)
+    assert found.value.number == number
+
+
+def test_a_crtc_that_is_off() -> None:
+    assert Crtc() == Crtc(None, b"", 0, 0) and Crtc(None, mode(800, 600)).size == (800, 600)
+
+
+@pytest.mark.parametrize("x, y, fits", [(0, 0, True), (640, 480, True), (641, 480, False), (640, 481, False)])
+def test_the_viewport_is_inside_of_the_framebuffer(x: int, y: int, fits: bool) -> None:
+    shown = Crtc(None, mode(640, 480), x, y)
+    if fits:
+        shown.check_viewport(framebuffer(width=1280, height=960))
+    else:
+        refused(errno.ENOSPC, shown.check_viewport, framebuffer(width=1280, height=960))
+
+
+@pytest.mark.parametrize("times, rate", [([], 0.0), ([5.0], 0.0), ([5.0, 5.5], 2.0), ([5.0, 5.25, 5.5, 6.0], 3.0), ([5.0, 5.0], 0.0)])
+def test_frames_per_second(times: list[float], rate: float, display: Display, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals between frames, not frames; the console is none."""
+    left, reported = list(times), list[int]()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: left.pop(0)))
+    display.presented = lambda crtc, frame: reported.append(frame)
+    for _ in times:
+        display.present(Crtc(framebuffer(owner=None)))
+        display.present(Crtc())
+        display.present(Crtc(framebuffer()))
+    assert display.rate() == {"presented": len(times), "per_second": rate} and reported == list(range(1, len(times) + 1))
+
+
+def test_a_rate_is_that_of_the_last_sixty_frames(display: Display, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [*range(100), *(100 + number / 10 for number in range(60))]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: times.pop(0)))
+    while times:
+        display.present(Crtc(framebuffer()))
+    assert display.rate() == {"presented": 160, "per_second": 10.0}
+
+
+def test_one_master_at_a_time(display: Display) -> None:
+    first, second = object(), object()
+    connection, other = socket.socketpair()
+    display.opened(first, connection)
+    display.opened(second, other)
+    assert display.master is first and display.masters_before == {first}
+    display.set_master(first)
+    refused(errno.EBUSY, display.set_master, second)
+    refused(errno.EINVAL, display.drop_master, second)
+    display.drop_master(first)
+    display.set_master(second)
+    assert display.master is second and display.masters_before == {first, second}
+    display.closed(second)
+    assert display.master is None and display.masters_before == {first} and list(display.connections) == [first]
+    connection.close()
+    other.close()
+
+
+def test_framebuffers_have_numbers_and_a_limit(display: Display, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FRAMEBUFFERS", 2)
+    assert [display.add(framebuffer) for _ in range(2)] == [101, 102]
+    refused(errno.ENOMEM, display.add, framebuffer)
+    refused(errno.ENOENT, display.framebuffer, 100)
+    display.crtc = Crtc(display.framebuffer(101))
+    display.remove(display.framebuffer(102))
+    assert display.crtc.framebuffer is not None and display.untouched
+    display.remove(display.framebuffer(101))
+    assert display.crtc == Crtc() and not display.untouched and display.add(framebuffer) == 103
+
+
+@pytest.mark.parametrize("size, pitch", [((640, 480), 2560), ((641, 3), 3072), ((100, 100), 512), ((128, 4), 512), ((129, 4), 1024)])
+def test_the_console_has_whole_tiles_in_a_row(size: tuple[int, int], pitch: int, display: Display) -> None:
+    display.mode, made = mode(*size), list[int]()
+    display.boot(lambda size: made.append(size) or framebuffer().bo, XR24, TILED)  # type: ignore[func-returns-value]
+    console = display.crtc.framebuffer
+    assert console is not None and made == [pitch * size[1]] and display.crtc.mode == display.mode
+    assert (console.owner, console.width, console.height, console.pitch, console.offset) == (None, *size, pitch, 0)
+    display.boot(lambda size: made.append(size), XR24, TILED)  # type: ignore[arg-type, func-returns-value]
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_the_console_is_shown_until_a_program_has_touched_the_crtc(touched: bool, display: Display) -> None:
+    display.untouched = not touched
+    display.boot(lambda size: framebuffer().bo, XR24, TILED)
+    assert (display.crtc.framebuffer is None) is touched

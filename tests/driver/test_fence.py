@@ -1,0 +1,99 @@
+"""Waiting for fences: how long, and for whom."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.driver import fence as module
+from softgen.driver.fence import POLL_INTERVAL, Fence, Signals, Syncobj, all_of
+
+
+class Clock:
+    """A clock that only waiting moves on."""
+
+    def __init__(self, signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.waits = 100.0, list[float]()
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, monotonic_ns=lambda: int(self.now * 1e9)))
+        monkeypatch.setattr(signals.changed, "wait", self.wait)
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.mark.parametrize("until, waits", [(100.0, []), (99.0, []), (100.25, [0.25]), (101.25, [0.5, 0.5, 0.25])])
+def test_a_deadline(until: float, waits: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = Signals()
+    clock = Clock(signals, monkeypatch)
+    assert POLL_INTERVAL == 0.5 and not signals.wait(lambda: False, until) and clock.waits == waits and not signals.waiting
+    assert signals.wait(lambda: True, 0.0) and clock.waits == waits
+
+
+def test_without_a_deadline_until_it_is_ready_or_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = Signals()
+    clock = Clock(signals, monkeypatch)
+    assert signals.wait(lambda: clock.now >= 101.5, None) and clock.waits == [0.5] * 3
+    assert not signals.wait(lambda: False, None, lambda: clock.now >= 102.5) and clock.waits == [0.5] * 5
+
+
+def test_a_fence_has_the_time_of_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = Signals()
+    clock = Clock(signals, monkeypatch)
+    done, open_one = Fence(signals, done=True), Fence(signals)
+    assert (done.when, open_one.when) == (100 * 10**9, 0)
+    clock.now = 105.0
+    open_one.signal()
+    done.signal(5)
+    assert (done.when, open_one.when, done.error) == (100 * 10**9, 105 * 10**9, 0)
+
+
+def test_only_who_waits_is_notified(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals, notified = Signals(), list[int]()
+    monkeypatch.setattr(signals.changed, "notify_all", lambda: notified.append(signals.waiting))
+    signals.notify()
+    Fence(signals).signal()
+    assert not notified
+    signals.waiting = 2
+    signals.notify()
+    Fence(signals).signal()
+    assert notified == [2, 2]
+
+
+def test_of_several_fences_the_one_that_is_open_is_waited_for() -> None:
+    signals = Signals()
+    done, first, second = Fence(signals, done=True), Fence(signals), Fence(signals)
+    assert all_of(signals, [done, first]) is first and all_of(signals, [done]).done
+    whole = all_of(signals, [done, first, second])
+    first.signal(7)
+    assert not whole.done
+    second.signal(9)
+    assert whole.done and whole.error == 7  # the first in the list
+
+
+def test_the_points_of_a_timeline() -> None:
+    signals = Signals()
+    line, fences = Syncobj(signals), [Fence(signals) for _ in range(3)]
+    assert line.fence() is None and line.fence(1) is None and line.value() == line.value(True) == 0
+    for point, fence in zip((3, 5, 9), fences, strict=True):
+        line.add(point, fence)
+    assert line.fence(1) is line.fence(3) is fences[0] and line.fence(4) is line.fence(5) and line.fence() is line.fence(9)
+    assert line.fence(10) is None and (line.value(), line.value(True)) == (0, 9)
+    fences[1].signal()
+    assert line.value() == 0
+    fences[0].signal()
+    assert line.value() == 5
+    alone = Fence(signals)
+    line.add(0, alone)
+    assert line.points == [(0, alone)] and line.fence() is alone
+    line.replace(None)
+    assert not line.points
+
+
+def test_sixty_four_points_are_kept() -> None:
+    signals = Signals()
+    line = Syncobj(signals)
+    for point in range(1, 101):
+        line.add(point, Fence(signals, done=True))
+    assert [point for point, _ in line.points] == list(range(37, 101))
