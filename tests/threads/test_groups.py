@@ -72,6 +72,44 @@ def test_a_run_begins_with_one_worker_or_with_all(alone: bool, monkeypatch: pyte
     assert run.stages.alone is alone and run.limit == len(run.workers) == (1 if alone else 2)
 
 
+def test_work_that_is_not_worth_another_worker_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, asked = group_run(threads=2), list[float]()
+    monkeypatch.setattr(run.staffing, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 3.0)
+    for pace in (0.5, 1.0, 1.5):
+        run.pace, run.share.next = pace, 0
+        list(run.run(never))
+    assert asked == [4.5]  # seconds of three groups
+
+
+@pytest.mark.parametrize("headers, same", [
+    ([{2: 5}, {2: 6}, {}], [True, True, True]), ([{3: 5}, {2: 5}, {2: 5, 3: 5}, {3: 6}], [True, False, False, True]),
+    ([{2: 5, 3: 5}, {3: 5}], [False, True]), ([{1: 5}, {5: 5}, {7: 5}, {0: 5}], [False, False, False, True]),
+    ([{0: 5}, {1: 5}, {0: 6, 1: 5}], [True, False, False]),
+])  # fmt: skip
+def test_headers_that_workers_can_change(headers: list[dict[int, int]], same: list[bool]) -> None:
+    """One dword of them, always the same, and none with counters (1, 6 and 7) or fields of a thread's slot (5)."""
+    run, found = group_run(), list[bool]()
+    payload = run.shared.dispatch.payload
+    assert isinstance(payload, TemplatePayload)
+    for changed in headers:
+        data = bytearray(payload.header)
+        for dword, value in changed.items():
+            data[4 * dword : 4 * dword + 4] = dwords(value ^ int.from_bytes(data[4 * dword : 4 * dword + 4], "little"))
+        found.append(run._same_header(replace(run.shared.dispatch, payload=replace(payload, header=bytes(data)))))
+    assert found == same
+
+
+def test_helpers_are_woken_for_the_next_dispatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the last one had, besides the calling thread."""
+    woken, run = list[int](), group_run(threads=3)
+    monkeypatch.setattr(groups.scheduler, "alert", woken.append)
+    run._staff(3 * groups.MIN_PARALLEL_TIME + 1.0)
+    context, _ = recorded(job(count=3))
+    assert run.renew(replace(context, space=run.shared.space), run.shared.dispatch) and woken == [2]
+    assert not run.workers and run.share.next == run.share.halted == 0
+
+
 def test_a_worker_that_comes_later_has_the_header_of_its_dispatch() -> None:
     """Of a header one dword may differ between dispatches of a kind; workers write it as they write counters."""
     run = group_run(threads=2)

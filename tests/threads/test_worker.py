@@ -106,7 +106,7 @@ def test_addresses_beyond_the_last_begin_at_the_first() -> None:
     """Commands hold canonical addresses, and offsets may be negative numbers of 64 bits."""
     context = DispatchContext(vector_add("skl").device.generation, AddressSpace("space", 48), {"instruction": 0xFFFF_FFFF_F000})
     assert context.address("instruction", 0x1010) == 0x10 and context.address("instruction", -0x10 & 2**64 - 1) == 0xFFFF_FFFF_EFF0
-    assert context.address("general", 0x8000_0000_0000) == 0x8000_0000_0000
+    assert context.address("general", 0x8000_0000_0001) == 0x8000_0000_0001
 
 
 # -- dispatches that are not, or not all, kept -------------------------------------------------------------------------
