@@ -421,13 +421,16 @@ def test_flushes_and_pipeline_switches_finish_what_a_pipeline_collects(command: 
     bench.put(BATCH, bench.pack("MI_SET_APPID"), bench.pack(command), bench.pack("MI_SET_APPID"), bench.pack("MI_SEMAPHORE_WAIT",
               semaphore_address=DATA, semaphore_data_dword=1, compare_operation=4), bench.pack("MI_BATCH_BUFFER_END"))  # fmt: skip
     streamer.start_batch(BATCH)
-    assert not streamer.run()  # waits for DATA to hold 1
+    for _ in range(2):
+        assert not streamer.run()  # waits for DATA to hold 1
+        assert bench.gpu.counters.commands == 3  # those that were executed
     state = saved.state(Collected, (pipeline,))
     assert (state.done, state.pending) == (1, 1)
     copied = saved.copy().state(Collected, (pipeline,))
     assert copied is not state and (copied.done, copied.pending) == (1, 1)
     bench.put(DATA, [1])
     assert streamer.run() and (state.done, state.pending) == (2, 0)  # at the end of the submission
+    assert bench.gpu.counters.commands == 5
     assert (copied.done, copied.pending) == (1, 1)
 
 

@@ -48,7 +48,7 @@ def test_keys_without_a_command_or_with_none_that_is_state_latch_nothing() -> No
     state = LatchedState(table)
     headers = {0xFFFF0000: False, layout("MI_STORE_DATA_IMM", 9.0).pack()[0]: False, layout(MASK, 9.0).pack()[0]: True}
     assert {header: state.may_latch(header) for header in headers} == headers
-    assert table.known == {header >> 16 for header in headers}
+    assert table.known == {header >> 16 for header in headers} and len(table.keys) == 1 << 16
     numbers = dict(table.numbers)
     for header in headers:
         table.add(header)  # once more

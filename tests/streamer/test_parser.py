@@ -15,7 +15,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.streamer.parser import MOST_ZEROS, Command, CommandParser, Remark
+from softgen.streamer.parser import MOST_ZEROS, Command, CommandParser, Remark, record
 
 KBL, G45 = device("kbl").generation, device("g45").generation
 
@@ -217,3 +217,12 @@ def test_batches_that_call_each_other_over_and_over_are_left(monkeypatch: pytest
 def test_a_long_batch_that_meets_no_command_twice_is_walked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.streamer.parser.MOST_AGAIN", 10)
     assert names(road(space({0x10000: NOOP * 100 + END}))) == ["MI_NOOP"] * 100 + ["MI_BATCH_BUFFER_END"]
+
+
+def test_records_of_short_commands_are_made_once() -> None:
+    """The same dwords come again and again; long commands are mostly data."""
+    page = layout("STATE_BASE_ADDRESS", 9)
+    short, long = pack("STATE_BASE_ADDRESS", general_state_base_address=0x5000), pack("STATE_BASE_ADDRESS", bindless_surface_state_size=3)
+    assert (len(short), len(long)) == (16, 19)
+    assert record(page, short) is record(page, list(short)) and record(page, long) is not record(page, list(long))
+    assert record(page, short) == page.raw(short) and record(page, long) == page.raw(long)
