@@ -1,0 +1,60 @@
+"""Payloads that threads start with: their parts, fields that depend on slots, counters of groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.threads.payload import Counter, HeaderPatch, PayloadWriter, SlotField, TemplatePayload, patched
+from tests.gpgpu.job import dwords
+
+HEADER = bytes(range(32))
+
+
+@pytest.mark.parametrize("own_first, common_offset, own_offset, payloads", [
+    (False, 32, 36, [b"cccc0000", b"cccc1111"]), (True, 36, 32, [b"0000cccc", b"1111cccc"]),
+])  # fmt: skip
+def test_common_and_own_data_of_threads(own_first: bool, common_offset: int, own_offset: int, payloads: list[bytes]) -> None:
+    made = TemplatePayload(HEADER, 4, 4, own_first, b"cccc00001111")
+    assert (made.common_offset, made.own_offset, made.registers) == (common_offset, own_offset, 2)
+    assert [made.of(number) for number in range(2)] == [HEADER + payload for payload in payloads]
+    again = made.again(bytes(32), b"dddd22223333")
+    assert again.of(1) == bytes(32) + payloads[1].replace(b"c", b"d").replace(b"1", b"3") and again.own_first is own_first
+
+
+@pytest.mark.parametrize("header, common, own, registers", [(32, 0, 0, 1), (32, 1, 0, 2), (32, 16, 16, 2), (32, 16, 17, 3), (0, 0, 0, 0)])
+def test_a_payload_takes_whole_registers(header: int, common: int, own: int, registers: int) -> None:
+    assert TemplatePayload(bytes(header), common, own).registers == registers
+
+
+def test_a_payload_that_only_has_a_header() -> None:
+    made = TemplatePayload(HEADER)
+    assert made == TemplatePayload(HEADER, 0, 0, False, b"", ()) and made.of(3) == HEADER
+    assert "data" not in repr(TemplatePayload(HEADER, data=b"long"))
+
+
+@pytest.mark.parametrize("slot, value", [(0, 0x400), (1, 0x500), (4, 0x800), (11, 0xF00), (12, 0)])
+def test_a_field_of_a_slot(slot: int, value: int) -> None:
+    assert SlotField(4, 0xF00, 0x400, 0x100).value(slot) == value
+
+
+def test_counters_advance_from_the_first() -> None:
+    patch = HeaderPatch((Counter(5, 2, 4), Counter(0, 3, 24), Counter(7, 2, 28)))
+    assert patch.groups == 12 and HeaderPatch(()).groups == 1
+    assert [patch.values(group) for group in (0, 1, 2, 5, 6, 11)] == [(5, 0, 7), (6, 0, 7), (5, 1, 7), (6, 2, 7), (5, 0, 8), (6, 2, 8)]
+    alone = patch.only(5)
+    assert alone.groups == 1 and alone.values(0) == (6, 2, 7) and [counter.offset for counter in alone.counters] == [4, 24, 28]
+
+
+def test_slots_and_counters_are_filled_in() -> None:
+    """Of a slot's dword only the bits of its mask."""
+    slots, patch = (SlotField(4, 0xFF00, 0x1200, 0x100),), HeaderPatch((Counter(8, 4, 0), Counter(2, 2, 12)))
+    payload = dwords(0xAAAAAAAA, 0xBBBBBBBB, 0xCCCCCCCC, 0xDDDDDDDD)
+    assert patched(payload, slots, 3, patch, 5) == dwords(9, 0xBBBB15BB, 0xCCCCCCCC, 3)
+    assert patched(payload, slots, 0, None, 5) == dwords(0xAAAAAAAA, 0xBBBB12BB, 0xCCCCCCCC, 0xDDDDDDDD)
+    assert patched(payload, (), 3, patch, 0) == dwords(8, 0xBBBBBBBB, 0xCCCCCCCC, 2) and patched(payload, (), 3, None, 1) is payload
+
+
+def test_who_keeps_a_writer_alive_is_no_part_of_it() -> None:
+    first, second = (PayloadWriter(0x1000, 0x2000, 3, owner=object()) for _ in range(2))
+    assert first == second and repr(first) == repr(second) and hash(first) == hash(second)
+    assert (first.first, first.count, PayloadWriter(0x1000, 0x2000, 3).owner) == (0, None, None)
