@@ -65,10 +65,9 @@ def test_one_free_thread_is_for_one_function(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_threads_end_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_threads, "LINGER", 0.01)
-    threads, before = ChannelThreads(), threading.active_count()
-    ran_on(threads)
-    until = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < until:
+    threads = ChannelThreads()
+    ident, until = ran_on(threads), time.monotonic() + 10
+    while ident in [thread.ident for thread in threading.enumerate()] and time.monotonic() < until:
         time.sleep(0.005)
-    assert threading.active_count() <= before and not threads._free  # threads of other tests may have ended, too
+    assert ident not in [thread.ident for thread in threading.enumerate()] and not threads._free
     assert ran_on(threads)  # a new one
