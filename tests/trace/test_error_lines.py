@@ -227,6 +227,14 @@ def test_memory_the_kernel_had_no_room_for(tmp_path: Path, marker: str) -> None:
     assert "line 5: rcs0 batch holds no bytes" in trace.notes
 
 
+def test_tables_of_buffers_are_neither_values_nor_strange(tmp_path: Path) -> None:
+    rows = "  00200000     4096 3e 00 [ c9559 00 00 ] 00 dirty\n    00000000_00201000     4096 3e 00 0c X dirty\n"
+    tables = f"Active (render ring) [2]:\n{rows}Pinned [1]:\n{rows}"
+    found = read(tmp_path, f"rcs0 command stream:\n  HEAD:  0x00000010\n{tables}  HEAD: 0x00000020")
+    assert found.strange == [] and not [value.title for value in found.values if value.label.startswith(("Active (", "Pinned", "002"))]
+    assert [(value.label, value.number) for value in found.engines[0].values] == [("HEAD", 0x10)]
+
+
 def test_how_memory_is_written_is_told(tmp_path: Path) -> None:
     lines = ["rcs0 --- batch = 0x00001000", ":z", "rcs0 --- user = 0x00002000", "~z", "rcs0 --- user = 0x00003000", "00000000 :  00000001",
              "[0004] 00000002", "rcs0 --- 0 requests"]  # fmt: skip
