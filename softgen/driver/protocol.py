@@ -40,7 +40,7 @@ LARGEST_MAPS = 64 << 20
 LARGEST_READ = 256 << 20
 UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
 CHUNK = 4 << 20  # of what is read or written with questions to the program
-PLENTY = 1 << 16  # bytes that are asked for at once, or as many as are missing
+PLENTY, MOST_AT_ONCE = 1 << 16, 1 << 20  # bytes that are received at once: so many, or as many as are missing
 SOON = 0.0003  # seconds in which a program that waits for each submission makes the next
 
 
@@ -129,7 +129,7 @@ class Channel:
     def _read(self, size: int, room: int) -> bytes:
         """Receives until there are so many bytes; all that are there."""
         while (missing := size - len(self.rest)) > 0:
-            most = missing if missing > PLENTY else PLENTY
+            most = PLENTY if missing < PLENTY else min(missing, MOST_AT_ONCE)
             try:
                 data = self._receive_with_descriptors(most, room) if room else self.connection.recv(most)
             except OSError as error:
