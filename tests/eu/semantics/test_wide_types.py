@@ -125,14 +125,3 @@ def test_comparisons_are_computed_in_as_few_bits_as_their_sources_have() -> None
 
     assert [computed(reg(2, kind), reg(4, kind)) for kind in ("d", "w", "ud")] == [i32, i32, u32]
     assert computed(reg(2, "d"), reg(4, "ud")) is i64 and computed(arf(0x20, "d"), reg(4, "d")) is i64
-
-
-@pytest.mark.parametrize("opcode", ["add", "mul", "and", "or", "xor", "shl"])
-def test_what_needs_the_low_bits_alone_is_computed_in_them(opcode: str) -> None:
-    """Which is quicker. Saturation, conditions, accumulators and quadwords see more of the result."""
-    def computed(target: Operand, a: Operand = reg(2), **controls: object) -> LaneType:  # noqa: B008
-        return compute_type(instr(9, opcode, target, a, reg(4), **controls), OPS[opcode])[1]
-
-    assert [computed(dst(20, kind)) for kind in ("d", "ud", "w", "b")] == [i32] * 4
-    assert [computed(dst(20), **controls) for controls in ({"saturate": True}, {"condition": L}, {"acc_write": True})] == [i64] * 3
-    assert [computed(arf(ACC, "d")), computed(dst(20), arf(ACC, "d")), computed(dst(20, "q"))] == [i64] * 3
