@@ -96,8 +96,7 @@ static int receive(int fd, void *to, size_t size, int *descriptors, int *count, 
     return 0;
 }
 
-/* Connects and waits for the server's first message, which says whether it serves us (EMFILE where it has no descriptor left) and how long
- * to wait for answers awake. */
+/* Connects. The server's first message says whether it serves us (EMFILE: no descriptor left), and how long to wait for answers awake. */
 int connect_to(const char *name, int flags, int named, uint64_t *patience)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -117,10 +116,9 @@ int connect_to(const char *name, int flags, int named, uint64_t *patience)
     }
     if (!bad && flags & SOCK_NONBLOCK)
         bad = (int)syscall(SYS_fcntl, fd, F_SETFL, (long)O_NONBLOCK);
-    if (!bad) {
-        *patience = greeting.b;
+    *patience = greeting.b;
+    if (!bad)
         return fd;
-    }
     syscall(SYS_close, fd);
     errno = reason;
     return -1;
@@ -133,8 +131,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Returns when there is something to receive, or patience is at its end. A processor that sleeps until the answer wakes up late, and has lost
- * clock rate and caches by then. */
+/* Until there is something to receive, or patience ends. A processor that sleeps meanwhile wakes up late, without clock rate and caches. */
 static void wait_awake(const struct channel *channel)
 {
     uint64_t until = nanoseconds() + channel->patience;

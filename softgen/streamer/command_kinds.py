@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.streamer import privilege, rules
 from softgen.streamer.parser import Command, understood
@@ -35,6 +36,12 @@ class SimpleCommands(dict[int, SimpleCommand | None]):
             self.clear()
         found = self[header] = simple_command(header, *self._key)
         return found
+
+
+def simple_commands(kept: dict[str, Any], generation: Generation, engine: str, handlers: Mapping[str, Handler]) -> SimpleCommands:
+    """Those of an engine, which a device keeps."""
+    found: SimpleCommands | None = kept.get(engine)
+    return found if found is not None else kept.setdefault(engine, SimpleCommands(generation.number, engine, generation.rules, handlers))
 
 
 def simple_command(header: int, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Handler]) -> SimpleCommand | None:

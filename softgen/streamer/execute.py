@@ -18,7 +18,7 @@ from softgen.command import Counters
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
-from softgen.streamer.command_kinds import SimpleCommands, only_sets_state
+from softgen.streamer.command_kinds import only_sets_state, simple_commands
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
@@ -59,7 +59,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self._executing: Command | PreparedStep | tuple[int, int, int, Layout, list[int]] | None = None
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
         self.watchdog = device.watchdogs.get(self.base)
-        self.simple_commands = _simple_commands(device, engine)
+        self.simple_commands = simple_commands(device.simple, device.generation, engine, device.commands)
         self._prepared, self._found = PreparedBatches(), None
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
@@ -398,11 +398,3 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 def flag(values: Record, name: str) -> bool:
     """A bit that some generations do not have: off there."""
     return name in values._fields and bool(getattr(values, name))
-
-
-def _simple_commands(device: DeviceInterface, engine: str) -> SimpleCommands:
-    found: SimpleCommands | None = device.simple.get(engine)
-    if found is None:
-        generation = device.generation
-        found = device.simple.setdefault(engine, SimpleCommands(generation.number, engine, generation.rules, device.commands))
-    return found

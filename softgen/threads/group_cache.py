@@ -20,7 +20,7 @@ from softgen.threads.groups import GroupRun
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.tables import TableReader
+from softgen.threads.tables import SurfaceStateReader
 from softgen.threads.worker import WorkerState
 
 MOST_KEPT = 128  # dispatches whose workers are kept,
@@ -35,7 +35,7 @@ class GroupKind:
         self.gen = context.generation.number
         self.runs: dict[bytes, GroupRun] = {}  # by the surface states that they were made for
         self.indices: tuple[int, ...] = ()  # of these in the binding table: those that any run has used
-        self.reader = TableReader(context.space, context.bases, program, self.gen)
+        self.reader = SurfaceStateReader(context.space, context.bases, program, self.gen)
 
     def suits(self, context: DispatchContext) -> bool:
         """Whether a dispatch in this environment has the same memory and base addresses."""
@@ -59,7 +59,7 @@ class GroupKind:
         """Runs are found by these surface states too."""
         self.indices = tuple(sorted({*self.indices, *used}))
         size = len(next(iter(used.values()))[1])
-        self.reader = TableReader(self.space, self.bases, self.program, self.gen, self.indices, size)
+        self.reader = SurfaceStateReader(self.space, self.bases, self.program, self.gen, self.indices, size)
 
     def states(self, run: GroupRun) -> bytes | None:
         """What a run that has been used can be found by; None where surface states have changed since it used them."""

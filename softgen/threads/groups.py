@@ -29,7 +29,6 @@ from softgen.threads.staffing import STAGE, Staffing, Stages, most_pieces
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
 if TYPE_CHECKING:
-    from softgen.threads.group_cache import GroupKind
     from softgen.threads.statistics import KernelStatistics
 
 MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
@@ -67,7 +66,7 @@ class GroupRun:
         self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
         self.resolved = shared.bound.dispatch.resolved
         # Where it is kept (group_cache.py):
-        self.kind: GroupKind | None = None
+        self.kind: Any = None  # a GroupKind
         self.states, self.surface_count = b"", -1  # surface states that it is found by, and surfaces that it had used by then
         self.used = 0  # when it was used last, counted in dispatches
         self.statistics: KernelStatistics | None = None  # of the kernel

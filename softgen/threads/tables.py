@@ -47,7 +47,7 @@ def _reading() -> tuple[Any, int]:
     return guarded, native.address(library.threads_read_table)
 
 
-class TableReader:
+class SurfaceStateReader:
     """Reads entries of binding tables in one address space, for dispatches of one program with the same base addresses."""
 
     def __init__(self, space: Space, bases: Mapping[str, int], program: DispatchProgram, gen: float, indices: tuple[int, ...] = (),

@@ -18,7 +18,7 @@ from softgen.bits.generation import device
 from softgen.driver import ioctls
 from softgen.driver.environment import environment
 from softgen.driver.node import Node, Shared
-from softgen.driver.protocol import MESSAGE, Call, greet
+from softgen.driver.protocol import MESSAGE, WELCOME, Call, greet
 from softgen.driver.queue import Queues
 from softgen.driver.server import Server
 from softgen.driver.service import Service
@@ -69,12 +69,19 @@ def test_awake_where_a_processor_is_left(options: tuple[str, ...], spare: bool, 
     assert engine.spare_processor(parser.parse_args(options)) == spare
 
 
-@pytest.mark.parametrize("spare", [True, False])
-def test_what_a_server_allows(spare: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("spare", "patience"), [(True, 0.003), (False, 0.0)])
+def test_what_a_server_allows(spare: bool, patience: float, tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         shared = Shared(device("kbl"), Queues(lambda *work: None, lambda *work: None))
         server = Server(shared, Service(theirs, tmp_path, {}), spare_processor=spare)
-        greet(ours, patience=server.patience)
-        assert MESSAGE.unpack(theirs.recv(MESSAGE.size))[3] == (3_000_000 if spare else 0)
         server.service.reserve.close()
+    assert server.patience == patience
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 40])
+def test_the_first_message_has_it_in_nanoseconds(seconds: int) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        greet(ours, patience=float(seconds))
+        assert MESSAGE.unpack(theirs.recv(MESSAGE.size)) == (WELCOME, 0, 0, seconds * 10**9, 0, bytes(8))
