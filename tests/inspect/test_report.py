@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from softgen import assemble
 from softgen.eu.interpreter import KernelProgram
 from softgen.inspect import report
 from softgen.inspect.kernel_names import KernelNames
+from tests.inspect.test_kernel_names import Ran
 
 
 def made(kernels: int = 0, **more: Any) -> dict[str, Any]:
@@ -67,16 +67,8 @@ def test_lines_of_a_summary() -> None:
 # -- kernels ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Ran:
-    """What an engine counts for a program."""
-
-    program: KernelProgram
-    engine: str = "t0"
-    dispatches: int = 1
-    threads: int = 4
-    instructions: int = 100
-    seconds: float = 0.25
+def counted(program: KernelProgram, engine: str = "t0", seconds: float = 0.25, **counts: int) -> Ran:
+    return Ran(program, engine, seconds=seconds, **counts)
 
 
 END = "(W) send (8|M0) null r127 0x27 0x02000010 {EOT}\n"
@@ -89,8 +81,9 @@ def program(text: str = END, name: str = "k") -> KernelProgram:
 
 def test_kernels_are_counted_together_by_code_and_engine() -> None:
     """Whatever their addresses; the one that took most time first. What follows a kernel in memory is not part of it."""
-    ran = [Ran(program()), Ran(program(SIN + END, "sine"), seconds=0.4), Ran(program(END + SIN), threads=6, instructions=150, seconds=0.5),
-           Ran(program(), engine="t1", dispatches=7, seconds=0.1234567)]  # fmt: skip
+    ran = [counted(program()), counted(program(SIN + END, "sine"), seconds=0.4),
+           counted(program(END + SIN), threads=6, instructions=150, seconds=0.5),
+           counted(program(), engine="t1", dispatches=7, seconds=0.1234567)]  # fmt: skip
     rows = report.kernels(ran, KernelNames([]))  # type: ignore[arg-type]
     names = ("kernel", "named", "bytes", "engine", "dispatches", "threads", "instructions", "seconds")
     assert [tuple(row[name] for name in names) for row in rows] == [
@@ -111,7 +104,7 @@ def test_what_compiled_code_left_to_the_interpreter_is_counted() -> None:
     first.fallbacks.update({0: 2, 16: 5})
     second.fallbacks.update({16: 7, 0: 1})
     plain.fallbacks[0] = 100
-    ran = [Ran(first), Ran(second), Ran(second, engine="t1"), Ran(plain, engine="reference")]
+    ran = [counted(first), counted(second), counted(second, engine="t1"), counted(plain, engine="reference")]
     found = report.fallbacks(ran)  # type: ignore[arg-type]
     message = report.what(first.line(16).instruction)
     assert list(found.items()) == [("math", 10), (message, 5)] and message != "send"
