@@ -139,8 +139,12 @@ class AluStep:
         if result.type is bool_:
             self._write_comparison(result)
             return
+        self.finish(result)
+
+    def finish(self, result: Value) -> None:
+        """Set the flags and write the destination."""
         result = self._clean(result)
-        if inst.condition and not self.meaning.selects and not self.flagged:
+        if self.instruction.condition and not self.meaning.selects and not self.flagged:
             self.set_flags(self._condition(result))
         self._write(result)
 

@@ -24,7 +24,7 @@ from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context, Thre
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
-from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
+from softgen.eu.translate import control_flow, cr0_propagation, halves, inactive_lanes, send
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, Probe
 from softgen.eu.translate.entry_exit import EntryExit
@@ -155,7 +155,7 @@ class KernelTranslator(EntryExit):
         start, first = block.start, block.lines[0].instruction
         self._begin(start, entry=start in self.resumed or first.opcode == "wait" or _is_indexed(first) or self._is_loop(start))
         self._arrive(block)
-        for line in block.lines:
+        for line, other in halves.joined(block.lines):
             if _is_indexed(line.instruction) and line.ip != start:
                 self._jump(line.ip)
                 self._begin(line.ip, entry=True)
@@ -164,7 +164,10 @@ class KernelTranslator(EntryExit):
             if control_flow.branches(line.instruction):
                 self._branch(line)
                 return
-            if not self._straight(line):
+            if other is not None:
+                halves.step(self.state, line, other)
+                self.uncounted += 2
+            elif not self._straight(line):
                 return
         self._jump(block.end)
 

@@ -39,6 +39,7 @@ INFINITY, SMALLEST = 0x7F800000, 0x00800000  # bits of floats: infinity, and the
 MARGIN = 2.0**-22  # 8u of one half: see enclose_rsq
 GUESS = 0x5F375A86  # minus half the bits of x: a first approximation of 1 / sqrt(x) within 4 %
 FRACTION, SIGN = 52, 63
+HALF = 16  # lanes of one half of a SIMD32 kernel's instruction
 NO_FRACTION = 1.5 * 2.0**23
 NO_FRACTION_64 = 1.5 * 2.0**52
 
@@ -149,6 +150,8 @@ def rsq(m: Machine, x: Value) -> Value:
     else:
         low, high = enclose_rsq(m, x, start)
         uncertain = low != high
+    if x.lanes == 2 * HALF:  # x86 tests two mask registers at once; as one mask of 32 lanes they would be joined first
+        uncertain = m.slice(uncertain, 0, HALF) | m.slice(uncertain, HALF, HALF)
     found = m.variable(low)
     for _ in m.If(m.any(uncertain), rare=True):
         found.value = _any_rsq(m, x, bits)
@@ -219,6 +222,7 @@ def divide(m: Machine, x: Value, y: Value) -> Value:
 
 FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log, "exp": exp, "sqrt": sqrt, "rsq": rsq, "sin": sin, "cos": cos,
                                            "fdiv": divide, "pow": power}  # fmt: skip
+FAST_PATHS = frozenset({"rsq"})  # functions that test whether a fast path holds for all lanes
 POSITIVE = frozenset({"log", "rsq", "sqrt"})  # functions of the absolute value in ALT mode, each of one source (IVB 1063-1073)
 ONCE = frozenset({"inv", "sqrt", "fdiv"})  # correctly rounded in the source type; in doubles they would be rounded twice
 SINGLE = ONCE | {"rsq", "exp", "log"}  # functions that take floats as they are

@@ -1,0 +1,64 @@
+"""Halves of an instruction, which a SIMD32 kernel has one after the other, (16|M0) and (16|M16), as one computation of 32 lanes.
+
+For functions with a fast path: both halves have one test and one branch, and stand in one basic block, where LLVM's scheduler interleaves
+them. Each half alone is a long chain of dependent operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from softgen.eu.interpreter import DecodedInstruction
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.semantics import OPS
+from softgen.eu.semantics.step import AluStep
+from softgen.eu.thread.regions import destination_offsets, register_location, source_offsets
+from softgen.eu.translate.state import TranslationState
+from softgen.lanes.types import f32
+from softgen.shared_functions.extended_math.functions import FAST_PATHS, HALF
+
+
+def joined(lines: Sequence[DecodedInstruction]) -> Iterator[tuple[DecodedInstruction, DecodedInstruction | None]]:
+    """The instructions of a basic block, each with its other half where that is the next one."""
+    rest = iter(zip(lines, [*lines[1:], None], strict=True))
+    for line, following in rest:
+        other = following if following is not None and are_halves(line.instruction, following.instruction) else None
+        if other is not None:
+            next(rest)
+        yield line, other
+
+
+def are_halves(one: Instruction, two: Instruction) -> bool:
+    """Whether both compute the same function with a fast path, and the second does not read what the first writes."""
+    if one.function != two.function or not (_has_fast_path(one) and _has_fast_path(two)):
+        return False
+    assert one.dst is not None
+    written, read = register_location(one.dst, one.gen)[1], register_location(two.sources[0], two.gen)[1]
+    apart = (written + to - read - by for to in destination_offsets(one) for by in source_offsets(two, 0))
+    return all(abs(bytes_) >= f32.bytes for bytes_ in apart)
+
+
+def _has_fast_path(inst: Instruction) -> bool:
+    """Whether it is a function of floats in registers with a fast path, and does nothing else."""
+    if inst.opcode != "math" or inst.exec_size != HALF or inst.predicate or inst.condition or inst.acc_write or inst.breakpoint:
+        return False
+    function = opcodes.math_function(inst.function, inst.gen)
+    return function is not None and function.name in FAST_PATHS and _is_float(inst.dst) and _is_float(inst.sources[0])
+
+
+def _is_float(operand: Operand | None) -> bool:
+    return operand is not None and operand.file == "grf" and operand.type == "f" and not operand.indirect
+
+
+def step(state: TranslationState, *halves: DecodedInstruction) -> None:
+    """Execute both halves: read both sources, then write both destinations."""
+    m, steps, sources = state.m, [], []
+    for half in halves:
+        state.ip, state.instruction = half.ip, half.instruction
+        steps.append(AluStep(state, half.instruction, OPS["math"]))
+        sources.append(steps[-1].source(0))
+    result = steps[0].meaning.function(steps[0], m.concat(*sources))
+    for half, each, first in zip(halves, steps, (0, HALF), strict=True):
+        state.ip, state.instruction = half.ip, half.instruction
+        each.finish(m.slice(result, first, HALF))
