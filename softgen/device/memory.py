@@ -6,6 +6,7 @@ Writes  physical memory, the global table
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from softgen.bits.generation import Generation
@@ -41,20 +42,20 @@ class DeviceMemory:
 
     def context(self, root: int | tuple[int, ...]) -> Space:
         """The space of a context whose tables begin at `root`; the same object for the same tables, so that translations are kept."""
-        if root not in self._contexts:
-            if len(self._contexts) >= KEPT_TABLES:
-                self._contexts.clear()
-            first = root if isinstance(root, int) else root[0]
-            name = f"context memory (tables at {first:#x})"
-            self._contexts[root] = PageTableSpace.four_level(name, self.generation, self.physical, root)
-        return self._contexts[root]
+        first = root if isinstance(root, int) else root[0]
+        name = f"context memory (tables at {first:#x})"
+        return self._kept(root, lambda: PageTableSpace.four_level(name, self.generation, self.physical, root))
 
     def two_level(self, pp_dir_base: int, pp_dir_dclv: int) -> Space:
         """A context's space on Gen7, by the registers that name its directory."""
-        key = (pp_dir_base, pp_dir_dclv)
+        tables = self.generation, self.physical, self.entries, pp_dir_base, pp_dir_dclv
+        return self._kept((pp_dir_base, pp_dir_dclv), lambda: PageTableSpace.two_level("context memory", *tables))
+
+    def _kept(self, key: int | tuple[int, ...], make: Callable[[], PageTableSpace]) -> PageTableSpace:
         if key not in self._contexts:
-            self._contexts[key] = PageTableSpace.two_level("context memory", self.generation, self.physical, self.entries,
-                                                           pp_dir_base, pp_dir_dclv)  # fmt: skip
+            if len(self._contexts) >= KEPT_TABLES:
+                self._contexts.clear()
+            self._contexts[key] = make()
         return self._contexts[key]
 
     def write_entry(self, index: int, value: int) -> None:

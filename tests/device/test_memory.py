@@ -1,0 +1,35 @@
+"""The memory behind page tables: whose translations are kept, and for how many contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from softgen.bits.generation import device
+from softgen.device.memory import DeviceMemory
+from softgen.memory.space import Space
+
+Find = Callable[[DeviceMemory, int], Space]
+KINDS: dict[str, Any] = {
+    "one table": ("skl", lambda memory, number: memory.context(number << 12)),
+    "four directories": ("skl", lambda memory, number: memory.context((number << 12, 0, 0, 0))),
+    "two levels": ("ivb", lambda memory, number: memory.two_level(number << 16, 0xFFFFFFFF)),
+    "what of them is valid": ("ivb", lambda memory, number: memory.two_level(1 << 16, number)),
+}
+
+
+@pytest.mark.parametrize("gpu, find", KINDS.values(), ids=KINDS)
+def test_the_same_tables_are_the_same_space_until_there_are_too_many(gpu: str, find: Find) -> None:
+    memory = DeviceMemory(device(gpu).generation)
+    spaces = [find(memory, number) for number in range(1, 65)]
+    assert len({id(space) for space in spaces}) == 64
+    assert all(find(memory, number) is spaces[number - 1] for number in range(1, 65))
+    find(memory, 65)
+    assert find(memory, 1) is not spaces[0]
+
+
+def test_a_context_is_named_by_its_first_table() -> None:
+    memory = DeviceMemory(device("skl").generation)
+    assert memory.context(0x3000).name == memory.context((0x3000, 0x5000, 0, 0)).name == "context memory (tables at 0x3000)"
