@@ -1,12 +1,14 @@
 """OpenCL kernels through their runtimes: softgen beside pocl and Intel's runtime for CPUs, wall clock from enqueue to finish.
 
 Six kernels of bench/programs by programs/compute.c, in processes that run side by side and have turns: what disturbs one disturbs all.
+Beside one thread, plain C (peers.c) has turns as well: how far its median is from its best is the machine's own noise.
 Results are compared before anything is timed. A peer is found by its ICD file (OCL_ICD_VENDORS, /etc/OpenCL/vendors) or its library
 (LD_LIBRARY_PATH, this Python's lib folder, the system's); one that is not there is skipped and named.
 """
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import math
 import os
@@ -14,13 +16,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from bench import Measurement
+from bench import Measurement, _work
 from bench._program import FOLDER, GPU, Array
 from bench._work import Work, works
 from bench.driver import lacking
@@ -118,14 +121,53 @@ class Runner:
         return [float(microseconds) * 1e-6 for microseconds in self.ask(f"run {name} {count}").split()]
 
     def turn(self, name: str, seconds: float = SECONDS) -> list[float]:
-        times = self.run(name, 1)
-        times += self.run(name, min(max(int(seconds / times[0]), 2), MOST))
-        return times
+        return turn(self, name, seconds)
 
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
+
+
+class PlainLoop:
+    """The same work as a loop of plain C in this process, with the interface of a Runner."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.name, self.library = "plain C", library
+        self.times: dict[str, Times] = {}
+        self.calls: dict[str, tuple[Callable[[], object], Array]] = {}
+
+    def add(self, work: Work, folder: Path) -> None:
+        found = _work.peer(self.library, work.name, work)
+        assert found is not None  # peers.c has all of KERNELS
+        self.calls[work.name] = found
+
+    def result(self, work: Work, folder: Path) -> Array:
+        self.run(work.name, 1)
+        return self.calls[work.name][1]
+
+    def run(self, name: str, count: int) -> list[float]:
+        call, times = self.calls[name][0], []
+        for _ in range(count):
+            began = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - began)
+        return times
+
+    def turn(self, name: str, seconds: float = SECONDS) -> list[float]:
+        return turn(self, name, seconds)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+AnyRunner = Runner | PlainLoop
+
+
+def turn(runner: AnyRunner, name: str, seconds: float) -> list[float]:
+    """One run, and as many more as take about so long."""
+    times = runner.run(name, 1)
+    return times + runner.run(name, min(max(int(seconds / times[0]), 2), MOST))
 
 
 def build(folder: Path) -> Path:
@@ -149,16 +191,18 @@ def runners(program: Path, folder: Path, threads: int, peers: list[Peer], engine
     return found
 
 
-def compare(work: Work, everyone: list[Runner], folder: Path) -> None:
-    first, *others = [peer.result(work, folder) for peer in everyone]
+def compare(work: Work, everyone: list[AnyRunner], folder: Path) -> None:
+    first, *others = [runner.result(work, folder) for runner in everyone]
     for runner, other in zip(everyone[1:], others, strict=True):
         apart = work.apart(first, other)
         if not apart <= work.allowed * ESTIMATES:
             raise SoftgenError(f"{work.name}: {runner.name}'s result and ours are {apart:g} apart; {work.allowed * ESTIMATES:g} is allowed")
 
 
-def measured(program: Path, folder: Path, threads: int, peers: list[Peer]) -> list[Runner]:
-    everyone = runners(program, folder, threads, peers)
+def measured(program: Path, folder: Path, threads: int, peers: list[Peer]) -> list[AnyRunner]:
+    everyone: list[AnyRunner] = [*runners(program, folder, threads, peers)]
+    if threads == 1:
+        everyone += [PlainLoop(library) for library in list(_work.peers().values())[:1]]
     try:
         for work in works():
             if work.name in KERNELS:
@@ -182,20 +226,20 @@ def mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def table(ours: Runner, theirs: Runner, threads: int) -> Iterator[Measurement]:
+def table(ours: AnyRunner, theirs: AnyRunner, threads: int) -> Iterator[Measurement]:
     """A row for each kernel, and the geometric mean."""
     text = f"{threads} thread{'s' if threads > 1 else ''}"
     for name, mine in ours.times.items():
         other = theirs.times[name]
         note = (f"best {mine.best * 1e3:.2f} ms beside {other.best * 1e3:.2f}, median {mine.median * 1e3:.2f} beside "
-                f"{other.median * 1e3:.2f}, median over best {mine.median / mine.best:.2f}")  # fmt: skip
+                f"{other.median * 1e3:.2f}, over best {mine.median / mine.best:.2f} beside {other.median / other.best:.2f}")  # fmt: skip
         yield Measurement(f"{name}, {text}", 1, "", mine.best, theirs.name, other.best, note)
     best = mean([theirs.times[name].best / mine.best for name, mine in ours.times.items()])
     middle = mean([theirs.times[name].median / mine.median for name, mine in ours.times.items()])
     yield Measurement(f"geometric mean, {text}", 1, "", 1.0, theirs.name, best, f"of medians {middle:.2f}; load {os.getloadavg()[0]:.1f}")
 
 
-def scaling(single: Runner, two: Runner) -> Iterator[Measurement]:
+def scaling(single: AnyRunner, two: AnyRunner) -> Iterator[Measurement]:
     for name, mine in single.times.items():
         yield Measurement(f"{name}, {two.name}, two threads", 1, "", two.times[name].best, "one", mine.best)
 
@@ -215,5 +259,5 @@ def measure() -> Iterator[Measurement]:
             found[threads] = ours, *others = measured(program, folder, threads, peers)
             for other in others:
                 yield from table(ours, other, threads)
-    for single, two in zip(found[1], found[2], strict=True):
+    for single, two in zip(found[1], found[2], strict=False):  # plain C has one thread only
         yield from scaling(single, two)

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import ctypes
 import json
 import os
 import re
@@ -129,7 +130,20 @@ def test_kernels_beside_a_peer_and_their_mean() -> None:
     theirs.times = {"a": compute.Times([4.0, 4.0]), "b": compute.Times([1.0])}
     rows = list(compute.table(ours, theirs, 2))
     assert [row.ratio for row in rows] == pytest.approx([4.0, 1.0, 2.0]) and rows[0].what == "a, 2 threads"
-    assert "median over best 2.00" in rows[0].note and "of medians 1.41" in rows[2].note
+    assert "over best 2.00 beside 1.00" in rows[0].note and "of medians 1.41" in rows[2].note
+
+
+def test_plain_c_has_turns_as_a_runtime_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is that of one call."""
+    answer = np.zeros(1, np.uint32)
+    monkeypatch.setattr(compute._work, "peer", lambda library, name, work: (lambda: np.add(answer, 1, answer), answer))
+    loop, work = compute.PlainLoop(ctypes.CDLL(None)), compute.works()[0]
+    loop.add(work, tmp_path)
+    assert loop.result(work, tmp_path).tolist() == [1]
+    times = loop.turn(work.name, 1.0)
+    assert len(times) == 1 + compute.MOST and answer.tolist() == [1 + len(times)] and all(time > 0 for time in times)
+    assert len(loop.turn(work.name, 0.0)) == 3
+    loop.close()
 
 
 def case(folder: Path, **spec: object) -> kernels.Case:
