@@ -1,8 +1,8 @@
 """The benchmark runner prints rates and ratios."""
 
+import ctypes
 import hashlib
 import importlib
-import ctypes
 import json
 import os
 import re
