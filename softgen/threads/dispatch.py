@@ -157,9 +157,9 @@ class ThreadDispatch:
         return str(self.patch.values(group)) if self.patch is not None else str(group)
 
     def only(self, group: int) -> ThreadDispatch:
-        """The dispatch of one of the groups alone."""
+        """The dispatch of one of the groups alone; it is of another kind."""
         if self.patch is not None:
-            return replace(self, groups=1, patch=self.patch.only(group))
+            return replace(self, groups=1, patch=self.patch.only(group), kind=None)
         if isinstance(self.payload, PayloadWriter):
             first, count = self.payload.first + group * self.threads, self.group_size(group)
             return replace(self, groups=1, payload=replace(self.payload, first=first, count=count))

@@ -58,6 +58,14 @@ def test_a_difference_is_named_with_group_address_values_and_instruction() -> No
         made.run(groups=ComparingDispatcher(EngineDispatcher("reference"), Wrong(2, made.address(1) + 33 * 4)))
 
 
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_a_group_alone_is_another_dispatch_than_all_of_them(engine: str) -> None:
+    """Workers that a compiled engine keeps of the whole dispatch are not for it."""
+    made = vector_add("skl")
+    with pytest.raises(EngineDifference, match=rf"{engine} and wrong differ: kernel 0x40000, group \(2, 0, 0\): at 0x110084"):
+        made.run(groups=ComparingDispatcher(EngineDispatcher(engine, 1), Wrong(2, made.address(1) + 33 * 4)))
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_memory_that_one_engine_does_not_write_is_a_difference(first: bool) -> None:
     """The engine that writes nothing is either of the two."""
