@@ -143,6 +143,8 @@ class GroupCache:
     def _release(self, run: GroupRun) -> None:
         """What its workers have is for the next ones."""
         self._paces[run.shared.program] = run.pace
+        if run.constant is not None:
+            run.mark_dirty()  # blocks have another header than their templates
         self._free += [worker.state for worker in run.employed]
 
     def _pace(self, program: DispatchProgram) -> float:

@@ -95,10 +95,10 @@ class GroupRun:
                 yield self._finished()
                 unfinished = not all_done and self._answer()
         except BaseException:  # threads may have been left in the middle
-            self._mark_dirty()
+            self.mark_dirty()
             raise
         if self.failed is not None:
-            self._mark_dirty()
+            self.mark_dirty()
             raise self.failed[1]
         if work > MIN_PARALLEL_TIME and not self.stages.count:
             self.staffing.ran(self.limit == 1, self.spent)
@@ -301,6 +301,7 @@ class GroupRun:
         self.shared.engine.ran(self.shared.program, new.instructions)
         return new
 
-    def _mark_dirty(self) -> None:
-        for worker in self.workers:
+    def mark_dirty(self) -> None:
+        """Blocks are not as threads start."""
+        for worker in self.employed:
             worker.state.mark_dirty()

@@ -10,11 +10,13 @@ import pytest
 
 from softgen.errors import SoftgenError
 from softgen.eu.text import dialect
+from softgen.media import front_end
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.threads import group_cache, groups
 from softgen.threads.dispatcher import EngineDispatcher
-from tests.gpgpu.job import CODE, dwords, vector_add
+from softgen.threads.payload import TemplatePayload
+from tests.gpgpu.job import CODE, Job, dwords, stores, vector_add
 from tests.threads.test_pool import job, recorded
 from tests.threads.test_system_routine import ROUTINE, raising
 
@@ -100,6 +102,22 @@ def test_workers_that_are_kept_take_limited_memory(monkeypatch: pytest.MonkeyPat
     for number in (3, 3, 3):
         sets.run(number)
     assert len(made) == 5
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_workers_of_a_run_that_was_dropped_have_the_header_of_the_next_one(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel shows the binding table in its header: that of the first run, whose workers had others by then."""
+    monkeypatch.setattr(group_cache, "MOST_KEPT", 1)
+    made, dispatcher = Job(stores("(8|M0) r11.0<1>:ud r0.4<0;1,0>:ud"), [bytes(64)]), EngineDispatcher(engine, 1)
+    context, dispatch = recorded(made)
+    assert isinstance(dispatch.payload, TemplatePayload)
+    context.space.write(TABLES + 0x40, made.surface(0, bytes(32)))
+    for table, state in ((0x840, 0), (0x880, 0x40)):
+        context.space.write(TABLES + table, dwords(state))
+    for table in (0x800, 0x840, 0x880, 0x800, 0x840, 0x800):
+        header = front_end.with_table(made.gen, "GPGPU_THREAD_HEADER", dispatch.payload.header, table)
+        list(dispatcher.run(context, dispatch.again(header, dispatch.payload.data, table)))
+        assert context.space.read(made.address(0), 4) == dwords(table)
 
 
 def test_surface_states_that_are_rewritten_in_place_are_other_surfaces() -> None:
