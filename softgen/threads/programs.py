@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 
 from softgen.errors import GpuFault
-from softgen.eu.encoding.program import LONGEST, opcode_numbers
+from softgen.eu.encoding.program import LONGEST, instructions, opcode_numbers
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels, opcodes
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 MAX_PROGRAMS = 256
+WAIT, RETURN, CALLS, JUMPS = "wait", "ret", frozenset({"call", "calla"}), ("jmpi", "brd", "brc")
+
+
+@cache
+def _waiting(gen: float) -> dict[int, str]:
+    """Opcodes with which threads may wait, or go where only a register says, by number."""
+    found = (opcodes.opcode(name, gen) for name in (WAIT, RETURN, *CALLS, *JUMPS))
+    return {opcode.number: opcode.name for opcode in found if opcode is not None}
 
 
 class MemoryRange(ctypes.Structure):
@@ -55,9 +64,13 @@ class DispatchProgram(KernelProgram):
 
     @property
     def waits(self) -> bool:
-        """Whether threads may wait for a notification, in the code that is known; yes if none is."""
-        wait = opcodes.opcode("wait", self.gen)
-        return not self.reach or wait is None or wait.number in opcode_numbers(self.code[: self.reach], self.gen)
+        """Whether threads may wait for a notification, in the code that is known or where a register leads them; yes if none is known."""
+        known, wanted = self.code[: self.reach], _waiting(self.gen)
+        found = [(wanted[number], offset) for offset, number in opcode_numbers(known, self.gen) if number in wanted]
+        names = {name for name, _ in found}
+        if not known or WAIT not in wanted.values() or WAIT in names or RETURN in names and names.isdisjoint(CALLS):
+            return True
+        return any(next(instructions(known, self.gen, offset))[2].jip is None for name, offset in found if name != RETURN)
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""

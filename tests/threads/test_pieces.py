@@ -171,6 +171,24 @@ def test_a_barrier_that_no_command_has_enabled_keeps_groups_whole(engine: str, m
     assert [run.most_pieces for run in made] == [1, 1]
 
 
+# How a kernel gets past the end of the code that it names: by an offset in r8, or an address in r60, counted in so many instructions.
+INDIRECT = {
+    "jmpi": ("(W)  mov (1|M0) r8.0<1>:d 16:d\n(W)  jmpi r8.0\n", 0),
+    "brd": ("(W)  mov (1|M0) r8.0<1>:d 32:d\n(W)  brd (16|M0) r8\n", 0),
+    "ret": ("(W)  mov (1|M0) r60.0<1>:ud {end}:ud\n(W)  mov (1|M0) r60.1<1>:ud 0xFFFF:ud\n(W)  ret (16|M0) r60.0\n", 4),
+}
+
+
+@pytest.mark.parametrize("how", INDIRECT)
+@pytest.mark.parametrize("engine", [*ENGINES, "auto"])
+def test_a_barrier_that_a_register_leads_to_keeps_groups_whole(engine: str, how: str, made: list[Any]) -> None:
+    before, (jump, lines) = FLAT + READS["surface"], INDIRECT[how]
+    jump = jump.format(end=16 * (len((HEAD + before).splitlines()) + lines))
+    task = job(f"{before}{jump}{END}\n{BARRIER}{SHOW}")
+    assert outcome(task.run(groups=EngineDispatcher(engine, 32))) == outcome(task.run(groups=EngineDispatcher()))
+    assert [run.most_pieces for run in made] == [1]
+
+
 def test_groups_that_take_little_time_or_have_one_worker_stay_whole(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     again_run = again(job(shows(LOOPS)), EngineDispatcher("t1", 8), monkeypatch)
 

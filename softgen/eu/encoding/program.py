@@ -61,12 +61,12 @@ def instructions(data: bytes, gen: float, start: int = 0) -> Iterator[ProgramLin
             return
 
 
-def opcode_numbers(data: bytes, gen: float) -> Iterator[int]:
-    """The opcodes of instructions; nothing else of them is decoded."""
+def opcode_numbers(data: bytes, gen: float) -> Iterator[tuple[int, int]]:
+    """The offsets and opcodes of instructions; nothing else of them is decoded."""
     marked, mask, start = compact_bit(gen), instruction_page("EU_CONTROL", gen).mask("opcode"), 0
     while start + COMPACT <= len(data):
         half = int.from_bytes(data[start : start + COMPACT], "little")
-        yield half & mask
+        yield start, half & mask
         start += COMPACT if half & marked else NATIVE
 
 

@@ -62,7 +62,7 @@ def test_offsets_and_sizes_follow_each_other() -> None:
 def test_opcodes_alone() -> None:
     for _, gen, data in bundled():
         found = list(program.opcode_numbers(data[: program.decodable_bytes(data, gen)], gen))
-        assert found == [inst.opcode_number for inst in only(data, gen)]
+        assert found == [(start, inst.opcode_number) for start, _, inst in program.instructions(data, gen)]
 
 
 def test_reading_may_start_anywhere() -> None:
