@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.interpreter import DecodedInstruction
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
@@ -30,13 +31,24 @@ def joined(lines: Sequence[DecodedInstruction]) -> Iterator[tuple[DecodedInstruc
 
 
 def are_halves(one: Instruction, two: Instruction) -> bool:
-    """Whether both compute the same function with a fast path, and the second does not read what the first writes."""
+    """Whether both compute the same function with a fast path, and the second does not read what the first writes. One that has to be left
+    to the interpreter, since its registers do not exist, is left alone."""
     if one.function != two.function or not (_has_fast_path(one) and _has_fast_path(two)):
         return False
-    assert one.dst is not None
-    written, read = register_location(one.dst, one.gen)[1], register_location(two.sources[0], two.gen)[1]
-    apart = (written + to - read - by for to in destination_offsets(one) for by in source_offsets(two, 0))
-    return all(abs(bytes_) >= f32.bytes for bytes_ in apart)
+    if max(*_written(one), *_read(one), *_written(two), *_read(two)) + f32.bytes > GRF_BYTES * GRF_COUNT:
+        return False
+    return all(abs(to - by) >= f32.bytes for to in _written(one) for by in _read(two))
+
+
+def _written(inst: Instruction) -> list[int]:
+    """Where in the register file the channels of the destination are,"""
+    assert inst.dst is not None
+    return [register_location(inst.dst, inst.gen)[1] + offset for offset in destination_offsets(inst)]
+
+
+def _read(inst: Instruction) -> list[int]:
+    """and those of the source."""
+    return [register_location(inst.sources[0], inst.gen)[1] + offset for offset in source_offsets(inst, 0)]
 
 
 def _has_fast_path(inst: Instruction) -> bool:

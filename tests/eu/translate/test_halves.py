@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.eu import engine
 from softgen.eu.interpreter import DecodedInstruction, Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
@@ -85,6 +86,21 @@ def test_who_does_anything_else_is_no_half(changes: dict[str, Any]) -> None:
     assert halves.are_halves(whole, rsq(22, 12, quarter=2))
     assert not halves.are_halves(whole, changed) and not halves.are_halves(changed, whole)
     assert not halves.are_halves(changed, changed)
+
+
+@pytest.mark.parametrize("outside", [rsq(127, 12, quarter=2), rsq(22, 127, quarter=2)], ids=["destination", "source"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_registers_that_do_not_exist_stop_only_who_uses_them(outside: Instruction, order: int) -> None:
+    """They are left to the interpreter, which reports them; the rest of the kernel is translated."""
+    pair = [rsq(20, 10), outside][::order]
+    assert not halves.are_halves(*pair) and halves.are_halves(rsq(20, 10), rsq(126, 124, quarter=2))
+    code = Listing(GEN, *pair, end(GEN))
+    ended = []
+    for name in ("t0", "t1"):
+        with pytest.raises(GpuFault) as caught:
+            engine.run(name, thread(GEN, EVERYBODY, r10=FIRST, r12=FIRST), code, 9)
+        ended.append(str(caught.value))
+    assert ended[0] == ended[1] and "in grf" in ended[0]
 
 
 def test_no_instruction_is_in_two_pairs() -> None:
