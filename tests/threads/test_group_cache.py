@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice, product
 from typing import Any
 
 import pytest
@@ -12,10 +13,17 @@ from softgen.errors import SoftgenError
 from softgen.eu.text import dialect
 from softgen.media import front_end
 from softgen.memory.address_space import AddressSpace
+from softgen.memory.space import Space
 from softgen.memory.store import MemfdBuffer
+from softgen.shared_functions.unit import TABLES_END
 from softgen.threads import group_cache, groups
+from softgen.threads.bindings import BASES, BindingCache
+from softgen.threads.dispatch import Scratch, ThreadDispatch, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.payload import TemplatePayload
+from softgen.threads.group_cache import GroupCache
+from softgen.threads.payload import HeaderPatch, PayloadList, TemplatePayload, ThreadMasks
+from softgen.threads.programs import DispatchProgram, load
+from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import CODE, Job, dwords, stores, vector_add
 from tests.threads.test_pool import job, recorded
 from tests.threads.test_system_routine import ROUTINE, raising
@@ -101,7 +109,24 @@ def test_workers_that_are_kept_take_limited_memory(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(group_cache, "MOST_BYTES", 1)
     for number in (3, 3, 3):
         sets.run(number)
-    assert len(made) == 5
+    assert len(made) == 5 and sets.kept() == made[4:]
+
+
+@pytest.mark.parametrize("mebibytes, kept", [(33, 1), (16, 2), (11, 2), (8, 4)])
+def test_workers_that_are_kept_take_32_mebibytes_at_most(mebibytes: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups.GroupRun, "bytes", mebibytes << 20)
+    sets = Sets(5)
+    for number in range(5):
+        sets.run(number)
+    assert len(sets.kept()) == kept
+
+
+def test_workers_of_128_dispatches_are_kept_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, sets = runs_made(monkeypatch), Sets(1)
+    for target, last in islice(product((0, 1), range(63, 128)), 129):
+        sets.write(0, target, last)
+        sets.run(0, target)
+    assert len(made) == 129 and sets.kept() == made[1:]
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
@@ -126,6 +151,21 @@ def test_surface_states_that_are_rewritten_in_place_are_other_surfaces() -> None
         sets.write(0, target)
         sets.run(0, target)
     assert len(sets.kept()) == 3
+
+
+def test_a_run_that_takes_the_place_of_another_leaves_its_workers_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same surfaces, but a header that workers cannot change as they change counters."""
+    made, sets = runs_made(monkeypatch), Sets(2)
+    sets.run(0)
+    payload = sets.dispatch.payload
+    assert isinstance(payload, TemplatePayload)
+    header = payload.header[:8] + dwords(0x1234, 0x5678) + payload.header[16:]
+    sets.dispatch = replace(sets.dispatch, payload=replace(payload, header=header))
+    sets.run(0)
+    assert len(made) == 2 and sets.kept() == made[1:]
+    sets.run(1)
+    assert len(made) == 3 and made[2].employed[0].state is made[0].employed[0].state is not made[1].employed[0].state
+    assert sets.kept() == made[1:]
 
 
 def test_what_changed_while_a_run_used_it_keeps_no_run() -> None:
@@ -203,11 +243,7 @@ def test_other_base_addresses_are_another_kind(monkeypatch: pytest.MonkeyPatch) 
 def test_another_address_space_is_another_kind() -> None:
     sets = Sets(1)
     sets.run(0)
-    here, there = sets.context.space, AddressSpace("another", sets.context.space.bits)
-    for region in list(here.regions()):
-        there.map(region.start, MemfdBuffer(region.size))
-        there.write(region.start, here.read(region.start, region.size))
-    sets.context = replace(sets.context, space=there)
+    sets.context = replace(sets.context, space=copied(sets.context.space))
     sets.run(0)
 
 
@@ -229,6 +265,114 @@ def test_a_system_routine_that_changes_is_read_again() -> None:
         context.space.write(CODE + ROUTINE, dialect.read(made.handler.replace(" 1:d", f" {step}:d"), made.gen))
         list(dispatcher.run(context, dispatch))
         assert context.space.read(made.address(1), 4) == dwords(1000 + step)
+
+
+# -- the cache alone ---------------------------------------------------------------------------------------------------
+
+
+class Cache:
+    """A cache, and runs of two sets of surfaces that it makes."""
+
+    def __init__(self) -> None:
+        self.sets, self.bindings = Sets(2), BindingCache()
+        self.context, self.cache = self.sets.context, GroupCache(1, self.bindings)
+        self.program, self.engine = load(self.context, self.sets.dispatch), Leaving()
+
+    def dispatch(self, number: int = 0) -> ThreadDispatch:
+        return replace(self.sets.dispatch, binding_table=self.sets.tables[number])
+
+    def run(self, number: int = 0, **changed: Any) -> groups.GroupRun:
+        """A new run; `changed`: of this object, for this one."""
+        used = {"context": self.context, "dispatch": self.dispatch(number), "program": self.program, "engine": self.engine, **changed}
+        run = self.cache.make(used["context"], used["dispatch"], used["program"], used["engine"])
+        list(run.run(never))
+        self.cache.done(run, True)
+        return run
+
+
+def copied(space: Space) -> AddressSpace:
+    """Another space with the same memory."""
+    made = AddressSpace("another", space.bits)
+    assert isinstance(space, AddressSpace)
+    for region in list(space.regions()):
+        made.map(region.start, MemfdBuffer(region.size))
+        made.write(region.start, space.read(region.start, region.size))
+    return made
+
+
+@pytest.mark.parametrize("what", ["nothing", "equal bases", "program", "engine", "space", "bases"])
+def test_runs_of_a_kind_have_program_engine_memory_and_bases_in_common(what: str) -> None:
+    """Where any of them is another one, those that were kept are not found any more, and what their workers have is used again."""
+    made = Cache()
+    context, bases = made.context, dict(made.context.bases)
+    changed: dict[str, dict[str, Any]] = {
+        "nothing": {}, "equal bases": {"context": replace(context, bases=bases)}, "program": {"program": load(context, made.dispatch())},
+        "engine": {"engine": Leaving()}, "space": {"context": replace(context, space=copied(context.space))},
+        "bases": {"context": replace(context, bases={**bases, "dynamic": bases["dynamic"] + 0x1000})},
+    }  # fmt: skip
+    first, second = made.run(0), made.run(1, **changed[what])
+    if what in ("nothing", "equal bases"):
+        assert made.cache.kept() == [first, second] and second.kind is first.kind
+        assert made.cache.find(context, made.dispatch(0)) is first and made.cache.find(context, made.dispatch(1)) is second
+    else:
+        assert made.cache.kept() == [second] and second.kind is not first.kind
+        assert second.employed[0].state is first.employed[0].state
+
+
+def test_only_runs_that_are_not_kept_use_the_bindings_that_are() -> None:
+    """One that is kept follows its binding table, and the bindings with it."""
+    made = Cache()
+    assert made.run(0).shared.bound is not made.bindings.find(made.context, made.dispatch(0))
+    lone = replace(made.dispatch(1), kind=None, patch=None)
+    run = made.run(dispatch=lone)
+    assert run.shared.bound is made.bindings.find(made.context, lone) and run.kind is None
+    assert made.cache.find(made.context, lone) is None and run not in made.cache.kept()
+    assert made.run(dispatch=lone).employed[0].state is run.employed[0].state
+
+
+def test_the_pace_of_a_program_is_known_of_any_kind() -> None:
+    """Of a run that is kept, or of the last one that was not; nothing is known of other programs."""
+    made = Cache()
+    first, other = made.run(0), load(made.context, made.dispatch())
+    first.pace = 5.0
+
+    def pace(program: DispatchProgram, number: int = 1) -> float:
+        return made.cache.make(made.context, replace(made.dispatch(number), kind=object()), program, made.engine).pace
+
+    assert pace(made.program) == 5.0 and pace(other) == 0.0
+    made.cache._drop(first)
+    assert not made.cache.kept() and pace(made.program) == 5.0 and pace(other) == 0.0
+
+
+def test_what_dispatches_of_a_kind_have_in_common() -> None:
+    context, dispatch = recorded(job(count=3))
+    payload = dispatch.payload
+    assert isinstance(payload, TemplatePayload) and dispatch.patch is not None
+    kind = group_cache._kind(context, dispatch)
+    again = {"header": bytes(32), "data": bytes(len(payload.data))}
+    same = [replace(dispatch, payload=replace(payload, **again)), replace(dispatch, binding_table=0x20), replace(dispatch, kind=object())]
+    assert [group_cache._kind(context, each) for each in same] == [kind] * 3
+    assert group_cache._kind(replace(context, bases=dict(context.bases), elapsed=5), dispatch) == kind
+    fields: dict[str, Any] = {
+        "kernel": 0x40, "control": (1,), "simd": 8, "threads": 2, "masks": ThreadMasks((1,)), "patch": HeaderPatch(()), "samplers": 0x20,
+        "scratch": Scratch(0, 1024, 7), "local_bytes": 1024, "barrier": not dispatch.barrier, "units": ("data port",),
+        "unit_states": (("sampler", 1),), "system_routine": 0x80,
+    }  # fmt: skip
+    payloads: dict[str, Any] = {"common": payload.common + 32, "own": payload.own + 32, "own_first": not payload.own_first, "slots": ()}
+    others = [replace(dispatch, **{name: value}) for name, value in fields.items()]
+    others += [replace(dispatch, payload=replace(payload, **{name: value})) for name, value in payloads.items()]
+    kinds = [kind, *(group_cache._kind(context, each) for each in others)]
+    kinds += [group_cache._kind(replace(context, bases={**context.bases, name: 0x7000}), dispatch) for name in BASES]
+    assert len(set(kinds)) == len(kinds) == 1 + len(fields) + len(payloads) + len(BASES)
+
+
+def test_dispatches_without_a_kind_have_no_workers_that_are_kept() -> None:
+    """Those with payloads of their own, without counters, or with a pool of binding tables, where a table's end matters."""
+    context, dispatch = recorded(job(count=3))
+    assert group_cache._kind(context, replace(dispatch, payload=PayloadList((bytes(32),)))) == ()
+    assert group_cache._kind(context, replace(dispatch, payload=PayloadList((bytes(32),)), patch=None)) == ()
+    assert group_cache._kind(context, replace(dispatch, patch=None)) == ()
+    assert group_cache._kind(replace(context, bases={**context.bases, TABLES_END: 0x40000}), dispatch) == ()
 
 
 def test_a_program_that_was_overwritten_keeps_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from softgen.errors import GpuFault
+from softgen.eu.thread.block import BLOCK_SIZE
 from softgen.threads import groups, worker
 from softgen.threads.dispatch import ThreadDispatch, control_register, never
 from softgen.threads.payload import PayloadList, TemplatePayload
@@ -16,7 +17,7 @@ from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Leaving
-from tests.gpgpu.job import dwords
+from tests.gpgpu.job import ADD, Job, dwords, words
 from tests.threads.test_pool import job, recorded
 
 
@@ -108,6 +109,28 @@ def test_helpers_are_woken_for_the_next_dispatch(monkeypatch: pytest.MonkeyPatch
     context, _ = recorded(job(count=3))
     assert run.renew(replace(context, space=run.shared.space), run.shared.dispatch) and woken == [2]
     assert not run.workers and run.share.next == run.share.halted == 0
+
+
+@pytest.mark.parametrize("at", [0, 8, 28])
+def test_the_dword_of_a_header_that_differs_is_four_bytes(at: int) -> None:
+    run = group_run()
+    payload = run.shared.dispatch.payload
+    assert isinstance(payload, TemplatePayload)
+    run.constant, header = at, bytes(range(0x81, 0xA1))
+    run.shared.dispatch = replace(run.shared.dispatch, payload=replace(payload, header=header))
+    assert run._constant_value() == (at, (0x84 + at) << 24 | (0x83 + at) << 16 | (0x82 + at) << 8 | 0x81 + at)
+
+
+def test_the_memory_of_a_run() -> None:
+    """A block and a template for each thread of each worker, and 16 KiB of bindings."""
+    own = [words(*range(16))] * 5
+    context, dispatch = recorded(Job(ADD, [bytes(64)], shape=(5, 1, 1), shared=dwords(*range(16)), own=own, ends=(4, 1, 1)))
+    run = groups.GroupRun(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), lambda number: WorkerState(), threads=3)
+    assert run.bytes == 0x4000
+    run._employ(1)
+    assert run.bytes == 0x4000 + 10 * BLOCK_SIZE
+    run._employ(3)
+    assert run.bytes == 0x4000 + 30 * BLOCK_SIZE
 
 
 def test_a_worker_that_comes_later_has_the_header_of_its_dispatch() -> None:

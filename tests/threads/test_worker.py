@@ -13,6 +13,7 @@ from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
+from softgen.eu.thread.block import ThreadStatus
 from softgen.lanes import jit, mode
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
@@ -188,6 +189,20 @@ def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
     made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
     made.dispatch.current = 3
     assert made.place().startswith("thread 2 of group (0, 0, 0)")
+
+
+@pytest.mark.parametrize("begin, current, ended, thread", [
+    (0, 2, (), 1), (0, 2, (1,), 2), (0, 2, (1, 2), 0), (0, 0, (), 0), (0, 0, (0,), 1), (0, 4, (), 3), (0, 4, (3,), 0), (0, 4, (0, 1, 3), 2),
+    (0, 2, (0, 1, 2, 3), 1), (2, 2, (), 2), (2, 3, (), 2), (2, 3, (2,), 3), (2, 2, (2,), 3), (2, 4, (3,), 2),
+])  # fmt: skip
+def test_a_time_limit_names_the_thread_that_had_its_turn_last(begin: int, current: int, ended: tuple[int, ...], thread: int) -> None:
+    """Unless it has ended: then the next one that has not, of the group or of the piece of it that is under way."""
+    context, dispatch = recorded(Job(ADD, [bytes(64)], shape=(4, 1, 1), shared=dwords(*range(16)), own=[words(*range(16))] * 4))
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
+    made.dispatch.begin, made.dispatch.current = begin, current
+    for number in range(4):
+        made.control_of(number).status = ThreadStatus.ENDED if number in ended else ThreadStatus.ESCAPE
+    assert made.busy() == thread
 
 
 @pytest.mark.parametrize("apart, turns, thread", [(0, 3, 0), (0, 2, 1), (0, 1, 2), (1, 3, 1)])
