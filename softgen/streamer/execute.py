@@ -98,6 +98,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         try:
             return self._run()
         finally:
+            self.note_work()
             self.submitted.instructions = self.elapsed
             if self.counted_names:
                 self.write_counts()
@@ -115,7 +116,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             self._run_prepared(fresh, found)
             fresh = None
             if self.place is None and not self.saved.unfinished:
-                self.note_work()
                 return True
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
@@ -145,7 +145,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             if place.wrap is not None or self.stack:
                 self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
-        self.note_work()
         if fresh is not None:
             self._prepared.learn(self, fresh.start)
         return True
@@ -279,7 +278,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         if not done:
             return False
         consumed, last = latched.consumed()
-        self.note_work()
         self.counters.commands += done
         self.parked = None
         at = place.address + 4 * last
@@ -344,7 +342,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         if self.skipping and command.name != "MI_SET_PREDICATE":
             return
         self._executing, name = command, command.layout.name
-        self.note_work()
         if self.counted_names and name != DRAW:
             self.write_counts()
         if self.device.trace is not None:

@@ -18,6 +18,11 @@ PAGES = 4
 GPR = 0x2600  # CS_GPR of the render engine
 
 
+def count_draw(cs: Any, cmd: object) -> None:
+    """A handler of draws that only counts them."""
+    cs.counters.draws += 1
+
+
 class Bench:
     """Four pages: a batch, another, data, a ring."""
 

@@ -8,10 +8,9 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.device.gpu import COMMANDS, GpuDevice
-from softgen.errors import Unsupported
-from softgen.streamer.execute import Streamer
+from softgen.errors import SoftgenError, Unsupported
 from softgen.trace.work import Work
-from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench
+from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench, count_draw
 
 STALL = {"command_streamer_stall_enable": 1}
 POST = {"post_sync_operation": 1, "address": DATA}
@@ -135,16 +134,27 @@ def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str
 
 
 @pytest.mark.behaviour("ICL-CMD-06", shows="action")
+@pytest.mark.parametrize("between", ["nothing", "a wait", "a long wait", "an error"])
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_draw_right_before_another_pipeline_is_selected_is_not_flushed(traced: bool) -> None:
-    """Commands one by one, and as they come where nothing is traced."""
-    def draw(cs: Streamer, cmd: object) -> None:
-        cs.counters.draws += 1
-
+def test_a_draw_before_another_pipeline_is_selected_is_not_flushed(traced: bool, between: str) -> None:
+    """Commands one by one, and as they come where nothing is traced; in one go, after a wait, and in the next submission after an error."""
     bench = Bench("icl")
     bench.gpu = GpuDevice(bench.device, trace=(lambda topic, text: None) if traced else None)
-    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
-    bench.run(bench.pack("3DPRIMITIVE"), bench.pack("PIPELINE_SELECT", pipeline_selection=0, mask_bits=3))
+    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": count_draw})
+    wait = bench.pack("MI_SEMAPHORE_WAIT", wait_mode=1, compare_operation=4, semaphore_data_dword=1, semaphore_address=DATA)
+    parts = {"nothing": [], "an error": [[0xFFFFFFFF]]}
+    bench.put(BATCH, bench.pack("3DPRIMITIVE"), *parts.get(between, [wait]), select := bench.pack("PIPELINE_SELECT", mask_bits=3),
+              bench.pack("MI_BATCH_BUFFER_END"))  # fmt: skip
+    execution = bench.gpu.begin(Work("render", bench.space, BATCH))
+    if between == "a long wait":
+        assert not execution.run() and execution.streamer.saved.unflushed
+    bench.put(DATA, [1])
+    if between == "an error":
+        with pytest.raises(SoftgenError):
+            execution.run()
+        bench.run(select)
+    else:
+        assert execution.run()
     assert [remark.rpartition(": ")[2] for remark in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"]
 
 

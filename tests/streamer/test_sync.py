@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.command import FieldPlace
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.streamer import sync
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, OTHER, Bench
 
@@ -184,3 +189,33 @@ def test_registers_that_stand_elsewhere_are_found_by_their_names() -> None:
     bench.put(BATCH, bench.pack("MI_BATCH_BUFFER_END"))
     streamer = bench.gpu.begin(Work("blitter", bench.space, BATCH)).streamer
     assert streamer.own("RCS_HWS_PGA") == 0x4080 and streamer.own("RING_BUFFER_HEAD") == 0x22034
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("collected, stalls, operation, notifies, shown, written", [
+    (True, 1, 1, 1, [("finished", [0, 0]), ("notify", [7, 0])], [7, 0]), (False, 1, 1, 0, [], [7, 0]),
+    (True, 0, 0, 0, [("finished", [0, 0])], [0, 0]),
+    (False, 0, 3, 1, [("notify", [0, 0xA])], [0, 0xA]), (False, 0, 0, 1, [("notify", [0, 0])], [0, 0]), (False, 1, 0, 0, [], [0, 0]),
+])  # fmt: skip
+def test_a_flush_finishes_writes_and_then_interrupts(collected: bool, stalls: int, operation: int, notifies: int, prepared: bool,
+                                                     shown: list[tuple[str, list[int]]], written: list[int]) -> None:  # fmt: skip
+    """First what pipelines have collected; a stall leaves no work unflushed. The same in a batch that was prepared."""
+    bench, seen = Bench(), list[tuple[str, list[int]]]()
+    collects: Any = SimpleNamespace(finish=lambda cs: seen.append(("finished", bench.data(2))))
+    streamer: Any = bench.gpu.begin(Work("render", bench.space, BATCH)).streamer
+    streamer.device = dataclasses.replace(bench.gpu.interface, pipelines=(collects,),
+                                          interrupt=lambda base, cause: seen.append((cause, bench.data(2))))  # fmt: skip
+    streamer.saved.unfinished, streamer.counters.draws = collected, 1
+    page = layout("PIPE_CONTROL", 9.0)
+    command = page.pack(command_streamer_stall_enable=stalls, post_sync_operation=operation, notify_enable=notifies, address=DATA,
+                        immediate_data=7)  # fmt: skip
+    record = page.raw(command)
+    if prepared:
+        run = sync.PREPARED["PIPE_CONTROL"](streamer, record, lambda name: FieldPlace.of(page.field(name)))
+        assert run is not None
+        run(streamer, int.from_bytes(struct.pack(f"<{len(command)}I", *command), "little"))
+    else:
+        sync.COMMANDS["PIPE_CONTROL"](streamer, record)
+    assert seen == shown and bench.data(2) == written and not streamer.saved.unfinished
+    streamer.note_work()
+    assert streamer.saved.unflushed is not bool(stalls)
