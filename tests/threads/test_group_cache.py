@@ -177,6 +177,27 @@ def test_what_changed_while_a_run_used_it_keeps_no_run() -> None:
     assert len(sets.kept()) == 1
 
 
+def test_a_run_that_used_nothing_new_stays_whatever_has_become_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found by the surface states that it was made for, wherever they come again."""
+    made, sets = runs_made(monkeypatch), Sets(2)
+    sets.run(0)
+    sets.run(0, meanwhile=lambda: sets.write(0, 3))
+    assert sets.kept() == made
+    sets.write(1, 0)
+    sets.run(1, 0)
+    assert sets.kept() == made and len(made) == 1
+
+
+def test_what_can_no_longer_be_read_after_a_run_keeps_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that leads nowhere, and a kernel that is another one; what the worker has is used again."""
+    made, sets = runs_made(monkeypatch), Sets(2)
+    sets.run(0, meanwhile=lambda: sets.context.space.write32(TABLES + sets.tables[0] + 4, 0xFFFFFFC0))
+    assert not sets.kept()
+    sets.run(1, meanwhile=lambda: sets.context.space.write(CODE, bytes(16)))
+    assert not sets.kept()
+    assert len(made) == 2 and made[1].employed[0].state is made[0].employed[0].state
+
+
 def test_a_surface_that_a_run_uses_later_counts_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     made, sets = runs_made(monkeypatch), Sets(2)
     for number in (0, 1, 0, 1):
@@ -328,6 +349,16 @@ def test_only_runs_that_are_not_kept_use_the_bindings_that_are() -> None:
     assert run.shared.bound is made.bindings.find(made.context, lone) and run.kind is None
     assert made.cache.find(made.context, lone) is None and run not in made.cache.kept()
     assert made.run(dispatch=lone).employed[0].state is run.employed[0].state
+
+
+def test_a_kind_is_forgotten_with_its_last_run() -> None:
+    """It holds a program and a space."""
+    made = Cache()
+    first, second = made.run(0), made.run(1)
+    made.cache._drop(first)
+    assert list(made.cache._kinds.values()) == [second.kind] and made.cache.find(made.context, made.dispatch(1)) is second
+    made.cache._drop(second)
+    assert not made.cache._kinds and made.cache.find(made.context, made.dispatch(1)) is None
 
 
 def test_the_pace_of_a_program_is_known_of_any_kind() -> None:
