@@ -380,8 +380,8 @@ def test_what_dispatches_of_a_kind_have_in_common() -> None:
     payload = dispatch.payload
     assert isinstance(payload, TemplatePayload) and dispatch.patch is not None
     kind = group_cache._kind(context, dispatch)
-    again = {"header": bytes(32), "data": bytes(len(payload.data))}
-    same = [replace(dispatch, payload=replace(payload, **again)), replace(dispatch, binding_table=0x20), replace(dispatch, kind=object())]
+    again = payload.again(bytes(32), bytes(len(payload.data)))
+    same = [replace(dispatch, payload=again), replace(dispatch, binding_table=0x20), replace(dispatch, kind=object())]
     assert [group_cache._kind(context, each) for each in same] == [kind] * 3
     assert group_cache._kind(replace(context, bases=dict(context.bases), elapsed=5), dispatch) == kind
     fields: dict[str, Any] = {
