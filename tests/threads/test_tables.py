@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import pytest
 
@@ -17,18 +18,18 @@ from tests.threads.test_pool import recorded
 
 PAGE = 0x1000
 CODE = 0x40000  # of the job
-LAST = (1 << 48) - PAGE  # the last page of the space
 
 
-def memory(*pages: int) -> tuple[AddressSpace, DispatchProgram]:
+def memory(*pages: int, bits: int = 48) -> tuple[AddressSpace, DispatchProgram]:
     """A space with a program and these pages, whose bytes are all other ones."""
     context, dispatch = recorded(vector_add("skl"))
-    space = context.space
-    assert isinstance(space, AddressSpace)
+    space = AddressSpace("tables", bits)
+    space.map(CODE, MemfdBuffer(PAGE))
+    space.write(CODE, context.space.read(CODE, PAGE))
     for number, page in enumerate(pages):
         space.map(page, MemfdBuffer(PAGE))
         space.write(page, bytes((7 * at + at // 256 + 101 * number) & 0xFF for at in range(PAGE)))
-    return space, load(context, dispatch)
+    return space, load(replace(context, space=space), dispatch)
 
 
 @pytest.mark.parametrize("indices, entries, states", [
@@ -56,17 +57,19 @@ def test_low_bits_of_an_entry_are_no_part_of_its_pointer(gen: float, entry: int,
     assert SurfaceStateReader(space, {"surface": 0x200000}, program, gen, (0,), 32).read(0x80) == space.read(0x200000 + state, 32)
 
 
-def test_after_the_last_address_comes_the_first() -> None:
+@pytest.mark.parametrize("bits", [32, 40, 48])
+def test_after_the_last_address_comes_the_first(bits: int) -> None:
     """For the table, its entries and the surface states."""
-    space, program = memory(LAST, 0)
-    reader = SurfaceStateReader(space, {"surface": LAST}, program, 9.0, (0, 3), 64)
-    space.write(LAST + PAGE - 12, dwords(0x1400, 0, 0))
+    last = (1 << bits) - PAGE
+    space, program = memory(last, 0, bits=bits)
+    reader = SurfaceStateReader(space, {"surface": last}, program, 9.0, (0, 3), 64)
+    space.write(last + PAGE - 12, dwords(0x1400, 0, 0))
     space.write32(0, 0x40)
-    assert reader.read(PAGE - 12) == space.read(0x400, 64) + space.read(LAST + 0x40, 64)
+    assert reader.read(PAGE - 12) == space.read(0x400, 64) + space.read(last + 0x40, 64)
     space.write(0x20, dwords(0x1440, 0, 0, 0x80))
-    assert reader.read(PAGE + 0x20) == space.read(0x440, 64) + space.read(LAST + 0x80, 64)
+    assert reader.read(PAGE + 0x20) == space.read(0x440, 64) + space.read(last + 0x80, 64)
     space.write(0x61, dwords(0x1440, 0, 0, 0x80))
-    assert reader.read(PAGE + 0x61) == space.read(0x440, 64) + space.read(LAST + 0x80, 64)  # to the byte: nothing is said of alignment
+    assert reader.read(PAGE + 0x61) == space.read(0x440, 64) + space.read(last + 0x80, 64)  # to the byte: nothing is said of alignment
 
 
 def test_what_is_not_mapped_is_no_state() -> None:
