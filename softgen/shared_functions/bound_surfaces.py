@@ -87,10 +87,12 @@ class BoundSurfaces:
             name_samplers(self.bindings, self.dispatch.samplers, self.sampler_size)
 
     def move_samplers(self, offset: int) -> None:
-        """The sampler table is elsewhere, at another offset from its base; what was resolved of it is the same there."""
-        self.dispatch.samplers = self.samplers.table = offset
+        """The sampler table is elsewhere, at another offset from its base, or from another base; what was resolved of it is the same
+        there."""
+        self.dispatch.samplers = offset
+        self.samplers.move(self.dispatch.bases, offset)
+        self.dispatch.resolved.sampler_base = self.samplers.base
         name_samplers(self.bindings, offset, self.sampler_size)
-        self.samplers.forget()
 
     def sampler_keys(self) -> list[tuple[int, int]]:
         """Where compiled code finds the keys of the dispatch's samplers, and the keys."""

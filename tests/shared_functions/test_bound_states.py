@@ -212,3 +212,23 @@ def test_a_table_may_move_with_its_surfaces() -> None:
     assert dispatch.resolved.surfaces[0][0] == BASE + 0x400
     bench.put(bench.state, moved + 0x40, [0x440])
     assert not dispatch.follow_table(moved + 0x40) and dispatch.binding_table == moved
+
+
+def test_samplers_that_move_are_read_and_compared_where_they_are_now() -> None:
+    """At another offset from their base, and from another base; what had been read is forgotten."""
+    bench = Sampled()
+    bound, space = bench.resolved(), bench.space
+    held, size = bound.dispatch, bound.sampler_size
+    place = BASE + bench.samplers
+    words = [np.frombuffer(space.read(place, size), np.uint32).tolist(), layout("SAMPLER_STATE", bench.gen).pack(sampler_disable=1)]
+    states = [np.array(each, np.uint32).tobytes() for each in words]
+    assert not bound.samplers.sampling(0).disabled
+    space.write(place + 0x40, states[1])
+    bound.move_samplers(bench.samplers + 0x40)
+    assert bound.samplers.sampling(0).disabled and held.samplers == bound.samplers.table == bench.samplers + 0x40
+    assert bound.sampler_keys()[1][1] - bound.sampler_keys()[0][1] == size
+    space.write(place + 0x40, states[0])
+    held.bases = {**held.bases, "dynamic": BASE - 0x40}
+    space.write(place, states[1])
+    bound.move_samplers(bench.samplers + 0x40)
+    assert bound.samplers.sampling(0).disabled and held.sampler_address(size) == place + size

@@ -21,6 +21,8 @@ from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
 from tests.gpgpu.job import ADD, BATCH, DYNAMIC, PAGE, SURFACES, TABLE, Job, dwords, vector_add
 
+BASE_ADDRESS = 8 * 4  # of RENDER_SURFACE_STATE
+
 
 @pytest.fixture
 def resolved(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
@@ -156,10 +158,58 @@ def test_few_tables_are_kept() -> None:
     assert kept.find() is not kept.table
 
 
+# -- what is elsewhere now -------------------------------------------------------------------------------------------------
+
+MOVED = 0x100  # bytes by which base addresses move
+ELSEWHERE = {"table": 0x900, "samplers": 0x80}
+
+
+class Moved(Kept):
+    """The same, after what units have read, and with another table, another surface and another sampler elsewhere in the same pages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_surfaces, self.read_samplers = self.table.dispatch.state(Surfaces.of), self.table.dispatch.state(Samplers.of)
+        assert self.read() == (vector_add("skl").address(0), False)
+        for base in (0, MOVED):
+            state = bytearray(self.space.read(SURFACES, 64))
+            state[BASE_ADDRESS : BASE_ADDRESS + 4] = dwords(0x7000 + base)
+            self.space.write(SURFACES + base + ELSEWHERE["table"], dwords(0xC00))
+            self.space.write(SURFACES + base + 0xC00, bytes(state))
+            self.space.write(DYNAMIC + base + ELSEWHERE["samplers"], dwords(0x8000_0000 if base else 0))  # sampler_disable
+
+    def read(self) -> tuple[int, bool]:
+        return self.read_surfaces.bound(0).base, self.read_samplers.sampling(0).disabled
+
+
+def test_a_table_that_moves_leads_to_its_surfaces() -> None:
+    moved = Moved()
+    moved.table.move_table(ELSEWHERE["table"])
+    assert moved.read() == (0x7000, False) and moved.table.dispatch.binding_table == ELSEWHERE["table"]
+    assert not moved.table.in_place(moved.dispatch) and moved.table.in_place(replace(moved.dispatch, binding_table=ELSEWHERE["table"]))
+
+
+def test_samplers_that_move_are_read_there() -> None:
+    """And messages that name them by their offset are known by it."""
+    moved, before = Moved(), Moved().table.sampler_keys()
+    moved.table.move_samplers(MOVED + ELSEWHERE["samplers"])
+    assert moved.read() == (vector_add("skl").address(0), True) and moved.table.dispatch.samplers == MOVED + ELSEWHERE["samplers"]
+    assert [value - old for (_, value), (_, old) in zip(moved.table.sampler_keys(), before, strict=True)] == [0x180] * len(before)
+    assert not moved.table.in_place(moved.dispatch) and moved.table.in_place(replace(moved.dispatch, samplers=0x180))
+
+
+def test_base_addresses_that_move_take_tables_and_samplers_with_them() -> None:
+    moved = Moved()
+    bases = {name: at + MOVED for name, at in moved.context.bases.items()}
+    moved.table.move(bases, ELSEWHERE["table"], ELSEWHERE["samplers"])
+    held = moved.table.dispatch
+    assert moved.read() == (0x7000 + MOVED, True) and held.bases == bases
+    assert (held.binding_table, held.samplers, held.sampler_address(16)) == (0x900, 0x80, DYNAMIC + MOVED + 0x80 + 16)
+
+
 # -- what only the interpreter has used --------------------------------------------------------------------------------
 
 INDIRECT = "(W)  mov (1|M0)  a0.0<1>:ud 0x04205E00:ud" + ADD.replace("0xC 0x04205E00", "0xC a0.0")
-BASE_ADDRESS = 8 * 4  # of RENDER_SURFACE_STATE
 
 
 @pytest.mark.parametrize("choice", engines(), ids=str)

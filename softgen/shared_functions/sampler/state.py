@@ -162,13 +162,18 @@ class Samplers:
                  tables: TextureTables = NO_TABLES) -> None:  # fmt: skip
         self.tables = tables
         self.gen, self.space, self.table = generation.number, space, table
-        base = catalogue.layout("SAMPLER_STATE", generation.number).field("border_color_pointer").type.base
-        self.base = bases.get(base, 0)
+        self._base_name = catalogue.layout("SAMPLER_STATE", generation.number).field("border_color_pointer").type.base
+        self.base = bases.get(self._base_name, 0)
         self._known: dict[tuple[int, int, bool], Sampling] = {}
 
     @classmethod
     def of(cls, dispatch: DispatchBindings) -> Samplers:
         return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.samplers, TextureTables.of(dispatch))
+
+    def move(self, bases: Mapping[str, int], table: int) -> None:
+        """The states are elsewhere from now on."""
+        self.base, self.table = bases.get(self._base_name, 0), table
+        self.forget()
 
     def forget(self) -> None:
         """Another dispatch begins: sampler state is read again."""
