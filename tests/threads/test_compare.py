@@ -5,13 +5,18 @@ from __future__ import annotations
 import ctypes
 import shutil
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.native import address
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 from softgen.threads import snapshot
 from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.compare_work import WorkComparison
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import LoopPayload
@@ -282,3 +287,37 @@ def test_a_difference_that_the_tile_alone_does_not_show(library: ctypes.CDLL) ->
     drawing.dispatcher.second.times = 1
     with pytest.raises(EngineDifference, match=r"differ: draw 4, pixel 5: at 0x110014 reference has 0x000003f2, wrong has 0x000002f2"):
         run(drawing)
+
+
+@pytest.mark.parametrize("culprit", [0, 3, 9])
+@pytest.mark.parametrize("before", [0, 2, 8])
+def test_only_the_dword_that_differs_decides_on_object_and_instruction(culprit: int, before: int) -> None:
+    """Its highest byte differs; the dwords next to it do because of another object, which stores after it, or before."""
+    space, at = AddressSpace("work", 48), 0x1010
+    space.map(0x1000, MemfdBuffer(0x1000))
+    wrong: Any = SimpleNamespace(name="wrong")
+
+    def store(address: int, value: int, name: str) -> None:
+        space.write32(address, value)
+        if comparison._stepped is not None:
+            comparison._stepped(lambda: name)
+
+    def work() -> bool:
+        selection, mistake = comparison.selection, 0x0100_0000 if comparison.current is wrong else 0
+        if selection is not None:
+            selection.objects_seen = 10
+        for number in range(selection.objects or 10 if selection is not None else 10):
+            if number == culprit:
+                store(at, 0x0A00_0000 + mistake, "the store")
+                store(at - 4, 5, "the dword before")
+                store(at + 4, 6, "the dword after")
+            if number == before:
+                store(at + 4, 7 + mistake // 0x100_0000, "another dword")
+        return True
+
+    names: Any = SimpleNamespace(title="draw 4", pixel=lambda address: PixelPlace(f"pixel {address:#x}", TILE))
+    comparison = WorkComparison((EngineDispatcher("reference"), wrong), space, work, names)
+    said = (f"reference and wrong differ: draw 4, pixel 0x1010, object {culprit} of its tile, stored by the store: "
+            "at 0x1010 reference has 0x0a000000, wrong has 0x0b000000")  # fmt: skip
+    with pytest.raises(EngineDifference, match=said):
+        comparison.run(None)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from softgen.threads.payload import Counter, HeaderPatch, PayloadWriter, SlotField, TemplatePayload, patched
+from softgen.errors import Unsupported
+from softgen.threads.dispatch import ThreadDispatch
+from softgen.threads.payload import Counter, HeaderPatch, Payload, PayloadList, PayloadWriter, SlotField, TemplatePayload, patched
 from tests.gpgpu.job import dwords
 
 HEADER = bytes(range(32))
@@ -58,3 +63,29 @@ def test_who_keeps_a_writer_alive_is_no_part_of_it() -> None:
     first, second = (PayloadWriter(0x1000, 0x2000, 3, owner=object()) for _ in range(2))
     assert first == second and repr(first) == repr(second) and hash(first) == hash(second)
     assert (first.first, first.count, PayloadWriter(0x1000, 0x2000, 3).owner) == (0, None, None)
+
+
+@pytest.mark.parametrize("count, group, first, threads", [(10, 0, 3, 4), (10, 1, 7, 4), (10, 2, 11, 2), (None, 2, 11, 4)])
+def test_one_group_of_payloads_that_are_written(count: int | None, group: int, first: int, threads: int) -> None:
+    """The last one may have fewer threads."""
+    made = dispatch(PayloadWriter(0x1000, 0x2000, 3, first=3, count=count), groups=3, threads=4)
+    alone = made.only(group)
+    assert isinstance(alone.payload, PayloadWriter) and alone == replace(made, groups=1, payload=alone.payload)
+    assert (alone.payload.first, alone.payload.count, made.group_size(group), alone.group_size(0)) == (first, threads, threads, threads)
+
+
+def test_one_group_alone() -> None:
+    """Its counters are those that it has among the others; a list of payloads is one group, and not one of several."""
+    patch = HeaderPatch((Counter(5, 3, 4),))
+    made = dispatch(TemplatePayload(HEADER), groups=3, threads=4, patch=patch)
+    assert made.only(2) == replace(made, groups=1, patch=HeaderPatch((Counter(7, 1, 4),)))
+    same = dispatch(TemplatePayload(HEADER), groups=3, threads=4)
+    assert same.only(2) == replace(same, groups=1)
+    listed = dispatch(PayloadList((HEADER,)), groups=1, threads=1)
+    assert listed.only(0) == listed
+    with pytest.raises(Unsupported, match="a list of payloads is one group"):
+        replace(listed, groups=2).only(0)
+
+
+def dispatch(payload: Payload, **values: Any) -> ThreadDispatch:
+    return ThreadDispatch(kernel=0, control=(0,), simd=8, payload=payload, **values)
