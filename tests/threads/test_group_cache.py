@@ -24,7 +24,7 @@ from softgen.threads.group_cache import GroupCache
 from softgen.threads.payload import HeaderPatch, PayloadList, TemplatePayload, ThreadMasks
 from softgen.threads.programs import DispatchProgram, load
 from tests.gpgpu.engines import Leaving
-from tests.gpgpu.job import CODE, Job, dwords, stores, vector_add
+from tests.gpgpu.job import CODE, Job, dwords, stores, vector_add, words
 from tests.threads.test_pool import job, recorded
 from tests.threads.test_system_routine import ROUTINE, raising
 
@@ -225,6 +225,22 @@ def test_other_state_that_a_run_depends_on_is_compared(monkeypatch: pytest.Monke
     assert len(made) == 2
     sets.run(0)
     assert len(made) == 3
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_local_ids_that_are_others_are_read_as_they_are(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code relies on those that count up, or are uniform, and a run that is kept has to choose its code again."""
+    made, sets = runs_made(monkeypatch), Sets(1)
+    sets.dispatcher, payload = EngineDispatcher(engine, 1), sets.dispatch.payload
+    assert isinstance(payload, TemplatePayload)
+    for ids in ([*range(16)], [5] * 16, [*range(16, 32)], [0, 3, 1, 9] * 4, [*range(15, -1, -1)]):
+        own = words(*ids)
+        sets.dispatch = replace(sets.dispatch, payload=payload.again(payload.header, payload.data[: payload.common] + own))
+        sets.context.space.write(sets.job.address(1), bytes(512))
+        list(sets.dispatcher.run(sets.context, replace(sets.dispatch, binding_table=sets.tables[0])))
+        found = sets.context.space.read(sets.job.address(1), 512)
+        assert found == dwords(*(1000 + number if number in ids else 0 for number in range(128)))
+    assert len(made) == 1
 
 
 def test_a_table_that_leads_nowhere_is_no_error_of_its_own() -> None:

@@ -74,13 +74,14 @@ def test_a_run_begins_with_one_worker_or_with_all(alone: bool, monkeypatch: pyte
 
 
 def test_work_that_is_not_worth_another_worker_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, asked = group_run(threads=2), list[float]()
+    run, asked, told = group_run(threads=2), list[float](), list[bool]()
     monkeypatch.setattr(run.staffing, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(run.staffing, "ran", lambda alone, seconds: told.append(alone))
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 3.0)
     for pace in (0.5, 1.0, 1.5):
         run.pace, run.share.next = pace, 0
         list(run.run(never))
-    assert asked == [4.5]  # seconds of three groups
+    assert asked == [4.5] and told == [False]  # seconds of three groups; with both workers
 
 
 @pytest.mark.parametrize("headers, same", [
