@@ -14,7 +14,7 @@ from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.bound_surfaces import BoundSurfaces, SurfaceName
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.sampler.state import Samplers
-from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundUnits
+from softgen.threads.bindings import BindingCache, BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.work import Work
@@ -151,11 +151,20 @@ def test_state_that_cannot_be_read_is_not_kept() -> None:
     assert kept.find() is not kept.table
 
 
-def test_few_tables_are_kept() -> None:
+@pytest.mark.parametrize("others, found", [(15, True), (16, False)])
+def test_sixteen_tables_are_kept(others: int, found: bool) -> None:
+    """Those that were used last."""
     kept = Kept()
-    for number in range(MAX_TABLES):
+    for number in range(others):
         kept.find(samplers=32 * (number + 1))
-    assert kept.find() is not kept.table
+    assert (kept.find() is kept.table) is found
+
+
+def test_a_table_that_is_found_is_the_last_that_was_used() -> None:
+    kept = Kept()
+    for number in range(30):
+        kept.find(samplers=32 * (number + 1))
+        assert kept.find() is kept.table
 
 
 # -- what is elsewhere now -------------------------------------------------------------------------------------------------

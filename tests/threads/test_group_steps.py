@@ -101,6 +101,20 @@ def test_a_run_has_as_many_workers_as_there_are_groups_at_most() -> None:
     assert not (run.reconsidering or run.overdue or run.stages.alone or run.parts or run.workers or run.failed)
 
 
+@pytest.mark.parametrize("pace, limit, pieces, workers", [
+    (0.0, 40, 4, 40), (0.0, 60, 4, 48), (0.5, 40, 1, 12), (2.0, 40, 1, 12), (2.5, 40, 4, 40), (2.5, 2, 4, 2), (2.5, 1, 1, 1),
+    (0.0, 1, 1, 1),
+])  # fmt: skip
+def test_groups_are_divided_that_take_longer_than_a_worker_is_worth(pace: float, limit: int, pieces: int, workers: int,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Or of which nothing is known; and there is no more than a worker for each piece."""
+    monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 2.0)
+    run = group_run(seconds=None)
+    run.most_pieces, run.pace, run.limit = 4, pace, limit
+    run._divide()
+    assert (run.share.pieces, run.share.end, run.limit) == (pieces, GROUPS * pieces, workers)
+
+
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +206,16 @@ def test_what_follows_from_the_answers(why: list[int | None], state: dict[str, A
     assert run._answer() is False
 
 
+@pytest.mark.parametrize("worth", [0.0, 0.0002, 1e9])
+def test_help_is_all_workers_whatever_they_are_worth(worth: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also at a deadline: what is left has taken that long."""
+    monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", worth)
+    for why in (ReturnReason.HELP, ReturnReason.DEADLINE):
+        run = group_run(seconds=0.0)
+        returned(run, why)
+        assert run._answer() and len(run.workers) == 3
+
+
 def test_help_begins_a_stage() -> None:
     """With all workers, of which the new ones have nothing yet; without new ones the stage goes on."""
     run, began = group_run(seconds=0.0), list[tuple[int, float]]()
@@ -207,17 +231,17 @@ def test_help_begins_a_stage() -> None:
 
 
 @pytest.mark.parametrize("taken, thread", [([(0, 2, 2), (1, 3, 4)], 1), ([(1, 2, 3), (1, 3, 4)], 0), ([(0, 2, 2), (0, 3, 3)], 0)])
-def test_a_deadline_polls_for_a_worker_that_has_work(taken: list[tuple[int, int, int]], thread: int) -> None:
+def test_a_deadline_polls_for_a_worker_that_has_work(taken: list[tuple[int, int, int]], thread: int,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """And each has a slice more from then on."""
+    monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic_ns=lambda: 500))
     run, polled = group_run(threads=2), list[Any]()
     take(run, *taken)
     run._poll = polled.append
-    run.overdue, before = True, time.monotonic_ns()
-    for worker in run.workers:
-        worker.dispatch.deadline = 0
+    run.overdue = True
     run._late()
     assert polled == [run.workers[thread]] and not run.overdue
-    assert all(before + SLICE <= worker.dispatch.deadline <= time.monotonic_ns() + SLICE for worker in run.workers)
+    assert [worker.dispatch.deadline for worker in run.workers] == [500 + SLICE] * 2
 
 
 def test_after_a_failure_a_deadline_gives_up_what_may_wait_for_it() -> None:
@@ -250,7 +274,7 @@ def test_a_deadline_asks_for_better_code_until_there_is_none(settled: bool, left
 
 
 @pytest.mark.parametrize("threads, workers, alone, limit, ended", [
-    (3, 3, True, 1, 1), (3, 3, False, 3, 1), (3, 1, True, 3, 0), (1, 1, True, 1, 0),
+    (3, 3, True, 1, 1), (3, 3, False, 3, 1), (2, 2, True, 1, 1), (3, 1, True, 3, 0), (1, 1, True, 1, 0),
 ])  # fmt: skip
 def test_a_stage_with_all_workers_decides_the_number_of_the_next(threads: int, workers: int, alone: bool, limit: int, ended: int) -> None:
     """Others come where there are fewer than there may be."""
@@ -272,17 +296,20 @@ def test_a_stage_with_all_workers_decides_the_number_of_the_next(threads: int, w
     ([(0, 3, 3), (0, 4, 4), (0, 5, 5)], True), ([(1, 2, 3), (0, 4, 4), (0, 5, 5)], True),
     ([(0, 3, 3), (1, 4, 4), (0, 5, 5)], False), ([(0, 3, 3), (0, 4, 4), (0, 4, 5)], False),
 ])  # fmt: skip
-def test_one_worker_goes_on_when_the_others_have_done_what_they_took(taken: list[tuple[int, int, int]], goes: bool) -> None:
+def test_one_worker_goes_on_when_the_others_have_done_what_they_took(taken: list[tuple[int, int, int]], goes: bool,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """Until then none takes more. It has a stage's time, and counts go on from its own."""
+    monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic_ns=lambda: 500))
+    monkeypatch.setattr(groups, "STAGE", 100.0)
     run = group_run()
     take(run, *taken)
-    run.limit, first, before = 1, run.workers[0], time.monotonic_ns()
+    run.limit, first = 1, run.workers[0]
     first.dispatch.threads_done, first.dispatch.instructions, first.dispatch.deadline = 3, 24, 0
     run._dismiss()
     assert run.share.halted == int(not goes) and len(run.workers) == (1 if goes else 3)
     if goes:
         assert run.workers == [first] and run.done == (3, 24) and (len(run.parts), first.context.alone, run.share.workers) == (1, 1, 1)
-        assert before + 2_000_000 <= first.dispatch.deadline <= time.monotonic_ns() + 2_000_000
+        assert first.dispatch.deadline == 500 + 100_000_000_000
 
 
 @pytest.mark.parametrize("wait, inside, chosen, waits", [

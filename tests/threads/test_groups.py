@@ -82,6 +82,11 @@ def test_work_that_is_not_worth_another_worker_tells_nothing(monkeypatch: pytest
         run.pace, run.share.next = pace, 0
         list(run.run(never))
     assert asked == [4.5] and told == [False]  # seconds of three groups; with both workers
+    one = group_run(threads=1)
+    monkeypatch.setattr(one.staffing, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
+    one.pace = 1.5
+    list(one.run(never))
+    assert asked == [4.5]  # there is nothing to choose
 
 
 @pytest.mark.parametrize("headers, same", [
@@ -110,6 +115,9 @@ def test_helpers_are_woken_for_the_next_dispatch(monkeypatch: pytest.MonkeyPatch
     context, _ = recorded(job(count=3))
     assert run.renew(replace(context, space=run.shared.space), run.shared.dispatch) and woken == [2]
     assert not run.workers and run.share.next == run.share.halted == 0
+    alone = group_run(threads=3)
+    alone._staff(0.0)
+    assert alone.renew(replace(context, space=alone.shared.space), alone.shared.dispatch) and woken == [2]
 
 
 @pytest.mark.parametrize("at", [0, 8, 28])
