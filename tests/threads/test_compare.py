@@ -170,6 +170,29 @@ done:
 # -- snapshots ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dword, said", [
+    (1, "reference has 0x0a000000, wrong has 0x0a000100; stored by thread 0 of group (0, 0, 0), kernel 0x40000+0x30"),
+    (2, "reference has 0x00000006, wrong has 0x00000106; stored by thread 0 of group (0, 0, 0), kernel 0x40000+0x60"),
+    (3, "reference has 0x00000000, wrong has 0x00000100"),
+])  # fmt: skip
+def test_the_instruction_is_the_last_that_changes_the_dword(dword: int, said: str) -> None:
+    """One changes its highest byte, another the dword after it; where none changes it, none is named."""
+    kernel = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0)  r10.0<1>:ud 0x4:ud
+(W)  mov (8|M0)  r11.0<1>:ud 0x0A000000:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+(W)  mov (8|M0)  r10.0<1>:ud 0x8:ud
+(W)  mov (8|M0)  r11.0<1>:ud 0x6:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+    made = Job(kernel, [bytes(64)], simd=8)
+    with pytest.raises(EngineDifference) as caught:
+        made.run(groups=ComparingDispatcher(EngineDispatcher("reference"), Wrong(0, made.address(0) + 4 * dword)))
+    assert str(caught.value).rpartition(": at ")[2].partition(": ")[0] == f"{made.address(0) + 4 * dword:#x} {said}"
+
+
 def test_memory_that_is_too_large_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """All regions together count: a page for each of six."""
     space, pages = vector_add("skl").memory(), 7
