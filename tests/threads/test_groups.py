@@ -115,9 +115,10 @@ def test_helpers_are_woken_for_the_next_dispatch(monkeypatch: pytest.MonkeyPatch
     context, _ = recorded(job(count=3))
     assert run.renew(replace(context, space=run.shared.space), run.shared.dispatch) and woken == [2]
     assert not run.workers and run.share.next == run.share.halted == 0
-    alone = group_run(threads=3)
-    alone._staff(0.0)
-    assert alone.renew(replace(context, space=alone.shared.space), alone.shared.dispatch) and woken == [2]
+    for threads, expected in ((1, [2]), (2, [2, 1])):
+        other = group_run(threads)
+        other._staff(1.0)
+        assert other.renew(replace(context, space=other.shared.space), other.shared.dispatch) and woken == expected
 
 
 @pytest.mark.parametrize("at", [0, 8, 28])
