@@ -59,6 +59,10 @@ def test_slots_and_counters_are_filled_in() -> None:
     assert patched(payload, (), 3, patch, 0) == dwords(8, 0xBBBBBBBB, 0xCCCCCCCC, 2) and patched(payload, (), 3, None, 1) is payload
 
 
+def test_payloads_of_a_list_are_too_long_to_be_shown() -> None:
+    assert repr(PayloadList((HEADER, HEADER))) == "PayloadList(slots=())" and PayloadList((HEADER,)) != PayloadList((HEADER, HEADER))
+
+
 def test_who_keeps_a_writer_alive_is_no_part_of_it() -> None:
     first, second = (PayloadWriter(0x1000, 0x2000, 3, owner=object()) for _ in range(2))
     assert first == second and repr(first) == repr(second) and hash(first) == hash(second)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from softgen.errors import GpuFault
+from softgen.memory.address_space import AddressSpace
 from softgen.threads import programs
 from softgen.threads.programs import ProgramCache, load
 from tests.gpgpu.job import vector_add
@@ -59,6 +60,16 @@ def test_a_program_depends_on_the_memory_that_was_reached() -> None:
     assert program.current(context)
     context.space.write32(0x4002C, 0x1234)
     assert not program.current(context)
+
+
+def test_a_program_whose_memory_is_gone_is_not_current() -> None:
+    cache, (context, dispatch) = ProgramCache(), recorded(vector_add("skl"))
+    program = cache.load(context, dispatch)
+    assert program.current(context) and isinstance(context.space, AddressSpace)
+    context.space.unmap(0x40000, 0x1000)
+    assert not program.current(context)
+    with pytest.raises(GpuFault, match="instruction fetch at 0x40000"):
+        cache.load(context, dispatch)
 
 
 def test_a_program_that_is_not_mapped_is_a_fault() -> None:
