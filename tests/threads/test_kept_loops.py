@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+import time
 from dataclasses import replace
 
 import pytest
@@ -119,11 +120,11 @@ def test_the_engine_is_told_what_loops_ran(count: int, library: ctypes.CDLL) -> 
     memory, told, taken = Memory(), Told(), ctypes.c_uint64()
     loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(taken)) for _ in range(count)]
     native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
-    dispatcher = EngineDispatcher("told", count, make=lambda name: told)
+    dispatcher, began = EngineDispatcher("told", count, make=lambda name: told), time.perf_counter()
     done = list(dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
     assert sum(finished.instructions for finished in done) == told.told == THREADS * 8
     (ran,) = dispatcher.ran.values()
-    assert (ran.dispatches, ran.threads, ran.instructions) == (1, THREADS, told.told)
+    assert (ran.dispatches, ran.threads, ran.instructions) == (1, THREADS, told.told) and 0 < ran.seconds < time.perf_counter() - began
 
 
 def test_the_worker_of_a_record_is_kept(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:

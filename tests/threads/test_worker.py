@@ -184,6 +184,19 @@ def test_an_instruction_that_changes_cr0_alone_is_left_by_the_first_thread_only(
     assert sorted(Counter(left).values())[:3] == [1, 1, 5]  # there are two of them
 
 
+def test_as_many_answers_are_repeated_as_there_is_room_for() -> None:
+    context, dispatch = recorded(job(count=3))
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
+    code = Leaving().function(None, 0, 0)  # type: ignore[arg-type]
+    for number in range(40):
+        status = ThreadStatus.ESCAPE if number % 2 else ThreadStatus.CR0_CHANGED
+        made._remember(status, number, 16 * number, number + 1, 16 * number + 16, code)
+    assert made.dispatch.answer_count == 32 and len(made.answers) == 32
+    found = [(answer.status, answer.control, answer.ip, answer.then, answer.next, answer.counts) for answer in made.answers]
+    assert found[30:] == [(ThreadStatus.CR0_CHANGED, 30, 480, 31, 496, 0), (ThreadStatus.ESCAPE, 31, 496, 32, 512, 1)]
+    assert {(answer.function, answer.program) for answer in made.answers} == {(code.address, code.program)}
+
+
 def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
     context, dispatch = recorded(Job(ADD, [bytes(64)], shape=(3, 1, 1), shared=dwords(*range(16)), own=[words(*range(16))] * 3))
     made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
