@@ -181,8 +181,7 @@ def run_parts(parts: ctypes.Array[WorkerPart]) -> bool:
 
 def alert(count: int) -> None:
     """Wakes so many helpers, if they sleep: a dispatch is being prepared that will need them."""
-    if count > 0:
-        library().threads_alert(count)
+    library().threads_alert(count)
 
 
 def helpers() -> int:
