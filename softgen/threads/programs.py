@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from functools import cache
 
 from softgen.errors import GpuFault
@@ -11,7 +12,8 @@ from softgen.eu.interpreter import DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels, opcodes
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
-MAX_PROGRAMS = 256
+MAX_PROGRAMS = 256  # addresses of programs that are kept,
+MOST_AT_ADDRESS = 4  # and programs of each
 WAIT, RETURN, CALLS, JUMPS = "wait", "ret", frozenset({"call", "calla"}), ("jmpi", "brd", "brc")
 
 
@@ -35,6 +37,7 @@ class DispatchProgram(KernelProgram):
         self.address, self.range = address, MemoryRange(address, len(code), code)
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
         self._context, self._routine_start = context, dispatch.system_routine
+        self._user = threading.get_ident()  # the host thread that has used it last
         self._refreshed = False  # compared with memory, as far as it reaches
         self._routine: KernelProgram | None = None
 
@@ -107,18 +110,22 @@ class DispatchProgram(KernelProgram):
 
     def used_in(self, context: DispatchContext) -> None:
         """Memory was compared with it: instructions that are reached for the first time are read from there again."""
-        self._context, self._refreshed = context, True
+        self._context, self._user, self._refreshed = context, threading.get_ident(), True
 
     def current(self, context: DispatchContext) -> bool:
-        """Whether memory still holds the program, as far as it has been decoded or translated."""
+        """Whether memory still holds the program, as far as it has been decoded or translated. Another host thread that runs it in another
+        address space may be decoding more of it: then all bytes have to be the same in both."""
+        elsewhere = context.space is not self._context.space and self._user != threading.get_ident()
+        size = len(self.code) if elsewhere else self.reach or len(self.code)  # all of it also while one is about to decode it
+        try:
+            if context.space.read(self.address, size) != self.code[:size]:
+                return False
+        except GpuFault:
+            return False
         self.used_in(context)
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
-        size = self.reach or len(self.code)  # all of it while another host thread is about to decode it
-        try:
-            return context.space.read(self.address, size) == self.code[:size]
-        except GpuFault:
-            return False
+        return True
 
     def _routine_code(self) -> bytes:
         """The bytes of the system routine now; none where it is no longer mapped, which matters only to a thread that gets there."""
@@ -143,16 +150,19 @@ def load(context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
 
 
 class ProgramCache:
-    """Programs by address: the same bytes at the same address are the same DispatchProgram, so engines compile them once."""
+    """Programs by address: the same bytes at the same address are the same DispatchProgram, so engines compile them once. Address spaces
+    that are in use at the same time may have different ones there."""
 
     def __init__(self) -> None:
-        self._programs: dict[tuple[float, int, int, int | None], DispatchProgram] = {}
+        self._programs: dict[tuple[float, int, int, int | None], tuple[DispatchProgram, ...]] = {}
 
     def load(self, context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
         key = context.generation.number, dispatch.kernel, context.address("instruction", dispatch.kernel), dispatch.system_routine
-        found = self._programs.get(key)
-        if found is None or not found.current(context):
+        held = self._programs.get(key, ())
+        found = next((program for program in held if program.current(context)), None)
+        if found is None:
             if len(self._programs) >= MAX_PROGRAMS:
                 self._programs.clear()
-            found = self._programs[key] = load(context, dispatch)
+            found = load(context, dispatch)
+            self._programs[key] = (found, *held)[:MOST_AT_ADDRESS]
         return found

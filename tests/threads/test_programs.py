@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,55 @@ def test_programs_are_kept_by_what_they_depend_on() -> None:
     at = context.address("instruction", dispatch.kernel)
     context.space.write(at, context.space.read(at + 16, 16))
     assert cache.load(context, dispatch) is not first
+
+
+def test_address_spaces_in_use_at_the_same_time_have_programs_of_their_own() -> None:
+    """One host thread has decoded what both have in common when another one gets to the same address of another space."""
+    cache, (context, dispatch), (other, _) = ProgramCache(), *(recorded(vector_add("skl")) for _ in range(2))
+    at = context.address("instruction", dispatch.kernel)
+    other.space.write(at + 0x10, other.space.read(at + 0x20, 16))
+    first = cache.load(context, dispatch)
+    first.line(dispatch.kernel)
+    with ThreadPoolExecutor(1) as another:
+        second = another.submit(cache.load, other, dispatch).result()
+        assert second is not first and another.submit(cache.load, other, dispatch).result() is second
+        assert cache.load(context, dispatch) is first
+    following = [program.line(dispatch.kernel + 0x10).instruction for program in (first, second)]
+    assert following == [load(each, dispatch).line(dispatch.kernel + 0x10).instruction for each in (context, other)]
+    assert following[0] != following[1]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_address_spaces_with_the_same_bytes_share_a_program(workers: int) -> None:
+    """Also of several host threads; of one, as far as it has been reached."""
+    cache, (context, dispatch), (other, _) = ProgramCache(), *(recorded(vector_add("skl")) for _ in range(2))
+    first = cache.load(context, dispatch)
+    first.line(dispatch.kernel)
+    if not workers:
+        other.space.write32(context.address("instruction", dispatch.kernel) + 0x10, 0)
+    with ThreadPoolExecutor(1) as another:
+        assert (another.submit(cache.load, other, dispatch).result() if workers else cache.load(other, dispatch)) is first
+
+
+def test_a_program_that_is_another_one_elsewhere_is_read_where_it_was() -> None:
+    context, dispatch = recorded(vector_add("skl"))
+    other, _ = recorded(vector_add("skl"))
+    at, program = context.address("instruction", dispatch.kernel), load(context, dispatch)
+    program.line(dispatch.kernel)
+    other.space.write(at, other.space.read(at + 0x20, 32))
+    assert not program.current(other)
+    assert program.line(dispatch.kernel + 0x10).instruction == load(context, dispatch).line(dispatch.kernel + 0x10).instruction
+
+
+def test_few_programs_of_an_address_are_kept() -> None:
+    cache, (context, dispatch) = ProgramCache(), recorded(vector_add("skl"))
+    at, found = context.address("instruction", dispatch.kernel), []
+    code = [context.space.read(at + 16 * number, 16) for number in range(programs.MOST_AT_ADDRESS + 1)]
+    for number in (*range(programs.MOST_AT_ADDRESS + 1), 1, 0):
+        context.space.write(at, code[number])
+        found.append(cache.load(context, dispatch))
+        found[-1].line(dispatch.kernel)
+    assert found[-2] is found[1] and found[-1] is not found[0]
 
 
 def test_more_programs_than_are_kept_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
