@@ -5,7 +5,7 @@ Wherever the machine keeps an AffineValue for a value, its base, its conditions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -265,6 +265,19 @@ def test_high_bits_that_no_lane_reaches_may_be_cleared(most: int | None, mask: i
     held = affine.known(m, (value & mask).payload)
     assert held is not None and (held.stride, bool(held.conditions)) == (1, conditions)
     assert held.highest == (None if conditions else most)
+
+
+@pytest.mark.parametrize("type, compute, highest", [
+    (u32, lambda m, x: x + 5, 15), (u32, lambda m, x: x - 5, None), (u32, lambda m, x: x * 3, 30), (u32, lambda m, x: -x, None),
+    (u32, lambda m, x: x << 2, 40), (u32, lambda m, x: x << 34, 40), (u32, lambda m, x: x >> 1, 10), (i32, lambda m, x: x >> 1, None),
+    (u32, lambda m, x: x + x, 20), (u32, lambda m, x: x & 8, 8), (u32, lambda m, x: x & 0xFFFFFFF8, 10), (u32, lambda m, x: x | 1, None),
+])  # fmt: skip
+def test_the_highest_value_of_results(type: LaneType, compute: Callable[[LlvmMachine, Value], Value], highest: int | None) -> None:
+    """Of a uniform operand of at most 10; None where it may wrap, or is not known."""
+    m = LlvmMachine()
+    affine.declare(m, type, 8, "%x", 0, highest=10)
+    held = affine.known(m, compute(m, Value(m, type, 8, "%x")).payload)
+    assert held is not None and held.highest == highest
 
 
 def test_text_does_not_grow_without_bounds() -> None:

@@ -120,7 +120,8 @@ def test_headers_of_sections() -> None:
     assert elf_object.symbols(changed(data, b".text", 48, "<Q", 64)).functions == {"f"}
     code = next(section for section in elf_object._sections(data) if section.flags & EXECUTABLE)
     wrong = {changed(data, b".text", 48, "<Q", 3): "a section's header", changed(data, b".text", 48, "<Q", 1 << 13): "a section's header",
-             changed(data, b".note.softgen", 0, "<I", code.name): "sections of the same name"}  # fmt: skip
+             changed(data, b".note.softgen", 0, "<I", code.name): "sections of the same name",
+             changed(data, b".strtab", 0, "<I", code.name): "sections of the same name"}  # fmt: skip
     for damaged, why in wrong.items():
         with pytest.raises(SoftgenError, match=why):
             elf_object.symbols(damaged)

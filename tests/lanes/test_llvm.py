@@ -237,3 +237,21 @@ def test_lanes_are_permuted_by_an_instruction_where_the_target_has_it(features: 
     found = m.permute(Value(m, BY_NAME[type], lanes, "%x"), Value(m, BY_NAME["u32"], count, "%i"))
     assert [line for line in map(str, m.lines) if "llvm.x86" in line] == [line for line in map(str, m.lines) if call and call in line]
     assert any(call in str(line) for line in m.lines) and found.lanes == count
+
+
+@pytest.mark.parametrize("lanes, once", [(4, False), (8, True), (16, True), (32, True)])
+def test_lanes_that_are_all_the_same_are_compared_once_where_hosts_keep_masks_as_numbers(lanes: int, once: bool) -> None:
+    m = LlvmMachine()
+    a, b = (m.broadcast(Value(m, BY_NAME["u32"], 1, name), lanes) for name in ("%a", "%b"))
+    assert ("sext i1" in " ".join([(a < b).payload, *map(str, m.lines)])) is once
+
+
+@pytest.mark.parametrize("name, avoided", [("i8", "-128"), ("i32", "-2147483648"), ("i64", "-9223372036854775808"), ("u32", "")])
+def test_divisions_that_overflow_are_by_one_instead(name: str, avoided: str) -> None:
+    """On some hosts they trap: by zero, and the lowest signed integer by -1."""
+    m, type = LlvmMachine(), BY_NAME[name]
+    m.divide_int(Value(m, type, 8, "%a"), Value(m, type, 8, "%b"))
+    text = " ".join(map(str, m.lines))
+    assert f"icmp eq <8 x i{type.bits}> %b, zeroinitializer" in text
+    assert (f"icmp eq <8 x i{type.bits}> %a, splat (i{type.bits} {avoided})" in text) is bool(avoided)
+    assert (f"icmp eq <8 x i{type.bits}> %b, splat (i{type.bits} -1)" in text) is bool(avoided)

@@ -144,3 +144,29 @@ def test_masks_cross_blocks_as_bytes_where_the_host_keeps_them_so(target: tuple[
     found = m.across_blocks(mask)
     assert found.lanes == lanes and found.type is bool_ and (found is mask) is not bytes
     assert any("icmp slt" in line for line in map(str, m.lines)) is bytes
+
+
+@pytest.mark.parametrize("quiet, atomic, noted", [(True, False, False), (True, True, True), (False, False, True), (False, True, True)])
+def test_offsets_are_kept_in_the_note_where_one_is_due(quiet: bool, atomic: bool, noted: bool) -> None:
+    """Of divergent lanes. Loads from memory that cannot be missing have none."""
+    m = machine()
+    if atomic:
+        m.atomic("add", memory(m, quiet), Value(m, u32, 8, "%offsets"), [m.lane_index(8)])
+    else:
+        m.load(u32, memory(m, quiet), Value(m, u32, 8, "%offsets"), Value(m, bool_, 8, "%on"))
+    (function,) = (text for name, text in m.module.internals.items() if ("add" if atomic else "read") in name)
+    assert ("getelementptr i64, ptr %a0, i64 2" in function) is noted
+
+
+@pytest.mark.parametrize("type, limit", [(u32, True), (u64, False)], ids=str)
+def test_offsets_of_32_bits_reach_4_gigabytes(type: LaneType, limit: bool) -> None:
+    m = machine()
+    m.load(u32, memory(m), m.lane_index(8, type) * 4)
+    assert any(f"i64 {1 << 32})" in line and "umin" in line for line in map(str, m.lines)) is limit
+
+
+@pytest.mark.parametrize("target, masked, branches", [(NEON, False, False), (NEON, True, True), (AVX2, False, False), (AVX2, True, False)])
+def test_contiguous_lanes_are_stored_at_once_where_all_are_active(target: tuple[str, str], masked: bool, branches: bool) -> None:
+    m = machine(target)
+    m.store(m.lane_index(16), memory(m), m.lane_index(16) * 4, Value(m, bool_, 16, "%on") if masked else None)
+    assert any(line.startswith("stored") for line in map(str, m.lines)) is branches
