@@ -375,4 +375,7 @@ class IgaStatement:
                 sources.append(self._region(piece))
             elif not isinstance(pieces[number - 1], tuple):
                 sources.append(Operand("imm", kinds[0] or ""))
+        alone = sources and sources[0].file == "imm" and self.row.shape & {"jip", "uip", "offset"}  # the rest of the word is offsets
+        if len(sources) < 2 and not alone:
+            raise self.reader.wrong("a source")
         self.values["sources"] = tuple(sources)
