@@ -35,9 +35,9 @@ class PromotingEngine:
             return found
         if at_start and key not in requested and self._is_hot(program):
             requested.add(key)
-            self.workers = [worker for worker in self.workers if worker.is_alive()]
-            self.workers.append(threading.Thread(target=self.fast.translated, args=(program, *key), name="translating", daemon=True))
-            self.workers[-1].start()
+            translating = threading.Thread(target=self.fast.translated, args=(program, *key), name="translating", daemon=True)
+            translating.start()  # before other host threads find it to wait for
+            self.workers = [*(worker for worker in self.workers if worker.is_alive()), translating]
         return self.slow.function(program, control, simd, full, entry)
 
     def ran(self, program: KernelProgram, instructions: int) -> None:

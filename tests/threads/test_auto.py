@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import TranslationStore
 from softgen.threads import groups, worker
 from softgen.threads.dispatcher import EngineDispatcher
+from tests.eu.semantics.build import Listing, dst, end, imm, instr
 from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import ADD
 from tests.threads.test_pool import MANY, MODE, SLOW, job
@@ -125,3 +127,21 @@ def test_fallbacks_leave_time_for_the_translation(tmp_path: Path, monkeypatch: p
     assert given and all(given)
     (program,) = {program for program, _ in dispatcher.ran}
     assert program.fallbacks.total() < 9 * 20
+
+
+def test_a_translation_is_waited_for_once_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another host thread gives way while one begins it."""
+    engine, code = PromotingEngine(hot=1), Listing(9, instr(9, "mov", dst(4), imm(1)), end(9))
+
+    class Beginning(threading.Thread):
+        def start(self) -> None:
+            engine.give_way()
+            super().start()
+            engine.give_way()
+
+    monkeypatch.setattr(promotion, "threading", SimpleNamespace(Thread=Beginning))
+    code.executed = 1000
+    engine.function(code, 0, 8)
+    (translating,) = engine.workers
+    translating.join()
+    assert engine.fast.at_hand(code, 0, 8, True, ())
