@@ -1,4 +1,4 @@
-"""Halves of an instruction, which a SIMD32 kernel has one after the other, (16|M0) and (16|M16), as one computation of 32 lanes.
+"""Joins the two halves of a SIMD32 instruction, which follow each other as (16|M0) and (16|M16), into one computation of 32 lanes.
 
 For functions with a fast path: both halves have one test and one branch, and stand in one basic block, where LLVM's scheduler interleaves
 them. Each half alone is a long chain of dependent operations.
@@ -30,24 +30,24 @@ def joined(lines: Sequence[DecodedInstruction]) -> Iterator[tuple[DecodedInstruc
         yield line, other
 
 
-def are_halves(one: Instruction, two: Instruction) -> bool:
+def are_halves(first: Instruction, second: Instruction) -> bool:
     """Whether both compute the same function with a fast path, and the second does not read what the first writes. One that has to be left
     to the interpreter, since its registers do not exist, is left alone."""
-    if one.function != two.function or not (_has_fast_path(one) and _has_fast_path(two)):
+    if first.function != second.function or not (_has_fast_path(first) and _has_fast_path(second)):
         return False
-    if max(*_written(one), *_read(one), *_written(two), *_read(two)) + f32.bytes > GRF_BYTES * GRF_COUNT:
+    if max(*_written(first), *_read(first), *_written(second), *_read(second)) + f32.bytes > GRF_BYTES * GRF_COUNT:
         return False
-    return all(abs(to - by) >= f32.bytes for to in _written(one) for by in _read(two))
+    return all(abs(to - by) >= f32.bytes for to in _written(first) for by in _read(second))
 
 
 def _written(inst: Instruction) -> list[int]:
-    """Where in the register file the channels of the destination are,"""
+    """Byte offsets of the destination's channels in the register file."""
     assert inst.dst is not None
     return [register_location(inst.dst, inst.gen)[1] + offset for offset in destination_offsets(inst)]
 
 
 def _read(inst: Instruction) -> list[int]:
-    """and those of the source."""
+    """Byte offsets of the source's channels in the register file."""
     return [register_location(inst.sources[0], inst.gen)[1] + offset for offset in source_offsets(inst, 0)]
 
 
