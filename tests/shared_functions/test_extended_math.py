@@ -123,7 +123,7 @@ def test_the_power_of_a_negative_number_is_none_in_alt_mode_either() -> None:
 class Estimating(NumpyMachine):
     """A machine whose host estimates as well as it must: within 2^-14."""
 
-    def estimate_rsq(self, a: Value) -> Value | None:
+    def estimate_rsq(self, a: Value) -> Value:
         with np.errstate(all="ignore"):
             return self.value(f32, (1 / np.sqrt(a.payload.astype(np.float64)) * (1 + 2**-15)).astype(np.float32))
 
@@ -144,9 +144,7 @@ def test_an_estimate_is_enough_for_most_numbers() -> None:
     """Both ends of the interval round to the root, or its neighbour; where they are equal nothing else is computed."""
     m, numbers = Estimating(), np.random.default_rng(3).uniform(1, 4, 256).astype(np.float32)
     x = m.value(f32, numbers)
-    estimate = m.estimate_rsq(x)
-    assert estimate is not None
-    low, high = (end.payload for end in functions.enclose_rsq(m, x, estimate))
+    low, high = (end.payload for end in functions.enclose_rsq(m, x, m.estimate_rsq(x)))
     right = (1 / np.sqrt(numbers.astype(np.float64))).astype(np.float32)
     assert (np.abs(low - right) <= np.spacing(right)).all() and (np.abs(high - right) <= np.spacing(right)).all()
     assert (low == high).mean() > 0.9 and (low[low == high] == right[low == high]).all()
@@ -168,3 +166,25 @@ def test_roots_that_are_certain_need_nothing_else(machine: type[NumpyMachine], m
     assert rsq_of(machine(), numbers) == right.view(np.uint32).tolist() and not rare
     rsq_of(machine(), [0.0])
     assert len(rare) == 1
+
+
+def uncertain_roots() -> tuple[list[float], list[int]]:
+    """Numbers whose roots lie so near the middle between two floats that an estimate does not tell which is nearer; and the lower ends."""
+    m, numbers, ends = Estimating(), [], []
+    for x in np.random.default_rng(5).uniform(1, 4, (64, 256)).astype(np.float32):
+        given = m.value(f32, x)
+        low, high = (end.payload for end in functions.enclose_rsq(m, given, m.estimate_rsq(given)))
+        numbers += x[low != high].tolist()
+        ends += low[low != high].view(np.uint32).tolist()
+    return numbers, ends
+
+
+def test_an_uncertain_root_is_rounded_by_its_residual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the ends is the root's neighbour there. Only beside something special is everything computed from the start."""
+    (numbers, ends), m = uncertain_roots(), Estimating()
+    right = (1 / np.sqrt(np.array(numbers))).astype(np.float32).view(np.uint32).tolist()
+    assert 4 < len(numbers) < 200 and ends != right
+    mixed = [*numbers, 0.0, np.inf, 1e-40]
+    assert rsq_of(m, mixed) == rsq_of(NumpyMachine(), mixed)
+    monkeypatch.setattr(functions, "_any_rsq", lambda m, x, bits: x)
+    assert rsq_of(m, numbers) == right

@@ -140,22 +140,28 @@ def inv(m: Machine, x: Value) -> Value:
 
 def rsq(m: Machine, x: Value) -> Value:
     """1 / sqrt(x), correctly rounded. The fast path requires that the rounding is certain in all lanes: a zero, a negative number, an
-    infinity and a NaN never are."""
+    infinity and a NaN never are. Where it is not, the ends of the interval are the root or its neighbours, unless one of these is there."""
     if x.type is not f32:
         return m.div(m.like(x, 1.0), m.sqrt(x))
     bits, start = m.bitcast(x, u32), m.estimate_rsq(x)
+    special = bits - SMALLEST >= INFINITY - SMALLEST
     if start is None:
-        low = high = round_rsq(m, x, near_rsq(m, x, _guessed_rsq(m, x, m.like(bits, GUESS) - (bits >> 1))))
-        uncertain = bits - SMALLEST >= INFINITY - SMALLEST
-    else:
-        low, high = enclose_rsq(m, x, start)
-        uncertain = low != high
-    if x.lanes == 2 * HALF:  # x86 tests two mask registers at once; as one mask of 32 lanes they would be joined first
-        uncertain = m.slice(uncertain, 0, HALF) | m.slice(uncertain, HALF, HALF)
+        found = m.variable(round_rsq(m, x, near_rsq(m, x, _guessed_rsq(m, x, m.like(bits, GUESS) - (bits >> 1)))))
+        for _ in m.If(_any_of_both(m, special), rare=True):
+            found.value = _any_rsq(m, x, bits)
+        return found.value
+    low, high = enclose_rsq(m, x, start)
     found = m.variable(low)
-    for _ in m.If(m.any(uncertain), rare=True):
-        found.value = _any_rsq(m, x, bits)
+    for _ in m.If(_any_of_both(m, low != high), rare=True):
+        found.value = round_rsq(m, x, low)
+        for _ in m.If(m.any(special), rare=True):
+            found.value = _any_rsq(m, x, bits)
     return found.value
+
+
+def _any_of_both(m: Machine, lanes: Value) -> Value:
+    """Whether something holds for any lane. x86 tests two mask registers at once; as one mask of 32 lanes they would be joined first."""
+    return m.any(m.slice(lanes, 0, HALF) | m.slice(lanes, HALF, HALF) if lanes.lanes == 2 * HALF else lanes)
 
 
 def enclose_rsq(m: Machine, x: Value, y: Value) -> tuple[Value, Value]:
