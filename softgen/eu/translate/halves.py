@@ -15,6 +15,7 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.step import AluStep
 from softgen.eu.thread.regions import destination_offsets, register_location, source_offsets
+from softgen.eu.translate.broadcasts import RareBranch
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.types import f32
 from softgen.shared_functions.extended_math.functions import FAST_PATHS, HALF
@@ -70,6 +71,8 @@ def step(state: TranslationState, *halves: DecodedInstruction) -> None:
         state.ip, state.instruction = half.ip, half.instruction
         steps.append(AluStep(state, half.instruction, OPS["math"]))
         sources.append(steps[-1].source(0))
+    if m.module.loads_broadcast:
+        m.defer(RareBranch(state.items, len(state.items)))
     result = steps[0].meaning.function(steps[0], m.concat(*sources))
     for half, each, first in zip(halves, steps, (0, HALF), strict=True):
         state.ip, state.instruction = half.ip, half.instruction

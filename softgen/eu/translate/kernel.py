@@ -24,7 +24,7 @@ from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context, Thre
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
-from softgen.eu.translate import control_flow, cr0_propagation, halves, inactive_lanes, send
+from softgen.eu.translate import broadcasts, control_flow, cr0_propagation, halves, inactive_lanes, send
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, Probe
 from softgen.eu.translate.entry_exit import EntryExit
@@ -102,7 +102,7 @@ class KernelTranslator(EntryExit):
         entries = tuple(ip for ip, segment in self.segments.items() if segment.entry)
         self.in_order = clean and len(entries) == 1 and not self.key.observe
         self._write_entries(parts)
-        for line in body:
+        for line in broadcasts.moved(body, registers.in_block):
             if isinstance(line, RegisterAccess):
                 registers.expand(line)
             else:
