@@ -242,7 +242,7 @@ class Pipeline(Protocol):
         ...
 
     def finish(self, cs: CommandStreamer) -> None:
-        """Completes outstanding work, as the hardware does at flushes, pipeline switches and the end of a submission."""
+        """Completes outstanding work, as the hardware does at flushes, switches of pipeline or context, and the end of a submission."""
         ...
 
 

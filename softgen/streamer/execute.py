@@ -240,7 +240,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         return bool(done)
 
     def finish_pipelines(self) -> None:
-        """Complete what pipelines have collected but not started: at flushes, pipeline switches and the end of a submission."""
+        """Complete what pipelines have collected but not started: at flushes, switches of pipeline or context, the end of a submission."""
         if not self.saved.unfinished:
             return
         self.saved.unfinished = False

@@ -30,7 +30,7 @@ VALID = 1
 
 @executes("MI_SET_CONTEXT")
 def set_context(cs: Streamer, cmd: Record) -> None:
-    """Saves the current context's state and restores the named one's, unless that is inhibited."""
+    """Saves the current context's state, when its work has ended, and restores the named one's, unless that is inhibited."""
     if cs.process_page is not None:
         raise Unsupported("contexts are switched by the submission port here")
     if cs.device.saved_context is None:
@@ -38,6 +38,7 @@ def set_context(cs: Streamer, cmd: Record) -> None:
     address, current = cmd.logical_context_address, cs.get("CCID")
     if current & VALID and current & ~0xFFF == address and not flag(cmd, "force_restore"):
         return
+    cs.finish_pipelines()
     cs.saved.registers = cs.registers.save(kept(cs))
     saved = cs.device.saved_context(address, cs.engine)
     if flag(cmd, "restore_inhibit"):

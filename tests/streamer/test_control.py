@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.command import CommandStreamer
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
@@ -192,6 +193,32 @@ def test_a_context_that_is_restored_again_has_its_work_unflushed(forced: int) ->
     here = bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, force_restore=forced)
     bench.ring(here, bench.pack("3DPRIMITIVE"), here)
     assert {at for (at, _), context in bench.gpu.contexts.items() if context.unflushed} == {0x7000}
+
+
+class Collecting:
+    """A pipeline that notes in which context it completes its work."""
+
+    def __init__(self) -> None:
+        self.COMMANDS = {"3DPRIMITIVE": lambda cs, cmd: cs.collected()}
+        self.completed: list[int] = []
+
+    def new_state(self) -> object:
+        return object()
+
+    def finish(self, cs: CommandStreamer) -> None:
+        self.completed.append(cs.get("CCID"))
+
+
+@pytest.mark.parametrize("forced", [0, 1])
+def test_a_switch_completes_what_its_context_has_collected(forced: int) -> None:
+    """Before the state is saved; the context that is current already is switched to only where it is forced."""
+    bench, pipeline = Bench("hsw"), Collecting()
+    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, **pipeline.COMMANDS}, pipelines=(pipeline,))
+    here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at, force_restore=forced) for at in (0x7000, 0x9000))
+    draw = bench.pack("3DPRIMITIVE")
+    bench.ring(here, draw, here, bench.load({GPR: 1}), draw, there)
+    assert pipeline.completed == [0x7001] * (1 + forced)
+    assert not any(context.unfinished for context in bench.gpu.contexts.values())
 
 
 # -- where it is, and what went wrong --------------------------------------------------------------------------------
