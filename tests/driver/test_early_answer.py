@@ -11,8 +11,8 @@ import pytest
 from softgen.driver import protocol
 from softgen.driver.budget import Budget
 from softgen.driver.protocol import IOCTL, MESSAGE, Channel
+from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
 from tests.driver.program import Gpu, Program, served
-from tests.driver.test_execbuffer import END, PINNED, buffer, content, row, submit
 
 BATCH, TAGS = 0x10000, 0x20000
 BAD_ADDRESS = 0x7F0000

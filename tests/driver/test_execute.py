@@ -13,8 +13,8 @@ from softgen.bits.generation import device
 from softgen.driver import execute
 from softgen.driver.execute import Executor
 from softgen.errors import SoftgenError, Unsupported
+from tests.driver.execbuffer import END, buffer, row, submit
 from tests.driver.program import served
-from tests.driver.test_execbuffer import END, buffer, row, submit
 
 
 def submission(number: int) -> Any:

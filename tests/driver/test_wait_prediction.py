@@ -8,8 +8,8 @@ from softgen.driver import queue, server
 from softgen.driver.execute import Executor
 from softgen.driver.uapi import NAMES
 from softgen.driver.wait_prediction import CERTAIN, PROBED, WaitPrediction
+from tests.driver.execbuffer import END, buffer, row, submit
 from tests.driver.program import served
-from tests.driver.test_execbuffer import END, buffer, row, submit
 
 NUMBERS = {name: number for number, name in NAMES.items()}
 ARB_CHECK = 0x05 << 23  # MI_ARB_CHECK

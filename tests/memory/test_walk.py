@@ -4,7 +4,7 @@ import pytest
 
 from softgen.memory.physical import PhysicalMemory
 from softgen.memory.walk import PageTranslation, TableReader, Unmapped
-from tests.memory.test_page_table import PAGE, four_level
+from tests.memory.page_tables import PAGE, four_level
 
 
 def test_a_page_is_walked_once_until_a_table_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, surface
 from tests.shared_functions.mipmaps import Twin
 from tests.shared_functions.test_sampler import modes
-from tests.shared_functions.test_sampler_levels import LINEAR, NEAREST, limits, sample_l, surface
 
 
 @pytest.mark.parametrize("ways", [(0, 1), (1, 0), (1, 1), (0, 0)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, surface, values
 from tests.shared_functions.mipmaps import Twin
 from tests.shared_functions.test_sampler import filters, modes
-from tests.shared_functions.test_sampler_levels import LINEAR, NEAREST, limits, sample_l, surface, values
 from tests.surface.test_image import place
 
 LODS = np.array([-2, -0.5, 0, 1 / 256, 0.5, 0.75, 1, 1.25, 1.49, 1.5, 1.75, 2, 2.25, 2.5, 3, 9], np.float32)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.shared_functions import mipmaps
+from tests.shared_functions.levels import GENERATIONS, LINEAR, limits, sample_l, send, values
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.test_sampler import filters, modes
-from tests.shared_functions.test_sampler_levels import GENERATIONS, LINEAR, limits, sample_l, send, values
 
 SIZE = 8
 FACE_NAMES = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")

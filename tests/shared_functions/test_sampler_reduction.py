@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.shared_functions.levels import LINEAR, limits, send, surface, values
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.test_sampler import coordinates, filters, floats, modes
 from tests.shared_functions.test_sampler_cube import SIZE, cube, direction, texel
-from tests.shared_functions.test_sampler_levels import LINEAR, limits, send, surface, values
 from tests.shared_functions.texture import Model, Texture
 
 STD_FILTER, COMPARISON, MINIMUM, MAXIMUM = range(4)
