@@ -178,7 +178,8 @@ class Executor:
         with self.lock:
             engines = self.contexts.setdefault(submission.context, {})
             if key not in engines:
-                engines[key] = ContextEngine(self, submission.engine)
+                made = engines[key] = ContextEngine(self, submission.engine)
+                weakref.finalize(submission.context, made.hooks.dispatcher.retire).atexit = False
             return engines[key]
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:

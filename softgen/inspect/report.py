@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 from softgen.eu.encoding.program import instructions
-from softgen.eu.encoding.program import kernel_end as extent
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
@@ -20,7 +19,7 @@ from softgen.inspect.cli.output import counted
 from softgen.inspect.kernel_names import KernelNames
 from softgen.shared_functions import descriptors
 from softgen.threads.dispatcher import REFERENCE, EngineDispatcher
-from softgen.threads.statistics import KernelStatistics
+from softgen.threads.statistics import KernelStatistics, own_code
 
 if TYPE_CHECKING:
     from softgen.trace.replay import Report
@@ -86,12 +85,6 @@ def what(inst: Instruction) -> str:
     bits = inst.descriptor if isinstance(inst.descriptor, int) else None
     message = descriptors.identify(inst.sfid, bits, inst.gen) if bits is not None else None
     return inst.opcode if message is None else f"{message.function} {message.name}"
-
-
-def own_code(program: KernelProgram) -> bytes:
-    """A kernel's instructions, without what follows them in memory."""
-    end, _ = extent(program.code, program.gen)
-    return program.code[:end]
 
 
 def approximations(programs: Iterable[KernelProgram]) -> dict[str, str]:

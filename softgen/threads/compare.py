@@ -50,6 +50,10 @@ class ComparingDispatcher:
     def both(self) -> tuple[EngineDispatcher, EngineDispatcher]:
         return self.first, self.second
 
+    def retire(self) -> None:
+        for dispatcher in self.both:
+            dispatcher.retire()
+
     @property
     def threads(self) -> int:
         return (self._work.current if self._work is not None else self.first).threads

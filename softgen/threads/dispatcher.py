@@ -24,7 +24,7 @@ from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import ProgramCache
-from softgen.threads.statistics import KernelStatistics
+from softgen.threads.statistics import KernelStatistics, own_code, summary
 
 if TYPE_CHECKING:
     from softgen.threads.kept_loop import KeptLoop
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 REFERENCE, PROMOTING = "reference", "auto"
 NOTHING = Finished(0, 0)
+MOST_RAN = 64  # programs that statistics keep as a whole, with those of ProgramCache
 
 
 def host_threads() -> int:
@@ -50,6 +51,8 @@ class EngineDispatcher:
         self.programs = ProgramCache()
         self.notes: list[str] = []
         self.ran: dict[tuple[KernelProgram, str], KernelStatistics] = {}
+        self._summaries: dict[tuple[object, ...], KernelStatistics] = {}  # of those: the ones whose program is a summary
+        self._summarise_at = MOST_RAN
         self._make = make or engine
         compile_in_background(name == PROMOTING)
         self._engine: CompilerEngine | None = None
@@ -182,8 +185,31 @@ class EngineDispatcher:
         with self._lock:
             total = self.ran.get((program, engine))
             if total is None:
+                if len(self.ran) >= self._summarise_at:
+                    self._summarise()
                 total = self.ran[program, engine] = KernelStatistics(program, engine)
             return total
+
+    def _summarise(self) -> None:
+        """Lets go of programs that are no longer loaded: of their statistics a summary stays, one for all with the same code."""
+        held = {id(total) for total in self._summaries.values()}
+        for (program, name), total in list(self.ran.items()):
+            if id(total) in held or program in self.programs:
+                continue
+            del self.ran[program, name]
+            key = own_code(program), program.gen, program.start, program.title, name
+            if (whole := self._summaries.get(key)) is not None:
+                total.join(whole)
+                continue
+            total.program = summary(program)
+            self.ran[total.program, name] = self._summaries[key] = total
+        self._summarise_at = len(self.ran) + MOST_RAN
+
+    def retire(self) -> None:
+        with self._lock:
+            self.programs, self._engine = ProgramCache(), None
+            self._workers.clear()
+            self._summarise()
 
     def _add(self, program: KernelProgram, engine: str, threads: int, instructions: int, seconds: float) -> None:
         self._statistics(program, engine).add(threads, instructions, seconds)

@@ -35,6 +35,10 @@ class Dispatcher(Protocol):
         """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
         ...
 
+    def retire(self) -> None:
+        """Lets go of what is kept for later dispatches: there will be none. Statistics stay."""
+        ...
+
     @property
     def selection(self) -> TileSelection | None:
         """The tiles of a draw that are shaded; None: all."""

@@ -166,3 +166,6 @@ class ProgramCache:
             found = load(context, dispatch)
             self._programs[key] = (found, *held)[:MOST_AT_ADDRESS]
         return found
+
+    def __contains__(self, program: object) -> bool:
+        return any(program is held for programs in list(self._programs.values()) for held in programs)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from softgen.errors import SoftgenError
+from softgen.eu.encoding.program import kernel_end
 from softgen.eu.interpreter import KernelProgram
+
+BEHIND = 1 << 12  # bytes that are kept after a kernel's last instruction: binaries, which give kernels their names, pad their code
 
 
 @dataclass
@@ -18,12 +22,49 @@ class KernelStatistics:
     threads: int = 0
     instructions: int = 0
     seconds: float = 0.0
+    whole: KernelStatistics | None = None  # what it has become a part of
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, threads: int, instructions: int, seconds: float) -> None:
         """Another dispatch."""
         with self._lock:  # command streamers on several host threads may share a kernel
-            self.dispatches += 1
-            self.threads += threads
-            self.instructions += instructions
-            self.seconds += seconds
+            whole = self.whole
+            if whole is None:
+                self.dispatches += 1
+                self.threads += threads
+                self.instructions += instructions
+                self.seconds += seconds
+                return
+        whole.add(threads, instructions, seconds)
+
+    def join(self, whole: KernelStatistics) -> None:
+        """Counts for another from now on, which gets what has been counted."""
+        with self._lock, whole._lock:
+            self.whole = whole
+            whole.dispatches += self.dispatches
+            whole.threads += self.threads
+            whole.instructions += self.instructions
+            whole.seconds += self.seconds
+            whole.program.lines.update(summary(self.program).lines)
+            whole.program.fallbacks.update(self.program.fallbacks)
+            self.program.fallbacks = whole.program.fallbacks
+            self.program = whole.program
+
+
+def own_code(program: KernelProgram) -> bytes:
+    """A kernel's instructions, without what follows them in memory."""
+    end, _ = kernel_end(program.code, program.gen)
+    return program.code[:end]
+
+
+def summary(program: KernelProgram) -> KernelProgram:
+    """What reports need of a program: its own code, and the instructions that were left to the interpreter."""
+    size = max(len(own_code(program)), program.reach) + BEHIND
+    made = KernelProgram(program.gen, program.code[:size], program.start, program.title)
+    made.fallbacks = program.fallbacks
+    for ip in list(program.fallbacks):
+        try:
+            made.lines[ip] = program.line(ip)
+        except SoftgenError:
+            del program.fallbacks[ip]  # in a system routine that is no longer there
+    return made

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import errno
+import gc
+import time
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from bench._program import kernel
-from bench.enqueue import ITEMS, Arguments, Bo, Client, arguments_of, program_of_server
+from bench.enqueue import GPU, ITEMS, Arguments, Bo, Client, arguments_of, program_of_server
+from softgen.bits.generation import device
+from softgen.driver.execute import Executor
+from softgen.driver.queue import Queues
 from softgen.streamer.execute import Streamer
-from tests.driver.program import Program
+from softgen.threads.dispatcher import EngineDispatcher
+from tests.driver.program import Program, served
 
 SETS = 3
 
@@ -73,3 +80,29 @@ def test_a_fault_bans_the_context(program: Program, prepared_runs: list[int]) ->
         assert (np.frombuffer(buffers[1][1].view, np.float32) == 8.0).all()
     finally:
         other.close()
+
+
+def test_a_context_that_has_ended_leaves_statistics_alone() -> None:
+    """`run` keeps the dispatchers of all contexts for its report; their address spaces and workers go with the contexts."""
+    dispatchers = list[EngineDispatcher]()
+
+    def dispatcher() -> EngineDispatcher:
+        dispatchers.append(EngineDispatcher("t0", 1))
+        return dispatchers[-1]
+
+    executor = Executor(device(GPU), [], lambda submission, text: "", print, new_dispatcher=dispatcher)
+    with served(GPU, Queues(executor.execute, executor.failed)) as gpu:
+        other = Program(gpu.folder)
+        client, _, arguments = sets(other)
+        client.enqueue(arguments[0])
+        (node,) = gpu.server.nodes.values()
+        space = weakref.ref(node.contexts.get(0).vm.space)  # type: ignore[union-attr]
+        del node
+        other.close()
+        until = time.monotonic() + 20
+        while space() is not None and time.monotonic() < until:
+            time.sleep(0.01)
+            gc.collect()
+        assert space() is None
+    (kept,) = dispatchers
+    assert [total.dispatches for total in kept.ran.values()] == [1]

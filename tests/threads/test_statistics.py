@@ -1,0 +1,92 @@
+"""Statistics of kernels outlive the programs: what a run reports at its end must not keep all that has ever run."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.text import dialect
+from softgen.inspect import report
+from softgen.inspect.kernel_names import KernelNames
+from softgen.threads import dispatcher as dispatchers
+from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import MOST_AT_ADDRESS, DispatchProgram
+from softgen.threads.statistics import KernelStatistics
+from tests.gpgpu.engines import Leaving
+from tests.gpgpu.job import ADD, Job
+from tests.threads.test_pool import job
+
+FEW = 4
+
+
+def variant(number: int) -> Job:
+    """The same kernel with another constant, at the same address."""
+    return job(f"(W)  mov (8|M0)  r126.0<1>:ud {number}:ud\n{ADD}", 1)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatchers, "MOST_RAN", FEW)
+
+
+def rows(groups: EngineDispatcher) -> dict[str, int]:
+    """Dispatches of each kernel, as a report counts them."""
+    return {row["code"]: row["dispatches"] for row in report.kernels(groups.ran.values(), KernelNames([]))}
+
+
+def test_programs_that_were_written_over_are_let_go(few: None) -> None:
+    groups = EngineDispatcher("t0", 1)
+    for number in range(40):
+        variant(number).run(groups=groups)
+    assert sum(isinstance(program, DispatchProgram) for program, _ in groups.ran) <= 2 * FEW + MOST_AT_ADDRESS
+    assert sum(isinstance(total.program, DispatchProgram) for total in groups.ran.values()) <= 2 * FEW + MOST_AT_ADDRESS
+    found = rows(groups)
+    assert len(found) == 40 and set(found.values()) == {1}
+
+
+def test_kernels_in_turn_at_an_address_are_counted_together(few: None) -> None:
+    kinds = MOST_AT_ADDRESS + 2
+    groups = EngineDispatcher("t0", 1)
+    for number in range(8 * kinds):
+        variant(number % kinds).run(groups=groups)
+    assert len(groups.ran) <= kinds + 2 * FEW + MOST_AT_ADDRESS
+    found = rows(groups)
+    assert len(found) == kinds and set(found.values()) == {8}
+
+
+def test_a_part_counts_for_the_whole() -> None:
+    """Also what a dispatch counts that still has the part: a worker may be kept longer than its program is loaded."""
+    whole, part = (KernelStatistics(KernelProgram(9, bytes(dialect.read(ADD, 9))), "t0") for _ in range(2))
+    part.add(1, 10, 0.5)
+    part.program.fallbacks[0] += 1
+    program = part.program
+    part.join(whole)
+    part.add(2, 20, 0.25)
+    program.fallbacks[0] += 1
+    assert (whole.dispatches, whole.threads, whole.instructions, whole.seconds) == (2, 3, 30, 0.75)
+    assert whole.program.fallbacks == {0: 2} and part.program is whole.program
+
+
+def test_a_dispatcher_that_is_retired_keeps_its_statistics_alone() -> None:
+    groups = EngineDispatcher("leaving", 1, make=lambda name: Leaving())
+    ran = variant(1).run(groups=groups)
+    before, space, gpu = (rows(groups), report.fallbacks(groups.ran.values())), weakref.ref(ran.space), weakref.ref(ran.gpu)
+    assert sum(before[1].values()) > 1
+    groups.retire()
+    del ran
+    gc.collect()
+    assert space() is None and gpu() is None
+    assert (rows(groups), report.fallbacks(groups.ran.values())) == before
+    assert variant(1).run(groups=groups).buffer(1)[:16] == (1000,) * 16
+    assert set(rows(groups).values()) == {2}
+
+
+def test_both_dispatchers_of_a_comparison_are_retired() -> None:
+    both = ComparingDispatcher(EngineDispatcher("t0", 1), EngineDispatcher())
+    variant(1).run(groups=both)
+    both.retire()
+    assert not any(isinstance(program, DispatchProgram) for each in both.both for program, _ in each.ran)
