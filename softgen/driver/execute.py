@@ -142,7 +142,11 @@ class ContextEngine:
             self.executor.count(time.monotonic() - began)
         self.done = execution
         if self.errors:
-            raise self.errors[0]
+            error, self.errors = self.errors[0], []
+            try:
+                raise error
+            finally:
+                del error  # its traceback leads to the submission, whose context must be free to end
 
     def _begin(self, space: Space, batch: int) -> EngineExecution:
         done, self.done = self.done, None

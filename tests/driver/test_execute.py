@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import time
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +15,8 @@ from softgen.bits.generation import device
 from softgen.driver import execute
 from softgen.driver.execute import Executor
 from softgen.errors import SoftgenError, Unsupported
-from tests.driver.execbuffer import END, buffer, row, submit
-from tests.driver.program import served
+from tests.driver.execbuffer import END, STORE, buffer, row, submit
+from tests.driver.program import Program, served
 
 
 def submission(number: int) -> Any:
@@ -60,3 +62,21 @@ def test_the_seconds_of_a_run_are_those_its_work_took() -> None:
 def test_an_engine_has_a_class_and_a_number(name: str, engine: str, instance: int) -> None:
     made = execute.ContextEngine(Executor(device("kbl"), [], lambda submission, text: "", lambda text: None), name)
     assert (made.engine, made.instance) == (engine, instance)
+
+
+def test_a_context_whose_work_failed_ends_with_its_program() -> None:
+    with served("kbl") as gpu:
+        program = Program(gpu.folder)
+        batch = buffer(program, struct.pack("<6I", STORE, 0x7F0000, 0, 7, END, 0))
+        submit(program, [row(batch)])
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
+        assert len(gpu.told) == 1 and "not mapped" in gpu.told[0]
+        (node,) = gpu.server.nodes.values()
+        ended = [weakref.ref(held) for held in (node.contexts.get(0), node.objects.get(batch))]
+        del node
+        program.close()
+        until = time.monotonic() + 20
+        while any(held() is not None for held in ended) and time.monotonic() < until:
+            time.sleep(0.01)
+            gc.collect()
+        assert [held() for held in ended] == [None, None]
