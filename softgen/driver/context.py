@@ -63,8 +63,11 @@ def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if not arg.context or node.contexts.remove(arg.context) is None:
+    context = node.contexts.remove(arg.context) if arg.context else None
+    if context is None:
         raise Errno(errno.ENOENT)
+    with node.gpu.lock:
+        node.destroyed.add(context)
 
 
 def set_(node: Node, call: Call, arg: SimpleNamespace) -> None:

@@ -180,6 +180,7 @@ class Node:
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "an address space"))
         self.syncobjs: Table[Syncobj] = Table(charge=partial(self._charge, SYNCOBJ_BYTES, "a sync object"))
         self.lists: weakref.WeakSet[GemContext] = weakref.WeakSet()  # contexts that keep lists of buffers (execbuffer.py)
+        self.destroyed: weakref.WeakSet[GemContext] = weakref.WeakSet()  # contexts without a number, of which work may still run
         self.client_caps: dict[int, int] = {}  # set with DRM_IOCTL_SET_CLIENT_CAP
 
     def _charge(self, size: int, what: str, count: int) -> None:

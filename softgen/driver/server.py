@@ -13,6 +13,7 @@ import selectors
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
@@ -131,11 +132,11 @@ class Server:
         with self.gpu.lock:
             node.handles.clear()
             node.forget_lists()
-            released = node.objects.clear()
+            released, contexts = node.objects.clear(), weakref.WeakSet([*node.contexts.clear(), *node.destroyed])
         for bo in released:
             self.gpu.release(bo)
         self.gpu.sweep()
-        cancel_later([ctx for ctx in node.contexts.clear() if ctx.last and not ctx.last.done])
+        cancel_later(list(contexts))  # those that submissions still have
         node.vms.clear()
         node.syncobjs.clear()
 

@@ -9,6 +9,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -26,14 +27,17 @@ from softgen.bits.units import QWORD_MASK
 from softgen.driver import descriptors, protocol, server, service
 from softgen.driver.display import ModeObject, mode
 from softgen.driver.fence import Fence, Syncobj
+from softgen.driver.i915_drm import I915_EXEC_BLT
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS, EXEC_OBJECT
 from tests.driver.program import Gpu, Held, Program, served
+from tests.driver.test_execbuffer import END, PINNED, buffer, row, submit
 
 NAMES = sorted(ARGUMENTS)
 DISPLAYED = (*ModeObject, 101, 102, 640, 480, 32, 24, 2560, int.from_bytes(b"XR24", "little"), int.from_bytes(mode(640, 480), "little"))
 MOST = 60  # buffers of a program that waits for descriptors
+BATCH_START = 0x18800101  # MI_BATCH_BUFFER_START, in the context's space
 NEVER = {"timeout": 0}  # or the test would wait as long as the program asked to
 
 
@@ -281,6 +285,29 @@ def test_a_chain_of_fences_may_be_longer_than_the_stack(gpu: Gpu) -> None:
     assert not points[0].done
     first.signal()
     assert all(point.done for point in points)
+
+
+@pytest.mark.parametrize("last", ["destroyed", "another engine"])
+def test_work_without_end_is_cancelled_when_its_program_has_ended(monkeypatch: pytest.MonkeyPatch, last: str) -> None:
+    """Also that of a context which the program destroyed, and of one whose newest work, on another engine, is done."""
+    monkeypatch.setattr(server, "DRAIN", 0.2)
+    with served("kbl") as gpu:
+        program = Program(gpu.folder)
+        number = program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context
+        endless = buffer(program, struct.pack("<4I", BATCH_START, 0x10000, 0, 0))
+        submit(program, [row(endless, offset=0x10000, flags=PINNED)], context=number)
+        if last == "destroyed":
+            program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_DESTROY", context=number)
+        else:
+            short = buffer(program, struct.pack("<2I", END, 0))
+            submit(program, [row(short)], context=number, flags=I915_EXEC_BLT)
+            program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=short, timeout=20 * 10**9)
+        program.close()
+        try:
+            assert gpu.shared.runner.drain(20)  # type: ignore[attr-defined]
+        finally:
+            assert gpu.executor is not None
+            gpu.executor.ending = True
 
 
 @pytest.mark.parametrize("thread_left", [True, False])
