@@ -58,10 +58,7 @@ def submit(node: Node, call: Call, arg: Any) -> None:
     bo, address, _, _, _ = bound[batch]
     if start + size > bo.size:
         raise Errno(errno.EINVAL, f"a batch of {size:#x} bytes at {start:#x} of a buffer of {bo.size:#x}")
-    after, signals = bound.dependencies(), NO_SIGNALS
-    if accepted.fenced:
-        waits, signals = fences(node, call, arg)
-        after = waits + after
+    after, signals = fences(node, call, arg) if accepted.fenced else ([], NO_SIGNALS)
     fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)
     submission = Submission(next(gpu.sequence), channel.pid, channel.program, context, accepted.engine, context.vm, bound, address + start,
                             batch, start, size, relocations, arg.flags, fence, after, accepted.slot)  # fmt: skip
@@ -118,12 +115,15 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
     bound = BufferList(Bound(bo, address, row.handle, row.flags, row.relocations)
                        for bo, address, row in zip(bos, addresses, rows, strict=True))  # fmt: skip
     if not (moved or relocations or bound.copies):
-        _keep_list(node, context, data, ListedBuffers(vm, (node.objects.changes, vm.placed.changes), bound))
+        with node.gpu.lock:  # others may close handles, or keep lists of the same context
+            _keep_list(node, context, data, ListedBuffers(vm, (changes[0], vm.placed.changes), bound))
     return bound, relocations
 
 
 def _keep_list(node: Node, context: GemContext, data: bytes, listed: ListedBuffers) -> None:
     kept: dict[bytes, Any] = context.listed
+    if listed.changes[0] != node.objects.changes:
+        return  # a handle may mean another buffer by now
     if kept and next(iter(kept.values())).changes != listed.changes:
         kept.clear()
     count = sum(len(held.bound) for held in kept.values()) + len(listed.bound)
@@ -176,6 +176,7 @@ def enqueue(node: Node, call: Call, accepted: AcceptedArgument, submission: Subm
     if accepted.fence_out:
         call.hand(call.argument + FENCE_AT, gpu.sync_files.make(fence))
     with gpu.lock:  # who waits for this work must come behind it in its line
+        submission.after += submission.bound.dependencies()
         submission.bound.use(fence, submission.engine)
         for target, point in signals:
             target.add(point, fence)

@@ -135,6 +135,8 @@ def dma_buf(gpu: Shared, call: Call, bo: GemObject, number: int, data: bytes) ->
         fences = [use.fence for use in bo.busy() if use.write or argument.flags & drm.DMA_BUF_SYNC_WRITE]
         call.hand(call.argument + DMABUF_SYNC_FILE.offsets["fd"], gpu.sync_files.make(all_of(gpu.signals, fences)))
     elif number == drm.DMA_BUF_IOCTL_IMPORT_SYNC_FILE:
-        bo.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & drm.DMA_BUF_SYNC_WRITE))
+        fence = named_fence(gpu, call, argument.fd)
+        with gpu.lock:  # submissions add their uses under it
+            bo.use(fence, gpu.kernel.engines[0], bool(argument.flags & drm.DMA_BUF_SYNC_WRITE))
     else:
         raise Errno(errno.ENOTTY)

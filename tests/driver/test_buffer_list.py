@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -13,8 +17,11 @@ from softgen.driver import i915_drm as i915
 from softgen.driver.buffer_list import Bound, BufferList
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.gem_object import GemObject, Piece
+from softgen.driver.uapi import DMABUF_SYNC_FILE
 from softgen.memory.store import MemfdBuffer
-from tests.driver.program import Program, served
+from tests.driver.program import Held, Program, served
+from tests.driver.test_dma_buf import EXPORT, IMPORT, WRITE, argument, exported
+from tests.driver.test_execbuffer import PINNED, buffer, row, submit
 
 SIGNALS = Signals()
 
@@ -172,3 +179,73 @@ def test_few_lists_of_a_context_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(execbuffer, "MOST_LISTED", 5)
         assert [*last[-2:], submit(*handles[:3])] == list(context.listed)
         assert [submit(*handles[:6])] == list(context.listed)  # however many it has
+
+
+# -- several threads of a program ------------------------------------------------------------------------------------------
+
+
+def test_submissions_of_two_threads_at_once_wait_for_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both write a buffer, and neither finds a use of the other before it is queued itself."""
+    held, both, queued = Held(), threading.Barrier(2), execbuffer.enqueue
+
+    def enqueue(*arguments: Any) -> None:
+        both.wait(20)
+        queued(*arguments)
+
+    monkeypatch.setattr(execbuffer, "enqueue", enqueue)
+    with served("kbl", held) as gpu:
+        program = gpu.program()
+        shared, rows = buffer(program), [row(batch_of(program)) for _ in range(2)]
+        contexts = [program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context for _ in range(2)]
+
+        def one(number: int) -> None:
+            submit(program.thread(), [row(shared, flags=i915.EXEC_OBJECT_WRITE), rows[number]], context=contexts[number])
+
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(one, range(2)))
+        first, second = held.submissions
+        assert first.after == [] and second.after == [first.fence]
+
+
+def test_a_list_is_not_kept_if_a_handle_was_closed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread closes a buffer that has just been looked up, and its next one has the same handle."""
+    held, relocate = Held(), execbuffer.relocate
+    with served("kbl", held) as gpu:
+        program = gpu.program()
+        other = program.thread()
+        batch, handle = batch_of(program), buffer(program)
+        rows = [row(handle, offset=0x10000, flags=PINNED), row(batch, offset=0x20000, flags=PINNED)]
+
+        def relocated(*arguments: Any) -> int:
+            monkeypatch.setattr(execbuffer, "relocate", relocate)
+            other.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+            assert buffer(other) == handle
+            return relocate(*arguments)
+
+        monkeypatch.setattr(execbuffer, "relocate", relocated)
+        submit(program, rows)
+        submit(program, rows)
+        (node,) = gpu.server.nodes.values()
+        before, after = (submission.bound[0].bo for submission in held.submissions)
+        assert after is node.objects.get(handle) and before is not after
+
+
+def test_lists_and_uses_change_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under which handles are closed, and that clears lists; and under which submissions use buffers."""
+    owned, keep, use = list[bool](), execbuffer._keep_list, GemObject.use
+    with served("kbl", Held()) as gpu:
+
+        def checked(function: Callable[..., None]) -> Callable[..., None]:
+            return lambda *arguments: (owned.append(gpu.shared.lock._is_owned()), function(*arguments))[1]  # type: ignore[attr-defined]
+
+        monkeypatch.setattr(execbuffer, "_keep_list", checked(keep))
+        monkeypatch.setattr(GemObject, "use", checked(use))
+        program = gpu.program()
+        batch = batch_of(program)
+        submit(program, [row(batch, offset=0x10000, flags=PINNED)])
+        assert owned == [True]
+        _, descriptor = exported(program)
+        answer = program.foreign("dma-buf", EXPORT, descriptor, argument())
+        assert answer is not None
+        program.foreign("dma-buf", IMPORT, descriptor, argument(WRITE, DMABUF_SYNC_FILE.unpack(answer).fd))
+        assert owned == [True, True]
