@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence
 from softgen.errors import Unsupported
 
@@ -193,7 +194,24 @@ class Queues(Generic[SubmissionT]):
             context_queue.waiting.put(submission)
             started, context_queue.served = context_queue.served, True
         if not started:
-            threading.Thread(target=self._run, args=(context_queue,), name=f"{submission.engine} context", daemon=True).start()
+            thread = threading.Thread(target=self._run, args=(context_queue,), name=f"{submission.engine} context", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self._drop(context_queue, submission)
+                raise Errno(errno.ENOMEM, "the server has no thread left for a context") from None
+
+    def _drop(self, context_queue: ContextQueue[SubmissionT], refused: SubmissionT) -> None:
+        """No thread will take what waits: the submission that is refused, and those of others that came meanwhile, which are lost."""
+        with self.lock:
+            context_queue.served, dropped = False, list[SubmissionT]()
+            while not context_queue.waiting.empty():
+                dropped.append(context_queue.waiting.get_nowait())
+            context_queue.count -= len(dropped)
+            self.pending -= len(dropped)
+        for submission in dropped:
+            submission.context.banned |= submission is not refused
+            submission.fence.signal(errno.ENOMEM)
 
     def at_once(self, submission: SubmissionT, awaited: bool = False) -> Later | None:
         """A function that runs the submission in the calling thread, to be called soon; None: it has to be submitted. `awaited`: the
@@ -251,7 +269,7 @@ class Queues(Generic[SubmissionT]):
         except BaseException as error:  # after any error the fence must signal
             # After a fault the kernel bans a context. What is not simulated is no fault of the program: its context stays in use, for
             # Mesa drops the batch that a banned one refuses, and would wait for ever for the queries in it.
-            submission.context.banned = not isinstance(error, Unsupported)
+            submission.context.banned |= not isinstance(error, Unsupported)
             submission.context.guilty += 1
             try:
                 self.failed(submission, error)

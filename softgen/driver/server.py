@@ -237,9 +237,12 @@ class Server:
 
         def let_go() -> None:
             nonlocal alone
-            alone = False
             reply()
-            self.threads.start(lambda: self._go_on(call.channel))
+            try:
+                self.threads.start(lambda: self._go_on(call.channel))
+            except RuntimeError:  # no thread is left: the program's next request waits for this work
+                return
+            alone = False
 
         later(let_go, reply)
         reply()

@@ -1,5 +1,6 @@
 """Queues: order, fences, turns, failures."""
 
+import errno
 import gc
 import threading
 import time
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from softgen.driver.buffer_list import BufferList
+from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import EngineSlot, Queues
 from softgen.driver.submission import Submission
-from softgen.errors import Unsupported
+from softgen.errors import SoftgenError, Unsupported
 
 SIGNALS = Signals()
 NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda bos: None)
@@ -200,6 +202,48 @@ def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:
     queues.submit(queued)
     wait(queued)
     assert queues.drain(5) and told == ["no room"] and queued.fence.error and not left
+
+
+def test_a_context_that_is_banned_stays_so() -> None:
+    """Work of it on another engine meets something that is not simulated, which by itself bans nobody."""
+    context = Context("a")
+    first, second = submission(1, context), submission(2, context, "bcs0")
+
+    def execute(queued: Submission, turn: EngineSlot) -> None:
+        if queued is first:
+            both.wait(20)
+            raise SoftgenError("a fault")
+        both.wait(20)
+        wait(first)
+        raise Unsupported("a stage")
+
+    both, queues = threading.Barrier(2), Queues(execute, lambda queued, error: None)
+    queues.submit(first)
+    queues.submit(second)
+    wait(first, second)
+    assert queues.drain(5) and context.banned and context.guilty == 2
+
+
+def test_a_submission_that_no_thread_is_left_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is over then, for whoever waits for it; the next one may find a thread."""
+    done: list[int] = []
+    queues, context = Queues(lambda queued, turn: done.append(queued.sequence), nobody), Context("a")
+    refused, meanwhile, later = (submission(number, context) for number in range(3))
+
+    def start(thread: threading.Thread) -> None:
+        queues.submit(meanwhile)  # of another thread of the program
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        with pytest.raises(Errno) as found:
+            queues.submit(refused)
+    assert found.value.number == errno.ENOMEM
+    assert refused.fence.error == meanwhile.fence.error == errno.ENOMEM and queues.drain(1) and context.banned
+    context.banned = False
+    queues.submit(later)
+    wait(later)
+    assert done == [2]
 
 
 # -- at once

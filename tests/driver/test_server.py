@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -116,3 +116,35 @@ def test_work_of_a_program_that_is_gone_before_its_answer_is_done(world: World, 
 
 class Node:
     """A node of which only the identity is used."""
+
+
+@pytest.mark.parametrize("work_first", [True, False])
+@pytest.mark.parametrize("thread_left", [True, False])
+def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
+    world: World, work_first: bool, thread_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work takes long: another thread answers from then on, or this one when the work is done."""
+    theirs, ours = socket.socketpair()
+    channel, node, started, left = Channel(ours, Budget(1 << 30)), Node(), list[object](), list[str]()
+
+    def start(function: object) -> None:
+        if not thread_left:
+            raise RuntimeError("can't start new thread")
+        started.append(function)
+
+    def submit(node: object, call: Call, request: int, data: bytes) -> None:
+        def later(let_go: Callable[[], None], completed: Callable[[], None] | None = None) -> None:
+            let_go()
+            left.append("work")
+
+        call.later, call.work_first = later, work_first
+
+    monkeypatch.setattr(server.ioctls, "answer", submit)
+    monkeypatch.setattr(world.server.threads, "start", start)
+    world.server.nodes[NAME] = node  # type: ignore[assignment]
+    channel.nodes.add(node)
+    assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b"")) is not thread_left
+    assert left == ["work"] and len(started) == thread_left
+    assert MESSAGE.unpack(theirs.recv(4096))[0] == protocol.DONE  # once
+    channel.close()
+    theirs.close()
