@@ -129,8 +129,9 @@ class Syncobj:
         if not point:
             self.replace(fence)
             return
-        before = [last for _, last in self.points[-1:] if not last.done]
-        self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
+        with self.signals.lock:  # others may add points
+            before = [last for _, last in self.points[-1:] if not last.done]
+            self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
         self.signals.notify()
 
     def fence(self, point: int = 0) -> Fence | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -97,3 +99,22 @@ def test_sixty_four_points_are_kept() -> None:
     for point in range(1, 101):
         line.add(point, Fence(signals, done=True))
     assert [point for point, _ in line.points] == list(range(37, 101))
+
+
+def test_points_of_two_threads_are_both_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread adds a point while another is at it."""
+    signals = Signals()
+    line, earlier = Syncobj(signals), Fence(signals)
+    line.add(1, earlier)
+    other = threading.Thread(target=lambda: line.add(3, Fence(signals)))
+
+    def meanwhile(*arguments: Any) -> Fence:
+        monkeypatch.setattr(module, "all_of", all_of)
+        other.start()
+        other.join(0.2)
+        return all_of(*arguments)
+
+    monkeypatch.setattr(module, "all_of", meanwhile)
+    line.add(2, Fence(signals))
+    other.join(20)
+    assert [point for point, _ in line.points] == [1, 2, 3]
