@@ -284,3 +284,10 @@ def test_wrong_calls() -> None:
     with pytest.raises(TypeError, match="results of a call"):
         LaneFunction(lambda m, a: m.slice(a, 0, 4), kind, "short", NOTHING_KEPT).ir()
     assert function.address in function_type.PROGRAMS
+
+
+def test_programs_that_give_the_numpy_machine_other_results_than_their_type_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, kind = NumpyMachine(), FunctionType((Lanes(u32, 8),), (Lanes(u32, 8),))
+    monkeypatch.setitem(function_type.PROGRAMS, 64, function_type.CallTarget(lambda m, a: m.slice(a, 0, 4), kind, "short"))
+    with pytest.raises(TypeError, match="results of a call"):
+        m.call(kind, m.constant(u64, 64, 1), m.constant(u32, 1, 8))

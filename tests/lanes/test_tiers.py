@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,3 +135,18 @@ def test_promotion_happens_once() -> None:
     code = function.code
     function.promote()
     assert function.code is code
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("raised", [[], [ValueError]])
+def test_the_garbage_collector_is_as_before_when_what_was_uncollected_has_ended(enabled: bool, raised: list[type[Exception]]) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with suppress(ValueError), tiers.uncollected():
+            assert not gc.isenabled()
+            for error in raised:
+                raise error
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
