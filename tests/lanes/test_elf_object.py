@@ -125,3 +125,57 @@ def test_headers_of_sections() -> None:
     for damaged, why in wrong.items():
         with pytest.raises(SoftgenError, match=why):
             elf_object.symbols(damaged)
+
+
+WRITABLE, NO_BITS, STRINGS, SYMBOLS = 1, 8, 3, 2
+SYMBOL_TABLE = {"kind": SYMBOLS, "flags": 0, "size": 48, "offset": 32, "link": 2, "entry": 24}
+RELOCATION_TABLE = {**SYMBOL_TABLE, "kind": RELOCATIONS, "link": 1}
+
+
+@pytest.mark.parametrize("change, why", [
+    ({}, ""), ({"kind": 5}, "an unknown section"), ({"kind": 7}, ""), ({"kind": 0x70000001}, ""), ({"kind": 0x6FFF4C03}, ""),
+    ({"name": 9}, ""), ({"name": 10}, "an unknown section"), ({"address": 1}, "an unknown section"),
+    ({"size": 17}, "a section outside the file"), ({"offset": 65}, "a section outside the file"), ({"offset": 0, "size": 80}, ""),
+    ({"kind": NO_BITS, "size": 1 << 24}, ""), ({"kind": NO_BITS, "size": (1 << 24) + 1}, "a section outside the file"),
+    ({"alignment": 0}, "a section's header"), ({"alignment": 1}, ""), ({"alignment": 6}, "a section's header"), ({"alignment": 4096}, ""),
+    ({"alignment": 8192}, "a section's header"), ({"link": 2}, ""), ({"link": 3}, "a section's header"),
+    ({"flags": 0}, ""), ({"flags": 0x30}, ""), ({"flags": ALLOCATED | WRITABLE}, ""), ({"flags": ALLOCATED | EXECUTABLE}, ""),
+    ({"flags": WRITABLE}, "a section's flags"), ({"flags": EXECUTABLE}, "a section's flags"), ({"flags": 0x34}, "a section's flags"),
+    (SYMBOL_TABLE, ""), ({**SYMBOL_TABLE, "size": 47}, "a table's header"), ({**SYMBOL_TABLE, "entry": 12}, "a table's header"),
+    ({**SYMBOL_TABLE, "link": 1}, "a table's header"), (RELOCATION_TABLE, ""), ({**RELOCATION_TABLE, "link": 2}, "a table's header"),
+    ({**RELOCATION_TABLE, "entry": 12}, "a table's header"), ({**RELOCATION_TABLE, "size": 47}, "a table's header"),
+])  # fmt: skip
+def test_a_section_header_that_the_linker_expects(change: dict[str, int], why: str) -> None:
+    """In a file of 80 bytes with 10 bytes of names; section 1 has symbols and section 2 their names."""
+    section = ObjectSection(3, 1, ALLOCATED, 0, 64, 16, 0, 0, 8, 0)._replace(**change)
+    sections = [ObjectSection(*[0] * 10), CODE._replace(kind=SYMBOLS), CODE._replace(kind=STRINGS)]
+    if not why:
+        elf_object._check_section(section, sections, 10, 80)
+        return
+    with pytest.raises(ValueError, match=why):
+        elf_object._check_section(section, sections, 10, 80)
+
+
+NONE, FILE, CODE_OF = (0, 0, 0, 0, 0, 0), (1, 4, 0, elf_object.ABSOLUTE, 0, 0), (3, 0x12, 0, 1, 0, 8)
+
+
+@pytest.mark.parametrize("entries, info, found", [
+    ([NONE, CODE_OF], 1, (set(), {"f"})), ([NONE, FILE, CODE_OF], 3, (set(), {"f"})), ([NONE], 1, (set(), set())),
+    ([NONE, CODE_OF], 3, "no symbols"), ([CODE_OF], 1, "no symbols"), ([], 0, "no symbols"),
+    ([NONE, (5, 0x12, 0, 1, 0, 8)], 1, "a symbol without a name"), ([NONE, (4, 0x12, 0, 1, 0, 8)], 1, (set(), {""})),
+    ([NONE, (3, 0x32, 0, 1, 0, 8)], 1, "a symbol without a name"),
+    ([NONE, (3, 0x12, 0, 1, 1, 7)], 1, (set(), {"f"})), ([NONE, (3, 0x12, 0, 1, 1, 8)], 1, "a symbol outside its section"),
+    ([NONE, (1, 3, 0, elf_object.ABSOLUTE, 0, 0)], 1, "an absolute symbol"),
+    ([NONE, (3, 0x10, 0, 0, 9, 9)], 1, ({"f"}, set())), ([NONE, (3, 0x11, 0, 1, 0, 8)], 1, (set(), set())),
+    ([NONE, (0, 0x02, 0, 1, 0, 8)], 1, (set(), set())), ([NONE, (3, 0x12, 0, 2, 0, 5)], 1, "a function that is no code"),
+])  # fmt: skip
+def test_symbols_of_a_table(entries: list[tuple[int, ...]], info: int, found: tuple[set[str], set[str]] | str) -> None:
+    """Section 1 has code, section 2 the names a and f, section 3 the table."""
+    table, text = b"".join(elf_object.SYMBOL.pack(*entry) for entry in entries), b"\0a\0f\0"
+    sections = [ObjectSection(*[0] * 10), CODE._replace(flags=ALLOCATED | EXECUTABLE), CODE._replace(kind=STRINGS, flags=0, size=len(text)),
+                ObjectSection(0, SYMBOLS, 0, 0, len(text), len(table), 2, info, 8, 24)]  # fmt: skip
+    if isinstance(found, tuple):
+        assert elf_object._symbols(text + table, sections) == found
+        return
+    with pytest.raises(ValueError, match=found):
+        elf_object._symbols(text + table, sections)
