@@ -198,6 +198,10 @@ def test_what_is_rare_is_out_of_the_way() -> None:
         for _ in m.If(m.any(m.lane_index(16) == 3), rare=rare):
             m.lane_index(16)
         assert any(line.endswith("!prof !0") for line in map(str, m.lines) if "br i1" in line) is rare
+    m = LlvmMachine()
+    for _ in m.If(m.any(m.lane_index(16) == 3)):
+        m.lane_index(16)
+    assert not any("!prof" in line for line in map(str, m.lines)), "what is not said to be rare"
 
 
 @pytest.mark.parametrize("features, lanes, calls", [

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.lanes import exact
-from softgen.lanes.numpy import DTYPES, NumpyMachine, bits_of, from_bits, to_integer
+from softgen.lanes.numpy import DTYPES, NumpyMachine, bits_of, from_bits, to_integer, to_odd
 from softgen.lanes.operations import OPERATIONS, Operation
 from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, i32, u16, u32
 from softgen.lanes.value import Value
@@ -151,6 +151,20 @@ def test_rounding_twice_would_show() -> None:
     a, b, c = (M.constant(f32, item) for item in (1.0 + 2.0**-12, 1.0 + 2.0**-12, 2.0**-80))
     assert bits_of(f32, M.fma(a, b, c).payload) == [0x3F801001]            # the product alone is a tie that goes to even, 0x3f801000
     assert bits_of(f32, (a * b).payload) == [0x3F801000]
+
+
+UNIT = 2.0**-52  # between 1 and 2
+
+
+@pytest.mark.parametrize("a, b, found", [
+    (1.0, 2.0**-60, 1.0 + UNIT), (1.0, -(2.0**-60), 1.0 - UNIT / 2), (2.0**-60, 1.0, 1.0 + UNIT), (-1.0, 2.0**-60, UNIT / 2 - 1.0),
+    (1.0 + UNIT, 2.0**-60, 1.0 + UNIT), (1.0 + UNIT, -(2.0**-60), 1.0 + UNIT), (1.0 + 2 * UNIT, 2.0**-60, 1.0 + 3 * UNIT),
+    (1.0 + 2 * UNIT, -(2.0**-60), 1.0 + UNIT), (1.0 + 3 * UNIT, 2.0**-60, 1.0 + 3 * UNIT), (-1.0, -(2.0**-60), -1.0 - UNIT),
+    (1.0, 1.0, 2.0), (1.0, -1.0, 0.0), (1.0, 2 * UNIT, 1.0 + 2 * UNIT), (np.inf, 1.0, np.inf), (1.0, -np.inf, -np.inf),
+])  # fmt: skip
+def test_sums_that_do_not_fit_are_odd(a: float, b: float, found: float) -> None:
+    with np.errstate(invalid="ignore"):
+        assert to_odd(np.array([a]), np.array([b])).tolist() == [found]
 
 
 @pytest.mark.parametrize("type", FLOATS, ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 
 import numpy as np
@@ -170,3 +171,15 @@ def test_contiguous_lanes_are_stored_at_once_where_all_are_active(target: tuple[
     m = machine(target)
     m.store(m.lane_index(16), memory(m), m.lane_index(16) * 4, Value(m, bool_, 16, "%on") if masked else None)
     assert any(line.startswith("stored") for line in map(str, m.lines)) is branches
+
+
+def test_divergent_lanes_reach_the_last_offset_of_32_bits() -> None:
+    """In memory that cannot be missing, which goes on after it."""
+    m, size = LlvmMachine(), (1 << 32) + 4096
+    here = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(size), "%context", True))
+    m.store(m.load(u32, here, m.load_block(u32, 4, here, m.constant(u64, 0, 1))), here, m.lane_index(4) * 4)
+    memory = np.frombuffer(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000), np.uint8)  # MAP_NORESERVE
+    memory[:16] = np.array([0xFFFFFFFF, 0xFFFFFFFE, 64, 0xFFFFFFFC], np.uint32).view(np.uint8)
+    memory[64:68], memory[(1 << 32) - 4 : (1 << 32) + 3] = [9, 8, 7, 6], np.arange(1, 8)
+    finished(m)(memory)
+    assert memory[:16].reshape(4, 4).tolist() == [[4, 5, 6, 7], [3, 4, 5, 6], [9, 8, 7, 6], [1, 2, 3, 4]]
