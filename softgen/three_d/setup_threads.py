@@ -65,8 +65,8 @@ class SetupThreads:
         records, entry_bytes = piece.records, self.entry_bytes
         if not records.count or not piece.new:
             return 0
-        if self.urb.size < records.capacity * entry_bytes:
-            self.urb = UrbMemory(aligned(records.capacity * entry_bytes + MOST_READ))
+        if self.urb.size < (size := records.capacity * entry_bytes + MOST_READ):
+            self.urb = UrbMemory(aligned(size))
         scratch = self.stage.fields["scratch"]
         most = scratch.threads // self.stage.batch if scratch is not None else cs.dispatcher.threads
         count = max(min(cs.dispatcher.threads, most, records.count // PER_LOOP), 1)
