@@ -108,6 +108,26 @@ def test_what_lies_in_one_part_needs_no_tail() -> None:
     assert space.contiguous(GIB4 + 5, 100) == arena.void() + 5 and not space._arenas
     assert space.contiguous(GIB4 - 4, 2 * GIB4) is None, "more than two parts"
     assert space.contiguous((1 << 40) - 4, 8) is None, "behind the last part there is none"
+    assert space.contiguous((1 << 40) - 4, 4) == arena.void() + GIB4 - 4
+    assert not space._arenas
+    for start in (GIB4, 2 * GIB4 - PAGE, GIB4 + 5):
+        whole = 3 * GIB4 - start
+        assert space.contiguous(start, whole) == space.table[1] + start % GIB4, "to the end of the next part"
+        assert space.contiguous(start, whole + 1) is None
+
+
+def test_what_is_mapped_right_behind_a_tail_is_not_in_it() -> None:
+    space, low, high = AddressSpace("s"), MemfdBuffer(PAGE, "low"), MemfdBuffer(PAGE, "high")
+    space.map(GIB4 - PAGE, low)
+    assert space.table
+    for _ in range(2):
+        space.map(GIB4 + arena.MIN_TAIL, high)
+        space.write(GIB4 + arena.MIN_TAIL, b"abc")
+        assert host_bytes(space, GIB4 + arena.MIN_TAIL, 3) == b"abc"
+        space.unmap(GIB4 + arena.MIN_TAIL, PAGE)
+    last = GIB4 + arena.MIN_TAIL - PAGE
+    space.map(last, high)
+    assert host_bytes(space, last, 3) == ctypes.string_at(space.table[0] + last, 3) == b"abc"
 
 
 def test_a_mapping_that_the_host_refuses_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
