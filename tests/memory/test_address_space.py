@@ -114,6 +114,7 @@ def test_what_lies_in_one_part_needs_no_tail() -> None:
         whole = 3 * GIB4 - start
         assert space.contiguous(start, whole) == space.table[1] + start % GIB4, "to the end of the next part"
         assert space.contiguous(start, whole + 1) is None
+    assert space.contiguous(5 * GIB4 - 1, 2) == space.table[4] + GIB4 - 1 and 4 in space._arenas, "a byte of the next part"
 
 
 def test_what_is_mapped_right_behind_a_tail_is_not_in_it() -> None:
