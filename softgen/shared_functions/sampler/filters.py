@@ -304,11 +304,10 @@ class ImageSampler:
 
     def _reduced_across(self, reduction: Reduction, near: EdgeTexels) -> list[Value]:
         """The least or greatest of the texels of a cube map's faces; what is no texel, at a corner, does not count."""
-        m, right, down = self.m, near.right, near.down
-        found = [m.like(right, reduction.first)] * 4
-        for number, (values, corner) in enumerate(zip(near.texels, near.corners, strict=True)):
-            counts = (right > 0.0 if number & 1 else right < 1.0) & (down > 0.0 if number & 2 else down < 1.0)
-            found = reduction.where(counts & ~corner, found, values)
+        right, down = near.right > 0.0, near.down > 0.0  # below 1: texels on the other side always weigh something
+        found = [self.m.like(near.right, reduction.first)] * 4
+        for values, corner, weighs in zip(near.texels, near.corners, (None, right, down, right & down), strict=True):
+            found = reduction.where(~corner if weighs is None else weighs & ~corner, found, values)
         return found
 
     def _face(self, slice_: Value) -> tuple[Value, Value]:
