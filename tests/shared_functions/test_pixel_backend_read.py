@@ -1,4 +1,4 @@
-"""Render target reads: which pixels they return, in what form."""
+"""Render target reads: which pixels they return, in what form. Which render target writes read their target."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
+from softgen.shared_functions.pixel_backend.blend import needs_destination, uses_second_source
+from softgen.shared_functions.pixel_backend.state import BlendEquation, TargetState
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.test_pixel_backend import TILINGS, pixels
 
@@ -88,3 +90,37 @@ def test_what_a_read_cannot_do() -> None:
     with pytest.raises(DecodeError, match="too few; 8 are needed"):
         bench = Target()
         bench.send("render_target_read", bench.header(), answer=4, header_present=1, message_subtype="simd16")
+
+
+# -- writes that read their target ---------------------------------------------------------------------------------
+
+CLEAR, COPY_INVERTED, COPY, SET = 0, 3, 12, 15  # of 3D_Logic_Op_Function: all that do not look at the target
+
+
+@pytest.mark.parametrize("operation", range(16))
+def test_logic_operations_that_depend_on_the_target(operation: int) -> None:
+    assert needs_destination(TargetState(logic_op=operation)) is (operation not in (CLEAR, COPY_INVERTED, COPY, SET))
+
+
+ONE_ZERO = BlendEquation("add", "one", "zero")
+
+
+@pytest.mark.parametrize("color, alpha, reads", [
+    (None, None, False), (ONE_ZERO, None, False), (BlendEquation("subtract"), None, False), (BlendEquation("reverse_subtract"), None, True),
+    (BlendEquation("min"), None, True), (BlendEquation("max"), None, True),
+    (BlendEquation("add", "src_alpha", "inv_src_alpha"), None, True), (BlendEquation("add", "dst_color", "zero"), None, True),
+    (BlendEquation("add", "inv_dst_alpha", "zero"), None, True), (BlendEquation("add", "src_alpha", "zero"), None, False),
+    (ONE_ZERO, BlendEquation("add", "one", "one"), True),
+    (BlendEquation("add", "src_alpha_saturate", "zero"), ONE_ZERO, True), (ONE_ZERO, BlendEquation("add", "src_alpha_saturate"), False),
+])  # fmt: skip
+def test_blending_that_depends_on_the_target(color: BlendEquation | None, alpha: BlendEquation | None, reads: bool) -> None:
+    """The saturated factor is 1 for alpha, and the lesser of source alpha and what destination alpha leaves for colours."""
+    assert needs_destination(TargetState(color, alpha)) is reads
+
+
+@pytest.mark.parametrize("color, alpha, second", [
+    (None, None, False), (ONE_ZERO, None, False), (BlendEquation("add", "src1_color"), None, True),
+    (ONE_ZERO, BlendEquation("add", "one", "inv_src1_alpha"), True), (BlendEquation("add", "src_color", "inv_src_color"), ONE_ZERO, False),
+])  # fmt: skip
+def test_blending_with_a_second_source(color: BlendEquation | None, alpha: BlendEquation | None, second: bool) -> None:
+    assert uses_second_source(TargetState(color, alpha)) is second

@@ -133,6 +133,16 @@ def test_each_sampler_has_its_functions() -> None:
     assert not to.address(7, "sample_l", 8, 1)
 
 
+def test_code_finds_the_functions_of_any_sampler() -> None:
+    """The table has another sampler before it."""
+    texture, alone = Texture(sampler=modes("wrap")), Texture(sampler=modes("mirror"))
+    states = layout("SAMPLER_STATE", texture.gen)
+    texture.put(texture.state, STATES + 3 * 4 * states.dwords, states.pack(border_color_pointer=0x600, **modes("mirror")))
+    places = np.linspace(-2, 2, 16, dtype=np.float32), np.linspace(3, -3, 16, dtype=np.float32)
+    found = [texture.ask("sample_lz", *places, sampler_index=number).tolist() for number in (0, 3)]
+    assert found[1] == alone.ask("sample_lz", *places).tolist() != found[0] and texture.compiled == 2
+
+
 def test_operations_that_code_names_are_prepared() -> None:
     """Compiled code of a whole kernel has no entry behind a side exit: what it will ask for is there before it runs."""
     texture = Texture(sampler=modes("wrap"))
