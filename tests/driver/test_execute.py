@@ -80,3 +80,167 @@ def test_a_context_whose_work_failed_ends_with_its_program() -> None:
             time.sleep(0.01)
             gc.collect()
         assert [held() for held in ended] == [None, None]
+
+
+# -- an engine of a context ----------------------------------------------------------------------------------------
+
+
+def context_engine(drawn: Any = None, recorders: Any = ()) -> Any:
+    executor = Executor(device("kbl"), list(recorders), lambda submission, text: "", lambda text: None, drawn=drawn)
+    return execute.ContextEngine(executor, "rcs0")
+
+
+def slot(until: float = float("inf"), waiting: bool = False) -> Any:
+    """The slot of a submission, which notes pauses and completion."""
+    found = SimpleNamespace(engine=SimpleNamespace(waiting=waiting), submission=submission(1), notes=[])
+    found.caller = SimpleNamespace(until=until, completed=lambda: found.notes.append("completed"))
+    found.pause = lambda: found.notes.append("pause")
+    return found
+
+
+def test_a_submission_goes_on_after_a_hundred_errors_at_most() -> None:
+    engine, error = context_engine(), SoftgenError("broken")
+    assert [engine.on_error(error) for _ in range(102)] == [True] * 100 + [False] * 2 and len(engine.errors) == 100
+
+
+@pytest.mark.parametrize("ending, cancelled, over", [(False, False, False), (True, False, True), (False, True, True), (True, True, True)])
+def test_a_submission_whose_result_nothing_needs_ends(ending: bool, cancelled: bool, over: bool) -> None:
+    engine = context_engine()
+    engine.slot, engine.executor.ending = slot(), ending
+    engine.slot.submission.context.cancelled = cancelled
+    assert engine.over() is engine.timed_out() is over and engine.on_error(SoftgenError("broken")) is not over
+    engine.slot = None
+    assert engine.over() is engine.timed_out() is ending
+
+
+@pytest.mark.parametrize("waiting, until, paused", [(False, float("inf"), False), (True, float("inf"), True), (False, 0.0, True)])
+def test_a_slot_is_given_up_to_others_that_wait_and_when_its_time_is_over(waiting: bool, until: float, paused: bool) -> None:
+    engine = context_engine()
+    engine.slot = slot(until, waiting)
+    assert not engine.timed_out() and engine.slot.notes == ["pause"] * paused
+
+
+def test_copied_memory_is_given_back_once_after_each_command() -> None:
+    engine, given = context_engine(), list[int]()
+    engine.slot, engine.execution = slot(), SimpleNamespace(counters=SimpleNamespace(commands=0))
+    engine.copies = [SimpleNamespace(give_back=lambda: given.append(engine.execution.counters.commands))] * 2
+    for commands in (0, 0, 1, 1, 3):
+        engine.execution.counters.commands = commands
+        engine.timed_out()
+    assert given == [0, 0, 1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("errors, copies, recorders, told", [
+    ([], [], [], True), ([SoftgenError("broken")], [], [], False), ([], [None], [], False), ([], [], [None], False),
+])  # fmt: skip
+def test_completion_is_told_early_unless_something_is_still_to_be_done(errors: Any, copies: Any, recorders: Any, told: bool) -> None:
+    engine = context_engine(recorders=recorders)
+    engine.completed()  # nothing runs
+    engine.slot, engine.errors, engine.copies = slot(), errors, copies
+    engine.completed()
+    assert engine.slot.notes == ["completed"] * told
+    engine.slot.caller.completed = None
+    engine.completed()
+
+
+def test_draws_are_told_with_their_submission() -> None:
+    told = list[Any]()
+    engine = context_engine(lambda *what: told.append(what))
+    engine.drawn("space", ["image"])
+    engine.slot = slot()
+    engine.hooks.drawn("space", ["image"])
+    assert told == [(engine.slot.submission, "space", ["image"])] and context_engine().hooks.drawn is None
+
+
+class Execution:
+    """Waits at a semaphore so many times before it comes to its end."""
+
+    def __init__(self, waits: int) -> None:
+        self.waits, self.runs = waits, 0
+        self.streamer = SimpleNamespace(space="another one")  # so that no batch follows it
+
+    def run(self) -> bool:
+        self.runs += 1
+        return self.runs > self.waits
+
+    def stuck(self) -> SoftgenError:
+        return SoftgenError("stuck")
+
+
+def test_a_submission_waits_at_a_semaphore_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, here, waited = context_engine(), slot(), list[float]()
+    here.wait, work = waited.append, SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
+    execution = Execution(3)
+    engine.executor.device = SimpleNamespace(begin=lambda *work: execution)
+    engine.run(work, here)
+    assert execution.runs == 4 and waited == [execute.LOOK_AGAIN] * 3 and engine.done is execution
+    assert engine.slot is engine.execution is None and engine.executor.report.submissions == 1
+    for hang, ending in ((-1.0, False), (10.0, True)):
+        monkeypatch.setattr(execute, "HANG", hang)
+        engine.executor.ending, execution, engine.done = ending, Execution(3), None
+        with pytest.raises(SoftgenError, match="stuck"):
+            engine.run(work, here)
+        assert execution.runs == 1 and engine.slot is engine.execution is engine.done is None
+
+
+def test_the_first_error_of_a_submission_is_raised_after_all_of_it_was_done() -> None:
+    engine, execution = context_engine(), Execution(0)
+    work = SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
+
+    def begin(*work: Any) -> Execution:
+        engine.errors += [SoftgenError("first"), SoftgenError("second")]
+        return execution
+
+    engine.executor.device = SimpleNamespace(begin=begin)
+    for _ in range(2):
+        with pytest.raises(SoftgenError, match="first"):
+            engine.run(work, slot())
+        assert not engine.errors and engine.done is execution
+    assert engine.executor.report.submissions == execution.runs == 2
+
+
+class Context:
+    """Anything that a weak dictionary may have as a key."""
+
+
+@pytest.mark.parametrize("error, fine", [(None, True), (SoftgenError("broken"), False)])
+def test_recorders_see_what_runs_before_and_after(error: SoftgenError | None, fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, work = list[Any](), SimpleNamespace(engine="rcs0", slot=0, context=Context())
+    recorder = SimpleNamespace(before=lambda what: told.append("before"), after=lambda what, fine: told.append(fine))
+
+    def run(self: Any, submission: Any, slot: Any) -> None:
+        told.append("run")
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(execute.ContextEngine, "run", run)
+    made = Executor(device("kbl"), [recorder] * 2, lambda submission, text: "", lambda text: None)  # type: ignore[list-item]
+    if fine:
+        made.execute(work, slot())  # type: ignore[arg-type]
+    else:
+        with pytest.raises(SoftgenError, match="broken"):
+            made.execute(work, slot())  # type: ignore[arg-type]
+    assert told == ["before", "before", "run", fine, fine]
+
+
+def test_failures_of_what_was_cancelled_are_not_reported_and_what_cannot_be_kept_is_told() -> None:
+    told, kept = list[str](), list[str]()
+
+    def save(submission: Any, text: str) -> str:
+        kept.append(text)
+        raise OSError("no space left")
+
+    made = Executor(device("kbl"), [], save, told.append)
+    cancelled = submission(1)
+    cancelled.context.cancelled = True
+    made.failed(cancelled, SoftgenError("broken"))
+    made.ending = True
+    made.failed(submission(2), SoftgenError("broken"))
+    assert made.report.fine and not told and not kept
+    made.ending = False
+    made.failed(submission(3), ValueError("x"))
+    what = "submission 3 of p (process 0, rcs0): softgen itself failed: ValueError: x"
+    assert told == ["the failing submission could not be kept: no space left", what] and made.report.captures == []
+    assert kept == [f"{what}\nValueError: x\n"]
+    made.failed(submission(4), SoftgenError("broken"))
+    assert kept[1] == "submission 4 of p (process 0, rcs0): broken\n"
