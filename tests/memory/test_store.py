@@ -89,6 +89,20 @@ def test_a_lease_that_was_there_first_is_an_error_and_not_a_wait() -> None:
     os.close(buffer.reopen())
 
 
+def test_a_descriptor_for_another_process_is_an_open_file_of_its_own() -> None:
+    """Programs read and write it as they do files of a driver: it waits, is closed by exec, and has a position of its own."""
+    buffer = MemfdBuffer(4096)
+    first, second = buffer.reopen(), buffer.reopen()
+    try:
+        assert os.get_blocking(first) and not os.get_inheritable(first)
+        assert fcntl.fcntl(first, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+        os.write(first, b"abc")
+        assert os.read(second, 3) == b"abc" == bytes(buffer.view[:3]) and os.lseek(buffer.fd, 0, os.SEEK_CUR) == 0
+    finally:
+        os.close(first)
+        os.close(second)
+
+
 def test_a_changed_mode_does_not_lock_the_buffer() -> None:
     buffer = MemfdBuffer(4096)
     os.fchmod(buffer.fd, 0)
