@@ -28,6 +28,7 @@ from tests.driver.running import PROGRAMS, needs_shim
 
 QUICK, SLOW = "4096", "8192"  # bytes of buffers; the second are made late
 LATE, BUSY = 0.6, 0.02  # seconds that it takes; a thread that spins has the processor for more than this, one that sleeps for less
+ATTEMPTS = 5  # on a busy machine an answer may be late by itself, and a thread that spins may not have the processor
 
 
 def make_late(monkeypatch: pytest.MonkeyPatch, name: str, late: Callable[[Any], bool]) -> None:
@@ -55,8 +56,11 @@ def test_a_program_waits_awake_as_long_as_the_server_says(patience: float, order
     with served("kbl") as gpu:
         gpu.server.patience = patience
         command, env = [sys.executable, str(PROGRAMS / "awake.py"), *orders], environment(device("kbl"), gpu.folder, os.environ)
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
-    assert tuple(float(line) > BUSY for line in done.stdout.split()) == spins
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+            if (found := tuple(float(line) > BUSY for line in done.stdout.split())) == spins:
+                break
+    assert found == spins
 
 
 @pytest.mark.parametrize(("options", "spare"), [((), False), (("--threads", "2"), True), (("--threads", "4"), False),
