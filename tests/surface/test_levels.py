@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
-from softgen.surface.image import SurfaceImage
+from softgen.surface.image import SurfaceImage, image_from_state
 from softgen.surface.levels import LEVELS, LevelTable, MipTail, align, level_table, lookup
 from tests.surface.test_image import plain
 
@@ -68,3 +69,21 @@ def test_each_lane_has_the_entry_of_its_level(lanes: int, at_run_time: bool) -> 
     table = m.constant(u32, entries) if at_run_time else entries
     found = lookup(m, table, m.value(u32, index))
     assert found.lanes == lanes and found.payload.tolist() == [entries[number % LEVELS] for number in index]
+
+
+@pytest.mark.parametrize("gen", [4, 4.5, 7, 7.5, 8, 9, 11])
+def test_levels_that_a_surface_state_names(gen: float) -> None:
+    """Before Gen8 samplers alone have a base level. Fractions are counted in their last bit."""
+    page = layout("RENDER_SURFACE_STATE", gen)
+
+    def named(**fields: float) -> SurfaceImage:
+        return image_from_state(page, page.raw(page.pack(surface_type=1, surface_format=BC1.value, **fields)), "surface 0")
+
+    image = named(mip_count_lod=4, surface_min_lod=2, minimum_array_element=1)
+    assert (image.levels, image.level, image.first, image.base_level, image.palette, image.resource_lod) == (5, 2, 1, 0, 0, 0)
+    assert image.samples == 1
+    if gen >= 8:
+        assert named(base_mip_level=1.5).base_level == 3
+    if gen >= 7:
+        assert named(resource_min_lod=1.5).resource_lod == 0x180
+        assert named(multisample_position_palette_index=5).palette == 5
