@@ -19,9 +19,9 @@ from softgen.driver.fence import Fence, Signals
 from softgen.driver.gem_object import GemObject, Piece
 from softgen.driver.uapi import DMABUF_SYNC_FILE
 from softgen.memory.store import MemfdBuffer
+from tests.driver.execbuffer import PINNED, buffer, row, submit
 from tests.driver.program import Held, Program, served
 from tests.driver.test_dma_buf import EXPORT, IMPORT, WRITE, argument, exported
-from tests.driver.test_execbuffer import PINNED, buffer, row, submit
 
 SIGNALS = Signals()
 

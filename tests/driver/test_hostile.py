@@ -31,8 +31,8 @@ from softgen.driver.i915_drm import I915_EXEC_BLT
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS, EXEC_OBJECT
+from tests.driver.execbuffer import END, PINNED, buffer, row, submit
 from tests.driver.program import Gpu, Held, Program, served
-from tests.driver.test_execbuffer import END, PINNED, buffer, row, submit
 
 NAMES = sorted(ARGUMENTS)
 DISPLAYED = (*ModeObject, 101, 102, 640, 480, 32, 24, 2560, int.from_bytes(b"XR24", "little"), int.from_bytes(mode(640, 480), "little"))
