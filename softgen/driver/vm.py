@@ -98,12 +98,19 @@ class Vm:
             if buffers.mapped_at == mapped.changes or all(mapped.get(bound.bo) == bound.address for bound in buffers):
                 self._run(buffers)
                 return
-        for bound in buffers:
-            while blockers := self._try(bound.bo, bound.address):
-                before_waiting()
-                self.signals.wait(lambda others=blockers: self._running().isdisjoint(others), None)  # type: ignore[misc]
+        while blockers := self._try_all(buffers):
+            before_waiting()
+            self.signals.wait(lambda others=blockers: self._running().isdisjoint(others), None)  # type: ignore[misc]
+
+    def _try_all(self, buffers: BufferList) -> list[GemObject]:
+        """Map buffers, which run from then on: other submissions must not unmap some while the rest is mapped. The buffers that run where
+        one of them should be, if there are any."""
         with self.lock:
+            for bound in buffers:
+                if blockers := self._try(bound.bo, bound.address):
+                    return blockers
             self._run(buffers)
+            return []
 
     def _run(self, buffers: BufferList) -> None:
         buffers.mapped_at = self.mapped.changes

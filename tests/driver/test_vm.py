@@ -1,0 +1,78 @@
+"""Address spaces: buffers of submissions that want the same addresses are mapped one after another."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from softgen.driver.buffer_list import Bound, BufferList
+from softgen.driver.fence import Signals
+from softgen.driver.gem_object import GemObject, Piece
+from softgen.driver.vm import Vm
+from softgen.memory.store import MemfdBuffer
+
+FIRST, SECOND = 0x10000, 0x20000
+
+
+def listed(*places: tuple[int, str]) -> BufferList:
+    """Buffers at addresses, each with a name in its first bytes."""
+    found = []
+    for number, (address, name) in enumerate(places):
+        memory = MemfdBuffer(4096, name)
+        memory.view[: len(name)] = name.encode()
+        found.append(Bound(GemObject(number, 1, [Piece(memory, 0, 4096)], 0), address, number, 0, 0))
+    return BufferList(found)
+
+
+def shown(vm: Vm, *addresses: int) -> list[str]:
+    return [vm.space.read(address, 2).decode() for address in addresses]
+
+
+@pytest.fixture
+def vm() -> Vm:
+    return Vm("space", 48, 1 << 32, Signals())
+
+
+def test_a_submission_is_mapped_as_a_whole(vm: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one of the same address space, on another thread, wants the address of its first buffer while the second is mapped."""
+    one, two = listed((FIRST, "a1"), (SECOND, "a2")), listed((FIRST, "b1"))
+    other, attempt, entered = threading.Thread(target=lambda: (vm.enter(two), entered.set())), vm._try, threading.Event()
+
+    def tried(bo: GemObject, address: int) -> list[GemObject]:
+        if address == SECOND:
+            other.start()
+            other.join(0.2)
+        return attempt(bo, address)
+
+    monkeypatch.setattr(vm, "_try", tried)
+    vm.enter(one)
+    assert shown(vm, FIRST, SECOND) == ["a1", "a2"] and not entered.wait(0.1)
+    vm.leave(one)
+    assert entered.wait(20) and shown(vm, FIRST, SECOND) == ["b1", "a2"]
+    vm.leave(two)
+    monkeypatch.undo()
+    vm.enter(one)  # not as it was when it ran last
+    assert shown(vm, FIRST, SECOND) == ["a1", "a2"]
+    vm.leave(one)
+
+
+def test_submissions_that_want_the_same_addresses_find_their_own_buffers(vm: Vm) -> None:
+    """In whichever order their lists have them."""
+    wrong = list[list[str]]()
+
+    def run(name: str) -> None:
+        own = listed(*((FIRST + 0x1000 * number, f"{name}{number}") for number in (range(4) if name == "a" else range(3, -1, -1))))
+        for _ in range(200):
+            vm.enter(own)
+            found = shown(vm, *(bound.address for bound in own))
+            if found != [bound.bo.pieces[0].buffer.name for bound in own]:
+                wrong.append(found)
+            vm.leave(own)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads) and wrong == []
