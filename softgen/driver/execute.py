@@ -34,7 +34,7 @@ from softgen.threads.dispatcher_protocol import Dispatcher
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
 MOST_REPORTED = 20  # failing submissions that are kept and reported one by one
-HANG = 10.0  # seconds a semaphore may be waited for
+HANG = 10.0  # seconds a semaphore may be waited for, not counting those in which others have the engine
 LOOK_AGAIN = 0.001
 
 
@@ -131,10 +131,11 @@ class ContextEngine:
         self.slot, self.errors = slot, []
         self.copies, self.seen = submission.bound.copies, -1
         execution = self.execution = self._begin(submission.vm.space, submission.batch)
-        began = time.monotonic()
+        began, looks, at = time.monotonic(), 0, -1
         try:
             while not execution.run():  # a semaphore: another submission will let it pass
-                if self.over() or time.monotonic() > began + HANG:
+                looks, at = looks + 1 if execution.counters.commands == at else 0, execution.counters.commands
+                if self.over() or looks > HANG / LOOK_AGAIN:
                     raise execution.stuck()
                 slot.wait(LOOK_AGAIN)
         finally:

@@ -156,7 +156,7 @@ class Execution:
     """Waits at a semaphore so many times before it comes to its end."""
 
     def __init__(self, waits: int) -> None:
-        self.waits, self.runs = waits, 0
+        self.waits, self.runs, self.counters = waits, 0, SimpleNamespace(commands=1)
         self.streamer = SimpleNamespace(space="another one")  # so that no batch follows it
 
     def run(self) -> bool:
@@ -244,3 +244,38 @@ def test_failures_of_what_was_cancelled_are_not_reported_and_what_cannot_be_kept
     assert kept == [f"{what}\nValueError: x\n"]
     made.failed(submission(4), SoftgenError("broken"))
     assert kept[1] == "submission 4 of p (process 0, rcs0): broken\n"
+
+
+class Waiting:
+    """An execution that waits at semaphores: so many times at each."""
+
+    def __init__(self, *waits: int) -> None:
+        self.waits, self.counters, self.streamer = list(waits), SimpleNamespace(commands=1), SimpleNamespace(space=None)
+
+    def run(self) -> bool:
+        while self.waits and not self.waits[0]:
+            self.waits.pop(0)
+            self.counters.commands += 1
+        if self.waits:
+            self.waits[0] -= 1
+        return not self.waits
+
+    def stuck(self) -> SoftgenError:
+        return SoftgenError("waits for ever")
+
+
+@pytest.mark.parametrize("waits, fine", [((99,), True), ((99, 99, 99), True), ((102,), False), ((5, 102), False)])
+def test_the_time_of_a_semaphore_is_its_own(waits: tuple[int, ...], fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the work before it took, and others have had the engine meanwhile."""
+    monkeypatch.setattr(execute, "HANG", 100 * execute.LOOK_AGAIN)
+    made = execute.ContextEngine(Executor(device("kbl"), [], lambda submission, text: "", lambda text: None), "rcs0")
+    clock = iter(range(0, 1 << 20, 60))
+    monkeypatch.setattr(execute, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(made, "_begin", lambda space, batch: Waiting(*waits))
+    slot: Any = SimpleNamespace(submission=submission(1), wait=lambda seconds: None)
+    queued: Any = SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
+    if fine:
+        made.run(queued, slot)
+    else:
+        with pytest.raises(SoftgenError, match="waits for ever"):
+            made.run(queued, slot)
