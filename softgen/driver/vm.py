@@ -18,6 +18,7 @@ from softgen.driver.errors import Errno
 from softgen.driver.fence import Signals
 from softgen.driver.gem_object import GemObject
 from softgen.driver.placement import Placement
+from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
@@ -134,9 +135,13 @@ class Vm:
             for other in there:
                 self._unmap(other)
             at = address
-            for piece in bo.pieces:
-                self.space.map(at, piece.buffer, piece.offset, piece.size)
-                at += piece.size
+            try:
+                for piece in bo.pieces:
+                    self.space.map(at, piece.buffer, piece.offset, piece.size)
+                    at += piece.size
+            except SoftgenError:
+                self.space.unmap(address, bo.size)  # the pieces before, which nobody would find
+                raise
             self.mapped.put(bo, address)
             return []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from softgen.driver.buffer_list import Bound, BufferList
 from softgen.driver.fence import Signals
 from softgen.driver.gem_object import GemObject, Piece
 from softgen.driver.vm import Vm
+from softgen.errors import SoftgenError
+from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 
 FIRST, SECOND = 0x10000, 0x20000
@@ -76,3 +79,24 @@ def test_submissions_that_want_the_same_addresses_find_their_own_buffers(vm: Vm)
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads) and wrong == []
+
+
+def test_a_buffer_that_could_be_mapped_in_part_only_is_not_there(vm: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And can be mapped when the host has room for it again."""
+    pieces = [Piece(MemfdBuffer(4096, f"piece {number}"), 0, 4096) for number in range(2)]
+    whole = BufferList([Bound(GemObject(1, 1, pieces, 0, user=True), FIRST, 1, 0, 0)])
+    place = AddressSpace.map
+
+    def mapped(space: AddressSpace, address: int, *arguments: Any) -> None:
+        if address != FIRST:
+            raise SoftgenError("cannot map")
+        place(space, address, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AddressSpace, "map", mapped)
+        with pytest.raises(SoftgenError, match="cannot map"):
+            vm.enter(whole)
+    assert list(vm.space.regions()) == []
+    vm.enter(whole)
+    assert [region.start for region in vm.space.regions()] == [FIRST, FIRST + 0x1000]
+    vm.leave(whole)
