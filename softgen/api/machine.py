@@ -111,6 +111,9 @@ class TracingDispatcher:
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
 
+    def retire(self) -> None:
+        self.engine.retire()
+
     @property
     def selection(self) -> TileSelection | None:
         return None
