@@ -24,7 +24,7 @@ from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import ProgramCache
-from softgen.threads.statistics import KernelStatistics, own_code, summary
+from softgen.threads.statistics import KernelStatistics, known_code, summary
 
 if TYPE_CHECKING:
     from softgen.threads.kept_loop import KeptLoop
@@ -197,7 +197,7 @@ class EngineDispatcher:
             if id(total) in held or program in self.programs:
                 continue
             del self.ran[program, name]
-            key = own_code(program), program.gen, program.start, program.title, name
+            key = known_code(program), program.gen, program.start, program.title, name
             if (whole := self._summaries.get(key)) is not None:
                 total.join(whole)
                 continue

@@ -57,9 +57,15 @@ def own_code(program: KernelProgram) -> bytes:
     return program.code[:end]
 
 
+def known_code(program: KernelProgram) -> bytes:
+    """As much of a kernel as has been decoded or translated, of one that has run all but what only a register leads to: to find the end of
+    each kernel would take long where a context with many of them ends."""
+    return program.code[: program.reach] if program.reach else own_code(program)
+
+
 def summary(program: KernelProgram) -> KernelProgram:
     """What reports need of a program: its own code, and the instructions that were left to the interpreter."""
-    size = max(len(own_code(program)), program.reach) + BEHIND
+    size = len(known_code(program)) + BEHIND
     made = KernelProgram(program.gen, program.code[:size], program.start, program.title)
     made.fallbacks = program.fallbacks
     for ip in list(program.fallbacks):

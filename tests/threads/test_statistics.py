@@ -12,6 +12,7 @@ from softgen.eu.text import dialect
 from softgen.inspect import report
 from softgen.inspect.kernel_names import KernelNames
 from softgen.threads import dispatcher as dispatchers
+from softgen.threads import statistics
 from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import MOST_AT_ADDRESS, DispatchProgram
@@ -69,6 +70,18 @@ def test_a_part_counts_for_the_whole() -> None:
     program.fallbacks[0] += 1
     assert (whole.dispatches, whole.threads, whole.instructions, whole.seconds) == (2, 3, 30, 0.75)
     assert whole.program.fallbacks == {0: 2} and part.program is whole.program
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_no_kernel_is_decoded_when_a_dispatcher_is_retired(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context may have had hundreds of kernels, and who waits for its end is the server."""
+    groups = EngineDispatcher(engine, 1)
+    variant(1).run(groups=groups)
+    before = rows(groups)
+    with monkeypatch.context() as patched:
+        patched.setattr(statistics, "kernel_end", lambda code, gen: pytest.fail("decoded"))
+        groups.retire()
+    assert rows(groups) == before and not any(isinstance(program, DispatchProgram) for program, _ in groups.ran)
 
 
 def test_a_dispatcher_that_is_retired_keeps_its_statistics_alone() -> None:

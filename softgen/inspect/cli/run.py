@@ -312,9 +312,11 @@ class Simulator:
         self.service.send({"failed": text})
 
     def dispatcher(self) -> EngineDispatcher | ComparingDispatcher:
-        """A dispatcher for a context on an engine; `run` reports on all of them at the end."""
-        self.ran.append(runner(self.args))
-        return self.ran[-1]
+        """A dispatcher for a context on an engine; `run` reports on all of them at the end, if that was asked for."""
+        made = runner(self.args)
+        if wanted(self.args):
+            self.ran.append(made)
+        return made
 
     def leave(self) -> None:
         """Drop the work that still runs, without messages; a recorder finishes the submission it is writing."""

@@ -52,6 +52,16 @@ def test_a_report_is_wanted_by_either_option() -> None:
     assert [wanted(argparse.Namespace(report=report, json=json)) for report, json in options] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("report", [None, "-"])
+def test_dispatchers_are_kept_for_a_report_alone(report: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may have thousands of contexts, one after another."""
+    monkeypatch.setattr("softgen.inspect.cli.run.runner", lambda args: object())
+    simulator = Simulator.__new__(Simulator)
+    simulator.args, simulator.ran = argparse.Namespace(report=report, json=False), []
+    made = [simulator.dispatcher() for _ in range(3)]
+    assert simulator.ran == (made if report else [])
+
+
 def test_a_report_that_cannot_be_written_is_misuse_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "no" / "report.json"
     assert main(["run", "--report", str(file), "--", "/bin/sh", "-c", f"touch {tmp_path}/ran"]) == 2
