@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from softgen.driver.process import write_to
 from softgen.driver.protocol import Call
+from softgen.errors import SoftgenError
 from softgen.memory.store import MemfdBuffer
 
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
@@ -31,7 +32,10 @@ class Copied:
             if view != then:
                 self.before[number] = now = bytes(view)
                 for first, last in changed(then, now):
-                    write_to(self.pid, self.address + number * PART + first, now[first:last])
+                    try:
+                        write_to(self.pid, self.address + number * PART + first, now[first:last])
+                    except OSError as error:  # it is no longer the program's, or was never to be written
+                        raise SoftgenError(f"USERPTR: {error.strerror}") from None
 
 
 def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:

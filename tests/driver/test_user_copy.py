@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
+import struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +14,8 @@ import pytest
 from softgen.driver import user_copy
 from softgen.driver.user_copy import Copied, changed
 from softgen.memory.store import MemfdBuffer
+from tests.driver.execbuffer import END, PINNED, SEMAPHORE, STORE, buffer, row, submit
+from tests.driver.program import served
 
 PART, ADDRESS = 4096, 0x7000_0000_0100
 
@@ -59,3 +65,24 @@ def test_changed_bytes_are_written_back_once(written: list[tuple[int, int, bytes
 ])  # fmt: skip
 def test_ranges_that_differ(then: bytes, now: bytes, ranges: list[tuple[int, int]]) -> None:
     assert changed(then, now) == ranges
+
+
+def test_memory_that_is_gone_is_a_fault_of_the_program() -> None:
+    """It is unmapped while work that writes to it waits for a semaphore."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+        memory = mmap.mmap(-1, 4096)  # shared, so it is copied
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        program.lent.append((address, 4096))
+        user = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=4096).handle
+        semaphore = buffer(program)
+        batch = buffer(program, struct.pack("<10I", SEMAPHORE | 4 << 12 | 1 << 15, 1, 0x20000, 0, STORE, 0x10000, 0, 7, END, 0))
+        submit(program, [row(handle, offset=at, flags=PINNED) for handle, at in ((user, 0x10000), (semaphore, 0x20000), (batch, 0x30000))])
+        memory.close()
+        descriptor, at = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=semaphore, flags=2).offset, 4096)
+        with mmap.mmap(descriptor, 4096, offset=at) as view:
+            view[0] = 1
+        os.close(descriptor)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
+        (told,) = gpu.told
+        assert "itself" not in told and f"at {address:#x} cannot be written: Bad address" in told
