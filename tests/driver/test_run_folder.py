@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,6 +113,40 @@ def test_a_run_without_processes_is_over_at_once(short: Path, monkeypatch: pytes
     monkeypatch.setattr(service, "members", lambda folder: (looked.append(folder), set[int]())[1])
     service.end_all(short, [])
     assert looked == [short]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_server_ends_all_of_a_run_when_its_launcher_is_gone(fails: bool, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order: what was added last, processes, the folder; and it ends whatever fails."""
+    run, done, ended = short / "run", list[Any](), threading.Event()
+
+    def end_all(folder: Path, clients: list[int]) -> None:
+        done.append((folder, folder.is_dir(), clients))
+        if fails:
+            shutil.rmtree(run)
+            raise OSError("nothing can be ended")
+
+    def leave(code: int) -> None:
+        done.append((run.exists(), code))
+        ended.set()
+
+    monkeypatch.setattr(service, "end_all", end_all)
+    monkeypatch.setattr(os, "_exit", leave)
+    ours, theirs = socket.socketpair()
+    (run / "tree").mkdir(parents=True)
+    with theirs:
+        server = service.Service(theirs, run)
+        server.clients.append(77)
+        server.orphaned += [lambda: done.append("first"), lambda: done.append("last")]
+        server.watch()
+        ours.send(b"stop")  # a command is no end
+        assert not ended.wait(0.02) and not done
+        assert all(thread.daemon for thread in threading.enumerate() if thread.name == "launcher"), "they hold up no exit"
+        ours.close()
+        assert ended.wait(20)
+        server.reserve.close()
+    assert done == ["last", "first", (run, True, [77]), (False, 1)]
 
 
 LEFT_RUNNING = """
