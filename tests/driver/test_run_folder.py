@@ -16,11 +16,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from softgen.driver import run_folder, service
+from softgen.bits.generation import device
+from softgen.driver import launcher, run_folder, service
 
 
 @pytest.fixture
@@ -147,6 +149,36 @@ def test_a_server_ends_all_of_a_run_when_its_launcher_is_gone(fails: bool, short
         assert ended.wait(20)
         server.reserve.close()
     assert done == ["last", "first", (run, True, [77]), (False, 1)]
+
+
+@pytest.mark.parametrize("child, control, server, wanted", [
+    (None, False, "", []), (None, True, "", ["close"]), (None, True, "gone", ["close"]),
+    (None, True, "alive", ["close", (77, signal.SIGKILL), (77, 0)]), ("alive", True, "gone", ["kill", "wait", "close"]),
+    ("ended", True, "alive", ["close", (77, signal.SIGKILL), (77, 0)]),
+])  # fmt: skip
+def test_a_launcher_ends_and_removes_what_it_had_started(child: str | None, control: bool, server: str, wanted: list[Any], short: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """However far it came: the program, the connection, the server and the folder of the run."""
+    done, run = list[Any](), launcher.ProgramRun([], "", device("kbl"), short / "run", set())
+    (short / "run").mkdir()
+    if child is not None:
+        run.child = SimpleNamespace(poll=lambda: None if child == "alive" else 0, kill=lambda: done.append("kill"),
+                                    wait=lambda: done.append("wait"))  # type: ignore[assignment]  # fmt: skip
+    if control:
+        run.control = SimpleNamespace(close=lambda: done.append("close"))  # type: ignore[assignment]
+    run.server = 77 if server else 0
+
+    def waitpid(pid: int, options: int) -> tuple[int, int]:
+        if options == os.WNOHANG:
+            return (0, 0) if server == "alive" else (pid, 0)
+        done.append((pid, options))
+        return pid, 9
+
+    monkeypatch.setattr(os, "kill", lambda pid, number: done.append((pid, number)))
+    monkeypatch.setattr(os, "waitpid", waitpid)
+    run.clean()
+    assert done == wanted and not (short / "run").exists()
+    run.clean()  # nothing is left to be removed
 
 
 LEFT_RUNNING = """
