@@ -158,6 +158,19 @@ def test_only_after_a_submission_that_was_waited_for_the_next_is_hoped_for(reque
     assert requests.next() == 77 and not requests.spins and requests.channel.hopeful
 
 
+@pytest.mark.parametrize("answers, until, looks", [([False, False, True], LONG, 3), ([True], LONG, 1), ([False] * 9, 2.5, 3)])
+def test_a_thread_that_looks_for_a_request_does_not_sleep(answers: list[bool], until: float, looks: int, requests: Requests,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """It lets others run between two looks. The clock goes on by a second with each."""
+    looked, yields, left = list[int](), list[None](), iter(answers)
+    poll = SimpleNamespace(register=lambda connection, what: None, poll=lambda timeout: (looked.append(timeout), next(left))[1])
+    monkeypatch.setattr(protocol, "select", SimpleNamespace(poll=lambda: poll, POLLIN=1))
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=lambda: float(len(looked))))
+    monkeypatch.setattr(protocol, "os", SimpleNamespace(sched_yield=lambda: yields.append(None)))
+    Channel._spin(requests.channel, until)
+    assert looked == [0] * looks and len(yields) == looks - 1
+
+
 @pytest.mark.parametrize("waiting", [True, False])
 def test_the_server_says_which_submissions_were_waited_for(waiting: bool, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     said, receive = list[bool](), Channel.next_request

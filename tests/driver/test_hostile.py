@@ -193,15 +193,18 @@ def test_a_lease_on_a_buffers_file_is_an_error_for_the_next_export_alone(gpu: Gp
     signal.signal(signal.SIGIO, before)
 
 
-@pytest.mark.parametrize(("limit", "few"), [(1 << 20, False), (100_000, False), (1064, True), (1000, True), (8, True)])
-def test_few_descriptors_are_left_near_the_limit(limit: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lowest free number is 1,000 here: 64 are for imports, or a quarter of a low limit."""
+@pytest.mark.parametrize(("limit", "lowest", "few"), [
+    (1 << 20, 1000, False), (1065, 1000, False), (1064, 1000, True), (1000, 1000, True), (8, 1000, True),
+    (256, 191, False), (256, 192, True), (100, 74, False), (100, 75, True),
+])  # fmt: skip
+def test_few_descriptors_are_left_near_the_limit(limit: int, lowest: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the lowest free number: 64 are for imports, or a quarter of a low limit."""
     closed = list[int]()
     lower = SimpleNamespace(getrlimit=lambda which: (limit, limit), RLIMIT_NOFILE=resource.RLIMIT_NOFILE)
-    files = SimpleNamespace(**{**vars(os), "open": lambda path, flags: 1000, "close": closed.append})
+    files = SimpleNamespace(**{**vars(os), "open": lambda path, flags: lowest, "close": closed.append})
     monkeypatch.setattr(descriptors, "resource", lower)  # for this module alone
     monkeypatch.setattr(descriptors, "os", files)
-    assert descriptors.few_left() == few and closed == [1000]
+    assert descriptors.few_left() == few and closed == [lowest]
 
 
 def test_descriptors_are_left_for_imports_until_all_modules_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
