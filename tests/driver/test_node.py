@@ -52,6 +52,18 @@ def test_changes_of_a_table_are_noticed() -> None:
     assert table.get(1) is None and table.remove(9) is None and table.changes == now
 
 
+@pytest.mark.parametrize("name, most", [("contexts", 16384), ("vms", 16384)])
+def test_handles_that_a_node_has_at_most(shared: Shared, name: str, most: int) -> None:
+    """A context of each program is there from the start. Programs with thousands of them exist, and a loop that leaks them ends."""
+    table = getattr(Node(shared, 128), name)
+    table.charge = lambda count: None
+    table.items.update(dict.fromkeys(range(10**6, 10**6 + most - len(table.items) - 1)))
+    table.add(None)
+    with pytest.raises(Errno, match=f"{most} handles are in use"):
+        table.add(None)
+    table.items.clear()
+
+
 def test_contexts_and_sync_objects_count_for_who_opened_the_node(shared: Shared) -> None:
     node, budget = Node(shared, 128, 55), shared.budget
 
