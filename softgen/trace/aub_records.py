@@ -23,7 +23,6 @@ from softgen.trace import tables
 
 WINDOW = 1 << 20
 RECORD_TYPE = 7
-CLASSIC, MEMORY_TRACE = 0x01, 0x2E
 
 
 @cache
