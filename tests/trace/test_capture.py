@@ -93,6 +93,19 @@ def test_contents_that_were_used_last_are_kept() -> None:
     assert blobs.decompressed == 3
 
 
+def test_contents_are_kept_up_to_a_number_of_bytes_the_latest_used_ones(tmp_path: Path) -> None:
+    """One content is always kept, however large."""
+    blobs, page = Blobs(tmp_path, keep_bytes=3 * 4096), 4096
+    first, second = blobs.get(ZERO, page), blobs.get(ZERO, 2 * page)
+    assert blobs.get(ZERO, page) is first and blobs.get(ZERO, 2 * page) is second and blobs.get(ZERO, page) is first
+    third = blobs.get(ZERO, 2 * page + 1)
+    assert blobs.get(ZERO, 2 * page + 1) is third and blobs.get(ZERO, page) is not first
+    fourth = blobs.get(ZERO, 4 * page)
+    assert blobs.get(ZERO, 4 * page) is fourth and blobs.get(ZERO, page) is not first
+    kept = [blobs.get(ZERO, page), blobs.get(ZERO, 2 * page)]
+    assert [blobs.get(ZERO, page), blobs.get(ZERO, 2 * page)] == kept and blobs.decompressed == 0
+
+
 @needs_shared("traces")
 def test_every_capture_at_hand_opens_and_gives_its_work() -> None:
     folders = sorted(p for p in (SHARED / "traces").iterdir() if p.is_dir())
