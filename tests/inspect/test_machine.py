@@ -11,6 +11,9 @@ import pytest
 from softgen.inspect import machine
 from softgen.inspect.cli.main import main
 
+# Without these nothing runs; all else is for some programs, or makes softgen faster.
+NEEDED = {"memfd_create", "python", "guard library", "shim library", "a program on the GPU"}
+
 
 def by_name() -> dict[str, machine.Finding]:
     return {finding.name: finding for finding in machine.examine()}
@@ -22,6 +25,7 @@ def test_every_line_is_ok_or_says_what_to_do() -> None:
     for finding in findings:
         assert finding.status in ("ok", "low", "missing", "absent") and finding.detail
         assert (finding.status == "ok") == (finding.advice == ""), finding
+    assert {finding.name for finding in findings if finding.needed} == NEEDED | set(machine.LIBRARIES)
 
 
 def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,6 +40,7 @@ def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setattr(os, "memfd_create", no_memfd)
     found = by_name()
     assert found["memfd_create"].status == found["no-such-library"].status == "missing"
+    assert {finding.name for finding in found.values() if finding.needed} == NEEDED | {"no-such-library"}
     opengl = found["OpenGL (iris)"]
     assert opengl.advice == "apt-get install libgl1-mesa-dri" and opengl.status == "absent" and "bdw skl kbl icl" in opengl.detail
     assert found["shim library"].status == found["guard library"].status == "missing"
