@@ -210,21 +210,24 @@ class FieldPlace(NamedTuple):
     """Where the bits of a command's field are in a batch that is read as one number."""
 
     shift: int
-    ones: int
-    alignment: int
+    mask: int  # of the value
 
     @classmethod
     def of(cls, field: BitField, offset: int = 0) -> FieldPlace:
         """A field in one piece, of a command that begins at a bit."""
-        return cls(offset + field.low, (1 << field.width) - 1, field.alignment)
+        shift = offset + field.low - field.alignment
+        if shift < 0:
+            raise LookupError(f"{field.name}: there are no {field.alignment} bits below it")
+        return cls(shift, (1 << field.width) - 1 << field.alignment)
 
     def value(self, batch: int) -> int:
         """The field, as a record has it."""
-        return (batch >> self.shift & self.ones) << self.alignment
+        return batch >> self.shift & self.mask
 
 
 # A command of a batch that comes again (streamer/prepared.py), decoded once: called with the streamer and the batch as one number.
 PreparedCommand = Callable[["CommandStreamer", int], None]
+# Pipelines have collected nothing when it is called.
 # What prepares a command: called with the streamer, the command's record, and a function that finds the place of a field by name. Fields
 # that it asks for may differ when the batch comes again; all others are the same then. None: its handler always executes this command.
 Preparer = Callable[["CommandStreamer", Record, Callable[[str], FieldPlace]], PreparedCommand | None]

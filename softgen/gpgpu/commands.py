@@ -13,7 +13,7 @@ from softgen.command import Commands, CommandStreamer, FieldPlace, PreparedComma
 from softgen.gpgpu import walker
 from softgen.gpgpu.plans import PreparedWalker, WalkerPlans
 from softgen.media import commands as media
-from softgen.media.front_end import dispatch_context, optional
+from softgen.media.front_end import FrontEnd, dispatch_context, optional
 
 COMMANDS: Commands = {}
 PREPARED: Preparers = {}
@@ -53,7 +53,7 @@ def prepare_walker(cs: CommandStreamer, cmd: Record, place: Callable[[str], Fiel
     prepared = PreparedWalker(cmd, place("indirect_data_start_address"))
 
     def run(cs: CommandStreamer, batch: int) -> None:
-        front = media.finished(cs)
+        front = cs.state(FrontEnd)
         cs.counters.dispatches += 1
         if front.watermark:
             media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, True))

@@ -77,7 +77,7 @@ def prepare_interface_descriptor_load(cs: CommandStreamer, cmd: Record, place: C
     start = place("interface_descriptor_data_start_address")
 
     def run(cs: CommandStreamer, batch: int) -> None:
-        front, offset = finished(cs), start.value(batch)
+        front, offset = cs.state(FrontEnd), start.value(batch)
         if front.used or offset % alignment:
             warn_of(cs, checks.descriptor_load(front, length, offset, alignment))
         front.descriptors = front_end.dynamic(cs, offset, length)
@@ -97,7 +97,7 @@ def prepare_state_flush(cs: CommandStreamer, cmd: Record, place: Callable[[str],
     watermark = bool(getattr(cmd, "watermark_required", 0))
 
     def run(cs: CommandStreamer, batch: int) -> None:
-        front = finished(cs)
+        front = cs.state(FrontEnd)
         front.used, front.watermark = False, watermark
 
     return run

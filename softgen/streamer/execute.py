@@ -115,7 +115,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         if fresh is not None and (found := self._prepared.find(self.space, fresh.start)) is not None:
             self._run_prepared(fresh, found)
             fresh = None
-            if self.place is None and not self.saved.unfinished:
+            if self.place is None:
                 return True
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
@@ -150,11 +150,12 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         return True
 
     def _fresh_batch(self) -> FetchPointer | None:
-        """The batch that a submission begins with, before its first command; None where each command has to be seen."""
+        """The batch that a submission begins with, before its first command; None where each command has to be seen, or a pipeline has
+        collected work, which prepared commands do not expect."""
         place, watched = self.place, self.watchdog is not None and self.watchdog.since is not None
         if place is None or place.level != 1 or place.address != place.start or self.stack or watched or self.device.trace is not None:
             return None
-        return place
+        return None if self.saved.unfinished else place
 
     def _run_prepared(self, place: FetchPointer, prepared: FoundBatch) -> None:
         """Execute a batch that was prepared: to its end, or to a command that is another one now. After a command that may have changed

@@ -33,7 +33,7 @@ COMPARE = {
     "sad_less_than_or_equal_sdd": le, "sad_equal_sdd": eq, "sad_not_equal_sdd": ne,
 }  # fmt: skip
 DATA = ("address", "immediate_data")  # fields of flushes
-NO_FIELD = FieldPlace(0, 0, 0)
+NO_FIELD = FieldPlace(0, 0)
 # Operations after flushes that can be prepared: what they write, given the immediate data.
 PREPARED_OPERATIONS: dict[str, Callable[[Any, int], int] | None] = {
     "no write": None, "write immediate data": lambda cs, data: data, "write timestamp": lambda cs, data: cs.device.clock(),
@@ -122,12 +122,9 @@ def prepare_pipe_control(cs: Streamer, cmd: Record, place: Callable[[str], Field
     stalls, notifies, is_global = flush.stalls, flush.notifies, flush.is_global
 
     def run(cs: Streamer, batch: int) -> None:
-        saved = cs.saved
-        if saved.unfinished:
-            cs.finish_pipelines()
         if stalls:
             cs.note_work()
-            saved.unflushed = False
+            cs.saved.unflushed = False
         if writes:
             cs.write(address.value(batch), writes(cs, data.value(batch)).to_bytes(8, "little"), is_global)
         if notifies:

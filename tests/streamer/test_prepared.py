@@ -17,6 +17,7 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import device
 from softgen.device.gpu import PREPARED
 from softgen.eu.text import dialect
+from softgen.media.front_end import FrontEnd, ThreadGroup
 from softgen.streamer.execute import Streamer
 from softgen.streamer.parser import Command
 from softgen.streamer.prepared import FoundBatch, prepare
@@ -94,6 +95,22 @@ def test_registers_are_stored_as_they_are_then(gpu: str, prepared_runs: list[int
     found = [struct.unpack("<3I", client.space.read(place, 12)) for place in places]
     first, header = found[0][0] - COMMANDS - jobs[0].at, stores(0)[0][0]
     assert found == [(COMMANDS + job.at + first, header, 0x1234) for job in jobs]
+
+
+def test_a_context_with_collected_work_is_executed_command_by_command(prepared_runs: list[int]) -> None:
+    """Prepared commands do not look for it: here a thread group that lacks its end."""
+
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, "kbl") for number in range(3)))
+        saved = client.contexts[""]
+        saved.unfinished, saved.pipelines[FrontEnd].group = True, ThreadGroup(7, 9)  # whose interface descriptor was not loaded
+        client.enqueue(Enqueue(3, "kbl"))
+        assert saved.pipelines[FrontEnd].group is None and not saved.unfinished
+        client.enqueue(Enqueue(4, "kbl"))
+
+    client = compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + Enqueue(number, "kbl").at for number in (1, 2, 4)]
+    assert any("no MEDIA_OBJECT_GRPID of group 0x7" in remark for remark in client.device.remarks)
 
 
 def test_a_store_with_a_predicate_is_not_prepared(prepared_runs: list[int]) -> None:
