@@ -251,6 +251,10 @@ class GpuDevice:
     def interrupt(self, base: int, cause: str) -> None:
         """An engine raises an interrupt; its status page gets a copy of the bits that HWSTAM lets through (KBL 11498-11501)."""
         bit = self.interrupts.raised(self.names.get(base, ""), base, cause)
+        if self.engines:
+            self._show_status(base, bit)
+
+    def _show_status(self, base: int, bit: int) -> None:
         engine = self.engines.get(base)
         if engine is None:
             return

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import SPEC, Generation
@@ -30,6 +31,15 @@ class InterruptEvent:
     engine: str
     base: int
     cause: str
+
+
+class InterruptCause(NamedTuple):
+    """What can happen on an engine."""
+
+    event: InterruptEvent
+    bit: int  # among the engine's
+    imr: int  # offset of the engine's own mask
+    place: tuple[int, int] | None  # the GT_INTERRUPT that collects it, and the shift of the engine's bits there
 
 
 @cache
@@ -51,12 +61,11 @@ class Interrupts:
     """Interrupts as engines raise them; `on_event` is called with each."""
 
     def __init__(self, generation: Generation, registers: DeviceRegisters,
-                 on_event: Callable[[InterruptEvent], None] = lambda event: None) -> None:  # fmt: skip
+                 on_event: Callable[[InterruptEvent], None] | None = None) -> None:  # fmt: skip
         self.generation, self.registers, self.on_event = generation, registers, on_event
         self.events: deque[InterruptEvent] = deque(maxlen=MOST_EVENTS)
         self.layout = catalogue().get("GT_INTERRUPT", generation.number)
-        self._causes: dict[tuple[int, str], tuple[InterruptEvent, int, tuple[int, int] | None]] = {}
-        self._imr: int | None = None  # where the mask is among an engine's registers
+        self._causes: dict[tuple[int, str], InterruptCause] = {}
         self.again: Counter[tuple[int, int]] = Counter()  # (identity register, bit) that happened once more
         if self.layout is not None:
             for number in range(self.layout.count):
@@ -67,23 +76,22 @@ class Interrupts:
         assert self.layout is not None
         return (self.layout.offset or 0) + 4 * self.layout.dwords * number + self.layout.field(part).low // 8
 
-    def mask_of(self, engine_base: int) -> int:
-        """An engine's own mask."""
-        if self._imr is None:
-            self._imr = catalogue().layout("IMR", self.generation.number).offset or 0
-        return self.registers.values.get(engine_base + self._imr, DWORD_MASK)  # all masked until it is written
+    def _cause(self, engine: str, base: int, cause: str) -> InterruptCause:
+        place = _places().get(base) if self.layout is not None else None
+        imr = catalogue().layout("IMR", self.generation.number).offset or 0 if place is not None else 0
+        return InterruptCause(_event(engine, base, cause), _bit(cause, self.generation.number), base + imr, place)
 
     def raised(self, engine: str, base: int, cause: str) -> int:
         """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""
         found = self._causes.get((base, cause))
         if found is None:
-            found = self._causes[base, cause] = _event(engine, base, cause), _bit(cause, self.generation.number), _places().get(base)
-        event, bit, place = found
+            found = self._causes[base, cause] = self._cause(engine, base, cause)
+        event, bit, imr, place = found
         self.events.append(event)
-        self.on_event(event)
-        if place is not None and self.layout is not None and bit & ~self.mask_of(base):
-            number, shift = place
-            self._collect(number, bit << shift)
+        if self.on_event is not None:
+            self.on_event(event)
+        if place is not None and bit & ~self.registers.values.get(imr, DWORD_MASK):  # all masked until it is written
+            self._collect(place[0], bit << place[1])
         return bit
 
     def _collect(self, number: int, bit: int) -> None:
