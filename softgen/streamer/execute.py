@@ -69,8 +69,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
-        address &= (1 << self.space.bits) - 1
-        self._first.restart(address)
+        self._first.restart(address & self.address_mask)
         self.place = self._first
 
     def start_again(self, address: int, counters: Counters) -> None:

@@ -25,6 +25,7 @@ class HandlerServices:
     generation: Generation
     space: Space
     global_space: Space
+    address_mask: int
     device: DeviceInterface
     hooks: SubmissionHooks
     saved: SavedContext
@@ -116,15 +117,16 @@ class HandlerServices:
         return self.global_space if is_global and (self.place is None or self.place.privileged) else self.space
 
     def address(self, canonical: int) -> int:
-        return canonical & (1 << self.space.bits) - 1
+        return canonical & self.address_mask
 
     def read(self, address: int, size: int, is_global: object = False) -> bytes:
         return self.memory(is_global).read(self.address(address), size)
 
     def write(self, address: int, data: bytes, is_global: object = False) -> None:
         """Memory written by a command; what was read ahead is read again."""
-        self.memory(is_global).write(self.address(address), data)
-        self.memory_changed()
+        space = self.memory(is_global) if is_global else self.space
+        space.write(address & self.address_mask, data)
+        self._read_ahead_is_stale = True
 
     def write_status(self, offset: int, data: bytes, per_process: object = False) -> None:
         """Into the hardware status page: the engine's, or the context's own. Both stand in the global space."""

@@ -137,6 +137,7 @@ class CommandParser:
                  stale: Stale | None = None) -> None:  # fmt: skip
         self.generation, self.engine, self.space = generation, engine, space
         self.global_space = global_space or space
+        self.address_mask = (1 << space.bits) - 1
         self.stale = stale or (lambda space, address: "")
         self.catalogue = catalogue()
         self.seen: set[tuple[int, ...]] = set()
