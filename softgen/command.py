@@ -94,6 +94,8 @@ class SlotPlace(NamedTuple):
 class MarkedLatched(ABC):
     """Latched commands that say which of them were latched since, and where C code finds them."""
 
+    latches: int  # how often any was latched: none was in between where it is the same
+
     @property
     @abstractmethod
     def address(self) -> int:

@@ -5,12 +5,11 @@ Writes  a ThreadDispatch
 
 Programs dispatch a kernel over and over. From one walker to the next drivers change the place of the constants, what these hold, and the
 place of the binding table; a plan has all the rest. It is made from the first dispatch and found by the fields of the commands that do not
-change. State that other commands set is compared by their marks: equal marks mean that none of them came in between.
+change. State that other commands set is the same where none of them came in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.bits.units import GRF_BYTES
-from softgen.command import CommandStreamer, FieldPlace, Latched, MarkedLatched
+from softgen.command import CommandStreamer, FieldPlace, MarkedLatched
 from softgen.gpgpu import walker
 from softgen.media import front_end
 from softgen.media.front_end import FrontEnd
@@ -34,13 +33,15 @@ class WalkerPlan(NamedTuple):
 
     context: DispatchContext
     dispatch: ThreadDispatch
-    marks: bytes  # of latched commands
-    bases: Mapping[str, int]
+    latched: MarkedLatched
+    latches: int  # of these, by then
     state: Record | None  # MEDIA_VFE_STATE
 
-    def unchanged(self, cs: CommandStreamer, front: FrontEnd, marks: bytes) -> bool:
+    def unchanged(self, cs: CommandStreamer, front: FrontEnd) -> bool:
         """Whether no command has set any of that state since."""
-        return self.marks == marks and self.bases is cs.bases and self.state is front.state and self.context.space is cs.space
+        latched = cs.latched
+        return (latched is self.latched and self.latched.latches == self.latches and self.state is front.state
+                and self.context.space is cs.space)  # fmt: skip
 
     def same(self, context: DispatchContext, front: FrontEnd) -> bool:
         """Whether commands have set it to the same values."""
@@ -61,29 +62,28 @@ class WalkerPlans:
 
     def dispatch(self, cs: CommandStreamer, front: FrontEnd, cmd: Record) -> tuple[DispatchContext, ThreadDispatch]:
         """The dispatch of a walker that has its dimensions in the command."""
-        latched, descriptor = cs.latched, front_end.descriptor(cs.generation.number, front, cmd.interface_descriptor_offset, walker.NAME)
-        now = marks(latched)
+        descriptor = front_end.descriptor(cs.generation.number, front, cmd.interface_descriptor_offset, walker.NAME)
         key = _key(cmd, descriptor)
         plan = self._plans.get(key)
-        if plan is not None and plan.unchanged(cs, front, now):
+        if plan is not None and plan.unchanged(cs, front):
             context = plan.context.again(cs.warn, cs.elapsed)
         else:
             context = front_end.dispatch_context(cs)
             if plan is None or not plan.same(context, front):
-                return context, self._made(key, context, front, cmd, now, cs.bases)
-            self._plans[key] = plan._replace(context=context, marks=now, bases=cs.bases, state=front.state)
+                return context, self._made(key, context, front, cmd, marked(cs))
+            latched = marked(cs)
+            self._plans[key] = plan._replace(context=context, latched=latched, latches=latched.latches, state=front.state)
         return context, _again(plan.dispatch, context, front, cmd, descriptor)
 
     def find(self, gen: float, front: FrontEnd, cmd: Record) -> WalkerPlan:
         """The plan of the walker that was dispatched last."""
         return self._plans[_key(cmd, front_end.descriptor(gen, front, cmd.interface_descriptor_offset, walker.NAME))]
 
-    def _made(self, key: Any, context: DispatchContext, front: FrontEnd, cmd: Record, marks: bytes,
-              bases: Mapping[str, int]) -> ThreadDispatch:  # fmt: skip
+    def _made(self, key: Any, context: DispatchContext, front: FrontEnd, cmd: Record, latched: MarkedLatched) -> ThreadDispatch:
         made = walker.dispatch(context, front, cmd, kind=object())
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
-        self._plans[key] = WalkerPlan(context, made, marks, bases, front.state)
+        self._plans[key] = WalkerPlan(context, made, latched, latched.latches, front.state)
         return made
 
 
@@ -91,6 +91,9 @@ class KeptPlan(NamedTuple):
     """A plan with the interface descriptor that it was used with, of which only the binding table's place may differ."""
 
     plan: WalkerPlan
+    context: DispatchContext  # of its dispatches, of which there is one at a time
+    data: int  # the base address of constants, and the mask of addresses
+    wrap: int
     size: int  # bytes of the descriptor
     fixed: int  # bits of it that are compared, and their values
     value: int
@@ -113,20 +116,20 @@ class PreparedWalker:
         kept, offset = self._kept, self.data.value(batch)
         if kept is not None:
             plan, held = kept.plan, int.from_bytes(front.descriptors, "little")
-            if held & kept.fixed == kept.value and len(front.descriptors) == kept.size and plan.unchanged(cs, front, marks(cs.latched)):
-                context = plan.context.again(cs.warn, cs.elapsed)
-                data = context.space.read(context.address("indirect", offset), self.length)
-                table = kept.table.value(held)
+            if held & kept.fixed == kept.value and len(front.descriptors) == kept.size and plan.unchanged(cs, front):
+                kept.context.elapsed = cs.elapsed
+                data, table = cs.space.read(kept.data + offset & kept.wrap, self.length), kept.table.value(held)
                 header = (kept.header | (table & kept.mask) << kept.place).to_bytes(GRF_BYTES, "little")
-                return context, plan.dispatch.again(header, data, table)
+                return kept.context, plan.dispatch.again(header, data, table)
         at = self.cmd._fields.index("indirect_data_start_address")
         cmd, plans = type(self.cmd)((*self.cmd[:at], offset, *self.cmd[at + 1 :])), cs.state(WalkerPlans)
         context, dispatch = plans.dispatch(cs, front, cmd)
-        self._kept = self._keep(cs.generation.number, front, plans.find(cs.generation.number, front, cmd))
+        self._kept = self._keep(context, front, plans.find(cs.generation.number, front, cmd))
         return context, dispatch
 
-    def _keep(self, gen: float, front: FrontEnd, plan: WalkerPlan) -> KeptPlan | None:
+    def _keep(self, context: DispatchContext, front: FrontEnd, plan: WalkerPlan) -> KeptPlan | None:
         """The plan that was used, if the next dispatch may use it without a look at the descriptor's fields; None where it may not."""
+        gen = context.generation.number
         layout, size, payload = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), len(front.descriptors), plan.dispatch.payload
         assert isinstance(payload, TemplatePayload)
         needed = payload.common + payload.own * plan.dispatch.threads
@@ -134,8 +137,9 @@ class PreparedWalker:
             return None
         pointer, (place, mask) = layout.field("binding_table_pointer"), front_end.table_place(gen, walker.HEADER)
         fixed = ~pointer.mask
-        descriptor, header = (int.from_bytes(data, "little") for data in (front.descriptors, payload.header))
-        return KeptPlan(plan, size, fixed, descriptor & fixed, FieldPlace.of(pointer), header & ~(mask << place), place, mask)
+        held, header = (int.from_bytes(data, "little") for data in (front.descriptors, payload.header))
+        return KeptPlan(plan, context, context.address("indirect", 0), (1 << context.space.bits) - 1, size, fixed, held & fixed,
+                        FieldPlace.of(pointer), header & ~(mask << place), place, mask)  # fmt: skip
 
 
 def _again(dispatch: ThreadDispatch, context: DispatchContext, front: FrontEnd, cmd: Record, descriptor: Record) -> ThreadDispatch:
@@ -147,10 +151,10 @@ def _again(dispatch: ThreadDispatch, context: DispatchContext, front: FrontEnd, 
     return dispatch.again(header, walker.constants(context, front, cmd, descriptor, dispatch.threads), table)
 
 
-def marks(latched: Latched) -> bytes:
-    """How often each command has been latched."""
-    assert isinstance(latched, MarkedLatched)
-    return latched.marks()
+def marked(cs: CommandStreamer) -> MarkedLatched:
+    """The latched commands of a streamer, which it counts."""
+    assert isinstance(cs.latched, MarkedLatched)
+    return cs.latched
 
 
 def _key(cmd: Record, descriptor: Record) -> Any:

@@ -49,6 +49,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
         self._indexed: dict[str, tuple[int, dict[int, Record]]] = {}  # the same for parts by index
         self._changed: tuple[bytes, bytes, list[str]] = b"", b"", []  # the last answer of `changed`
+        self.latches = 0
         self._structures: dict[str, Record] = {}  # noted by name: structures that pointers lead to
         self._bases: dict[str, int] = {}
         self._bases_slot: int | None = None  # of STATE_BASE_ADDRESS, once it has one
@@ -83,7 +84,9 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         table = self.table
         if len(self._slots) != table.size:
             self._grow()
-        return int(self._latch(table.address, self._address, address, count, limit))
+        done = int(self._latch(table.address, self._address, address, count, limit))
+        self.latches += done
+        return done
 
     def consumed(self) -> tuple[int, int]:
         """After `run`: the dwords of its commands, and where the last began."""
@@ -101,10 +104,12 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         dwords = array("I", command.dwords[:most])
         dwords.extend([0] * (least - len(dwords)))
         library().latch_one(self.table.address, number, self._address, dwords.buffer_info()[0], len(dwords))
+        self.latches += 1
 
     def note_structure(self, layout: Layout, values: Record) -> None:
         """Keeps a structure that a command pointed to, under its name."""
         self._structures[layout.name] = values
+        self.latches += 1
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -242,6 +247,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
     @bases.setter
     def bases(self, bases: dict[str, int]) -> None:
         self._bases, self._bases_at, self._bases_of = bases, self._count("STATE_BASE_ADDRESS"), None
+        self.latches += 1
 
     def _read_bases(self, count: int) -> None:
         state, self._bases_at = self["STATE_BASE_ADDRESS"], count

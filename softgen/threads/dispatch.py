@@ -44,7 +44,7 @@ def never() -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class DispatchContext:
     """The environment of a dispatch: generation, address space and base addresses."""
 

@@ -186,6 +186,20 @@ def test_what_was_latched_between_two_marks() -> None:
         before = after
 
 
+def test_all_that_is_latched_is_counted() -> None:
+    """In compiled code, by a handler, a structure that a pointer leads to, and base addresses that are set as a whole."""
+    bench = Bench()
+    bench.run(bench.pack("3DSTATE_CLIP"), bench.pack("MI_NOOP"), bench.pack("3DSTATE_CLIP"))
+    latched, counts = state(bench), [state(bench).latches]
+    bench.run(bench.pack("PIPELINE_SELECT", pipeline_selection=2))
+    counts.append(latched.latches)
+    page = catalogue().layout("COLOR_CALC_STATE", 9)
+    latched.note_structure(page, page.raw([0] * page.dwords))
+    counts.append(latched.latches)
+    latched.bases = {"dynamic": 0x1000}
+    assert [*counts, latched.latches] == [2, 3, 4, 5]
+
+
 def test_a_command_that_others_have_latched_has_a_place_of_its_own() -> None:
     """Rules and slots belong to the engine; whether something was latched to the context."""
     bench = Bench()

@@ -19,6 +19,7 @@ from softgen.device.gpu import PREPARED
 from softgen.eu.text import dialect
 from softgen.media.front_end import FrontEnd, ThreadGroup
 from softgen.streamer.execute import Streamer
+from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command
 from softgen.streamer.prepared import FoundBatch, prepare
 from tests.gpgpu.job import ADD, PAGE, words
@@ -111,6 +112,40 @@ def test_a_context_with_collected_work_is_executed_command_by_command(prepared_r
     client = compare("kbl", scenario)
     assert prepared_runs == [COMMANDS + Enqueue(number, "kbl").at for number in (1, 2, 4)]
     assert any("no MEDIA_OBJECT_GRPID of group 0x7" in remark for remark in client.device.remarks)
+
+
+def test_other_latched_state_of_as_many_commands_counts(prepared_runs: list[int]) -> None:
+    """As after a reset of the context: what was latched is another object, with as many commands."""
+
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, "kbl") for number in range(3)))
+        saved, state = client.contexts[""], bases("kbl", surface_state_base_address=SURFACES + 0x1000)
+        other, page = LatchedState(saved.latched.table), catalogue().layout("STATE_BASE_ADDRESS", 9)
+        for _ in range(saved.latched.latches):
+            other.note(Command(0, 0, 1, page, state))
+        saved.latched = other
+        job = Enqueue(3, "kbl", sources=(SOURCE + 64, TARGET))
+        pieces = job.pieces()
+        client.enqueue(job, changes={SURFACES + job.at: bytes(TABLE + 8), SURFACES + 0x1000 + job.at: pieces[SURFACES + job.at]})
+
+    client = compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + Enqueue(number, "kbl").at for number in (1, 2, 3)] and not client.errors
+    assert client.space.read(TARGET, 128) == packed(*(1016 + number for number in range(32)))
+
+
+def test_time_stamps_rise_from_one_enqueue_to_the_next(prepared_runs: list[int]) -> None:
+    """They count the instructions of the context's threads."""
+    stamps = ADD.replace("r20.0<8;8,1>:d r2.0<0;1,0>:d", "r1.0<8;8,1>:d tm0.0<0;1,0>:d")
+    found = list[bytes]()
+
+    def scenario(client: Client) -> None:
+        client.space.write(CODE, bytes(dialect.read(stamps, 9.0)))
+        for number in range(4):
+            client.enqueue(Enqueue(number, "kbl"))
+            found.append(client.space.read(TARGET, 128))
+
+    compare("kbl", scenario)
+    assert len(prepared_runs) == 3 and len(set(found[:4])) == 4 and found[:4] == found[4:]
 
 
 def test_a_store_with_a_predicate_is_not_prepared(prepared_runs: list[int]) -> None:
