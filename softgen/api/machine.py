@@ -6,7 +6,7 @@ Everything that the Python interface needs of the execution packages is here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from softgen.api.run import Run, Trace, TraceRow
 from softgen.bits.generation import Device
@@ -90,7 +90,7 @@ class TracingDispatcher:
         self.engine = engine
         self.trace: Trace | None = None
 
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
         if self.trace is None:
             return self.engine.run(context, dispatch, timed_out)
         return self._traced(context, dispatch, timed_out, self.trace)

@@ -39,7 +39,7 @@ class WalkerPlan(NamedTuple):
 
     def unchanged(self, cs: CommandStreamer, front: FrontEnd) -> bool:
         """Whether no command has set any of that state since."""
-        latched = cs.latched
+        latched: object = cs.latched
         return (latched is self.latched and self.latched.latches == self.latches and self.state is front.state
                 and self.context.space is cs.space)  # fmt: skip
 

@@ -105,8 +105,13 @@ class DispatchBindings:
 
     def rest_current(self) -> bool:
         """Whether all but the surfaces is as it was."""
+        resolved, changes = self.resolved, self.space.changes
+        if resolved.volatile:
+            return False
+        if not (resolved.states or resolved.samplers or resolved.blend) and changes is not None and changes == resolved.hosts_at:
+            return True
         try:
-            return not self.resolved.volatile and self._others_current()
+            return self._others_current()
         except SoftgenError:
             return False
 

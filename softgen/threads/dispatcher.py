@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from softgen.threads.programs import ProgramCache
 from softgen.threads.statistics import KernelStatistics, known_code, summary
 
 if TYPE_CHECKING:
+    from softgen.threads.groups import GroupRun
     from softgen.threads.kept_loop import KeptLoop
     from softgen.threads.pool import WorkerSet
     from softgen.threads.selection import TileSelection, WorkNames
@@ -59,39 +60,56 @@ class EngineDispatcher:
         self._workers: list[WorkerSet] = []  # not in use
         self._lock = threading.Lock()
 
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
         if self.name != REFERENCE:
             try:
-                made = self._built(context)
                 if dispatch.groups and dispatch.threads:
-                    return self._run_groups(context, dispatch, made, timed_out)
+                    return self._run_groups(context, dispatch, timed_out)
+                self._built(context)
                 return self._counted(self.programs.load(context, dispatch), self.name, iter(()))
             except EngineUnavailable as why:
                 self._note(f"{why}; the reference ran it instead")
         program = self.programs.load(context, dispatch)
         return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
 
-    def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, engine: CompilerEngine,
-                    timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        workers = self._borrow()
-        groups, threads, instructions, began = workers.groups, 0, 0, time.perf_counter()
-        run, fine = None, False
+    def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut) -> Iterable[Finished]:
+        """Runs groups until Python is needed; most dispatches are done by then, of others the rest follows."""
+        workers, began, run, finished = self._borrow(), time.perf_counter(), None, NOTHING
         try:
-            run = groups.find(context, dispatch)
-            if run is None:
-                program = self.programs.load(context, dispatch)
-                run = groups.make(context, dispatch, program, engine)
-                run.statistics = self._statistics(program, self.name)
-            for finished in run.run(timed_out):
-                threads, instructions = threads + finished[0], instructions + finished[1]
+            run = workers.groups.find(context, dispatch) or self._new_run(workers, context, dispatch)
+            finished = run.start(timed_out)
+        except BaseException:
+            self._ended(workers, run, False, finished, began)
+            raise
+        if not run.all_done:
+            return self._rest_of_groups(workers, run, finished, began)
+        self._ended(workers, run, True, finished, began)
+        return (finished,)
+
+    def _new_run(self, workers: WorkerSet, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun:
+        engine, program = self._built(context), self.programs.load(context, dispatch)
+        run = workers.groups.make(context, dispatch, program, engine)
+        run.statistics = self._statistics(program, self.name)
+        return run
+
+    def _rest_of_groups(self, workers: WorkerSet, run: GroupRun, finished: Finished, began: float) -> Iterator[Finished]:
+        (threads, instructions), fine = finished, False
+        try:
+            yield finished
+            for finished in run.resume():
+                threads, instructions = threads + finished.threads, instructions + finished.instructions
                 yield finished
             fine = True
         finally:
-            if run is not None:
-                groups.done(run, fine)
-                assert run.statistics is not None
-                run.statistics.add(threads, instructions, time.perf_counter() - began)
-            self._workers.append(workers)
+            self._ended(workers, run, fine, Finished(threads, instructions), began)
+
+    def _ended(self, workers: WorkerSet, run: GroupRun | None, fine: bool, done: Finished, began: float) -> None:
+        """A dispatch, for which workers were borrowed, has ended."""
+        if run is not None:
+            workers.groups.done(run, fine)
+            assert run.statistics is not None
+            run.statistics.add(done.threads, done.instructions, time.perf_counter() - began)
+        self._workers.append(workers)
 
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip

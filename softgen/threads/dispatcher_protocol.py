@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from softgen.memory.space import Space
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Dispatcher(Protocol):
     """Runs thread dispatches."""
 
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
         """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
         ...
 

@@ -54,6 +54,8 @@ class GroupRun:
         self.parts = NO_PARTS  # of the same
         self._kept_parts = self.parts  # of the dispatch before: workers have the same again,
         self._staffed = 0, 0  # if there are as many, and as many at most
+        self._same_staff = False  # they do: what the dispatch before left in them is cleared as they start
+        self.all_done = False
         self.failed: tuple[int, SoftgenError] | None = None  # the first group that failed, and why
         self.done = NOTHING
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
@@ -61,9 +63,12 @@ class GroupRun:
         self.pace = 0.0  # seconds of a group in the last dispatch
         self.staffing = Staffing()
         self.stages = Stages(self.staffing, dispatch.groups, alone=False)
-        self.spent = 0.0  # seconds in compiled code
+        self.work = 0.0  # seconds that it is expected to take
+        self.spent = 0.0  # seconds in compiled code, and those of all workers
+        self.used = 0.0
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
-        self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
+        self.constant: int | None = None  # offset of the dword in the header that differs between dispatches,
+        self._rest = b"", b""  # and what is before and after it
         self.resolved = shared.bound.dispatch.resolved
         # Where it is kept (group_cache.py):
         self.kind: Any = None  # a GroupKind
@@ -78,43 +83,74 @@ class GroupRun:
 
     def run(self, timed_out: TimedOut) -> Iterator[Finished]:
         """All of the work, with counts as it goes on."""
+        yield self.start(timed_out)
+        yield from self.resume()
+
+    def start(self, timed_out: TimedOut) -> Finished:
+        """The work until workers return for the first time: most often it is `all_done` then, and otherwise `resume` has the rest."""
         self.timed_out = timed_out
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
-        groups = self.shared.dispatch.groups
-        used, work, program = 0.0, self.pace * groups, self.shared.program  # used: seconds of all workers
-        self._begin(work)
+        self.work = self.pace * self.shared.dispatch.groups
+        self._begin(self.work)
+        finished = self._run_parts(self._same_staff)
+        if self.all_done:
+            self._end()
+        return finished
+
+    def resume(self) -> Iterator[Finished]:
+        """The rest of the work, with counts as it goes on."""
+        if self.all_done:
+            return
         try:
-            unfinished = True
-            while unfinished:
-                parts, began = self.parts, time.perf_counter()
-                all_done = scheduler.run_parts(parts)
-                elapsed = time.perf_counter() - began
-                self.spent, elapsed = self.spent + elapsed, elapsed * len(parts)
-                program.spent, used = program.spent + elapsed, used + elapsed
-                yield self._finished()
-                unfinished = not all_done and self._answer()
+            while not self.all_done and self._answer():
+                yield self._run_parts(False)
         except BaseException:  # threads may have been left in the middle
             self.mark_dirty()
             raise
+        self._end()
+
+    def _run_parts(self, anew: bool) -> Finished:
+        """Lets workers run until all have returned. `anew`: what they have is of the dispatch before."""
+        parts, began = self.parts, time.perf_counter()
+        try:
+            self.all_done = scheduler.restart_parts(parts, SLICE) if anew else scheduler.run_parts(parts)
+        except BaseException:  # threads may have been left in the middle
+            self.mark_dirty()
+            raise
+        elapsed = time.perf_counter() - began
+        self.spent += elapsed
+        elapsed *= len(parts)
+        self.used += elapsed
+        self.shared.program.spent += elapsed
+        return self._finished()
+
+    def _end(self) -> None:
         if self.failed is not None:
             self.mark_dirty()
             raise self.failed[1]
-        if work > MIN_PARALLEL_TIME and not self.stages.count:
+        if self.work > MIN_PARALLEL_TIME and not self.stages.count:
             self.staffing.ran(self.limit == 1, self.spent)
-        pace = used / groups
+        pace = self.used / self.shared.dispatch.groups
         self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
 
     def _begin(self, work: float) -> None:
         """Finds workers for so many seconds of work."""
+        self.spent = self.used = 0.0
         if self.most > 1:
             alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
             self.limit = 1 if alone else self.most
             if self.most_pieces > 1:
                 self._divide()
             self.stages = Stages(self.staffing, self.share.end, alone)
-        self.spent = 0.0
-        self._staff(work)
+        wanted = self._wanted(work) if self.most > 1 else 1
+        self._same_staff = self._staffed == (wanted, self.limit)
+        if self._same_staff:
+            self.workers, self.parts = self.employed[:wanted], self._kept_parts
+            for worker in self.workers:
+                worker.choose()
+        else:
+            self._staff(work)
 
     def _divide(self) -> None:
         """Divides groups, if one takes as long as is worth another worker, and there may be one; else they are whole."""
@@ -137,8 +173,9 @@ class GroupRun:
             for worker in self.employed:
                 worker.fill()
         if moved:
+            offset, value = self._constant_value()
             for worker in self.employed:
-                worker.write_constant(*self._constant_value())
+                worker.write_constant(offset, value)
         self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
         self.share.next = self.share.halted = 0
         return True
@@ -146,16 +183,21 @@ class GroupRun:
     def _same_header(self, dispatch: ThreadDispatch) -> bool:
         """Whether the header differs in one dword at most, always the same, which workers can write as they write counters."""
         payload: Any = dispatch.payload
-        header, held, at = payload.header, self.header, self.constant
-        if at is not None:
-            return bool(header[:at] == held[:at] and header[at + 4 :] == held[at + 4 :])
-        new, old = (struct.unpack(f"<{len(held) // 4}I", data) for data in (header, held))
+        header, at = payload.header, self.constant
+        return self._find_constant(dispatch) if at is None else (header[:at], header[at + 4 :]) == self._rest
+
+    def _find_constant(self, dispatch: ThreadDispatch) -> bool:
+        """The dword that differs, if there is one that nothing else writes."""
+        payload: Any = dispatch.payload
+        header = payload.header
+        new, old = (struct.unpack(f"<{len(self.header) // 4}I", data) for data in (header, self.header))
         differ = {4 * number for number, (a, b) in enumerate(zip(new, old, strict=True)) if a != b}
         assert dispatch.patch is not None
         taken = {slot.offset for slot in payload.slots} | {counter.offset for counter in dispatch.patch.counters}
         if len(differ) != 1 or not differ.isdisjoint(taken):
             return False
-        self.constant = differ.pop()
+        at = self.constant = differ.pop()
+        self._rest = header[:at], header[at + 4 :]
         return True
 
     def _constant_value(self) -> tuple[int, int]:

@@ -256,6 +256,21 @@ int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_gua
     return 1;
 }
 
+/* The same for workers that share groups, and have run a dispatch before: of another one nothing is done. Python is needed after `slice`
+ * nanoseconds. */
+int64_t threads_restart(struct threads_part *parts, uint64_t count, threads_guard *guard, uint64_t slice)
+{
+    uint64_t deadline = nanoseconds() + slice;
+    for (uint64_t i = 0; i < count; i++) {
+        struct worker *w = (struct worker *)parts[i].worker;
+        w->chunk = 1;
+        w->numbered = w->taken = w->first = w->last = w->inside = w->answer_count = 0;
+        w->threads_done = w->instructions = 0;
+        w->deadline = deadline;
+    }
+    return threads_parallel(parts, count, guard);
+}
+
 /* Wakes so many helpers ahead of a dispatch that is being prepared, those that it will get if no other takes them; it need not follow. */
 void threads_alert(uint64_t count)
 {

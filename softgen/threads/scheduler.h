@@ -105,6 +105,7 @@ int64_t threads_groups(struct worker *w, void *record);
 
 /* helpers.c */
 int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard);
+int64_t threads_restart(struct threads_part *parts, uint64_t count, threads_guard *guard, uint64_t slice);
 void threads_alert(uint64_t count);
 
 /* start.c */

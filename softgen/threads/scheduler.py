@@ -162,7 +162,8 @@ def library() -> ctypes.CDLL:
     found.threads_place(block.BLOCK_SIZE, places["control"], places["n"], places["cr"], places["sr"], mask("vector_mask_enable"))
     found.threads_functions.restype = ctypes.c_void_p
     found.threads_parallel.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
-    found.threads_parallel.restype = ctypes.c_int64
+    found.threads_restart.argtypes = (*found.threads_parallel.argtypes, ctypes.c_uint64)
+    found.threads_parallel.restype = found.threads_restart.restype = ctypes.c_int64
     found.threads_alert.argtypes, found.threads_alert.restype = (ctypes.c_uint64,), None
     return found
 
@@ -177,6 +178,12 @@ def run_parts(parts: ctypes.Array[WorkerPart]) -> bool:
     """Runs the parts of a dispatch, the first on the calling thread, others on helpers (helpers.c); when it returns none of them runs.
     Answers whether all of their groups or loops are done."""
     return bool(library().threads_parallel(parts, len(parts), guard_function()))
+
+
+def restart_parts(parts: ctypes.Array[WorkerPart], slice: int) -> bool:
+    """The same for workers that share groups, and have run a dispatch before: nothing of this one is done. They return after `slice`
+    nanoseconds."""
+    return bool(library().threads_restart(parts, len(parts), guard_function(), slice))
 
 
 def alert(count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.eu.thread.block import BLOCK_SIZE
-from softgen.threads import groups, worker
+from softgen.threads import groups, scheduler, worker
 from softgen.threads.dispatch import ThreadDispatch, control_register, never
 from softgen.threads.payload import PayloadList, TemplatePayload
 from softgen.threads.programs import load
@@ -71,6 +72,46 @@ def test_a_run_begins_with_one_worker_or_with_all(alone: bool, monkeypatch: pyte
     monkeypatch.setattr(run.staffing, "alone", lambda seconds: alone)
     list(run.run(never))
     assert run.stages.alone is alone and run.limit == len(run.workers) == (1 if alone else 2)
+
+
+def test_workers_of_the_dispatch_before_begin_with_nothing_done() -> None:
+    """As those that join do: here with no groups left, so that nothing follows. After the slice they return."""
+    run = group_run(threads=2)
+    run.pace = 1.0
+    list(run.run(never))
+    made = run.workers[0].dispatch
+    fields = ("share", "chunk", "numbered", "taken", "first", "last", "threads_done", "instructions", "inside", "answer_count")
+    run.workers[0].join(run.share)
+    joined = [getattr(made, name) for name in fields]
+    for name in fields[1:]:
+        setattr(made, name, 77)
+    assert run.share.next == run.share.end and scheduler.restart_parts(run.parts, 10**15)
+    assert [getattr(made, name) for name in fields] == joined and 0 < made.deadline - time.monotonic_ns() <= 10**15
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_workers_of_the_dispatch_before_go_on_with_better_code(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the engine has some."""
+    run, asked = group_run(), list[int]()
+    list(run.run(never))
+    function = run.shared.function
+    monkeypatch.setattr(run.shared.engine, "holds", lambda program, chosen: held)
+    monkeypatch.setattr(run.shared, "function", lambda control, entry=None: (asked.append(control), function(control, entry))[1])
+    assert run.renew(run.shared.reports.context, run.shared.dispatch)
+    list(run.run(never))
+    assert len(asked) == (0 if held else 1)
+
+
+def test_a_run_with_other_workers_than_before_has_them_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, again, restart_parts = group_run(threads=2), list[int](), scheduler.restart_parts
+    monkeypatch.setattr(scheduler, "restart_parts", lambda parts, slice: (again.append(len(parts)), restart_parts(parts, slice))[1])
+    monkeypatch.setattr(run.staffing, "alone", lambda seconds: False)
+    monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 3.0)
+    for pace in (1.5, 1.5, 0.5, 0.5, 1.5):  # seconds of each of three groups
+        assert run.renew(run.shared.reports.context, run.shared.dispatch)
+        run.pace = pace
+        assert sum(finished.threads for finished in run.run(never)) == 3 * run.shared.dispatch.threads
+    assert again == [2, 1]
 
 
 def test_work_that_is_not_worth_another_worker_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
