@@ -90,7 +90,7 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
     """The buffers of the list with their addresses, and the number of relocations that were applied."""
     data, vm = call.read(arg.buffers, arg.count * EXEC_OBJECT.size), context.vm
     changes, listed = (node.objects.changes, vm.placed.changes), context.listed.get(data)
-    if isinstance(listed, ListedBuffers) and listed.changes == changes and listed.vm is vm:
+    if listed is not None and listed.changes == changes and listed.vm is vm:
         return listed.bound, 0
     rows = EXEC_OBJECT.rows(data)
     bos = [gem.lookup(node, row.handle) for row in rows]

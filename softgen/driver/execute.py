@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from softgen.bits.generation import Device
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
-from softgen.driver.gem_context import GemContext
 from softgen.driver.hints import hint
 from softgen.driver.queue import EngineSlot
 from softgen.driver.submission import Submission
@@ -98,14 +97,20 @@ class ContextEngine:
     def timed_out(self) -> bool:
         """Polled at every command and thread group."""
         slot = self.slot
-        if slot is not None:
-            if slot.engine.waiting or time.monotonic() > slot.caller.until:
-                slot.pause()
-            if self.copies and self.execution is not None and self.execution.counters.commands != self.seen:
-                self.seen = self.execution.counters.commands
-                for copy in self.copies:  # the next command may write a tag: the data that it announces comes first
-                    copy.give_back()
-        return self.executor.ending or slot is not None and slot.submission.context.cancelled  # over(), without a call
+        if slot is None:
+            return self.executor.ending
+        if slot.engine.waiting or time.monotonic() > slot.caller.until:
+            slot.pause()
+        if self.copies:
+            self._give_copies_back()
+        return self.executor.ending or slot.submission.context.cancelled  # over(), without a call
+
+    def _give_copies_back(self) -> None:
+        """The next command may write a tag: the data that it announces comes first."""
+        if self.execution is not None and self.execution.counters.commands != self.seen:
+            self.seen = self.execution.counters.commands
+            for copy in self.copies:
+                copy.give_back()
 
     def on_error(self, error: SoftgenError) -> bool:
         """A command failed. What follows it is still done, up to the tags that programs poll: none may be left polling for ever."""
@@ -167,7 +172,6 @@ class Executor:
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
         self.report, self.counters = RunReport(), self.device.counters
-        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[tuple[str, int], ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
@@ -175,17 +179,12 @@ class Executor:
 
     def _context_engine(self, submission: Submission) -> ContextEngine:
         """The hardware state that a submission continues: that of an entry of its context's engine map."""
-        key, engines = (submission.engine, submission.slot), self.contexts.get(submission.context)
-        found = engines.get(key) if engines is not None else None
-        return found if found is not None else self._new_engine(submission, key)
-
-    def _new_engine(self, submission: Submission, key: tuple[str, int]) -> ContextEngine:
-        with self.lock:
-            engines = self.contexts.setdefault(submission.context, {})
-            if key not in engines:
-                made = engines[key] = ContextEngine(self, submission.engine)
-                weakref.finalize(submission.context, made.hooks.dispatcher.retire).atexit = False
-            return engines[key]
+        engines: dict[tuple[str, int], ContextEngine] = submission.context.context_engines
+        found = engines.get((submission.engine, submission.slot))
+        if found is None:
+            found = engines[submission.engine, submission.slot] = ContextEngine(self, submission.engine)
+            weakref.finalize(submission.context, found.hooks.dispatcher.retire).atexit = False
+        return found
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         context_engine, fine = self._context_engine(submission), False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softgen.driver import i915_drm as i915
 from softgen.driver.errors import Errno
@@ -43,7 +43,10 @@ class GemContext:
         self.banned = self.cancelled = False
         self.guilty = self.innocent = 0
         self.last: Fence | None = None  # of the newest submission
-        self.listed: dict[bytes, object] = {}  # the buffers of the last ones (execbuffer.py)
+        self.listed: dict[bytes, Any] = {}  # the buffers of the last ones (execbuffer.py)
+        # By engine and entry of the engine map: submissions (queue.py), and what executes them (execute.py).
+        self.queues: dict[tuple[str, int], Any] = {}
+        self.context_engines: dict[tuple[str, int], Any] = {}
 
     @property
     def engines(self) -> list[str | None] | None:

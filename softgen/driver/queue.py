@@ -14,8 +14,7 @@ import math
 import queue
 import threading
 import time
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from softgen.driver.errors import Errno
@@ -32,14 +31,22 @@ STRETCH = 10  # times as long by the clock: others may have the processors
 class QueuedSubmission(Protocol):
     """The parts of a submission that queues use."""
 
-    sequence: int
-    engine: str
-    slot: int
-    fence: Fence
-    after: list[Fence]
-    context: Any  # banned, guilty
-    vm: Any  # enter, leave
-    bound: Any  # a BufferList
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def slot(self) -> int: ...
+    @property
+    def fence(self) -> Fence: ...
+    @property
+    def after(self) -> Sequence[Fence]: ...
+    @property
+    def context(self) -> Any: ...  # banned, guilty, queues
+    @property
+    def vm(self) -> Any: ...  # enter, leave
+    @property
+    def bound(self) -> Any: ...  # a BufferList
 
 
 SubmissionT = TypeVar("SubmissionT", bound=QueuedSubmission)
@@ -88,8 +95,9 @@ class Caller:
             self.leave()
 
     def spent(self) -> float:
-        """Seconds of processor time, or more if it took very long nevertheless."""
-        return max(time.thread_time() - self.processor, (time.monotonic() - self.began) / STRETCH)
+        """Seconds of processor time, or more if it took very long nevertheless; of short work those by the clock, which are no fewer."""
+        seconds = time.monotonic() - self.began
+        return seconds if seconds < SHORT else max(time.thread_time() - self.processor, seconds / STRETCH)
 
     def leave(self) -> None:
         """Before anything that may take long."""
@@ -162,7 +170,6 @@ class Queues(Generic[SubmissionT]):
                  failed: Callable[[SubmissionT, BaseException], None]) -> None:  # fmt: skip
         self.execute, self.failed = execute, failed
         self.engines: dict[str, EngineArbiter] = {}
-        self.contexts: weakref.WeakKeyDictionary[Any, dict[tuple[str, int], ContextQueue[SubmissionT]]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.pending, self.less = 0, threading.Condition(self.lock)
         self.draining = False
@@ -174,23 +181,18 @@ class Queues(Generic[SubmissionT]):
             return self.less.wait_for(lambda: not self.pending, seconds)
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
-        queues, key = self.contexts.get(submission.context), (submission.engine, submission.slot)
-        if queues is None:
-            queues = self.contexts[submission.context] = {}
-        found = queues.get(key)
+        queues: dict[tuple[str, int], ContextQueue[SubmissionT]] = submission.context.queues
+        found = queues.get((submission.engine, submission.slot))
         if found is None:
-            found = queues[key] = ContextQueue()
+            found = queues[submission.engine, submission.slot] = ContextQueue()
             self.engines.setdefault(submission.engine, EngineArbiter())
         return found
-
-    def _more(self, context_queue: ContextQueue[SubmissionT]) -> None:
-        context_queue.count += 1
-        self.pending += 1
 
     def submit(self, submission: SubmissionT) -> None:
         with self.lock:
             context_queue = self._queue(submission)
-            self._more(context_queue)
+            context_queue.count += 1
+            self.pending += 1
             context_queue.waiting.put(submission)
             started, context_queue.served = context_queue.served, True
         if not started:
@@ -221,7 +223,8 @@ class Queues(Generic[SubmissionT]):
             context_queue = self._queue(submission)
             if context_queue.count or context_queue.spent > limit or submission.after and not all(fence.done for fence in submission.after):
                 return None
-            self._more(context_queue)
+            context_queue.count += 1
+            self.pending += 1
             context_queue.running.acquire()  # it is free: the queue is empty
         return lambda let_go, completed=None: self._one(context_queue, submission, Caller(let_go, limit, completed))
 

@@ -200,7 +200,10 @@ def test_the_first_error_of_a_submission_is_raised_after_all_of_it_was_done() ->
 
 
 class Context:
-    """Anything that a weak dictionary may have as a key."""
+    """As much of a context as an executor needs, and what a finalizer may be about."""
+
+    def __init__(self) -> None:
+        self.context_engines: dict[tuple[str, int], Any] = {}
 
 
 @pytest.mark.parametrize("error, fine", [(None, True), (SoftgenError("broken"), False)])

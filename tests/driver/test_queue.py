@@ -27,6 +27,7 @@ class Context:
 
     def __init__(self, name: str) -> None:
         self.name, self.banned, self.guilty = name, False, 0
+        self.queues: dict[tuple[str, int], Any] = {}
 
 
 def submission(sequence: int, context: Any, engine: str = "rcs0", after: list[Fence] | None = None, vm: Any = NOWHERE) -> Submission:

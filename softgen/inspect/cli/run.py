@@ -290,6 +290,8 @@ class Simulator:
 
     def executor(self) -> Executor:
         """Made with the first submission: ioctls need not wait until all of it is loaded."""
+        if self.made is not None:
+            return self.made
         with self.making:
             if self.made is None:
                 from softgen.device.gpu import GpuDevice
