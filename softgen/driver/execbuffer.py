@@ -176,7 +176,7 @@ def enqueue(node: Node, call: Call, accepted: AcceptedArgument, submission: Subm
     if accepted.fence_out:
         call.hand(call.argument + FENCE_AT, gpu.sync_files.make(fence))
     with gpu.lock:  # who waits for this work must come behind it in its line
-        submission.after += submission.bound.dependencies()
+        submission.after.extend(submission.bound.dependencies())
         submission.bound.use(fence, submission.engine)
         for target, point in signals:
             target.add(point, fence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from softgen.driver.buffer_list import BufferList
 from softgen.driver.fence import Fence
@@ -10,8 +10,7 @@ from softgen.driver.gem_context import GemContext
 from softgen.driver.vm import Vm
 
 
-@dataclass(eq=False)
-class Submission:
+class Submission(NamedTuple):
     """One EXECBUFFER2."""
 
     sequence: int
@@ -28,5 +27,7 @@ class Submission:
     relocations: int
     flags: int
     fence: Fence
-    after: list[Fence] = field(default_factory=list)
+    after: list[Fence]  # it waits for these
     slot: int = 0  # index in the context's engine map: each entry has hardware state of its own, also where two name one engine
+
+    __hash__, __eq__ = object.__hash__, object.__eq__  # no two are the same
