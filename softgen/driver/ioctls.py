@@ -60,10 +60,12 @@ def kind_of(request: int) -> int:
 def answer(node: Node, call: Call, request: int, data: bytes) -> None:
     """Answer an ioctl on a node; its changed argument is written back with the call's other writes."""
     answered = ANSWERED.get(request & 0xFF)
-    if answered is None or node.render and answered.primary_only:
+    if answered is None:
         raise _refusal(node, request)
-    handler, layout = answered.handler, answered.layout
-    if answered.unchanged:
+    handler, layout, unchanged, primary_only = answered
+    if primary_only and node.render:
+        raise _refusal(node, request)
+    if unchanged:
         handler(node, call, layout.unpack_row(data))
         return
     argument = layout.unpack(data)

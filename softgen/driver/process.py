@@ -32,6 +32,7 @@ class SmallReads(threading.local):
 
     def __init__(self) -> None:
         self.data = ctypes.create_string_buffer(SMALL)
+        self.view = memoryview(self.data).cast("B")
         self.here, self.there = _Iovec(ctypes.addressof(self.data), 0), _Iovec(0, 0)
         self.arguments = ctypes.byref(self.here), 1, ctypes.byref(self.there), 1, 0
 
@@ -44,7 +45,7 @@ def read_small(pid: int, address: int, size: int) -> bytes | None:
     small = _small
     small.here.size = small.there.size = size
     small.there.base = address
-    return small.data.raw[:size] if _libc.process_vm_readv(pid, *small.arguments) == size else None
+    return bytes(small.view[:size]) if _libc.process_vm_readv(pid, *small.arguments) == size else None
 
 
 def read_ranges(pid: int, ranges: list[tuple[int, int]], into: Bytes) -> bool:

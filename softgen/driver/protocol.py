@@ -31,6 +31,7 @@ from softgen.driver.wait_prediction import WaitPrediction
 from softgen.memory.store import Identity, identity
 
 MESSAGE = struct.Struct("<IIQQQ8s")
+HEADER = MESSAGE.size
 PART = struct.Struct("<QII")
 IOCTL, MMAP, FOREIGN, REPLY = 1, 2, 3, 4
 DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE, WELCOME, WRITE = 16, 17, 18, 19, 20, 21, 22, 23, 24
@@ -116,28 +117,30 @@ class Channel:
 
     def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> ShimMessage:
         """The next message; `room` for descriptors that were asked for. Any others the kernel closes at once."""
-        data = self.rest if len(self.rest) >= MESSAGE.size else self._read(MESSAGE.size, room)
+        data = self.rest
+        if len(data) < HEADER:
+            data = self._read(data, HEADER, room)
         kind, size, a, b, c, name = MESSAGE.unpack_from(data)
         if size > most:
             raise Gone(f"a message of {size} bytes")
-        end = MESSAGE.size + size
+        end = HEADER + size
         if len(data) < end:
-            data = self._read(end, 0)
+            data = self._read(data, end, 0)
         self.rest = data[end:]
-        return ShimMessage(kind, a, b, c, name, data[MESSAGE.size : end])
+        return ShimMessage(kind, a, b, c, name, data[HEADER:end])
 
-    def _read(self, size: int, room: int) -> bytes:
-        """Receives until there are so many bytes; all that are there."""
-        while (missing := size - len(self.rest)) > 0:
-            most = PLENTY if missing < PLENTY else min(missing, MOST_AT_ONCE)
+    def _read(self, data: bytes, size: int, room: int) -> bytes:
+        """Receives until there are so many bytes, `data` first; all that are there."""
+        while len(data) < size:
+            most = PLENTY if size < PLENTY else min(max(size - len(data), PLENTY), MOST_AT_ONCE)
             try:
-                data = self._receive_with_descriptors(most, room) if room else self.connection.recv(most)
+                received = self._receive_with_descriptors(most, room) if room else self.connection.recv(most)
             except OSError as error:
                 raise Gone(str(error)) from None
-            if not data:
+            if not received:
                 raise Gone("closed")
-            self.rest += data
-        return self.rest
+            data += received
+        return data
 
     def _receive_with_descriptors(self, most: int, room: int) -> bytes:
         data, control, _, _ = self.connection.recvmsg(most, room)
@@ -187,14 +190,15 @@ class Channel:
 class Call:
     """An ioctl or mmap that is being answered."""
 
+    returned = b""  # the argument, if it changed; written before all else, so that descriptors' numbers in it stay
+    reserved = 0  # bytes of the budget, until the answer is sent
+    later: Later | None = None  # work that is left
+    work_first = False  # before the answer, not after it
+
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument
-        self.returned = b""  # the argument, if it changed; written before all else, so that descriptors' numbers in it stay
         self.writes: list[bytes] = []
         self.handed: list[int] = []
-        self.reserved = 0  # bytes of the budget, until the answer is sent
-        self.later: Later | None = None  # work that is left
-        self.work_first = False  # before the answer, not after it
 
     def reserve(self, size: int) -> None:
         """Count memory for this call; Errno(ENOMEM) where it is too much."""

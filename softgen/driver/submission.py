@@ -30,4 +30,9 @@ class Submission(NamedTuple):
     after: list[Fence]  # it waits for these
     slot: int = 0  # index in the context's engine map: each entry has hardware state of its own, also where two name one engine
 
-    __hash__, __eq__ = object.__hash__, object.__eq__  # no two are the same
+    def __eq__(self, other: object) -> bool:
+        """No two are the same."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
