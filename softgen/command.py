@@ -209,10 +209,11 @@ class CommandStreamer(Protocol):
 
 
 class FieldPlace(NamedTuple):
-    """Where the bits of a command's field are in a batch that is read as one number."""
+    """Where the bits of a command's field are in a batch that is read as one number: batch >> shift & mask is the field, as a record has
+    it."""
 
     shift: int
-    mask: int  # of the value
+    mask: int
 
     @classmethod
     def of(cls, field: BitField, offset: int = 0) -> FieldPlace:
@@ -222,14 +223,10 @@ class FieldPlace(NamedTuple):
             raise LookupError(f"{field.name}: there are no {field.alignment} bits below it")
         return cls(shift, (1 << field.width) - 1 << field.alignment)
 
-    def value(self, batch: int) -> int:
-        """The field, as a record has it."""
-        return batch >> self.shift & self.mask
-
 
 # A command of a batch that comes again (streamer/prepared.py), decoded once: called with the streamer and the batch as one number.
 PreparedCommand = Callable[["CommandStreamer", int], None]
-# Pipelines have collected nothing when it is called.
+# Pipelines have collected nothing when it is called, and their states are those of the streamer that it was prepared with.
 # What prepares a command: called with the streamer, the command's record, and a function that finds the place of a field by name. Fields
 # that it asks for may differ when the batch comes again; all others are the same then. None: its handler always executes this command.
 Preparer = Callable[["CommandStreamer", Record, Callable[[str], FieldPlace]], PreparedCommand | None]

@@ -50,10 +50,9 @@ def prepare_walker(cs: CommandStreamer, cmd: Record, place: Callable[[str], Fiel
     fetches = optional(cmd, "indirect_data_length")
     if cmd.predicate_enable or cmd.indirect_parameter_enable or not fetches or any(walker.broken_rules(cmd, cs.generation.walker_data)):
         return None
-    prepared = PreparedWalker(cmd, place("indirect_data_start_address"))
+    front, prepared = cs.state(FrontEnd), PreparedWalker(cmd, place("indirect_data_start_address"))
 
     def run(cs: CommandStreamer, batch: int) -> None:
-        front = cs.state(FrontEnd)
         cs.counters.dispatches += 1
         if front.watermark:
             media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, True))

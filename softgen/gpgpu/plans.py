@@ -97,7 +97,8 @@ class KeptPlan(NamedTuple):
     size: int  # bytes of the descriptor
     fixed: int  # bits of it that are compared, and their values
     value: int
-    table: FieldPlace  # of the binding table, in the descriptor
+    shift: int  # of the binding table in it
+    bits: int
     header: int  # of the payload, without the binding table,
     place: int  # and where that is
     mask: int
@@ -109,16 +110,17 @@ class PreparedWalker:
     Its plan is kept with the interface descriptor. Anything else that is not as it was leads through WalkerPlans."""
 
     def __init__(self, cmd: Record, data: FieldPlace) -> None:
-        self.cmd, self.data, self.length = cmd, data, int(cmd.indirect_data_length)
+        self.cmd, self.length = cmd, int(cmd.indirect_data_length)
+        self.shift, self.mask = data
         self._kept: KeptPlan | None = None
 
     def dispatch(self, cs: CommandStreamer, front: FrontEnd, batch: int) -> tuple[DispatchContext, ThreadDispatch]:
-        kept, offset = self._kept, self.data.value(batch)
+        kept, offset = self._kept, batch >> self.shift & self.mask
         if kept is not None:
             plan, held = kept.plan, int.from_bytes(front.descriptors, "little")
             if held & kept.fixed == kept.value and len(front.descriptors) == kept.size and plan.unchanged(cs, front):
                 kept.context.elapsed = cs.elapsed
-                data, table = cs.space.read(kept.data + offset & kept.wrap, self.length), kept.table.value(held)
+                data, table = cs.space.read(kept.data + offset & kept.wrap, self.length), held >> kept.shift & kept.bits
                 header = (kept.header | (table & kept.mask) << kept.place).to_bytes(GRF_BYTES, "little")
                 return kept.context, plan.dispatch.again(header, data, table)
         at = self.cmd._fields.index("indirect_data_start_address")
@@ -139,7 +141,7 @@ class PreparedWalker:
         fixed = ~pointer.mask
         held, header = (int.from_bytes(data, "little") for data in (front.descriptors, payload.header))
         return KeptPlan(plan, context, context.address("indirect", 0), (1 << context.space.bits) - 1, size, fixed, held & fixed,
-                        FieldPlace.of(pointer), header & ~(mask << place), place, mask)  # fmt: skip
+                        *FieldPlace.of(pointer), header & ~(mask << place), place, mask)  # fmt: skip
 
 
 def _again(dispatch: ThreadDispatch, context: DispatchContext, front: FrontEnd, cmd: Record, descriptor: Record) -> ThreadDispatch:

@@ -74,10 +74,10 @@ def prepare_interface_descriptor_load(cs: CommandStreamer, cmd: Record, place: C
     length, alignment = cmd.interface_descriptor_total_length, cs.generation.curbe_alignment
     if checks.descriptor_load(FrontEnd(), length, 0, alignment):
         return None
-    start = place("interface_descriptor_data_start_address")
+    front, (shift, mask) = cs.state(FrontEnd), place("interface_descriptor_data_start_address")
 
     def run(cs: CommandStreamer, batch: int) -> None:
-        front, offset = cs.state(FrontEnd), start.value(batch)
+        offset = batch >> shift & mask
         if front.used or offset % alignment:
             warn_of(cs, checks.descriptor_load(front, length, offset, alignment))
         front.descriptors = front_end.dynamic(cs, offset, length)
@@ -94,10 +94,9 @@ def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
 
 @prepares("MEDIA_STATE_FLUSH")
 def prepare_state_flush(cs: CommandStreamer, cmd: Record, place: Callable[[str], FieldPlace]) -> PreparedCommand | None:
-    watermark = bool(getattr(cmd, "watermark_required", 0))
+    front, watermark = cs.state(FrontEnd), bool(getattr(cmd, "watermark_required", 0))
 
     def run(cs: CommandStreamer, batch: int) -> None:
-        front = cs.state(FrontEnd)
         front.used, front.watermark = False, watermark
 
     return run

@@ -111,7 +111,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
         timed_out, fresh = self.hooks.timed_out, self._fresh_batch()
-        if fresh is not None and (found := self._prepared.find(self.space, fresh.start)) is not None:
+        if fresh is not None and (found := self._prepared.find(self, fresh.start)) is not None:
             self._run_prepared(fresh, found)
             fresh = None
             if self.place is None:
@@ -163,15 +163,14 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         counters, before, step = self.counters, self.counters.commands, batch.last
         self._found, self._read_ahead_is_stale = prepared, False
         try:
-            for following, run in batch.steps:
+            for step, run in batch.steps:
                 if self._read_ahead_is_stale:
-                    place.address, counters.commands = start + following.offset, before + following.number
-                    if view[following.offset :] != data[following.offset :] or self.hooks.timed_out():
+                    place.address, counters.commands = start + step.offset, before + step.number
+                    if view[step.offset :] != data[step.offset :] or self.hooks.timed_out():
+                        step, _ = batch.steps[step.number - 1]  # the last one that was executed
                         return
                     self._read_ahead_is_stale = False
-                self._executing = step = following
-                if step.special:
-                    self._begin_special(step)
+                self._executing = step
                 try:
                     run(self, bits)
                 except SoftgenError as error:
@@ -184,7 +183,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             counters.commands = before + step.number + 1
             self.status.at(start + step.offset, step.header)
 
-    def _begin_special(self, step: PreparedStep) -> None:
+    def begin_special(self, step: PreparedStep) -> None:
         """What some commands need before they are executed."""
         if step.ruled:
             self._warn_of_rules(step.layout.name, self.command)
@@ -383,6 +382,10 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         work = self.counters.draws + self.counters.dispatches
         if work != self._work:
             self._work, self.saved.unflushed = work, True
+
+    def flushed(self) -> None:
+        """Nothing is on its way any more: all work that was started is done."""
+        self._work, self.saved.unflushed = self.counters.draws + self.counters.dispatches, False
 
     def _placed(self, error: SoftgenError, command: Command) -> SoftgenError:
         where = self._where(command)

@@ -112,10 +112,10 @@ def prepare_store_register_mem(cs: Streamer, cmd: Record, place: Callable[[str],
     """A store whose address may differ: runtimes keep the time before and after a kernel so."""
     if flag(cmd, "predicate_enable"):
         return None
-    register, address = cs.register(cmd.register_address, flag(cmd, "add_cs_mmio_start_offset")), place("memory_address")
+    register, (shift, mask) = cs.register(cmd.register_address, flag(cmd, "add_cs_mmio_start_offset")), place("memory_address")
 
     def run(cs: Streamer, batch: int) -> None:
-        cs.write(address.value(batch), cs.registers.read(register).to_bytes(DWORD, "little"), cmd.use_global_gtt)
+        cs.write(batch >> shift & mask, cs.registers.read(register).to_bytes(DWORD, "little"), cmd.use_global_gtt)
 
     return run
 

@@ -12,14 +12,14 @@ another one now. Batches with any other command, with state that is latched, cal
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer, FieldPlace, PreparedCommand
-from softgen.memory.space import Space
 from softgen.streamer import rules
 from softgen.streamer.command_kinds import SimpleCommands
+from softgen.streamer.context import SavedContext
 from softgen.streamer.interface import DeviceInterface
 from softgen.streamer.latch import PIPELINE_NAMES
 from softgen.streamer.parser import Command, record, understood
@@ -36,6 +36,9 @@ class PreparingStreamer(CommandStreamer, Protocol):
     device: DeviceInterface
     rules: str
     simple_commands: SimpleCommands
+    saved: SavedContext
+
+    def begin_special(self, step: PreparedStep) -> None: ...
 
 
 class PreparedStep(NamedTuple):
@@ -48,12 +51,12 @@ class PreparedStep(NamedTuple):
     number: int  # in the batch
     ruled: bool  # there are rules that it may break
     reads_registers: bool  # it may read any register
-    special: bool  # either
 
 
 class PreparedBatch(NamedTuple):
     """A batch, recognised by the bits of `mask`."""
 
+    pipelines: object  # of the context: their states, which its commands use
     size: int
     mask: int
     value: int
@@ -81,11 +84,11 @@ class PreparedBatches:
     def __init__(self) -> None:
         self._batches: list[PreparedBatch] = []
 
-    def find(self, space: Space, start: int) -> FoundBatch | None:
-        """The batch that begins at an address, if it is one of these."""
+    def find(self, cs: PreparingStreamer, start: int) -> FoundBatch | None:
+        """The batch that begins at an address, if it is one of these, and prepared with the states that the pipelines have."""
         for number, batch in enumerate(self._batches):
-            view = space.view(start, batch.size)
-            if view is not None:
+            view = cs.space.view(start, batch.size)
+            if view is not None and batch.pipelines is cs.saved.pipelines:
                 data = bytes(view)
                 bits = int.from_bytes(data, "little")
                 if bits & batch.mask == batch.value:
@@ -97,9 +100,9 @@ class PreparedBatches:
     def learn(self, cs: PreparingStreamer, start: int) -> None:
         """Prepare the batch at an address, if all its commands can be."""
         prepared = prepare(cs, cs.space.read_mapped(start, MOST_BYTES))
-        if prepared is not None and all((held.mask, held.value) != (prepared.mask, prepared.value) for held in self._batches):
-            self._batches.insert(0, prepared)
-            del self._batches[MOST_BATCHES:]
+        if prepared is not None:
+            others = [held for held in self._batches if (held.mask, held.value) != (prepared.mask, prepared.value)]
+            self._batches = [prepared, *others][:MOST_BATCHES]
 
 
 # -- preparing -----------------------------------------------------------------------------------------------------
@@ -116,19 +119,30 @@ def prepare(cs: PreparingStreamer, data: bytes) -> PreparedBatch | None:
             return None
         if layout.name == END:
             mask |= ((1 << 8 * (end - offset)) - 1) << 8 * offset
-            last = PreparedStep(offset, end, header, layout, len(steps), False, False, False)
-            return PreparedBatch(end, mask, int.from_bytes(data[:end], "little") & mask, tuple(steps), last)
-        found = _step(cs, layout, header, data[offset:end], offset)
+            last = PreparedStep(offset, end, header, layout, len(steps), False, False)
+            return PreparedBatch(cs.saved.pipelines, end, mask, int.from_bytes(data[:end], "little") & mask, tuple(steps), last)
+        found = _step(cs, layout, header, data[offset:end], offset, len(steps))
         if found is None:
             return None
         step, run, fixed = found
-        steps.append((step._replace(number=len(steps)), run))
+        steps.append((step, _special(step, run) if step.ruled or step.reads_registers else run))
         mask |= fixed << 8 * offset
         offset = end
     return None
 
 
-def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offset: int) -> tuple[PreparedStep, PreparedCommand, int] | None:
+def _special(step: PreparedStep, run: PreparedCommand) -> PreparedCommand:
+    """A command that needs something before it is executed."""
+
+    def special(cs: Any, batch: int) -> None:
+        cs.begin_special(step)
+        run(cs, batch)
+
+    return special
+
+
+def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offset: int,
+          number: int) -> tuple[PreparedStep, PreparedCommand, int] | None:  # fmt: skip
     """A command, what executes it, and which of its bits may not differ."""
     simple, preparer = cs.simple_commands[header], cs.device.prepared.get(layout.name)
     if simple is None or preparer is None:
@@ -152,7 +166,7 @@ def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offse
     for name in varying:
         fixed &= ~layout.field(name).mask
     ruled = simple.ruled and _may_break_rules(cs, layout, values, varying)
-    step = PreparedStep(offset, offset + len(data), header, layout, 0, ruled, simple.reads_registers, ruled or simple.reads_registers)
+    step = PreparedStep(offset, offset + len(data), header, layout, number, ruled, simple.reads_registers)
     return step, run, fixed
 
 

@@ -106,7 +106,7 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
         cs.note_work()
         if cs.saved.unflushed:
             cs.memory_changed()  # draws may have written commands
-        cs.saved.unflushed = False  # nothing is on its way any more
+        cs.flushed()
     post_sync(cs, flush, cmd)
 
 
@@ -117,20 +117,21 @@ def prepare_pipe_control(cs: Streamer, cmd: Record, place: Callable[[str], Field
     if flush.resets or flush.writes_register or flush.in_status_page or flush.operation not in PREPARED_OPERATIONS:
         return None
     writes = PREPARED_OPERATIONS[flush.operation]
-    address, data = (place(name) for name in DATA) if writes else (NO_FIELD, NO_FIELD)
-
+    (shift, mask), (data_shift, data_mask) = (place(name) for name in DATA) if writes else (NO_FIELD, NO_FIELD)
     stalls, notifies, is_global = flush.stalls, flush.notifies, flush.is_global
+
+    def stall(cs: Streamer, batch: int) -> None:
+        cs.flushed()
 
     def run(cs: Streamer, batch: int) -> None:
         if stalls:
-            cs.note_work()
-            cs.saved.unflushed = False
+            cs.flushed()
         if writes:
-            cs.write(address.value(batch), writes(cs, data.value(batch)).to_bytes(8, "little"), is_global)
+            cs.write(batch >> shift & mask, writes(cs, batch >> data_shift & data_mask).to_bytes(8, "little"), is_global)
         if notifies:
             cs.device.interrupt(cs.base, "notify")
 
-    return run
+    return run if writes or notifies or not stalls else stall
 
 
 @executes("MI_FLUSH_DW")

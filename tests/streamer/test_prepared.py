@@ -6,6 +6,7 @@ enqueues something changes; memory, remarks, counters, registers and errors must
 
 from __future__ import annotations
 
+import copy
 import random
 import struct
 from collections.abc import Callable
@@ -112,6 +113,22 @@ def test_a_context_with_collected_work_is_executed_command_by_command(prepared_r
     client = compare("kbl", scenario)
     assert prepared_runs == [COMMANDS + Enqueue(number, "kbl").at for number in (1, 2, 4)]
     assert any("no MEDIA_OBJECT_GRPID of group 0x7" in remark for remark in client.device.remarks)
+
+
+def test_states_of_pipelines_that_are_replaced_count(prepared_runs: list[int]) -> None:
+    """As after a reset of the context: a batch is prepared anew."""
+
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, "kbl") for number in range(3)))
+        saved = client.contexts[""]
+        saved.pipelines = {kind: copy.deepcopy(part) for kind, part in saved.pipelines.items()}
+        for number in (3, 4):
+            job = Enqueue(number, "kbl")
+            client.enqueue(job)
+            assert saved.pipelines[FrontEnd].descriptors == job.pieces()[DYNAMIC + job.at]
+
+    compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + Enqueue(number, "kbl").at for number in (1, 2, 4)]
 
 
 def test_other_latched_state_of_as_many_commands_counts(prepared_runs: list[int]) -> None:
@@ -462,7 +479,7 @@ def test_places_of_fields(gpu: str, name: str) -> None:
     bits = chance.getrandbits(8 * len(batch)) & ~prepared.mask | prepared.value
     dwords = struct.unpack(f"<{len(batch) // 4}I", bits.to_bytes(len(batch), "little"))
     record = page.raw(dwords[len(header) : 2 * len(header)])
-    assert {field: place.value(bits) for field, place in seen.items()} == {field: getattr(record, field) for field in asked}
+    assert {field: bits >> shift & mask for field, (shift, mask) in seen.items()} == {field: getattr(record, field) for field in asked}
     assert any(getattr(record, field) for field in asked)
 
 
