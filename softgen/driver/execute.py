@@ -187,10 +187,14 @@ class Executor:
         return found
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
-        context_engine, fine = self._context_engine(submission), False
-        if not self.recorders:
+        context_engine = self._context_engine(submission)
+        if self.recorders:
+            self._recorded(context_engine, submission, slot)
+        else:
             context_engine.run(submission, slot)
-            return
+
+    def _recorded(self, context_engine: ContextEngine, submission: Submission, slot: EngineSlot[Submission]) -> None:
+        fine = False
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)

@@ -70,10 +70,13 @@ class Signals:
 class Fence:
     """Completion of a submission; `error` is an error number if it failed."""
 
+    error = when = 0
+
     def __init__(self, signals: Signals, done: bool = False) -> None:
-        self.signals, self.done, self.error = signals, done, 0
-        self.when = time.monotonic_ns() if done else 0
+        self.signals, self.done = signals, done
         self._then: list[Callable[[], None]] = []
+        if done:
+            self.when = time.monotonic_ns()
 
     def signal(self, error: int = 0) -> None:
         signals = self.signals

@@ -20,6 +20,7 @@ import struct
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from softgen.bits.units import QWORD_MASK
@@ -81,6 +82,10 @@ def peer(connection: socket.socket) -> tuple[int, int]:
     return pid, uid
 
 
+def no_node() -> object:
+    return None
+
+
 class Channel:
     """A connection to one thread of a program."""
 
@@ -95,6 +100,7 @@ class Channel:
         self.hopeful = False  # and the last time the next request came soon
         self.descriptors: list[int] = []  # asked for and received
         self.nodes: weakref.WeakSet[object] = weakref.WeakSet()  # nodes of which the program has shown that it has a descriptor
+        self.last_node: Callable[[], object] = no_node  # a weak reference to the one of the last request
 
     def next_request(self) -> ShimMessage:
         """The next request. Where a program enqueues and waits in a loop, this thread does not sleep in between: processors that do lose
@@ -299,9 +305,14 @@ class Call:
         return self.channel.ask(MAP, offset, size, descriptors=(descriptor,)).a
 
     def done(self, result: int = 0, offset: int = 0) -> None:
+        """Send the answer; the call needs nothing more then."""
+        if not (self.returned or self.writes or self.reserved):  # nor are there descriptors, whose numbers would be written
+            self.channel.send(DONE, result, offset)
+            return
         argument = PART.pack(self.argument, len(self.returned), 0) + self.returned if self.returned else b""
         try:
             self.channel.send(DONE, result, offset, payload=argument + b"".join(self.writes), descriptors=tuple(self.handed))
         finally:
             for descriptor in self.handed:
                 os.close(descriptor)
+            self.release()

@@ -45,6 +45,7 @@ class Server:
         self.nodes: dict[bytes, Node] = {}
         self.selector = selectors.DefaultSelector()
         self.threads = ChannelThreads()
+        self.loaded = False  # all modules (service.py)
 
     def run(self) -> bytes:
         """Accept connections until the launcher sends `end` or `stop`; returns which."""
@@ -145,11 +146,16 @@ class Server:
         node = self.nodes.get(message.name)
         if node is None:
             raise Errno(errno.EBADF, "the node is not open")
+        if call.channel.last_node() is not node:
+            self._check_node(call, message, node)
+            call.channel.last_node = weakref.ref(node)
+        return node
+
+    def _check_node(self, call: Call, message: ShimMessage, node: Node) -> None:
         if node not in call.channel.nodes:
             if bound_name(call.take(message.c)) != message.name:
                 raise Errno(errno.EBADF, "the descriptor is not of the node that is named")
             call.channel.nodes.add(node)
-        return node
 
     def _serve(self, channel: Channel) -> None:
         self.service.clients.append(channel.pid)
@@ -172,7 +178,8 @@ class Server:
     def _answer(self, channel: Channel, message: ShimMessage) -> bool:
         """Answer one request; False where another thread answers from now on, because this one runs a submission."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
-        self.service.leave_descriptors()
+        if not self.loaded:
+            self.loaded = self.service.leave_descriptors()
         try:
             if message.kind == IOCTL:
                 ioctls.answer(self.node(call, message), call, message.a, message.payload)
@@ -204,7 +211,7 @@ class Server:
         elif call.work_first:
             return self._work(later, call, offset)
         try:
-            answer(call, result, offset)
+            call.done(result, offset)
         except Gone:
             if later is not None:
                 later(lambda: None)  # others may wait for its work
@@ -231,7 +238,7 @@ class Server:
             if unanswered is not None:
                 at, unanswered = unanswered, None
                 try:
-                    answer(call, 0, at)
+                    call.done(0, at)
                 except Gone:
                     pass  # who reads the next request will see it
 
@@ -263,14 +270,6 @@ def cancel_later(contexts: list[GemContext]) -> None:
             threading.Timer(DRAIN, cancel).start()
         except RuntimeError:
             cancel()
-
-
-def answer(call: Call, result: int, offset: int) -> None:
-    """Send the answer to a call."""
-    try:
-        call.done(result, offset)
-    finally:
-        call.release()
 
 
 def padded(name: object) -> bytes:

@@ -74,11 +74,12 @@ class Service:
         threading.Event().wait()
         raise AssertionError("unreachable")
 
-    def leave_descriptors(self) -> None:
+    def leave_descriptors(self) -> bool:
         """Wait until modules are loaded, where programs have nearly all descriptors: an import that fails half-way cannot be repeated,
-        since extension modules such as NumPy's are initialised once in a process."""
+        since extension modules such as NumPy's are initialised once in a process. Answers whether they are loaded."""
         if not self.loaded.is_set() and few_left():
             self.loaded.wait()
+        return self.loaded.is_set()
 
     def watch(self) -> None:
         threading.Thread(target=self._end_with_launcher, name="launcher", daemon=True).start()

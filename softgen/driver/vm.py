@@ -97,7 +97,8 @@ class Vm:
         mapped = self.mapped
         with self.lock:
             if buffers.mapped_at == mapped.changes or all(mapped.get(bound.bo) == bound.address for bound in buffers):
-                self._run(buffers)
+                buffers.mapped_at = mapped.changes
+                self.running.append(buffers)
                 return
         while blockers := self._try_all(buffers):
             before_waiting()
@@ -110,12 +111,9 @@ class Vm:
             for bound in buffers:
                 if blockers := self._try(bound.bo, bound.address):
                     return blockers
-            self._run(buffers)
+            buffers.mapped_at = self.mapped.changes
+            self.running.append(buffers)
             return []
-
-    def _run(self, buffers: BufferList) -> None:
-        buffers.mapped_at = self.mapped.changes
-        self.running.append(buffers)
 
     def _running(self) -> set[GemObject]:
         """Buffers of submissions that run now."""

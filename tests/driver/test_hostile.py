@@ -128,6 +128,7 @@ def test_the_node_of_another_program_cannot_be_named(gpu: Gpu) -> None:
     """The name of a node's socket is no secret; only a descriptor of it counts."""
     owner, thief = gpu.program(), gpu.program()
     handle = owner.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    assert thief.ioctl("DRM_IOCTL_VERSION").major == 1
     own, thief.name = thief.name, owner.name
     with pytest.raises(OSError, match="Bad file"):
         thief.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle)

@@ -4,8 +4,9 @@ import struct
 
 import pytest
 
-from softgen.driver import queue, server
+from softgen.driver import queue
 from softgen.driver.execute import Executor
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import NAMES
 from softgen.driver.wait_prediction import CERTAIN, PROBED, WaitPrediction
 from tests.driver.execbuffer import END, buffer, row, submit
@@ -61,10 +62,10 @@ def test_a_submission_that_had_to_be_queued_counts_as_answered_first() -> None:
 
 @pytest.mark.parametrize("waiting", [True, False])
 def test_work_is_done_before_the_answer_where_the_thread_waits_each_time(waiting: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    events, answer, execute = list[str](), server.answer, Executor.execute
+    events, answer, execute = list[str](), Call.done, Executor.execute
     monkeypatch.setattr(queue, "SHORT", 60.0)  # whatever else the machine does
     monkeypatch.setattr(queue, "PATIENT", 60.0)
-    monkeypatch.setattr(server, "answer", lambda *values: (events.append("answer"), answer(*values))[1])
+    monkeypatch.setattr(Call, "done", lambda *values: (events.append("answer"), answer(*values))[1])
     monkeypatch.setattr(Executor, "execute", lambda *values: (execute(*values), events.append("work"))[0])
     with served("kbl") as gpu:
         program = gpu.program()
