@@ -41,7 +41,7 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
         dispatch = walker.dispatch(context, front, cmd, dimensions(cs))
     else:
         context, dispatch = cs.state(WalkerPlans).dispatch(cs, front, cmd)
-    media.run_threads(cs, front, context, [dispatch])
+    media.run_dispatch(cs, front, context, dispatch)
 
 
 @prepares("GPGPU_WALKER")
@@ -58,7 +58,7 @@ def prepare_walker(cs: CommandStreamer, cmd: Record, place: Callable[[str], Fiel
             media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, True))
             front.watermark = False
         context, dispatch = prepared.dispatch(cs, front, batch)
-        media.run_threads(cs, front, context, [dispatch])
+        media.run_dispatch(cs, front, context, dispatch)
 
     return run
 

@@ -107,7 +107,7 @@ def media_object(cs: CommandStreamer, cmd: Record) -> None:
     finish(cs)
     cs.counters.dispatches += 1
     front, context = cs.state(FrontEnd), dispatch_context(cs)
-    run_threads(cs, front, context, [objects.single(context, front, cmd)])
+    run_dispatch(cs, front, context, objects.single(context, front, cmd))
 
 
 @handles("MEDIA_OBJECT_WALKER")
@@ -120,7 +120,9 @@ def media_object_walker(cs: CommandStreamer, cmd: Record) -> None:
 
     cs.counters.dispatches += 1
     front, context = cs.state(FrontEnd), dispatch_context(cs)
-    run_threads(cs, front, context, objects.walked(context, front, cmd, poll))
+    front.used = True
+    for dispatch in objects.walked(context, front, cmd, poll):
+        run_dispatch(cs, front, context, dispatch)
 
 
 @handles("MEDIA_OBJECT_GRPID")
@@ -142,19 +144,18 @@ def _run_group(cs: CommandStreamer, front: FrontEnd) -> None:
     group, front.group = front.group, None
     assert group is not None
     context = dispatch_context(cs)
-    run_threads(cs, front, context, [objects.grouped(context, front, group)])
+    run_dispatch(cs, front, context, objects.grouped(context, front, group))
 
 
-def run_threads(cs: CommandStreamer, front: FrontEnd, context: DispatchContext, dispatches: Iterable[ThreadDispatch]) -> None:
-    """Runs dispatches and counts their work."""
+def run_dispatch(cs: CommandStreamer, front: FrontEnd, context: DispatchContext, dispatch: ThreadDispatch) -> None:
+    """Runs a dispatch and counts its work."""
     front.used, counters = True, cs.counters
     cs.memory_changed()
-    for dispatch in dispatches:
-        if cs.traced:
-            cs.trace("dispatches", described(context, dispatch))
-        for threads, instructions in cs.dispatcher.run(context, dispatch, cs.timed_out):
-            counters.threads += threads
-            counters.instructions += instructions
+    if cs.traced:
+        cs.trace("dispatches", described(context, dispatch))
+    for threads, instructions in cs.dispatcher.run(context, dispatch, cs.timed_out):
+        counters.threads += threads
+        counters.instructions += instructions
 
 
 def described(context: DispatchContext, dispatch: ThreadDispatch) -> str:

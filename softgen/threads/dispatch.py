@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -23,7 +23,6 @@ from softgen.threads.payload import (
     Payload,
     PayloadList,
     PayloadWriter,
-    TemplatePayload,
     ThreadMasks,
     WrittenMasks,
     patched,
@@ -104,9 +103,9 @@ class ThreadDispatch:
 
     def again(self, header: bytes, data: bytes, binding_table: int) -> ThreadDispatch:
         """The same dispatch with other data in its TemplatePayload, and its binding table elsewhere."""
-        assert isinstance(self.payload, TemplatePayload)
+        payload: Any = self.payload
         made = object.__new__(ThreadDispatch)  # replace() would take longer than most short dispatches do
-        made.__dict__.update(self.__dict__, payload=self.payload.again(header, data), binding_table=binding_table)
+        made.__dict__.update(self.__dict__, payload=payload.again(header, data), binding_table=binding_table)
         return made
 
     @property

@@ -173,9 +173,9 @@ class GroupRun:
             for worker in self.employed:
                 worker.fill()
         if moved:
-            offset, value = self._constant_value()
+            at, value = self._constant_in(payload.header)
             for worker in self.employed:
-                worker.write_constant(offset, value)
+                worker.write_constant(at, value)
         self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
         self.share.next = self.share.halted = 0
         return True
@@ -200,11 +200,10 @@ class GroupRun:
         self._rest = header[:at], header[at + 4 :]
         return True
 
-    def _constant_value(self) -> tuple[int, int]:
+    def _constant_in(self, header: bytes) -> tuple[int, int]:
         """Offset and value of that dword."""
-        payload: Any = self.shared.dispatch.payload
         at = self.constant or 0
-        return at, int.from_bytes(payload.header[at : at + 4], "little")
+        return at, int.from_bytes(header[at : at + 4], "little")
 
     def _staff(self, seconds: float) -> None:
         """Workers for so many seconds of work; unknown if 0: a worker that is alone asks for help."""
@@ -233,7 +232,8 @@ class GroupRun:
             made = Worker(self.shared, number, self.state(number), self._poll_overdue)
             self.employed.append(made)
             if self.constant is not None:
-                made.write_constant(*self._constant_value())
+                payload: Any = self.shared.dispatch.payload
+                made.write_constant(*self._constant_in(payload.header))
 
     def _unfinished(self) -> bool:
         """Whether groups are left; after a failure only those before it matter, since the first one is reported."""

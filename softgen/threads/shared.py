@@ -75,8 +75,10 @@ class SharedDispatch:
 
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
         """The same where program, space and base addresses are known to be the same, and what the binding table leads to."""
-        if not self.bound.follow_surfaces(dispatch.binding_table):
+        bound = self.bound
+        if not bound.dispatch.rest_current():
             return False
+        bound.follow_surfaces(dispatch.binding_table)
         self.program.used_in(context)
         self.dispatch, self.reports.context = dispatch, context
         if self._learnt:
