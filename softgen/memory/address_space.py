@@ -198,19 +198,21 @@ class AddressSpace(Space):
 
     def view(self, address: int, size: int) -> memoryview | None:
         starts, mappings = self._index
-        at = bisect_right(starts, address) - 1
-        if at < 0 or size <= 0:
+        following = bisect_right(starts, address)
+        if not following or size <= 0:
             return None
-        start, end, _, _, _, view = mappings[at]
-        return view[address - start : address - start + size] if address + size <= end else None
+        start, end, _, _, _, view = mappings[following - 1]
+        at = address - start
+        return view[at : at + size] if address + size <= end else None
 
     def write(self, address: int, data: bytes) -> None:
         starts, mappings = self._index
         following = bisect_right(starts, address)
         if following:
             start, end, _, _, writable, view = mappings[following - 1]
-            if writable and address + len(data) <= end:
-                view[address - start : address - start + len(data)] = data
+            last = address + len(data)
+            if writable and last <= end:
+                view[address - start : last - start] = data
                 return
         done = 0
         for view, first, last in self._parts(address, len(data), "write"):

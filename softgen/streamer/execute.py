@@ -108,14 +108,15 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def _run(self) -> bool:
         self.waiting = None
-        self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
-        timed_out, fresh = self.hooks.timed_out, self._fresh_batch()
+        fresh = self._fresh_batch()
         if fresh is not None and (found := self._prepared.find(self, fresh.start)) is not None:
             self._run_prepared(fresh, found)
             fresh = None
             if self.place is None:
                 return True
+        timed_out = self.hooks.timed_out
+        self.memory_changed()  # others ran meanwhile
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
                 raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
@@ -151,10 +152,10 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
     def _fresh_batch(self) -> FetchPointer | None:
         """The batch that a submission begins with, before its first command; None where each command has to be seen, or a pipeline has
         collected work, which prepared commands do not expect."""
-        place, watched = self.place, self.watchdog is not None and self.watchdog.since is not None
-        if place is None or place.level != 1 or place.address != place.start or self.stack or watched or self.device.trace is not None:
+        place, watchdog = self.place, self.watchdog
+        if place is None or place.level != 1 or place.address != place.start or self.stack or self.saved.unfinished:
             return None
-        return None if self.saved.unfinished else place
+        return place if self.device.trace is None and (watchdog is None or watchdog.since is None) else None
 
     def _run_prepared(self, place: FetchPointer, prepared: FoundBatch) -> None:
         """Execute a batch that was prepared: to its end, or to a command that is another one now. After a command that may have changed

@@ -88,7 +88,8 @@ class FetchPointer:
     def restart(self, address: int) -> None:
         """Another batch begins, of the same space and level."""
         self.start = self.address = address
-        self.window.forget()
+        if self.window.end:
+            self.window.forget()
 
     def done(self) -> bool:
         return self.end is not None and self.address == self.end

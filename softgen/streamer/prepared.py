@@ -86,14 +86,15 @@ class PreparedBatches:
 
     def find(self, cs: PreparingStreamer, start: int) -> FoundBatch | None:
         """The batch that begins at an address, if it is one of these, and prepared with the states that the pipelines have."""
-        for number, batch in enumerate(self._batches):
+        for batch in self._batches:
             view = cs.space.view(start, batch.size)
-            if view is not None and batch.pipelines is cs.saved.pipelines:
+            if view is not None:
                 data = bytes(view)
                 bits = int.from_bytes(data, "little")
-                if bits & batch.mask == batch.value:
-                    if number:
-                        self._batches.insert(0, self._batches.pop(number))
+                if bits & batch.mask == batch.value and batch.pipelines is cs.saved.pipelines:
+                    if batch is not self._batches[0]:
+                        self._batches.remove(batch)
+                        self._batches.insert(0, batch)
                     return FoundBatch(batch, start, view, data, bits)
         return None
 
