@@ -133,8 +133,7 @@ class ContextEngine:
 
     def run(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         """Executes a submission; raises its first error after all of it was done."""
-        self.slot, self.errors = slot, []
-        self.copies, self.seen = submission.bound.copies, -1
+        self.slot, self.errors, self.copies, self.seen = slot, [], submission.bound.copies, -1
         execution = self.execution = self._begin(submission.vm.space, submission.batch)
         began, looks, at = time.monotonic(), 0, -1
         try:

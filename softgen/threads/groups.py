@@ -44,6 +44,7 @@ class GroupRun:
         """`state`: what a worker keeps, by its number; `threads`: workers at most."""
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
+        self.groups = dispatch.groups
         threads = min(threads, dispatch.concurrent_groups)
         pieces = most_pieces(dispatch.groups, dispatch.threads, threads)
         self.most_pieces = pieces if pieces > 1 and shared.independent() else 1  # of a group
@@ -91,8 +92,8 @@ class GroupRun:
         self.timed_out = timed_out
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
-        self.work = self.pace * self.shared.dispatch.groups
-        self._begin(self.work)
+        work = self.work = self.pace * self.groups
+        self._begin(work)
         finished = self._run_parts(self._same_staff)
         if self.all_done:
             self._end()
@@ -131,7 +132,7 @@ class GroupRun:
             raise self.failed[1]
         if self.work > MIN_PARALLEL_TIME and not self.stages.count:
             self.staffing.ran(self.limit == 1, self.spent)
-        pace = self.used / self.shared.dispatch.groups
+        pace = self.used / self.groups
         self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
 
     def _begin(self, work: float) -> None:
@@ -155,7 +156,7 @@ class GroupRun:
     def _divide(self) -> None:
         """Divides groups, if one takes as long as is worth another worker, and there may be one; else they are whole."""
         worthwhile = self.limit > 1 and not 0 < self.pace <= MIN_PARALLEL_TIME
-        pieces, groups = self.most_pieces if worthwhile else 1, self.shared.dispatch.groups
+        pieces, groups = self.most_pieces if worthwhile else 1, self.groups
         self.share.pieces, self.share.end = pieces, groups * pieces
         self.limit = min(self.limit, groups * pieces)
 
@@ -336,11 +337,15 @@ class GroupRun:
         """Counts since the last call."""
         threads = instructions = 0
         for worker in self.workers:
-            threads += worker.dispatch.threads_done
-            instructions += worker.dispatch.instructions
-        done, self.done = self.done, Finished(threads, instructions)
-        new = Finished(threads - done.threads, instructions - done.instructions) if done is not NOTHING else self.done
-        self.shared.engine.ran(self.shared.program, new.instructions)
+            state = worker.dispatch
+            threads += state.threads_done
+            instructions += state.instructions
+        done, new = self.done, Finished(threads, instructions)
+        self.done = new
+        if done is not NOTHING:
+            new = Finished(threads - done.threads, instructions - done.instructions)
+        shared = self.shared
+        shared.engine.ran(shared.program, new.instructions)
         return new
 
     def mark_dirty(self) -> None:
