@@ -10,27 +10,91 @@ whose `timed_out` hook lets others run, goes on with its own registers and state
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import weakref
 from dataclasses import replace
+from typing import NamedTuple
 
 from softgen.command import Counters
 from softgen.errors import SoftgenError
 from softgen.streamer.execute import Streamer
 
+NO_COUNTS = Counters()
+FEW = 64  # followed executions
+
+
+class FollowedCounters(NamedTuple):
+    """Counters that are added to a total when somebody asks for it."""
+
+    owner: weakref.ref[EngineExecution]
+    counters: Counters
+    reported: Counters
+
+
+class CounterTotal:
+    """The work of all executions of a device. Most report when they return; those that are restarted over and over are followed: only who
+    asks for the total adds them up."""
+
+    def __init__(self) -> None:
+        self._counters, self._lock = Counters(), threading.Lock()
+        self._followed: list[FollowedCounters] = []
+        self._settle_at = FEW  # followed executions, of which some may be gone
+
+    def report(self, counters: Counters, before: Counters) -> Counters:
+        """Adds what was done since a report; this one."""
+        now = replace(counters)
+        with self._lock:
+            self._counters.add(now.since(before))
+        return now
+
+    def follow(self, owner: EngineExecution, counters: Counters, reported: Counters) -> None:
+        """Counts what an execution does from now on."""
+        with self._lock:
+            self._followed.append(FollowedCounters(weakref.ref(owner), counters, reported))
+            if len(self._followed) >= self._settle_at:
+                self._settle()
+                self._settle_at = max(2 * len(self._followed), FEW)
+
+    def __call__(self) -> Counters:
+        """The total, always the same object."""
+        if self._followed:
+            with self._lock:
+                self._settle()
+        return self._counters
+
+    def _settle(self) -> None:
+        followed, self._followed = self._followed, []
+        for owner, counters, reported in followed:
+            alive, now = owner() is not None, replace(counters)  # in this order: nothing is counted after its owner is gone
+            self._counters.add(now.since(reported))
+            if alive:
+                self._followed.append(FollowedCounters(owner, counters, now))
+
 
 class EngineExecution:
-    """Work in progress. `counters` counts its commands, threads and instructions."""
+    """Work in progress. `counters` counts its commands, threads and instructions; also those of batches that follow it in the same
+    execution (GpuDevice.begin_again)."""
 
-    def __init__(self, streamer: Streamer, counters: Counters, on_return: Callable[[Counters], None]) -> None:
-        self.streamer, self.counters, self._on_return = streamer, counters, on_return
-        self._reported: Counters | None = None  # of what was done by then
+    def __init__(self, streamer: Streamer, counters: Counters, total: CounterTotal) -> None:
+        self.streamer, self.counters, self._total = streamer, counters, total
+        self._reported = NO_COUNTS  # of what was done by then
+        self.restarted = False
 
     def run(self) -> bool:
         """Run to the end (True) or to a command that has to wait (False). Raises GpuFault, Unsupported or DecodeError with the place."""
+        if self.restarted:
+            return self.streamer.run()  # who asks for the total adds it up
         try:
             return self.streamer.run()
         finally:
-            self._report()
+            self._reported = self._total.report(self.counters, self._reported)
+
+    def restart(self, batch: int) -> None:
+        """Another batch begins, after the end of the one before."""
+        if not self.restarted:
+            self.restarted = True
+            self._total.follow(self, self.counters, self._reported)
+        self.streamer.start_again(batch)
 
     def run_to_end(self) -> None:
         """Run; a command that would have to wait is an error."""
@@ -40,8 +104,3 @@ class EngineExecution:
     def stuck(self) -> SoftgenError:
         """The error of a wait that nothing will end."""
         return self.streamer.stuck()
-
-    def _report(self) -> None:
-        """Reports the work done since the last report."""
-        self._on_return(self.counters if self._reported is None else self.counters.since(self._reported))
-        self._reported = replace(self.counters) if self.streamer.place is not None else self.counters

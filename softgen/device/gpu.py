@@ -27,7 +27,7 @@ from softgen.bits.generation import Device
 from softgen.command import Counters, Drawn, Pipeline, Preparers
 from softgen.device import submission
 from softgen.device.clock import host_clock
-from softgen.device.execution import EngineExecution
+from softgen.device.execution import CounterTotal, EngineExecution
 from softgen.device.interrupts import Interrupts
 from softgen.device.registers import ContextRegisters, DeviceRegisters
 from softgen.device.watchdog import Watchdog
@@ -99,7 +99,7 @@ class GpuDevice:
         hooks of its own; `trace` is called with a topic and a line of text."""
         self.device, self.generation = device, device.generation
         self.clock = clock or host_clock(device)
-        self.registers, self.counters = DeviceRegisters(self.generation, self.clock), Counters()
+        self.registers, self._total = DeviceRegisters(self.generation, self.clock), CounterTotal()
         self.interrupts = Interrupts(self.generation, self.registers)
         self.remarks: dict[str, None] = {}
         self.names = {base: name for name, bases in placing.bases(self.generation.number).items() for base in bases}
@@ -111,7 +111,7 @@ class GpuDevice:
         self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher(), drawn)
         self.contexts: dict[tuple[int, str], SavedContext] = {}
         self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last
-        self._counting, self._host = threading.Lock(), threading.RLock()
+        self._host = threading.RLock()
         self.port = submission.port(device)
         self.engines = self._hardware_engines(memory) if memory else {}
 
@@ -145,26 +145,27 @@ class GpuDevice:
             streamer.start_ring(work.batch, work.head, work.tail, work.size)
         else:
             streamer.start_batch(work.batch)
-        return EngineExecution(streamer, counters, self._count)
+        return EngineExecution(streamer, counters, self._total)
+
+    @property
+    def counters(self) -> Counters:
+        """The work of all executions, as far as it has been done: always the same object."""
+        return self._total()
 
     def begin_again(self, before: EngineExecution, batch: int) -> EngineExecution:
-        """Prepare another batch in the context, the space and with the hooks of an execution that has ended."""
-        streamer, counters = before.streamer, Counters()
+        """Prepare another batch in the context, the space and with the hooks of an execution that has ended, by which it is executed."""
+        streamer = before.streamer
         registers = streamer.registers
         assert isinstance(registers, ContextRegisters)
         if registers.own is not streamer.submitted.registers:  # the context was switched
             registers.own = streamer.submitted.registers
         self._load(streamer.engine, registers)
-        streamer.start_again(batch, counters)
-        return EngineExecution(streamer, counters, self._count)
+        before.restart(batch)
+        return before
 
     def _load(self, engine: str, registers: ContextRegisters) -> None:
         self._loaded.pop(engine, None)
         self._loaded[engine] = registers
-
-    def _count(self, done: Counters) -> None:
-        with self._counting:
-            self.counters.add(done)
 
     def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int,
                  process_page: int | None = None, context_id: int = 0) -> Streamer:  # fmt: skip

@@ -170,7 +170,7 @@ class Executor:
         dispatcher of its own; `drawn` is called with the render targets that a draw wrote to."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
-        self.report, self.counters = RunReport(), self.device.counters
+        self.report = RunReport()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
@@ -237,7 +237,7 @@ class Executor:
         self.log(text)
 
     def as_json(self) -> dict[str, Any]:
-        return {"gpu": self.gpu.name, **dataclasses.asdict(self.report), **dataclasses.asdict(self.counters)}
+        return {"gpu": self.gpu.name, **dataclasses.asdict(self.report), **dataclasses.asdict(self.device.counters)}
 
 
 def describe(submission: Submission) -> str:

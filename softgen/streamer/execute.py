@@ -72,9 +72,9 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self._first.restart(address & self.address_mask)
         self.place = self._first
 
-    def start_again(self, address: int, counters: Counters) -> None:
+    def start_again(self, address: int) -> None:
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
-        self.saved, self.counters = self.submitted, counters
+        self.saved = self.submitted
         self.skipping, self.arbitration, self.waiting, self.parked, self._executing = False, True, None, None, None
         self.start_batch(address)
 

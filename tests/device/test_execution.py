@@ -11,6 +11,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
+from softgen.device import execution
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
@@ -242,7 +243,7 @@ def test_what_a_host_writes_it_and_the_loaded_context_read() -> None:
 
 
 def test_another_batch_of_a_context_begins_as_the_first_did() -> None:
-    """What a submission leaves does not outlive it: a predicate that skips commands, counts."""
+    """What a submission leaves does not outlive it: a predicate that skips commands. Counts go on."""
     bench = Bench()
     bench.put(BATCH, bench.store(0, 1), bench.pack("MI_SET_PREDICATE", predicate_enable=1), bench.pack("MI_BATCH_BUFFER_END"))
     first = bench.gpu.begin(Work("render", bench.space, BATCH))
@@ -253,7 +254,28 @@ def test_another_batch_of_a_context_begins_as_the_first_did() -> None:
     second.run_to_end()
     assert before and not second.streamer.skipping
     assert (bench.space.read32(DATA), bench.space.read32(DATA + 4)) == (1, 2)
-    assert second.counters.commands == 2 and bench.gpu.counters.commands == 5 and bench.gpu.counters.batches == 2
+    assert second.counters.commands == bench.gpu.counters.commands == 5 and bench.gpu.counters.batches == 2
+
+
+def test_the_total_has_what_restarted_executions_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that are gone, too, of which nothing is kept."""
+    monkeypatch.setattr(execution, "FEW", 3)
+    bench = Bench()
+    bench.put(BATCH, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    total, expected = bench.gpu.counters, 0
+    for _ in range(10):
+        made = bench.gpu.begin(Work("render", bench.space, BATCH))
+        made.run_to_end()
+        for _ in range(3):
+            made = bench.gpu.begin_again(made, BATCH)
+            made.run_to_end()
+        expected += 4
+        assert len(bench.gpu._total._followed) <= 4
+    assert bench.gpu.counters is total and total.batches == expected and total.commands == 2 * expected
+    bench.gpu.begin_again(made, BATCH).run_to_end()
+    assert total.batches == expected and bench.gpu.counters.batches == total.batches == expected + 1
+    del made
+    assert bench.gpu.counters.batches == expected + 1 and not bench.gpu._total._followed
 
 
 def test_another_batch_sees_the_registers_of_its_context() -> None:
