@@ -134,8 +134,14 @@ class ContextEngine:
     def run(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         """Executes a submission; raises its first error after all of it was done."""
         self.slot, self.errors, self.copies, self.seen = slot, [], submission.bound.copies, -1
-        execution = self.execution = self._begin(submission.vm.space, submission.batch)
-        began, looks, at = time.monotonic(), 0, -1
+        execution, self.done, space, began = self.done, None, submission.vm.space, time.monotonic()
+        if execution is not None and execution.streamer.space is space:
+            self.executor.device.begin_again(execution, submission.batch)
+        else:
+            work = BatchWork(self.engine, space, submission.batch)
+            execution = self.executor.device.begin(work, self.saved, self.hooks, self.instance)
+        self.execution = execution
+        looks, at = 0, -1
         try:
             while not execution.run():  # a semaphore: another submission will let it pass
                 looks, at = looks + 1 if execution.counters.commands == at else 0, execution.counters.commands
@@ -152,12 +158,6 @@ class ContextEngine:
                 raise error
             finally:
                 del error  # its traceback leads to the submission, whose context must be free to end
-
-    def _begin(self, space: Space, batch: int) -> EngineExecution:
-        done, self.done = self.done, None
-        if done is not None and done.streamer.space is space:
-            return self.executor.device.begin_again(done, batch)
-        return self.executor.device.begin(BatchWork(self.engine, space, batch), self.saved, self.hooks, self.instance)
 
 
 class Executor:

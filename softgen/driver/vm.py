@@ -96,9 +96,11 @@ class Vm:
         """Map what a submission needs; buffers in the way are unmapped, when nothing that runs needs them."""
         mapped = self.mapped
         with self.lock:
-            if buffers.mapped_at == mapped.changes or all(mapped.get(bound.bo) == bound.address for bound in buffers):
-                buffers.mapped_at = mapped.changes
+            if buffers.mapped_at == mapped.changes:
                 self.running.append(buffers)
+                return
+            if all(mapped.get(bound.bo) == bound.address for bound in buffers):
+                self._run(buffers)
                 return
         while blockers := self._try_all(buffers):
             before_waiting()
@@ -111,9 +113,12 @@ class Vm:
             for bound in buffers:
                 if blockers := self._try(bound.bo, bound.address):
                     return blockers
-            buffers.mapped_at = self.mapped.changes
-            self.running.append(buffers)
+            self._run(buffers)
             return []
+
+    def _run(self, buffers: BufferList) -> None:
+        buffers.mapped_at = self.mapped.changes
+        self.running.append(buffers)
 
     def _running(self) -> set[GemObject]:
         """Buffers of submissions that run now."""

@@ -33,15 +33,14 @@ class WalkerPlan(NamedTuple):
 
     context: DispatchContext
     dispatch: ThreadDispatch
-    latched: MarkedLatched
+    latched: Any  # MarkedLatched
     latches: int  # of these, by then
     state: Record | None  # MEDIA_VFE_STATE
 
     def unchanged(self, cs: CommandStreamer, front: FrontEnd) -> bool:
         """Whether no command has set any of that state since."""
-        latched: object = cs.latched
-        return (latched is self.latched and self.latched.latches == self.latches and self.state is front.state
-                and self.context.space is cs.space)  # fmt: skip
+        held = self.latched
+        return bool(held.latches == self.latches and held is cs.latched and self.state is front.state and self.context.space is cs.space)
 
     def same(self, context: DispatchContext, front: FrontEnd) -> bool:
         """Whether commands have set it to the same values."""

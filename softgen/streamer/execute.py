@@ -69,8 +69,10 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
-        self._first.restart(address & self.address_mask)
-        self.place = self._first
+        place = self.place = self._first
+        place.start = place.address = address & self.address_mask
+        if place.window.end:
+            place.window.forget()
 
     def start_again(self, address: int) -> None:
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
@@ -98,7 +100,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             return self._run()
         finally:
             self.note_work()
-            self.submitted.instructions = self.elapsed
+            self.submitted.instructions = self._earlier + self.counters.instructions
             if self.counted_names:
                 self.write_counts()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
@@ -101,8 +101,9 @@ class HandlerServices:
         if self.hooks.drawn is not None:
             self.hooks.drawn(self.space, targets)
 
-    def timed_out(self) -> bool:
-        return self.hooks.timed_out()
+    @property
+    def timed_out(self) -> Callable[[], bool]:
+        return self.hooks.timed_out
 
     def collected(self) -> None:
         """A pipeline has collected work, which `finish_pipelines` completes."""

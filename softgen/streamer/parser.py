@@ -85,12 +85,6 @@ class FetchPointer:
     zeros: int = 0  # zero dwords in a row
     privileged: bool = True  # may it do what only the kernel driver may?
 
-    def restart(self, address: int) -> None:
-        """Another batch begins, of the same space and level."""
-        self.start = self.address = address
-        if self.window.end:
-            self.window.forget()
-
     def done(self) -> bool:
         return self.end is not None and self.address == self.end
 

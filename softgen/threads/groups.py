@@ -37,6 +37,10 @@ NOTHING = Finished(0, 0)
 NO_PARTS = (WorkerPart * 0)()
 
 
+def dword(header: bytes, at: int) -> int:
+    return int.from_bytes(header[at : at + 4], "little")
+
+
 class GroupRun:
     """A dispatch, from its first group to its last; afterwards another one of its kind."""
 
@@ -68,7 +72,7 @@ class GroupRun:
         self.spent = 0.0  # seconds in compiled code, and those of all workers
         self.used = 0.0
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
-        self.constant: int | None = None  # offset of the dword in the header that differs between dispatches,
+        self.constant: Any = None  # offset of the dword in the header that differs between dispatches,
         self._rest = b"", b""  # and what is before and after it
         self.resolved = shared.bound.dispatch.resolved
         # Where it is kept (group_cache.py):
@@ -174,9 +178,9 @@ class GroupRun:
             for worker in self.employed:
                 worker.fill()
         if moved:
-            at, value = self._constant_in(payload.header)
+            value = dword(payload.header, self.constant)
             for worker in self.employed:
-                worker.write_constant(at, value)
+                worker.write_constant(self.constant, value)
         self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
         self.share.next = self.share.halted = 0
         return True
@@ -200,11 +204,6 @@ class GroupRun:
         at = self.constant = differ.pop()
         self._rest = header[:at], header[at + 4 :]
         return True
-
-    def _constant_in(self, header: bytes) -> tuple[int, int]:
-        """Offset and value of that dword."""
-        at = self.constant or 0
-        return at, int.from_bytes(header[at : at + 4], "little")
 
     def _staff(self, seconds: float) -> None:
         """Workers for so many seconds of work; unknown if 0: a worker that is alone asks for help."""
@@ -234,7 +233,7 @@ class GroupRun:
             self.employed.append(made)
             if self.constant is not None:
                 payload: Any = self.shared.dispatch.payload
-                made.write_constant(*self._constant_in(payload.header))
+                made.write_constant(self.constant, dword(payload.header, self.constant))
 
     def _unfinished(self) -> bool:
         """Whether groups are left; after a failure only those before it matter, since the first one is reported."""

@@ -164,9 +164,7 @@ def test_helpers_are_woken_for_the_next_dispatch(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("at", [0, 8, 28])
 def test_the_dword_of_a_header_that_differs_is_four_bytes(at: int) -> None:
-    run = group_run()
-    run.constant, header = at, bytes(range(0x81, 0xA1))
-    assert run._constant_in(header) == (at, (0x84 + at) << 24 | (0x83 + at) << 16 | (0x82 + at) << 8 | 0x81 + at)
+    assert groups.dword(bytes(range(0x81, 0xA1)), at) == (0x84 + at) << 24 | (0x83 + at) << 16 | (0x82 + at) << 8 | 0x81 + at
 
 
 def test_the_memory_of_a_run() -> None:
