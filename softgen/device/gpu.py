@@ -100,9 +100,9 @@ class GpuDevice:
         self.device, self.generation = device, device.generation
         self.clock = clock or host_clock(device)
         self.registers, self._total = DeviceRegisters(self.generation, self.clock), CounterTotal()
-        self.interrupts = Interrupts(self.generation, self.registers)
         self.remarks: dict[str, None] = {}
         self.names = {base: name for name, bases in placing.bases(self.generation.number).items() for base in bases}
+        self.interrupts = Interrupts(self.generation, self.registers, self.names)
         self.watchdogs = self._watchdogs()
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
@@ -251,7 +251,7 @@ class GpuDevice:
 
     def interrupt(self, base: int, cause: str) -> None:
         """An engine raises an interrupt; its status page gets a copy of the bits that HWSTAM lets through (KBL 11498-11501)."""
-        bit = self.interrupts.raised(self.names.get(base, ""), base, cause)
+        bit = self.interrupts.raised(base, cause)
         if self.engines:
             self._show_status(base, bit)
 

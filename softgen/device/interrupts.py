@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
@@ -58,11 +58,11 @@ _event = cache(InterruptEvent)  # one object for all that are equal
 
 
 class Interrupts:
-    """Interrupts as engines raise them; `on_event` is called with each."""
+    """Interrupts as engines raise them; `names` are those of engines, by where their registers start; `on_event` is called with each."""
 
-    def __init__(self, generation: Generation, registers: DeviceRegisters,
+    def __init__(self, generation: Generation, registers: DeviceRegisters, names: Mapping[int, str],
                  on_event: Callable[[InterruptEvent], None] | None = None) -> None:  # fmt: skip
-        self.generation, self.registers, self.on_event = generation, registers, on_event
+        self.generation, self.registers, self.names, self.on_event = generation, registers, names, on_event
         self.events: deque[InterruptEvent] = deque(maxlen=MOST_EVENTS)
         self.layout = catalogue().get("GT_INTERRUPT", generation.number)
         self._causes: dict[tuple[int, str], InterruptCause] = {}
@@ -76,16 +76,16 @@ class Interrupts:
         assert self.layout is not None
         return (self.layout.offset or 0) + 4 * self.layout.dwords * number + self.layout.field(part).low // 8
 
-    def _cause(self, engine: str, base: int, cause: str) -> InterruptCause:
+    def _cause(self, base: int, cause: str) -> InterruptCause:
         place = _places().get(base) if self.layout is not None else None
         imr = catalogue().layout("IMR", self.generation.number).offset or 0 if place is not None else 0
-        return InterruptCause(_event(engine, base, cause), _bit(cause, self.generation.number), base + imr, place)
+        return InterruptCause(_event(self.names.get(base, ""), base, cause), _bit(cause, self.generation.number), base + imr, place)
 
-    def raised(self, engine: str, base: int, cause: str) -> int:
+    def raised(self, base: int, cause: str) -> int:
         """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""
         found = self._causes.get((base, cause))
         if found is None:
-            found = self._causes[base, cause] = self._cause(engine, base, cause)
+            found = self._causes[base, cause] = self._cause(base, cause)
         event, bit, imr, place = found
         self.events.append(event)
         if self.on_event is not None:

@@ -27,8 +27,8 @@ def _address(data: Bytes) -> int:
     return ctypes.addressof((ctypes.c_ubyte * len(data)).from_buffer(data)) if len(data) else 0
 
 
-class SmallReads(threading.local):
-    """What a read of a few bytes needs, made once for each thread."""
+class SmallReads:
+    """What a read of a few bytes needs."""
 
     def __init__(self) -> None:
         self.data = ctypes.create_string_buffer(SMALL)
@@ -37,12 +37,19 @@ class SmallReads(threading.local):
         self.arguments = ctypes.byref(self.here), 1, ctypes.byref(self.there), 1, 0
 
 
-_small = SmallReads()
+class ThreadReads(threading.local):
+    """The same, made once for each thread."""
+
+    def __init__(self) -> None:
+        self.small = SmallReads()
+
+
+_reads = ThreadReads()
 
 
 def read_small(pid: int, address: int, size: int) -> bytes | None:
     """Read at most SMALL bytes of another process; None where they are not there, or may not be read."""
-    small = _small
+    small = _reads.small
     small.here.size = small.there.size = size
     small.there.base = address
     return bytes(small.view[:size]) if _libc.process_vm_readv(pid, *small.arguments) == size else None

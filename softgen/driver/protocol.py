@@ -136,9 +136,9 @@ class Channel:
         return ShimMessage(kind, a, b, c, name, data[HEADER:end])
 
     def _read(self, data: bytes, size: int, room: int) -> bytes:
-        """Receives until there are so many bytes, `data` first; all that are there."""
-        while len(data) < size:
-            most = PLENTY if size < PLENTY else min(max(size - len(data), PLENTY), MOST_AT_ONCE)
+        """Receives, once at least, until there are so many bytes, `data` first; all that are there."""
+        most = PLENTY if size < PLENTY else min(size, MOST_AT_ONCE)
+        while True:
             try:
                 received = self._receive_with_descriptors(most, room) if room else self.connection.recv(most)
             except OSError as error:
@@ -146,7 +146,8 @@ class Channel:
             if not received:
                 raise Gone("closed")
             data += received
-        return data
+            if len(data) >= size:
+                return data
 
     def _receive_with_descriptors(self, most: int, room: int) -> bytes:
         data, control, _, _ = self.connection.recvmsg(most, room)

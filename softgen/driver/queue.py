@@ -109,9 +109,10 @@ class Caller:
 class EngineSlot(Generic[SubmissionT]):
     """A submission's use of its engine."""
 
+    until = 0.0  # when another may have it
+
     def __init__(self, engine: EngineArbiter, submission: SubmissionT, caller: Caller | None = None) -> None:
         self.engine, self.submission, self.round, self.caller = engine, submission, engine.round, caller or Caller()
-        self.until = 0.0
 
     def __enter__(self) -> EngineSlot[SubmissionT]:
         if not self.engine.free:

@@ -71,11 +71,6 @@ class HandlerServices:
         found = self.saved.latched.get("STATE_SIP")
         return None if found is None else int(found.system_instruction_pointer)
 
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """Runs thread dispatches."""
-        return self.hooks.dispatcher
-
     def state(self, kind: type[StateT]) -> StateT:
         """A pipeline's part of the hardware context."""
         try:
@@ -100,6 +95,11 @@ class HandlerServices:
         """Reports the render targets that a draw has written to."""
         if self.hooks.drawn is not None:
             self.hooks.drawn(self.space, targets)
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        return self.hooks.dispatcher
 
     @property
     def timed_out(self) -> Callable[[], bool]:

@@ -41,15 +41,17 @@ class GroupKind:
         """Whether a dispatch in this environment has the same memory and base addresses."""
         if context.space.table is not self.reader.memory:
             return False
-        if context.bases is not self.bases:
-            if any(context.bases.get(name) != self.bases.get(name) for name in BASES):
-                return False
-            self.bases = context.bases
+        return context.bases is self.bases or self._same_bases(context)
+
+    def _same_bases(self, context: DispatchContext) -> bool:
+        if any(context.bases.get(name) != self.bases.get(name) for name in BASES):
+            return False
+        self.bases = context.bases
         return True
 
     def find(self, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun | None:
         """The run with the surfaces of a dispatch, ready for it."""
-        if self.program.has_routine or not self.suits(context):
+        if self.program.read_routine is not None or not self.suits(context):
             return None
         states = self.reader.read(dispatch.binding_table)
         run = self.runs.get(states) if states is not None else None

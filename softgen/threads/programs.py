@@ -39,7 +39,7 @@ class DispatchProgram(KernelProgram):
         self._context, self._routine_start = context, dispatch.system_routine
         self._user = threading.get_ident()  # the host thread that has used it last
         self._refreshed = False  # compared with memory, as far as it reaches
-        self._routine: KernelProgram | None = None
+        self.read_routine: KernelProgram | None = None  # the system routine, once it has been read
 
     # What of memory the program depends on, for comparisons in C: `range` follows code and reach.
 
@@ -59,11 +59,6 @@ class DispatchProgram(KernelProgram):
     def reach(self, reach: int) -> None:
         self._reach = reach
         self.range.size = reach or len(self._code)
-
-    @property
-    def has_routine(self) -> bool:
-        """Whether the system routine has been read."""
-        return self._routine is not None
 
     @property
     def waits(self) -> bool:
@@ -103,10 +98,10 @@ class DispatchProgram(KernelProgram):
         """The system routine, if an ip can only be there."""
         if self.inside(ip) or self._routine_start is None or ip < self._routine_start:
             return None
-        if self._routine is None:
+        if self.read_routine is None:
             address, code = code_at(self._context, self._routine_start)
-            self._routine = KernelProgram(self.gen, code, self._routine_start, f"system routine {address:#x}")
-        return self._routine
+            self.read_routine = KernelProgram(self.gen, code, self._routine_start, f"system routine {address:#x}")
+        return self.read_routine
 
     def used_in(self, context: DispatchContext) -> None:
         """Memory was compared with it: instructions that are reached for the first time are read from there again."""
@@ -123,8 +118,8 @@ class DispatchProgram(KernelProgram):
         except GpuFault:
             return False
         self.used_in(context)
-        if self._routine is not None and self._routine.code != self._routine_code():
-            self._routine = None
+        if self.read_routine is not None and self.read_routine.code != self._routine_code():
+            self.read_routine = None
         return True
 
     def _routine_code(self) -> bytes:

@@ -186,7 +186,7 @@ class PreparedDraw(PreparedFront):
     def depend(self) -> None:
         """Collects what is compared before the draw is used again; anew when threads have made more of it."""
         notes, units = self._notes, [bound.dispatch for bound in self._bound.values()]
-        if any(unit.resolved.volatile for unit in units) or any(loop.program.has_routine for loop in self.loops.values()):
+        if any(unit.resolved.volatile for unit in units) or any(loop.program.read_routine for loop in self.loops.values()):
             raise NotPrepared("state that cannot be read, or a system routine")
         if any(self._stage_loops.reads(loop) for loop in self.loops.values()):
             raise NotPrepared("threads of several draws that read surfaces")  # from now on, each has loops of its own
