@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen import blitter, gpgpu, media, three_d
 from softgen.bits import registers as placing
@@ -155,8 +155,7 @@ class GpuDevice:
     def begin_again(self, before: EngineExecution, batch: int) -> EngineExecution:
         """Prepare another batch in the context, the space and with the hooks of an execution that has ended, by which it is executed."""
         streamer = before.streamer
-        registers = streamer.registers
-        assert isinstance(registers, ContextRegisters)
+        registers: Any = streamer.registers  # ContextRegisters, as `begin` made them
         if registers.own is not streamer.submitted.registers:  # the context was switched
             registers.own = streamer.submitted.registers
         self._load(streamer.engine, registers)

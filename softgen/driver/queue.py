@@ -56,26 +56,24 @@ class EngineArbiter:
     """Who may use an engine: the waiting submission of the earliest round, and of those the one that came first."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.changed = threading.Condition(self.lock)
+        self.used = threading.Lock()  # held while a submission uses the engine
+        self.changed = threading.Condition()
         self.waiting: list[tuple[int, int]] = []  # (round, sequence)
-        self.free, self.round = True, 0
+        self.round = 0
 
     def take(self, round: int, sequence: int) -> None:
-        with self.lock:
-            if self.free and not self.waiting:
-                self.free = False
-                return
-            self.waiting.append((round, sequence))
-            while not (self.free and min(self.waiting) == (round, sequence)):
+        if not self.waiting and self.used.acquire(blocking=False):
+            return
+        with self.changed:
+            self.waiting.append((round, sequence))  # first: who leaves looks for it last
+            while not (min(self.waiting) == (round, sequence) and self.used.acquire(blocking=False)):
                 self.changed.wait()
             self.waiting.remove((round, sequence))
-            self.free = False
 
     def leave(self) -> None:
-        with self.lock:
-            self.free = True
-            if self.waiting:
+        self.used.release()
+        if self.waiting:
+            with self.changed:
                 self.changed.notify_all()
 
 
@@ -115,7 +113,7 @@ class EngineSlot(Generic[SubmissionT]):
         self.engine, self.submission, self.round, self.caller = engine, submission, engine.round, caller or Caller()
 
     def __enter__(self) -> EngineSlot[SubmissionT]:
-        if not self.engine.free:
+        if self.engine.used.locked():
             self.caller.leave()
         self.engine.take(self.round, self.submission.sequence)
         self.until = time.monotonic() + SLICE
@@ -182,11 +180,11 @@ class Queues(Generic[SubmissionT]):
             return self.less.wait_for(lambda: not self.pending, seconds)
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
-        queues: dict[tuple[str, int], ContextQueue[SubmissionT]] = submission.context.queues
-        found = queues.get((submission.engine, submission.slot))
-        if found is None:
-            found = queues[submission.engine, submission.slot] = ContextQueue()
+        queues, key = submission.context.queues, (submission.engine, submission.slot)
+        if key not in queues:
+            queues[key] = ContextQueue()
             self.engines.setdefault(submission.engine, EngineArbiter())
+        found: ContextQueue[SubmissionT] = queues[key]
         return found
 
     def submit(self, submission: SubmissionT) -> None:

@@ -141,14 +141,14 @@ class GroupRun:
 
     def _begin(self, work: float) -> None:
         """Finds workers for so many seconds of work."""
-        self.spent = self.used = 0.0
+        self.spent, self.used, wanted = 0.0, 0.0, 1
         if self.most > 1:
             alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
             self.limit = 1 if alone else self.most
             if self.most_pieces > 1:
                 self._divide()
             self.stages = Stages(self.staffing, self.share.end, alone)
-        wanted = self._wanted(work) if self.most > 1 else 1
+            wanted = self._wanted(work)
         self._same_staff = self._staffed == (wanted, self.limit)
         if self._same_staff:
             self.workers, self.parts = self.employed[:wanted], self._kept_parts
