@@ -271,10 +271,10 @@ class Waiting:
 def test_the_time_of_a_semaphore_is_its_own(waits: tuple[int, ...], fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the work before it took, and others have had the engine meanwhile."""
     monkeypatch.setattr(execute, "HANG", 100 * execute.LOOK_AGAIN)
-    made = execute.ContextEngine(Executor(device("kbl"), [], lambda submission, text: "", lambda text: None), "rcs0")
+    made = context_engine()
+    made.executor.device = SimpleNamespace(begin=lambda *work: Waiting(*waits))
     clock = iter(range(0, 1 << 20, 60))
     monkeypatch.setattr(execute, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    monkeypatch.setattr(made, "_begin", lambda space, batch: Waiting(*waits))
     slot: Any = SimpleNamespace(submission=submission(1), wait=lambda seconds: None)
     queued: Any = SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
     if fine:
