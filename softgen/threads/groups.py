@@ -133,7 +133,11 @@ class GroupRun:
     def _end(self) -> None:
         if self.failed is not None:
             self.mark_dirty()
-            raise self.failed[1]
+            (_, error), self.failed = self.failed, None
+            try:
+                raise error
+            finally:
+                del error  # its traceback leads here, and to all that called: none of it should wait for the garbage collector
         if self.work > MIN_PARALLEL_TIME and not self.stages.count:
             self.staffing.ran(self.limit == 1, self.spent)
         pace = self.used / self.groups

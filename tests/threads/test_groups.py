@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ from softgen.errors import GpuFault
 from softgen.eu.thread.block import BLOCK_SIZE
 from softgen.threads import groups, scheduler, worker
 from softgen.threads.dispatch import ThreadDispatch, control_register, never
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import PayloadList, TemplatePayload
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
@@ -212,3 +215,21 @@ def test_what_a_dispatch_does_not_say() -> None:
     other = replace(made, kind=object())
     assert other == made and repr(other) == repr(made) and "kind" not in repr(made)  # which objects they were made from is no part of them
     assert control_register(9) == control_register(9, single_program_flow=False, alternate_float_mode=False, rounding_mode=0)
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_an_error_is_gone_when_nobody_has_it_any_more(engine: str) -> None:
+    """Without the garbage collector: its traceback leads to the submission that failed, with its buffers."""
+    kernel = ADD.replace("0x08025E01", "0x08025EFF")  # stateless from 0 on: nothing is mapped there
+    dispatcher, gone = EngineDispatcher(engine, 1), list[weakref.ref[GpuFault]]()
+    context, dispatch = recorded(job(kernel, 1))
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            list(dispatcher.run(context, dispatch))
+        except GpuFault as fault:
+            gone.append(weakref.ref(fault))
+        assert [error() for error in gone] == [None]
+    finally:
+        gc.enable()
