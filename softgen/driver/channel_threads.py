@@ -24,9 +24,10 @@ class ChannelThreads:
                 self._free -= 1
                 self._functions.put(function)
                 return
-        threading.Thread(target=self._run, args=(function,), name="channel", daemon=True).start()
+        threading.Thread(target=self._run, args=([function],), name="channel", daemon=True).start()
 
-    def _run(self, function: Callable[[], None]) -> None:
+    def _run(self, first: list[Callable[[], None]]) -> None:
+        function = first.pop()  # the thread has its argument as long as it lives
         while True:
             function()
             del function  # so that its channel can be freed

@@ -231,7 +231,7 @@ class Server:
     def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
         """Run a submission in this thread and answer the call if `offset` is given, as soon as its result is there. If it takes long, the
         call is answered at once, another thread answers the channel from then on, and the result is False."""
-        alone, unanswered = True, offset
+        alone, unanswered, channel = True, offset, call.channel
 
         def reply() -> None:
             nonlocal unanswered
@@ -246,7 +246,7 @@ class Server:
             nonlocal alone
             reply()
             try:
-                self.threads.start(lambda: self._go_on(call.channel))
+                self.threads.start(lambda: self._go_on(channel))
             except RuntimeError:  # no thread is left: the program's next request waits for this work
                 return
             alone = False

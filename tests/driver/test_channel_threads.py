@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -71,3 +72,23 @@ def test_threads_end_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None
         time.sleep(0.005)
     assert ident not in [thread.ident for thread in threading.enumerate()] and not threads._free
     assert ran_on(threads)  # a new one
+
+
+def test_a_thread_keeps_nothing_of_what_it_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a function has may be a channel, and what a program has submitted on it."""
+    monkeypatch.setattr(channel_threads, "LINGER", 60.0)
+    threads, done = ChannelThreads(), threading.Event()
+
+    class Held:
+        def note(self) -> None:
+            done.set()
+
+    held = Held()
+    gone = weakref.ref(held)
+    threads.start(held.note)
+    del held
+    assert done.wait(10)
+    until = time.monotonic() + 10
+    while not threads._free and time.monotonic() < until:
+        time.sleep(0.001)
+    assert gone() is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import socket
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -126,6 +128,7 @@ def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
     """The work takes long: another thread answers from then on, or this one when the work is done."""
     theirs, ours = socket.socketpair()
     channel, node, started, left = Channel(ours, Budget(1 << 30)), Node(), list[object](), list[str]()
+    gone = list[weakref.ref[Call]]()
 
     def start(function: object) -> None:
         if not thread_left:
@@ -138,6 +141,7 @@ def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
             left.append("work")
 
         call.later, call.work_first = later, work_first
+        gone.append(weakref.ref(call))
 
     monkeypatch.setattr(server.ioctls, "answer", submit)
     monkeypatch.setattr(world.server.threads, "start", start)
@@ -145,6 +149,8 @@ def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
     channel.nodes.add(node)
     assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b"")) is not thread_left
     assert left == ["work"] and len(started) == thread_left
+    gc.collect()
+    assert [call() for call in gone] == [None]  # nor does the other thread have what was submitted
     assert MESSAGE.unpack(theirs.recv(4096))[0] == protocol.DONE  # once
     channel.close()
     theirs.close()
