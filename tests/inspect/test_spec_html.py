@@ -6,12 +6,14 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softgen.bits.catalogue import catalogue, layout
 from softgen.bits.describe import values_of
-from softgen.inspect import spec_html, spec_html_page
+from softgen.inspect import spec_diff, spec_html, spec_html_page
 from softgen.inspect.cli.main import main
 
 EMPTY = {"meta", "link", "input", "wbr"}
@@ -162,3 +164,20 @@ class Links:
 
     def users(self, name: str) -> list[str]:
         return []
+
+
+@pytest.mark.parametrize("change, facts", [
+    ({}, ["4 dwords", "from BDW 1"]), ({"dwords": 1}, ["1 dword", "from BDW 1"]),
+    ({"variable": True}, ["4 or more dwords", "from BDW 1"]), ({"variable": True, "maximum": 9}, ["4 to 9 dwords", "from BDW 1"]),
+    ({"dwords": 1, "variable": True}, ["1 or more dwords", "from BDW 1"]), ({"maximum": 4}, ["4 dwords", "from BDW 1"]),
+    ({"key": "type=<3>"}, ["4 dwords", "key <code>type=&lt;3&gt;</code>", "from BDW 1"]),
+    ({"count": 2, "source": "A & B"}, ["4 dwords", "2 in a row", "from A &amp; B"]),
+    ({"engines": ("render", "video_enhance")}, ["4 dwords", "render video enhance", "from BDW 1"]),
+])  # fmt: skip
+def test_facts_of_a_page(change: dict[str, Any], facts: list[str]) -> None:
+    plain = {"dwords": 4, "variable": False, "maximum": None, "key": "", "count": 1, "engines": (), "source": "BDW 1"}
+    page: Any = SimpleNamespace(**plain | change)
+    found = next(spec_html_page._layout(page, "t0", None))  # type: ignore[arg-type]
+    assert re.findall("<span>(.*?)</span>", found) == facts
+    if page.dwords > 1:
+        assert spec_diff._frame(page) == (facts[0], page.key, " ".join(page.engines))
