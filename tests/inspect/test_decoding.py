@@ -99,3 +99,17 @@ def test_a_jump_to_memory_that_a_kernel_may_have_written_is_remarked() -> None:
     for works, expected in (((first, second), [why]), ((second,), [])):
         items = [item.what for _, found in Decoder(Made(*works)).work() for item in found]
         assert [what.text for what in items if isinstance(what, Remark)] == expected
+
+
+@pytest.mark.parametrize("wait, known", [(1, False), (2, False), (3, True), (4096, True)])
+def test_commands_wait_for_a_draw_up_to_a_limit(wait: int, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count of a binding table is in the second command after its pointer; a batch without draws is not held in memory."""
+    monkeypatch.setattr(decoding, "LONGEST_WAIT", wait)
+    space, buffer = AddressSpace("batch"), MemfdBuffer(0x10000)
+    space.map(0, buffer)
+    batch = layout("3DSTATE_BINDING_TABLE_POINTERS_PS", 9).pack(pointer_to_binding_table=0x80) + layout("MI_NOOP", 9).pack()
+    batch += layout("3DSTATE_PS", 9).pack(binding_table_entry_count=1) + layout("MI_BATCH_BUFFER_END", 9).pack()
+    buffer.view[: 4 * len(batch)] = struct.pack(f"<{len(batch)}I", *batch)
+    buffer.view[0x80:0x84] = struct.pack("<I", 0x400)
+    ((_, items),) = Decoder(Made(Work("render", space, 0))).work()
+    assert [item.what.certain for item in items if isinstance(item.what, IndirectState)] == [known] * 2
