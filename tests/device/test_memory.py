@@ -9,6 +9,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.device.memory import DeviceMemory
+from softgen.errors import GpuFault
 from softgen.memory.space import Space
 
 Find = Callable[[DeviceMemory, int], Space]
@@ -33,3 +34,15 @@ def test_the_same_tables_are_the_same_space_until_there_are_too_many(gpu: str, f
 def test_a_context_is_named_by_its_first_table() -> None:
     memory = DeviceMemory(device("skl").generation)
     assert memory.context(0x3000).name == memory.context((0x3000, 0x5000, 0, 0)).name == "context memory (tables at 0x3000)"
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "skl", "icl"])
+def test_the_global_table_maps_4_gib(gpu: str) -> None:
+    """Up to the last page, and no further."""
+    memory = DeviceMemory(device(gpu).generation)
+    memory.physical.write(0x5000, b"last page")
+    memory.update_table((1 << 32) - 4096, [0x5001])
+    assert memory.global_space.read((1 << 32) - 4096, 9) == b"last page"
+    if memory.generation.ggtt_entry == 64:
+        with pytest.raises(GpuFault, match="global table"):
+            memory.update_table(1 << 32, [0x5001])

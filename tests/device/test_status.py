@@ -9,7 +9,7 @@ from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from tests.device.host import DATA, PAGE, STATUS_PAGE, Context, Host
 
-HWS_PGA, STATUS_BUFFER, STATUS_POINTER, RUN_TIME = 0x80, 0x370, 0x3A0, 0x3A8  # from an engine's base
+HWS_PGA, EXECLIST_STATUS, STATUS_BUFFER, STATUS_POINTER, RUN_TIME = 0x80, 0x234, 0x370, 0x3A0, 0x3A8  # from an engine's base
 CHIPS = ["bdw", "skl", "icl"]
 STARTED = [1, 0]  # idle to active; no context
 
@@ -171,3 +171,18 @@ def test_the_page_has_the_semaphore_only_of_a_context_that_waits_at_one() -> Non
     host.submit(context)
     assert host.dwords(context.address + 4 * 24, 8) == [0] * 8
     assert layout("MI_SEMAPHORE_WAIT", host.gen).dwords == 4
+
+
+@pytest.mark.parametrize("gpu, idle, active", [("bdw", 0x100, 0x10), ("skl", 0x100, 0x10), ("icl", 0x8001, 0x80)])
+def test_an_engine_answers_whether_it_is_active(gpu: str, idle: int, active: int) -> None:
+    """EXECLIST_STATUS: while a context waits, and after it was completed."""
+    host, answers = Host(gpu), list[int]()
+    host.put(DATA, [0])
+    answers.append(host.gpu.read_register(0x2000 + EXECLIST_STATUS))
+    host.say(context := host.context(3), host.wait(0, 5))
+    host.submit(context)
+    answers.append(host.gpu.read_register(0x2000 + EXECLIST_STATUS))
+    host.put(DATA, [6])
+    host.gpu.poll()
+    answers.append(host.gpu.read_register(0x2000 + EXECLIST_STATUS))
+    assert answers == [idle, active, idle]
