@@ -129,6 +129,7 @@ class CommandStreamer(Protocol):
     engine: str
     space: Space  # of the context
     counters: Counters
+    earlier_draws: int  # of submissions before this one, which `counters` has too
 
     @property
     def dispatcher(self) -> Dispatcher:

@@ -62,6 +62,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.simple_commands = simple_commands(device.simple, device.generation, engine, device.commands)
         self._prepared, self._found = PreparedBatches(), None
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
+        self.earlier_draws = 0
         self._work = 0  # draws and dispatches that have been counted
         self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
 
@@ -76,7 +77,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def start_again(self, address: int) -> None:
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
-        self.saved = self.submitted
+        self.saved, self.earlier_draws = self.submitted, self.counters.draws
         self.skipping, self.arbitration, self.waiting, self.parked, self._executing = False, True, None, None, None
         self.start_batch(address)
 

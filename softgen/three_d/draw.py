@@ -51,7 +51,7 @@ class Pipeline3D(PipelinePlans):
         plans = self.plans.get(state)
         if plans.resolve:
             return
-        names = DrawNames(cs.counters.draws, state, call, plans.target)
+        names = DrawNames(cs.counters.draws - cs.earlier_draws, state, call, plans.target)
         statistics = cs.dispatcher.whole(cs.space, lambda: self._draw(cs, state, call, plans), names)
         for register, count in statistics.items():
             if count:

@@ -13,7 +13,7 @@ MOST_TARGETS = 8
 
 
 class DrawNames:
-    """WorkNames of a draw: the `number`-th of the command streamer. `first` is its first render target."""
+    """WorkNames of a draw: the `number`-th of its submission, from 1. `first` is its first render target."""
 
     def __init__(self, number: int, state: DrawState, call: DrawCall, first: SurfaceImage | None) -> None:
         self.number, self.state, self.call, self.first = number, state, call, first

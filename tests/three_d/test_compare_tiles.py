@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from softgen.device.gpu import GpuDevice
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
 from softgen.surface.texels import texel_at, texel_offsets
 from softgen.threads.compare import ComparingDispatcher
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.selection import PixelPlace, TileSelection
+from softgen.threads.selection import PixelPlace, TileSelection, WorkNames
 from softgen.three_d import draw_names
 from softgen.three_d.bins import SelectedBins
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.state import DrawCall
 from softgen.three_d.structures import Bins
 from softgen.trace.file import open_trace
-from softgen.trace.replay import replay
+from softgen.trace.replay import events, replay
+from softgen.trace.work import Work
 from tests.conftest import ROOT, SHARED
 from tests.three_d.made import made_state
 
@@ -103,6 +105,32 @@ def test_a_difference_in_a_draw_is_named_by_draw_pixel_object_and_instruction(ti
     text = str(fault)
     assert "reference and wrong differ: draw 4 (3 vertices, 1 instances), pixel (32, 20) of render target 0, object 0 of its tile, " in text
     assert "stored by kernel " in text and "sendc" in text and f"at {address:#x} reference has " in text
+
+
+def test_draws_are_numbered_within_their_submission() -> None:
+    """Also where the execution of the submission before goes on with it: a capture of this one alone has the same numbers."""
+    titles: list[str] = []
+
+    class Titles(EngineDispatcher):
+        prepares = False
+
+        def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
+            titles.append(names.title)
+            return work()
+
+    trace = open_trace(TRIANGLE)
+    gpu = GpuDevice(trace.device, dispatcher=Titles("t1", 1))
+    for work in events(trace):
+        if isinstance(work, Work):
+            execution = gpu.begin(work)
+            execution.run_to_end()
+            if titles:
+                break
+    first = list(titles)
+    for _ in range(2):
+        titles.clear()
+        gpu.begin_again(execution, work.batch).run_to_end()
+        assert titles == first and first[-1] == "draw 4 (3 vertices, 1 instances)"
 
 
 @pytest.mark.parametrize(("width", "height", "across"), [(400, 80, 7), (80, 400, 2), (128, 128, 2), (129, 128, 3)])
