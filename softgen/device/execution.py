@@ -57,9 +57,8 @@ class CounterTotal:
 
     def __call__(self) -> Counters:
         """The total, always the same object."""
-        if self._followed:
-            with self._lock:
-                self._settle()
+        with self._lock:  # also where none is followed: another thread may be adding them up
+            self._settle()
         return self._counters
 
     def _settle(self) -> None:

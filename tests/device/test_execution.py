@@ -11,6 +11,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
+from softgen.command import Counters
 from softgen.device import execution
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
@@ -276,6 +277,27 @@ def test_the_total_has_what_restarted_executions_do(monkeypatch: pytest.MonkeyPa
     assert total.batches == expected and bench.gpu.counters.batches == total.batches == expected + 1
     del made
     assert bench.gpu.counters.batches == expected + 1 and not bench.gpu._total._followed
+
+
+def test_a_total_is_whole_while_another_thread_adds_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, found = Bench(), list[int]()
+    bench.put(BATCH, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    made = bench.gpu.begin(Work("render", bench.space, BATCH))
+    made.run_to_end()
+    bench.gpu.begin_again(made, BATCH).run_to_end()
+    other = threading.Thread(target=lambda: found.append(bench.gpu.counters.batches))
+    copied = execution.replace
+
+    def meanwhile(counters: Counters) -> Counters:
+        if other.ident is None:
+            other.start()
+            other.join(0.2)
+        return copied(counters)
+
+    monkeypatch.setattr(execution, "replace", meanwhile)
+    assert bench.gpu.counters.batches == 2
+    other.join()
+    assert found == [2]
 
 
 def test_another_batch_sees_the_registers_of_its_context() -> None:
