@@ -110,6 +110,8 @@ class GroupCache:
         if fine and run.surface_count == len(run.resolved.entries):
             return
         self._forget(run)
+        if not fine:
+            run.mark_dirty()
         if not (fine and run.kind is not None and self._keep(run, run.kind)):
             self._release(run)
 

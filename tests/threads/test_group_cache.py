@@ -18,7 +18,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.space import Space
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.unit import TABLES_END
-from softgen.threads import group_cache, groups
+from softgen.threads import group_cache, groups, scheduler
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import Scratch, ThreadDispatch, never
 from softgen.threads.dispatcher import EngineDispatcher
@@ -436,6 +436,23 @@ def test_a_program_that_was_overwritten_keeps_no_workers(monkeypatch: pytest.Mon
     list(dispatcher.run(context, dispatch))
     (workers,) = dispatcher._workers
     assert workers.groups.kept() == made[1:]
+
+
+def test_blocks_of_a_dispatch_that_is_given_up_are_dirty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its first part, with threads in the middle, as where a program is interrupted: what workers have is used again."""
+    made, (context, dispatch), dispatcher = runs_made(monkeypatch), recorded(job(count=3)), EngineDispatcher("t1", 1)
+
+    def stops(parts: Any) -> bool:
+        for worker in made[0].employed:
+            worker.state.dirty[:], worker.state.dispatch.fresh = 0, 1
+        return False
+
+    monkeypatch.setattr(scheduler, "run_parts", stops)
+    ran: Any = dispatcher.run(context, dispatch)
+    next(ran)
+    ran.close()
+    (workers,) = dispatcher._workers
+    assert [(state.dirty.tolist(), state.dispatch.fresh) for state in workers.groups._free] == [([1], 0)]
 
 
 def test_workers_of_a_dispatch_that_failed_are_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
