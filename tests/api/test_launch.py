@@ -184,6 +184,8 @@ def test_a_local_size_is_chosen() -> None:
     assert chosen_local_size((1 << 20, 1, 1)) == (256, 1, 1)
     assert chosen_local_size((30, 30, 2)) == (30, 6, 1)
     assert chosen_local_size((7, 1, 1)) == (7, 1, 1)
+    assert chosen_local_size((64, 5, 9)) == (64, 1, 3) and chosen_local_size((257, 257, 256)) == (1, 1, 256)
+    assert chosen_local_size((0, 5, 0)) == (1, 5, 1), "a size of 0 has no groups"
 
 
 # -- payloads and program data, of kernels whose launch description is written here --------------------------------------

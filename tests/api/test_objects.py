@@ -170,3 +170,8 @@ def test_a_time_limit_counts_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_opened() -> None:
     with pytest.raises(softgen.DecodeError, match="cannot be read"):
         softgen.open("no such file")
+
+
+def test_a_run_of_nothing() -> None:
+    run = softgen.Run()
+    assert (run.threads, run.instructions, run.seconds, run.faults, run.remarks, len(run.trace)) == (0, 0, 0.0, [], [], 0)

@@ -150,6 +150,10 @@ def test_scratch_space_grows_with_host_threads_and_is_replaced() -> None:
         gpu.execute(code, threads=56, group=56, scratch_bytes=1024)
         assert gpu._scratch is not None and gpu._scratch.store.size == 56 * 32 * 1024
         assert not gpu._heap.maps(first)
+        for scratch_bytes in (1024, 0):
+            second = gpu._scratch
+            gpu.execute(code, threads=56, group=56, scratch_bytes=scratch_bytes)
+            assert gpu._scratch is second and gpu._heap.maps(second), "what is large enough is kept"
 
 
 def test_many_walkers_in_one_batch() -> None:
