@@ -145,3 +145,14 @@ def test_a_gpu_that_does_not_exist(how: dict[str, object], error: type[Exception
 def test_no_code() -> None:
     with softgen.Gpu("kbl") as gpu, pytest.raises(softgen.UsageError, match="there is no code"):
         gpu.execute(b"")
+
+
+def test_each_run_has_its_own_counts_and_offsets() -> None:
+    """Of one machine, and of code that is uploaded after other code."""
+    end = "(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n(W) send (8|M0) null r127 0x27 0x02000010 {EOT}"
+    programs = {lines + 2: softgen.assemble("mov (8|M0) r1.0<1>:d 0x1:d\n" * lines + end, "kbl") for lines in (1, 3)}
+    with softgen.Gpu("kbl", threads=1) as gpu:
+        for lines, program in (*programs.items(), *programs.items()):
+            run = gpu.execute(program, threads=2, trace=True)
+            assert (run.threads, run.instructions) == (2, 2 * lines)
+            assert [row.offset for row in run.trace.thread(0)] == [16 * line for line in range(lines)]
