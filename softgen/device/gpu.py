@@ -86,6 +86,8 @@ class DeviceWork(Protocol):
     def size(self) -> int: ...
     @property
     def context(self) -> int: ...
+    @property
+    def privileged(self) -> bool: ...
 
 
 class GpuDevice:
@@ -140,7 +142,7 @@ class GpuDevice:
         self._load(work.engine, registers)
         counters, base = Counters(), bases[min(instance, len(bases) - 1)]
         streamer = Streamer(self.interface, work.engine, work.space, work.global_space, saved, counters, hooks or self.hooks, base,
-                            registers=registers)  # fmt: skip
+                            registers=registers, privileged=work.privileged)  # fmt: skip
         if work.kind == "ring":
             streamer.start_ring(work.batch, work.head, work.tail, work.size)
         else:

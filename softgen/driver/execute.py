@@ -39,7 +39,7 @@ LOOK_AGAIN = 0.001
 
 @dataclass(frozen=True)
 class BatchWork:
-    """A submission as the device takes it: a batch in a context's address space."""
+    """A submission as the device takes it: a program's batch in a context's address space."""
 
     engine: str
     space: Space
@@ -50,6 +50,7 @@ class BatchWork:
     tail: int = 0
     size: int = 0
     context: int = 0
+    privileged: bool = False
 
 
 class SubmissionRecorder(Protocol):

@@ -37,12 +37,12 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
     """An engine's command streamer at work on one submission; the `CommandStreamer` that pipelines' handlers receive.
 
     `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number; `registers` is the
-    register file as the context sees it.
+    register file as the context sees it; `privileged`: whether a batch that it is started with may do what only the kernel driver may.
     """
 
     def __init__(self, device: DeviceInterface, engine: str, space: Space, global_space: Space | None, saved: SavedContext,
                  counters: Counters, hooks: SubmissionHooks, base: int | None = None, process_page: int | None = None,
-                 context_id: int = 0, registers: RegisterFile | None = None) -> None:  # fmt: skip
+                 context_id: int = 0, registers: RegisterFile | None = None, privileged: bool = True) -> None:  # fmt: skip
         super().__init__(device.generation, engine, space, global_space)
         self.device, self.saved, self.counters, self.hooks = device, saved, counters, hooks
         self.submitted = saved  # the context that was submitted; `saved` changes with MI_SET_CONTEXT
@@ -53,7 +53,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.arbitration = True  # MI_ARB_ON_OFF
         self.rules: str = device.generation.rules
         self.place: FetchPointer | None = None
-        self._first = FetchPointer(Window(space), 0, 0, 1)  # the batch that a submission begins with
+        self._first = FetchPointer(Window(space), 0, 0, 1, privileged=privileged)  # the batch that a submission begins with
         self.waiting: Wait | None = None
         self.parked: int | None = None  # where it last had to wait
         self._executing: Command | PreparedStep | tuple[int, int, int, Layout, list[int]] | None = None

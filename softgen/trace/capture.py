@@ -138,7 +138,8 @@ class CaptureTrace(Events):
             label = f"submission {exec_.seq} on {exec_.engine}"
             # Each slot of a context's engine map (the low six flag bits) has hardware state of its own.
             yield Work(exec_.engine_name, self.space(exec_, label), batch.gpu_addr, "batch", exec_.seq, label,
-                       end=batch.gpu_addr + batch.len if batch.len else None, context=exec_.ctx << 6 | exec_.flags & 0x3F)  # fmt: skip
+                       end=batch.gpu_addr + batch.len if batch.len else None, context=exec_.ctx << 6 | exec_.flags & 0x3F,
+                       privileged=False)  # fmt: skip
 
     def space(self, exec_: Exec, name: str = "") -> AddressSpace:
         """The address space of one submission."""

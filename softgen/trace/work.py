@@ -49,6 +49,7 @@ class Work:
     end: int | None = None  # only a hint: batches end with MI_BATCH_BUFFER_END
     global_space: Space | None = None  # where rings stand and commands reach with "global" set; None: `space`
     context: int = 0
+    privileged: bool = True  # of a batch: whether it may do what only the kernel driver may
     stop: Stop | None = None  # error states only
 
     @property

@@ -31,13 +31,14 @@ from softgen.driver.i915_drm import I915_EXEC_BLT
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS, EXEC_OBJECT
-from tests.driver.execbuffer import END, PINNED, buffer, row, submit
+from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
 from tests.driver.program import Gpu, Held, Program, served
 
 NAMES = sorted(ARGUMENTS)
 DISPLAYED = (*ModeObject, 101, 102, 640, 480, 32, 24, 2560, int.from_bytes(b"XR24", "little"), int.from_bytes(mode(640, 480), "little"))
 MOST = 60  # buffers of a program that waits for descriptors
 BATCH_START = 0x18800101  # MI_BATCH_BUFFER_START, in the context's space
+HWS_PGA = 0x2080  # of the render engine
 NEVER = {"timeout": 0}  # or the test would wait as long as the program asked to
 
 
@@ -359,3 +360,23 @@ def test_a_failure_at_one_connection_is_not_the_end_of_all(monkeypatch: pytest.M
         assert "itself failed at a connection: IndexError" in gpu.log[0]
         assert gpu.program().ioctl("DRM_IOCTL_VERSION").major == first.ioctl("DRM_IOCTL_VERSION").major == 1
         second.close()
+
+
+@pytest.mark.parametrize("name, commands", [
+    ("kbl", [0x11000001, HWS_PGA, 0x5000]), ("hsw", [0x0C000000, 0x7000 | 8]), ("bdw", [0x04000001, 0]),
+])  # fmt: skip
+def test_batches_of_programs_are_not_privileged(name: str, commands: list[int]) -> None:
+    """They load no register that all programs share (MI_LOAD_REGISTER_IMM), and switch no context (MI_SET_CONTEXT), which would be another
+    program's if that named the same image; they go on behind such a command (here MI_ARB_ON_OFF, too)."""
+    with served(name) as gpu:
+        program = gpu.program()
+        rows = [row(buffer(program)), row(buffer(program, struct.pack("<2I", END, 0)))]
+        target, batch = submit(program, rows)
+        store = [0x10000002, 0, target.offset] if name == "hsw" else [0x10000002, target.offset, 0]
+        data = program.memory(struct.pack(f"<{len(commands) + 6}I", *commands, *store, 7, END, 0))
+        program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=batch.handle, offset=0, size=len(bytes(data)), data=data.address)
+        assert [again.offset for again in submit(program, [target, batch])] == [target.offset, batch.offset]
+        assert content(program, target.handle, 4) == (7,)
+        device = gpu.executor.device
+        assert device.registers.read(HWS_PGA) == 0 and not any(address for address, _ in device.contexts)
+        assert any("read as MI_NOOP" in remark for remark in device.remarks) and not gpu.told
