@@ -391,13 +391,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         """Nothing is on its way any more: all work that was started is done."""
         self._work, self.saved.unflushed = self.counters.draws + self.counters.dispatches, False
 
-    def _placed(self, error: SoftgenError, command: Command) -> SoftgenError:
-        where = self._where(command)
-        if isinstance(error, GpuFault):
-            by = f"{where}, {error.by}" if error.by else where
-            return GpuFault(error.address, error.access, error.space, by, error.why)
-        return type(error)(f"{where}: {error}")
-
 
 def flag(values: Record, name: str) -> bool:
     """A bit that some generations do not have: off there."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.command import Counters, StateT
-from softgen.errors import Unsupported
+from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
@@ -39,6 +39,14 @@ class HandlerServices:
 
     def _where(self, command: Command) -> str:
         return f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation})"
+
+    def _placed(self, error: SoftgenError, command: Command) -> SoftgenError:
+        """The same error with the place of a command."""
+        where = self._where(command)
+        if isinstance(error, GpuFault):
+            by = f"{where}, {error.by}" if error.by else where
+            return GpuFault(error.address, error.access, error.space, by, error.why)
+        return type(error)(f"{where}: {error}")
 
     @property
     def command(self) -> Command:
