@@ -147,6 +147,9 @@ def test_a_server_ends_all_of_a_run_when_its_launcher_is_gone(fails: bool, short
         assert all(thread.daemon for thread in threading.enumerate() if thread.name == "launcher"), "they hold up no exit"
         ours.close()
         assert ended.wait(20)
+        for thread in threading.enumerate():
+            if thread.name == "launcher":
+                thread.join(20)  # what fails in it is told in this test
         server.reserve.close()
     assert done == ["last", "first", (run, True, [77]), (False, 1)]
 
