@@ -13,8 +13,7 @@ from softgen.gpgpu.plans import WalkerPlans
 from tests.gpgpu.job import dwords as packed
 from tests.gpgpu.job import words
 from tests.gpgpu.test_dispatch import SHOWS
-from tests.streamer.test_prepared import (
-    CHANGES,
+from tests.streamer.enqueues import (
     CODE,
     DYNAMIC,
     GPUS,
@@ -27,11 +26,11 @@ from tests.streamer.test_prepared import (
     Client,
     Enqueue,
     bases,
-    changed,
     compare,
     enqueues,
     watermark,
 )
+from tests.streamer.test_prepared import CHANGES, changed
 
 OTHER_KERNEL, OTHER_BASE, POOL = 0x400, 0x1000, 0x8000
 COMPARED = 6  # searches of the client that prepares nothing: each of its enqueues

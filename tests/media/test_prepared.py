@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.streamer.test_prepared import Enqueue, compare, enqueues, prepared_runs, watermark
+from tests.streamer.conftest import prepared_runs
+from tests.streamer.enqueues import Enqueue, compare, enqueues, watermark
 
 __all__ = ["prepared_runs"]  # a fixture
 GPUS = ["bdw", "kbl", "icl"]

@@ -163,6 +163,7 @@ class Client:
                 "flushed": {name: saved.unflushed for name, saved in self.contexts.items()}}  # fmt: skip
 
 
+GPUS = ("bdw", "skl", "kbl", "icl")
 Scenario = Callable[[Client], None]
 
 
@@ -180,3 +181,7 @@ def compare(gpu: str, scenario: Scenario, engine: str = "t0") -> Client:
 def enqueues(client: Client, *jobs: Enqueue) -> None:
     for job in jobs:
         client.enqueue(job)
+
+
+def watermark(gpu: str) -> dict[str, int]:
+    return {"watermark_required": 1} if gpu != "icl" else {}

@@ -15,23 +15,18 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import catalogue
-from softgen.bits.generation import device
-from softgen.device.gpu import PREPARED
 from softgen.eu.text import dialect
 from softgen.media.front_end import FrontEnd, ThreadGroup
-from softgen.streamer.execute import Streamer
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command
-from softgen.streamer.prepared import FoundBatch, prepare
-from tests.gpgpu.job import ADD, PAGE, words
+from tests.gpgpu.job import ADD
 from tests.gpgpu.job import dwords as packed
 from tests.streamer.enqueues import (
-    ALIAS,
     CODE,
     COMMANDS,
     DYNAMIC,
+    GPUS,
     INDIRECT,
-    ITEMS,
     SOURCE,
     STEP,
     SURFACES,
@@ -44,23 +39,8 @@ from tests.streamer.enqueues import (
     bases,
     compare,
     enqueues,
+    watermark,
 )
-
-GPUS = ("bdw", "skl", "kbl", "icl")
-
-
-@pytest.fixture
-def prepared_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The batches that were executed as prepared ones, by their addresses."""
-    found: list[int] = []
-    run = Streamer._run_prepared
-
-    def counted(self: Streamer, place: Any, batch: Any) -> None:
-        found.append(place.start)
-        run(self, place, batch)
-
-    monkeypatch.setattr(Streamer, "_run_prepared", counted)
-    return found
 
 
 @pytest.mark.parametrize("gpu", GPUS)
@@ -275,10 +255,6 @@ STATE: dict[str, Callable[[str], list[list[int]]]] = {
 }  # fmt: skip
 
 
-def watermark(gpu: str) -> dict[str, int]:
-    return {"watermark_required": 1} if gpu != "icl" else {}
-
-
 @pytest.mark.parametrize("gpu", ["kbl", "icl"])
 @pytest.mark.parametrize("what", STATE)
 def test_state_between_enqueues(what: str, gpu: str) -> None:
@@ -325,200 +301,3 @@ def test_memory_changes_in_place(place: str, prepared_runs: list[int]) -> None:
 
     compare("kbl", scenario)
     assert prepared_runs == [COMMANDS + STEP] * 5
-
-
-# -- batches that change while they run ----------------------------------------------------------------------------
-
-
-def flush_offset(job: Enqueue) -> int:
-    return len(job.batch()) - 4 - 24  # of the flush that writes the tag
-
-
-@pytest.mark.parametrize("through", [COMMANDS, ALIAS], ids=["its own address", "another address of the same memory"])
-def test_a_flush_writes_into_its_batch(through: int, prepared_runs: list[int]) -> None:
-    """The flush before the last one changes what the last one writes, and the last one the end."""
-    gpu = "kbl"
-
-    def job(number: int, own: bool) -> Enqueue:
-        made = Enqueue(number, gpu)
-        target = through + made.at + flush_offset(made) + 16 if own else TAGS + 8
-        made.stall = {"command_streamer_stall_enable": 1, "post_sync_operation": 1, "address": target, "immediate_data": 0xAAAA}
-        return made
-
-    def store(number: int, own: bool) -> Enqueue:
-        """The tag takes the place of the end: MI_NOOP twice, and then another end."""
-        made = job(number, False)
-        address = through + made.at + len(made.batch()) - 4 if own else TAGS
-        made.tag = {"address": address & ~7, "immediate_data": 0}
-        return made
-
-    def scenario(client: Client) -> None:
-        enqueues(client, job(0, False), job(1, False), job(2, True), job(3, False), store(4, False))
-        last = store(5, True)
-        client.enqueue(last, changes={COMMANDS + last.at + len(last.batch()): packed(*last.pack("MI_BATCH_BUFFER_END"))})
-
-    client = compare(gpu, scenario)
-    assert len(prepared_runs) == 5
-    assert client.space.read32(TAGS) == 0 and client.device.counters.dispatches == 6
-
-
-def test_a_kernel_writes_into_its_batch(prepared_runs: list[int]) -> None:
-    """Surface 1 is the batch itself: from the command after the walker on all is MI_NOOP until the end of what the kernel wrote."""
-    gpu = "kbl"
-
-    def scenario(client: Client) -> None:
-        enqueues(client, Enqueue(0, gpu), Enqueue(1, gpu))
-        job = Enqueue(2, gpu)
-        walker_end = 8 + 16 + 60
-        job.sources = SOURCE + 0x800, COMMANDS + job.at + walker_end
-        job.constant = 0
-        noops = len(job.batch()) - walker_end
-        end = packed(*job.pack("PIPE_CONTROL", post_sync_operation=1, address=TAGS, immediate_data=99), *job.pack("MI_BATCH_BUFFER_END"))
-        client.space.write(SOURCE + 0x800, bytes(noops) + end + bytes(128 - noops - len(end)))
-        client.enqueue(job)
-
-    client = compare(gpu, scenario)
-    assert len(prepared_runs) == 2 and client.space.read32(TAGS) == 99
-
-
-# -- contexts, faults, time ----------------------------------------------------------------------------------------
-
-
-def test_another_context_with_the_same_batch(prepared_runs: list[int]) -> None:
-    def scenario(client: Client) -> None:
-        enqueues(client, Enqueue(0, "kbl"), Enqueue(1, "kbl"))
-        client.submit(COMMANDS + STEP, "new")  # no base addresses
-        client.space.write(INDIRECT + 0x1000, (packed(77, *[0] * 7) + words(*range(ITEMS))).ljust(STEP, b"\0") * 5)
-        client.run(bases("kbl", indirect_object_base_address=INDIRECT + 0x1000), context="other")
-        for number in range(2, 5):
-            client.enqueue(Enqueue(number, "kbl"), "other")
-            client.enqueue(Enqueue(number, "kbl"))
-
-    compare("kbl", scenario)
-    assert len(prepared_runs) == 6
-
-
-def test_a_buffer_is_unmapped_and_mapped_again(prepared_runs: list[int]) -> None:
-    def scenario(client: Client) -> None:
-        enqueues(client, Enqueue(0, "kbl"), Enqueue(1, "kbl"))
-        client.space.unmap(TARGET, 0x10 * PAGE)
-        enqueues(client, Enqueue(2, "kbl"), Enqueue(3, "kbl"))
-        client.space.map(TARGET, client.buffers[SOURCE])
-        enqueues(client, Enqueue(4, "kbl"), Enqueue(5, "kbl"))
-        client.space.unmap(COMMANDS, 0x10 * PAGE)
-        client.submit(COMMANDS + STEP)
-
-    client = compare("kbl", scenario)
-    assert len(prepared_runs) == 5 and len(client.errors) == 3
-
-
-@pytest.mark.parametrize("polls", range(1, 5))
-def test_time_is_up(polls: int, prepared_runs: list[int]) -> None:
-    """Before, in or after the kernel: the submission ends, and the next one is executed."""
-    client = Client("kbl", True)
-    enqueues(client, Enqueue(0, "kbl"), Enqueue(1, "kbl"))
-    client.timed_out = lambda: client.polls >= polls
-    client.enqueue(Enqueue(2, "kbl"))
-    ended = any("time is up" in error for error in client.errors)
-    assert ended == (polls <= 2) and client.space.read32(TAGS) == (2 if ended else 3)
-    client.timed_out = lambda: False
-    client.enqueue(Enqueue(3, "kbl"))
-    assert client.space.read32(TAGS) == 4 and len(prepared_runs) == 3 - ended
-
-
-def test_a_watchdog_sees_every_command(prepared_runs: list[int]) -> None:
-    client = Client("icl", True)
-    enqueues(client, Enqueue(0, "icl"), Enqueue(1, "icl"))
-    watchdog = next(iter(client.device.watchdogs.values()))
-    client.device.registers.write(watchdog.control, 0xFFFFFFFF)
-    enqueues(client, Enqueue(2, "icl"))
-    assert len(prepared_runs) == 1 and client.space.read32(TAGS) == 3
-
-
-def test_predicates_are_read(prepared_runs: list[int]) -> None:
-    """Predicated walkers are not prepared; plain ones do not look."""
-    gpu = "kbl"
-    clear = Enqueue(0, gpu).pack("MI_LOAD_REGISTER_IMM", entry=[{"register_offset": 0x2418, "data_dword": 0}])
-
-    def scenario(client: Client) -> None:
-        enqueues(client, Enqueue(0, gpu), Enqueue(1, gpu), Enqueue(2, gpu, walker={"predicate_enable": 1}))
-        client.run(clear)
-        enqueues(client, *(Enqueue(number, gpu, walker={"predicate_enable": number % 2}) for number in range(3, 7)))
-
-    compare(gpu, scenario)
-    assert prepared_runs == [COMMANDS + number * STEP for number in (1, 4, 6)]
-
-
-# -- preparing -----------------------------------------------------------------------------------------------------
-
-
-def preparing(client: Client, name: str, preparer: Any) -> Any:
-    """The client's streamer, in whose device nothing but this command can be prepared."""
-    streamer: Any = client.last[""].streamer
-    streamer.device = type(streamer.device)(**{**vars(streamer.device), "prepared": {name: preparer}})
-    return streamer
-
-
-@pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("name", ["PIPE_CONTROL", "GPGPU_WALKER", "MEDIA_INTERFACE_DESCRIPTOR_LOAD"])
-def test_places_of_fields(gpu: str, name: str) -> None:
-    """A varying field reads as its command's record has it."""
-    chance, client, page = random.Random(5), Client(gpu, True), catalogue().layout(name, device(gpu).generation.number)
-    asked = {"PIPE_CONTROL": ("address", "immediate_data"), "GPGPU_WALKER": ("indirect_data_start_address",),
-             "MEDIA_INTERFACE_DESCRIPTOR_LOAD": ("interface_descriptor_data_start_address",)}[name]  # fmt: skip
-    seen: dict[str, Any] = {}
-
-    def preparer(cs: Any, values: Any, place: Any) -> Any:
-        seen.update({field: place(field) for field in asked})
-        return lambda cs, batch: None
-
-    header = page.pack()
-    batch = packed(*header, *header, *Enqueue(0, gpu).pack("MI_BATCH_BUFFER_END"))
-    prepared = prepare(preparing(client, name, preparer), batch)
-    assert prepared is not None
-    bits = chance.getrandbits(8 * len(batch)) & ~prepared.mask | prepared.value
-    dwords = struct.unpack(f"<{len(batch) // 4}I", bits.to_bytes(len(batch), "little"))
-    record = page.raw(dwords[len(header) : 2 * len(header)])
-    assert {field: bits >> shift & mask for field, (shift, mask) in seen.items()} == {field: getattr(record, field) for field in asked}
-    assert any(getattr(record, field) for field in asked)
-
-
-@pytest.mark.parametrize("name, varying, ruled", [
-    ("PIPE_CONTROL", ["post_sync_operation"], True), ("PIPE_CONTROL", ["address"], False), ("PIPELINE_SELECT", [], True)])  # fmt: skip
-def test_rules_are_checked_each_time_if_they_may_be_broken(name: str, varying: list[str], ruled: bool) -> None:
-    """By what varies, or by what comes before: a pipeline is not to be left before it is flushed."""
-    def preparer(cs: Any, values: Any, place: Any) -> Any:
-        for field in varying:
-            place(field)
-        return lambda cs, batch: None
-
-    pack = Enqueue(0, "icl").pack
-    values = {"PIPE_CONTROL": {"command_streamer_stall_enable": 1}, "PIPELINE_SELECT": {"mask_bits": 3}}[name]
-    prepared = prepare(preparing(Client("icl", True), name, preparer), packed(*pack(name, **values), *pack("MI_BATCH_BUFFER_END")))
-    assert prepared is not None and [step.ruled for step, _ in prepared.steps] == [ruled]
-
-
-def test_what_is_not_prepared() -> None:
-    """Calls, chains, latched state, semaphores, loads of registers; a batch without an end."""
-    streamer: Any = Client("kbl", True).last[""].streamer
-    flush, pack = packed(*Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")), Enqueue(0, "kbl").pack
-    end = packed(*pack("MI_BATCH_BUFFER_END"))
-    assert prepare(streamer, flush + end) is not None
-    others = [pack("MI_BATCH_BUFFER_START"), pack("STATE_BASE_ADDRESS"), pack("MI_SEMAPHORE_WAIT"), pack("MI_LOAD_REGISTER_MEM"),
-              pack("MI_STORE_REGISTER_MEM", predicate_enable=1), pack("MI_ARB_CHECK"),
-              pack("GPGPU_WALKER", predicate_enable=1, indirect_data_length=64),
-              pack("PIPE_CONTROL", lri_post_sync_operation=1), [0xFFFFFFFF]]  # fmt: skip
-    for other in others:
-        assert prepare(streamer, flush + packed(*other) + end) is None
-    assert prepare(streamer, flush) is None
-    assert set(PREPARED) == {"PIPE_CONTROL", "MI_STORE_REGISTER_MEM", "MEDIA_STATE_FLUSH", "MEDIA_INTERFACE_DESCRIPTOR_LOAD",
-                             "GPGPU_WALKER"}  # fmt: skip
-
-
-def test_commands_of_a_prepared_batch_are_those_of_a_first_level_batch() -> None:
-    flush, end = packed(*Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")), packed(0x05000000)
-    streamer: Any = Client("kbl", True).last[""].streamer
-    batch = prepare(streamer, flush + end)
-    assert batch is not None
-    found = FoundBatch(batch, 0x1000, memoryview(flush + end), flush + end, 0)
-    assert found.command(batch.last) == Command(0x1000, 0x1000 + len(flush), 1, batch.last.layout, [0x05000000])

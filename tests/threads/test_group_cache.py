@@ -2,78 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice, product
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from softgen.errors import SoftgenError
 from softgen.eu.text import dialect
 from softgen.media import front_end
-from softgen.memory.address_space import AddressSpace
-from softgen.memory.space import Space
 from softgen.memory.store import MemfdBuffer
-from softgen.shared_functions.unit import TABLES_END
-from softgen.threads import group_cache, groups, scheduler
-from softgen.threads.bindings import BASES, BindingCache
-from softgen.threads.dispatch import Scratch, ThreadDispatch, never
+from softgen.threads import group_cache, groups
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.group_cache import GroupCache
-from softgen.threads.payload import HeaderPatch, PayloadList, TemplatePayload, ThreadMasks
-from softgen.threads.programs import DispatchProgram, load
-from tests.gpgpu.engines import Leaving
-from tests.gpgpu.job import CODE, Job, dwords, stores, vector_add, words
-from tests.threads.test_pool import job, recorded
+from softgen.threads.payload import TemplatePayload
+from tests.gpgpu.job import CODE, Job, dwords, stores, words
+from tests.threads.sets import TABLES, Sets, copied, runs_made
+from tests.threads.test_pool import recorded
 from tests.threads.test_system_routine import ROUTINE, raising
-
-TABLES = 0x30000  # surface state base of the job
-
-
-def runs_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    made: list[Any] = []
-
-    class Counted(groups.GroupRun):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
-            made.append(self)
-
-    monkeypatch.setattr(group_cache, "GroupRun", Counted)
-    return made
-
-
-class Sets:
-    """A kernel with so many sets of surfaces: tables with other surface states, which name other ranges of the second buffer."""
-
-    def __init__(self, count: int) -> None:
-        self.job, self.dispatcher = vector_add("skl", ends=1), EngineDispatcher("t1", 1)
-        self.context, dispatch = recorded(self.job)
-        self.dispatch = replace(dispatch, kind=object())
-        self.tables = [0x900 + 0x80 * number for number in range(count)]
-        for number in range(count):
-            self.write(number, number)
-
-    def write(self, number: int, target: int, last: int = 127) -> None:
-        """Writes the table of a set, whose kernel adds into a range of the buffer; `last`: its last byte, up to 127."""
-        at = self.tables[number]
-        state = dwords(*self.job.pack("RENDER_SURFACE_STATE", surface_type=4, surface_format=0x1FF, width=last, height=0,
-                                      surface_base_address=self.job.address(1) + 64 * target))  # fmt: skip
-        self.context.space.write(TABLES + at, dwords(0, at + 0x40).ljust(0x40, b"\0") + state)
-
-    def run(self, number: int, target: int | None = None, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """`meanwhile`: what happens after the last thread, before the dispatch has ended."""
-        self.context.space.write(self.job.address(1), bytes(512))
-        finished = groups.GroupRun._finished
-        with mock.patch.object(groups.GroupRun, "_finished", lambda run: (meanwhile(), finished(run))[1]):
-            deque(self.dispatcher.run(self.context, replace(self.dispatch, binding_table=self.tables[number])), 0)
-        assert self.context.space.read(self.job.address(1) + 64 * (number if target is None else target), 4) == dwords(1000)
-
-    def kept(self) -> list[Any]:
-        (workers,) = self.dispatcher._workers
-        return workers.groups.kept()
 
 
 def test_sets_of_buffers_in_turn_have_workers_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,166 +251,3 @@ def test_a_system_routine_that_changes_is_read_again() -> None:
         context.space.write(CODE + ROUTINE, dialect.read(made.handler.replace(" 1:d", f" {step}:d"), made.gen))
         list(dispatcher.run(context, dispatch))
         assert context.space.read(made.address(1), 4) == dwords(1000 + step)
-
-
-# -- the cache alone ---------------------------------------------------------------------------------------------------
-
-
-class Cache:
-    """A cache, and runs of two sets of surfaces that it makes."""
-
-    def __init__(self) -> None:
-        self.sets, self.bindings = Sets(2), BindingCache()
-        self.context, self.cache = self.sets.context, GroupCache(1, self.bindings)
-        self.program, self.engine = load(self.context, self.sets.dispatch), Leaving()
-
-    def dispatch(self, number: int = 0) -> ThreadDispatch:
-        return replace(self.sets.dispatch, binding_table=self.sets.tables[number])
-
-    def run(self, number: int = 0, **changed: Any) -> groups.GroupRun:
-        """A new run; `changed`: of this object, for this one."""
-        used = {"context": self.context, "dispatch": self.dispatch(number), "program": self.program, "engine": self.engine, **changed}
-        run = self.cache.make(used["context"], used["dispatch"], used["program"], used["engine"])
-        list(run.run(never))
-        self.cache.done(run, True)
-        return run
-
-
-def copied(space: Space) -> AddressSpace:
-    """Another space with the same memory."""
-    made = AddressSpace("another", space.bits)
-    assert isinstance(space, AddressSpace)
-    for region in list(space.regions()):
-        made.map(region.start, MemfdBuffer(region.size))
-        made.write(region.start, space.read(region.start, region.size))
-    return made
-
-
-@pytest.mark.parametrize("what", ["nothing", "equal bases", "program", "engine", "space", "bases"])
-def test_runs_of_a_kind_have_program_engine_memory_and_bases_in_common(what: str) -> None:
-    """Where any of them is another one, those that were kept are not found any more, and what their workers have is used again."""
-    made = Cache()
-    context, bases = made.context, dict(made.context.bases)
-    changed: dict[str, dict[str, Any]] = {
-        "nothing": {}, "equal bases": {"context": replace(context, bases=bases)}, "program": {"program": load(context, made.dispatch())},
-        "engine": {"engine": Leaving()}, "space": {"context": replace(context, space=copied(context.space))},
-        "bases": {"context": replace(context, bases={**bases, "dynamic": bases["dynamic"] + 0x1000})},
-    }  # fmt: skip
-    first, second = made.run(0), made.run(1, **changed[what])
-    if what in ("nothing", "equal bases"):
-        assert made.cache.kept() == [first, second] and second.kind is first.kind
-        assert made.cache.find(context, made.dispatch(0)) is first and made.cache.find(context, made.dispatch(1)) is second
-    else:
-        assert made.cache.kept() == [second] and second.kind is not first.kind
-        assert second.employed[0].state is first.employed[0].state
-
-
-def test_only_runs_that_are_not_kept_use_the_bindings_that_are() -> None:
-    """One that is kept follows its binding table, and the bindings with it."""
-    made = Cache()
-    assert made.run(0).shared.bound is not made.bindings.find(made.context, made.dispatch(0))
-    lone = replace(made.dispatch(1), kind=None, patch=None)
-    run = made.run(dispatch=lone)
-    assert run.shared.bound is made.bindings.find(made.context, lone) and run.kind is None
-    assert made.cache.find(made.context, lone) is None and run not in made.cache.kept()
-    assert made.run(dispatch=lone).employed[0].state is run.employed[0].state
-
-
-def test_a_kind_is_forgotten_with_its_last_run() -> None:
-    """It holds a program and a space."""
-    made = Cache()
-    first, second = made.run(0), made.run(1)
-    made.cache._drop(first)
-    assert list(made.cache._kinds.values()) == [second.kind] and made.cache.find(made.context, made.dispatch(1)) is second
-    made.cache._drop(second)
-    assert not made.cache._kinds and made.cache.find(made.context, made.dispatch(1)) is None
-
-
-def test_the_pace_of_a_program_is_known_of_any_kind() -> None:
-    """Of a run that is kept, or of the last one that was not; nothing is known of other programs."""
-    made = Cache()
-    first, other = made.run(0), load(made.context, made.dispatch())
-    first.pace = 5.0
-
-    def pace(program: DispatchProgram, number: int = 1) -> float:
-        return made.cache.make(made.context, replace(made.dispatch(number), kind=object()), program, made.engine).pace
-
-    assert pace(made.program) == 5.0 and pace(other) == 0.0
-    made.cache._drop(first)
-    assert not made.cache.kept() and pace(made.program) == 5.0 and pace(other) == 0.0
-
-
-def test_what_dispatches_of_a_kind_have_in_common() -> None:
-    context, dispatch = recorded(job(count=3))
-    payload = dispatch.payload
-    assert isinstance(payload, TemplatePayload) and dispatch.patch is not None
-    kind = group_cache._kind(context, dispatch)
-    again = payload.again(bytes(32), bytes(len(payload.data)))
-    same = [replace(dispatch, payload=again), replace(dispatch, binding_table=0x20), replace(dispatch, kind=object())]
-    assert [group_cache._kind(context, each) for each in same] == [kind] * 3
-    assert group_cache._kind(replace(context, bases=dict(context.bases), elapsed=5), dispatch) == kind
-    fields: dict[str, Any] = {
-        "kernel": 0x40, "control": (1,), "simd": 8, "threads": 2, "masks": ThreadMasks((1,)), "patch": HeaderPatch(()), "samplers": 0x20,
-        "scratch": Scratch(0, 1024, 7), "local_bytes": 1024, "barrier": not dispatch.barrier, "units": ("data port",),
-        "unit_states": (("sampler", 1),), "system_routine": 0x80,
-    }  # fmt: skip
-    payloads: dict[str, Any] = {"common": payload.common + 32, "own": payload.own + 32, "own_first": not payload.own_first, "slots": ()}
-    others = [replace(dispatch, **{name: value}) for name, value in fields.items()]
-    others += [replace(dispatch, payload=replace(payload, **{name: value})) for name, value in payloads.items()]
-    kinds = [kind, *(group_cache._kind(context, each) for each in others)]
-    kinds += [group_cache._kind(replace(context, bases={**context.bases, name: 0x7000}), dispatch) for name in BASES]
-    assert len(set(kinds)) == len(kinds) == 1 + len(fields) + len(payloads) + len(BASES)
-
-
-def test_dispatches_without_a_kind_have_no_workers_that_are_kept() -> None:
-    """Those with payloads of their own, without counters, or with a pool of binding tables, where a table's end matters."""
-    context, dispatch = recorded(job(count=3))
-    assert group_cache._kind(context, replace(dispatch, payload=PayloadList((bytes(32),)))) == ()
-    assert group_cache._kind(context, replace(dispatch, payload=PayloadList((bytes(32),)), patch=None)) == ()
-    assert group_cache._kind(context, replace(dispatch, patch=None)) == ()
-    assert group_cache._kind(replace(context, bases={**context.bases, TABLES_END: 0x40000}), dispatch) == ()
-
-
-def test_a_program_that_was_overwritten_keeps_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, dispatcher = runs_made(monkeypatch), EngineDispatcher("t1", 1)
-    context, dispatch = recorded(job(count=3))
-    list(dispatcher.run(context, dispatch))
-    at = context.bases["instruction"] + dispatch.kernel
-    code = context.space.read(at, 16)
-    context.space.write(at, context.space.read(at + 16, 16) + code)  # the first two instructions in the other order
-    list(dispatcher.run(context, dispatch))
-    (workers,) = dispatcher._workers
-    assert workers.groups.kept() == made[1:]
-
-
-def test_blocks_of_a_dispatch_that_is_given_up_are_dirty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its first part, with threads in the middle, as where a program is interrupted: what workers have is used again."""
-    made, (context, dispatch), dispatcher = runs_made(monkeypatch), recorded(job(count=3)), EngineDispatcher("t1", 1)
-
-    def stops(parts: Any) -> bool:
-        for worker in made[0].employed:
-            worker.state.dirty[:], worker.state.dispatch.fresh = 0, 1
-        return False
-
-    monkeypatch.setattr(scheduler, "run_parts", stops)
-    ran: Any = dispatcher.run(context, dispatch)
-    next(ran)
-    ran.close()
-    (workers,) = dispatcher._workers
-    assert [(state.dirty.tolist(), state.dispatch.fresh) for state in workers.groups._free] == [([1], 0)]
-
-
-def test_workers_of_a_dispatch_that_failed_are_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, dispatcher = runs_made(monkeypatch), EngineDispatcher("t1", 1)
-    context, dispatch = recorded(job(count=3))
-    for turn in range(2):
-        with pytest.raises(SoftgenError, match="time is up"):
-            list(dispatcher.run(context, dispatch, lambda: True))
-        assert len(made) == turn + 1
-    for expected in (3, 3):
-        list(dispatcher.run(context, dispatch))
-        assert len(made) == expected
-    with pytest.raises(SoftgenError, match="time is up"):
-        list(dispatcher.run(context, dispatch, lambda: True))
-    list(dispatcher.run(context, dispatch))
-    assert len(made) == 4

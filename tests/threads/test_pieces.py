@@ -19,7 +19,7 @@ from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from tests.gpgpu.job import END, Job, Ran
 from tests.gpgpu.shaped import ENGINES, FLAT, HEAD, HELD, READS, SHOW, Shape
-from tests.threads.test_group_cache import runs_made
+from tests.threads.sets import runs_made
 from tests.threads.test_pool import recorded
 from tests.threads.test_turns import BARRIER, ESCAPES, NOWHERE, THREAD
 

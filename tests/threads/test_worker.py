@@ -27,7 +27,7 @@ from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
 from tests.gpgpu.job import ADD, END, Job, dwords, local_dword, vector_add, words
-from tests.threads.test_group_cache import runs_made
+from tests.threads.sets import runs_made
 from tests.threads.test_pool import MODE, job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
