@@ -9,6 +9,7 @@ registers.py        partition of the register file into vector variables
 state.py            lane state that semantics compute on
 flow.py             branches; stack_flow.py: with a mask stack
 halves.py           two halves of a SIMD32 instruction as one computation
+broadcasts.py       broadcasts of scalars, hoisted above a rare branch
 send.py             messages
 entry_exit.py       entries, side exits and resume points
 key.py              what names a translation

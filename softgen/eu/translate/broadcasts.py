@@ -1,4 +1,4 @@
-"""Moves broadcasts of scalars from behind a rare branch to before it.
+"""Hoists broadcasts of scalars above a rare branch.
 
 LLVM selects instructions for one basic block at a time: a scalar that the block has loaded from memory is broadcast by the load, one that
 was loaded in the block before by a shuffle of its own. So registers that are broadcast behind the fast path of a function (halves.py) are
@@ -38,7 +38,7 @@ class RareBranch:
         return found[:MOST]
 
 
-def moved(body: Iterable[object], in_block: set[str]) -> Iterator[object]:
+def hoisted(body: Iterable[object], in_block: set[str]) -> Iterator[object]:
     """The text of a function with its accesses in their new order."""
     early: set[RegisterAccess] = set()
     for line in body:

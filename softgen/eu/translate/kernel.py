@@ -102,7 +102,7 @@ class KernelTranslator(EntryExit):
         entries = tuple(ip for ip, segment in self.segments.items() if segment.entry)
         self.in_order = clean and len(entries) == 1 and not self.key.observe
         self._write_entries(parts)
-        for line in broadcasts.moved(body, registers.in_block):
+        for line in broadcasts.hoisted(body, registers.in_block):
             if isinstance(line, RegisterAccess):
                 registers.expand(line)
             else:

@@ -1,4 +1,4 @@
-"""Broadcasts before a rare branch: which reads are moved, and that nobody sees a difference."""
+"""Broadcasts that are hoisted above a rare branch: which reads these are, and that nobody sees a difference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from softgen.eu import engine
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.translate.broadcasts import MOST, RareBranch, moved
+from softgen.eu.translate.broadcasts import MOST, RareBranch, hoisted
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import Key, translate
 from softgen.eu.translate.liveness import FlagUse
@@ -33,7 +33,7 @@ def write(at: int, place: str = "grf") -> RegisterAccess:
 
 
 def found(*items: Any, before: int = 0) -> list[int]:
-    """The places of the accesses that are moved."""
+    """The places of the accesses that are hoisted."""
     reads = RareBranch(list(items), before).broadcasts({"mrf"})
     return [number for number, item in enumerate(items) if item in reads]
 
@@ -53,16 +53,16 @@ def found(*items: Any, before: int = 0) -> list[int]:
     ([FlagUse(0, True, 0), read(8)], 0, [1]),
     ([read(4 * number) for number in range(MOST + 2)], 0, list(range(MOST))),
 ])  # fmt: skip
-def test_which_broadcasts_are_moved(items: list[Any], before: int, expected: list[int]) -> None:
+def test_which_broadcasts_are_hoisted(items: list[Any], before: int, expected: list[int]) -> None:
     assert found(*items, before=before) == expected
 
 
-def test_each_read_is_moved_to_the_first_branch_before_it() -> None:
+def test_each_read_is_hoisted_to_the_first_branch_before_it() -> None:
     """Between two branches that both precede it, it stands once, and everything else in its order."""
     a, b, c = read(8), read(12), write(12)
     items = [c, a, b]
     first, second = RareBranch(items, 0), RareBranch(items, 1)
-    assert list(moved(["x", first, "y", c, second, "z", a, b, "end"], set())) == ["x", a, "y", c, b, "z", "end"]
+    assert list(hoisted(["x", first, "y", c, second, "z", a, b, "end"], set())) == ["x", a, "y", c, b, "z", "end"]
 
 
 def program(*behind: Instruction) -> Listing:
