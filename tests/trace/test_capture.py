@@ -44,7 +44,7 @@ def test_a_softpinned_capture_gives_its_work() -> None:
     assert trace.device is device("kbl")
     works = list(trace.work())
     assert [w.sequence for w in works] == [1, 2, 3]
-    assert {(w.kind, w.engine) for w in works} == {("batch", "render")}
+    assert {(w.kind, w.engine, w.privileged) for w in works} == {("batch", "render", False)}  # a program's, not the kernel driver's
     first = works[0]
     assert first.batch == 0xFFFEFFFFD000 and first.end == first.batch + 152
     assert first.space.extent(first.batch, 1 << 20) == 4096
