@@ -95,7 +95,7 @@ PRIMITIVE_IDS = {1: (1, 0), 2: (1, 1), 3: (2, 0), 4: (1, 2), 5: (3, 0), 6: (3, 0
 TRISTRIP_ADJ = 12
 NEED_GS = (7, 8, 16)  # quadrilaterals and loops
 WHOLE = {7: Topology(4, 4, (3, 2, 1, 0), 7), 8: Topology(4, 2, (3, 2, 0, 1), 8)}
-SIX = (5, 4, 3, 2, 1, 0)  # of a strip only their number: which vertices they are changes from triangle to triangle
+SIX = (5, 4, 3, 2, 1, 0)  # a triangle and its adjacent vertices; in a strip, only how many: which they are changes between triangles
 ADJACENT = {9: Topology(4, 4, (3, 2, 1, 0), 9), 10: Topology(4, 1, (3, 2, 1, 0), 10), 11: Topology(6, 6, SIX, 11),
             TRISTRIP_ADJ: Topology(6, 2, SIX, TRISTRIP_ADJ)}  # fmt: skip
 
