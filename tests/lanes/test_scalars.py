@@ -101,11 +101,11 @@ def test_places_on_the_stack_do_not_overlap(run: Callable[..., list[int]]) -> No
         first, many, last = m.stack(u64, 4), m.stack(u64, 2, 3, align=8), m.stack(u32, 2)
         first.store(m.convert(m.lane_index(4), u64) + 100)
         for row in range(3):
-            many.at(16 * row).store(m.convert(m.lane_index(2), u64) + 10 * row)
+            many.at(16 * row).store(m.convert(m.lane_index(2), u64) + 10 * row, align=8)
         last.store(m.lane_index(2) + 50)
-        block.store(first.load_lanes(u64, 4))
-        block.at(32).store(many.load_lanes(u64, 6))
-        block.at(80).store(last.load_lanes(u32, 2))
+        block.store(first.load_lanes(u64, 4), align=8)
+        block.at(32).store(many.load_lanes(u64, 6, align=8), align=8)
+        block.at(80).store(last.load_lanes(u32, 2), align=8)
 
     found = run(write)
     assert found[:11] == [100, 101, 102, 103, 0, 1, 10, 11, 20, 21, 50 | 51 << 32]
