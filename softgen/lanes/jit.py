@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import elf_object, host_function, resident
 from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.in_flight import InFlight
 from softgen.lanes.maker import maker
 
 VERSION = 2                         # of what is done to IR here: part of the key
@@ -41,6 +42,7 @@ class Target(NamedTuple):
 
 
 _pages = resident.LibraryPages()  # LLVM's
+in_flight = InFlight()  # work of LLVM
 
 
 @cache
@@ -54,6 +56,7 @@ def _llvm() -> Any:
 
     _pages.library = str(ffi.lib._name)
     _pages.release()
+    in_flight.wait_at_exit()
     return llvm
 
 
@@ -146,6 +149,7 @@ def key(ir: str, target: Target) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+@in_flight
 def compile_object(ir: str, target: Target) -> bytes:
     llvm, module, machine = _llvm(), parse(ir), _target_machine(target)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE))
@@ -159,6 +163,17 @@ def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = 
         raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
 
 
+@in_flight
+def _link(data: bytes, names: tuple[str, ...], imports: dict[str, int]) -> Any:
+    library = _llvm().JITLibraryBuilder().add_object_img(data)
+    for name in names:
+        library.export_symbol(name)
+    for name, place in imports.items():
+        library.import_symbol(name, place)
+    with _lock:
+        return library.link(_linker(), f"lanes{next(_names)}")
+
+
 class LoadedCode:
     """Loaded code; addresses are valid for as long as this lives. A SoftgenError where the object does not define all names, or uses
     symbols other than `imports`: one out of the cache may be anything."""
@@ -170,14 +185,8 @@ class LoadedCode:
         imports = {**host_function.addresses(symbols.undefined), **(imports or {})}
         check(data, names, imports)
         _pages.used()
-        library = _llvm().JITLibraryBuilder().add_object_img(data)
-        for name in names:
-            library.export_symbol(name)
-        for name, place in imports.items():
-            library.import_symbol(name, place)
         try:
-            with _lock:
-                self._tracker = library.link(_linker(), f"lanes{next(_names)}")
+            self._tracker = _link(data, names, imports)
         except RuntimeError as error:
             raise SoftgenError(f"{' '.join(names)} cannot be linked: {error}") from None
 

@@ -63,6 +63,7 @@ def name_of(kind: HandlerKind) -> str:
     return "h" + hashlib.sha256(repr(identity).encode()).hexdigest()[:24]
 
 
+@jit.in_flight
 def compile_quickly(ir: str, target: jit.Target) -> bytes:
     """Handlers are short: what O1 does for them beyond these passes takes as long as the rest of the compiler and gains nothing. Nor need
     each clear the upper halves of vector registers for the next."""
