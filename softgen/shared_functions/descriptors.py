@@ -21,7 +21,7 @@ from softgen.errors import DecodeError, SpecError, Unsupported
 from softgen.shared_functions.message_table import (
     ExtendedPage,
     MessageRow,
-    decisions,
+    decision,
     message_table,
     read,
     resolve,
@@ -83,7 +83,7 @@ def identify(sfid: int, descriptor: int, gen: float) -> Descriptor | None:
     function = shared_functions(gen).get(sfid)
     if function is None:
         return None
-    selector, table = decisions(gen)[function]
+    selector, table = decision(function, gen)
     row = table.get(descriptor & selector)
     if row is None:
         return None

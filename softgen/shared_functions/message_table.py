@@ -138,14 +138,23 @@ def _decide(rows: list[MessageRow], gen: float, name: str) -> tuple[int, dict[in
                 raise SpecError(f"{name}:{row.line}: {condition.field} has {width} bits; {max(condition.values)} does not fit")
             selector |= page.field(condition.field).mask
     table: dict[int, MessageRow] = {}
-    for bits in _subsets(selector):
-        for row, page in zip(rows, pages, strict=True):
-            values = page.raw([bits])
-            if all(condition.holds(getattr(values, condition.field)) for condition in row.conditions):
-                if bits in table:
-                    raise SpecError(f"{name}:{row.line}: {row.name} and {table[bits].name} both match {bits:#x} on gen {gen:g}")
-                table[bits] = row
+    for row, page in zip(rows, pages, strict=True):
+        for bits in sorted(_matching(row, page, selector)):
+            if bits in table:
+                raise SpecError(f"{name}:{row.line}: {row.name} and {table[bits].name} both match {bits:#x} on gen {gen:g}")
+            table[bits] = row
     return selector, table
+
+
+def _matching(row: MessageRow, page: Layout, selector: int) -> Iterator[int]:
+    """The selector's bits for which all conditions of a row hold, one field after another; fields may share bits."""
+    matching, decided = [0], 0
+    for condition in row.conditions:
+        more = page.field(condition.field).mask & ~decided
+        matching = [bits | new for bits in matching for new in _subsets(more)
+                    if condition.holds(getattr(page.raw([bits | new]), condition.field))]  # fmt: skip
+        decided |= more
+    return (bits | rest for bits in matching for rest in _subsets(selector & ~decided))
 
 
 def _field(page: Layout, condition: DescriptorCondition, row: MessageRow, name: str) -> BitField:
@@ -172,8 +181,9 @@ def message_table() -> tuple[list[MessageRow], list[ExtendedPage]]:
 
 
 @cache
-def decisions(gen: float) -> dict[str, tuple[int, dict[int, MessageRow]]]:
-    return resolve(message_table()[0], gen)
+def decision(function: str, gen: float) -> tuple[int, dict[int, MessageRow]]:
+    """What `resolve` finds for one function: programs send to few of them."""
+    return _decide([row for row in rows(gen) if row.function == function], gen, TABLE)
 
 
 def rows(gen: float) -> list[MessageRow]:
