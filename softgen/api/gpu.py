@@ -48,6 +48,7 @@ class Prepared:
 
 class Gpu:
     """A software GPU. `engine` is auto, reference, t0 or t1; `threads` host threads run its thread groups (default: one per processor).
+    Python threads may share a GPU: it runs one launch after another.
 
     >>> import numpy as np, softgen
     >>> code = softgen.assemble('''
@@ -214,9 +215,10 @@ class Gpu:
         found = {}
         for name, (data, size) in sizes.items():
             key = kernel, name
-            if key not in self._data and (data or size):
-                self._data[key] = self._heap.allocate(max(len(data), size), f"{name} of {kernel.name}")
-                self._data[key].write(data)
+            with self._heap.lock:
+                if key not in self._data and (data or size):
+                    self._data[key] = self._heap.allocate(max(len(data), size), f"{name} of {kernel.name}")
+                    self._data[key].write(data)
             found[name] = self._data[key].address if key in self._data else 0
         return found
 
@@ -336,8 +338,8 @@ class Gpu:
         first = dispatches[0]
         curbe = first.curbe[1] if first.curbe else 0  # every dispatch has as many bytes
         walks = self._packer.front_end(first.scratch_bytes, curbe) + b"".join(map(self._packer.dispatch, dispatches)) + self._packer.end()
-        general = self._scratch_space(first)
-        instruction = self._upload(code)
+        with self._heap.lock:
+            general, instruction = self._scratch_space(first), self._upload(code)
         begin = len(b"".join(states))
         memory = self._heap.allocate(begin + len(walks) + PAGE_SIZE, "state")
         at = [memory.address, memory.address + len(states[0]), memory.address + len(states[0]) + len(states[1])]
@@ -352,9 +354,7 @@ class Gpu:
         field = "MEDIA_VFE_STATE", "per_thread_scratch_space"
         code = self._packer.smallest(*field, dispatch.scratch_bytes)
         size = slots * self._packer.sizes(*field)[code] if dispatch.scratch_bytes else 0
-        if self._scratch is None or self._scratch.store.size < size:
-            if self._scratch is not None:
-                self._heap.free(self._scratch)
+        if self._scratch is None or self._scratch.store.size < size:  # launches prepared before keep the one they have
             self._scratch = self._heap.allocate(max(size, PAGE_SIZE), "scratch space")
         return self._scratch.address
 

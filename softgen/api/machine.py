@@ -5,6 +5,7 @@ Everything that the Python interface needs of the execution packages is here.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -35,10 +36,15 @@ class BatchMachine:
         self.host_threads = self._dispatcher.engine.threads
         self._deadline: float | None = None
         self._collected: list[SoftgenError] | None = None
+        self._running = threading.Lock()
         self._gpu = GpuDevice(device, timed_out=self._timed_out, on_error=self._on_error, dispatcher=self._dispatcher)
 
     def execute(self, space: Space, batch: int, collect: bool, trace: bool, time_limit: float | None) -> Run:
-        """Run a batch to its end."""
+        """Run a batch to its end, after those that other Python threads have begun."""
+        with self._running:
+            return self._execute(Work("render", space, batch), collect, trace, time_limit)
+
+    def _execute(self, work: Work, collect: bool, trace: bool, time_limit: float | None) -> Run:
         run = Run()
         counters = self._gpu.counters
         threads, instructions, remarks = counters.threads, counters.instructions, len(self._gpu.remarks)
@@ -46,7 +52,7 @@ class BatchMachine:
         self._dispatcher.trace = run.trace if trace else None
         self._collected = run.faults if collect else None
         began = time.perf_counter()
-        self._gpu.execute(Work("render", space, batch))
+        self._gpu.execute(work)
         run.seconds = time.perf_counter() - began
         run.threads, run.instructions = counters.threads - threads, counters.instructions - instructions
         run.remarks = list(self._gpu.remarks)[remarks:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -34,49 +35,53 @@ def is_integer(value: object) -> bool:
 
 
 class Heap:
-    """Allocates graphics addresses of one address space; every allocation has a memory file of its own."""
+    """Allocates graphics addresses of one address space; every allocation has a memory file of its own. Threads may share a heap."""
 
     def __init__(self, name: str, bits: int) -> None:
         self.space = AddressSpace(name, bits)
         self._taken: list[tuple[int, int]] = []  # (start, end) in order, gaps included
         self._live: dict[int, Allocation] = {}  # by address
         self._closed = False
+        self.lock = threading.RLock()
 
     def check_open(self) -> None:
         if self._closed:
             raise UsageError("this Gpu is closed; its memory is released")
 
     def allocate(self, size: int, name: str) -> Allocation:
-        self.check_open()
         whole = -(-max(size, 1) // PAGE_SIZE) * PAGE_SIZE + GAP
-        start, index = FIRST, 0
-        while index < len(self._taken) and self._taken[index][0] - start < whole:
-            start = self._taken[index][1]
-            index += 1
-        if start + whole > 1 << self.space.bits:
-            raise UsageError(f"{name}: {size:,} bytes do not fit into an address space of {self.space.bits} bits")
-        store = Store(max(size, 1), name)
-        self.space.map(start, store)
-        self._taken.insert(index, (start, start + whole))
-        self._live[start] = Allocation(self, start, store)
-        return self._live[start]
+        with self.lock:
+            self.check_open()
+            start, index = FIRST, 0
+            while index < len(self._taken) and self._taken[index][0] - start < whole:
+                start = self._taken[index][1]
+                index += 1
+            if start + whole > 1 << self.space.bits:
+                raise UsageError(f"{name}: {size:,} bytes do not fit into an address space of {self.space.bits} bits")
+            store = Store(max(size, 1), name)
+            self.space.map(start, store)
+            self._taken.insert(index, (start, start + whole))
+            self._live[start] = Allocation(self, start, store)
+            return self._live[start]
 
     def free(self, allocation: Allocation) -> None:
-        if not self.maps(allocation):
-            return  # freed already: another allocation may have its address now
-        del self._live[allocation.address]
-        self._taken = [taken for taken in self._taken if taken[0] != allocation.address]
-        self.space.unmap(allocation.address, allocation.store.capacity)
+        with self.lock:
+            if not self.maps(allocation):
+                return  # freed already: another allocation may have its address now
+            del self._live[allocation.address]
+            self._taken = [taken for taken in self._taken if taken[0] != allocation.address]
+            self.space.unmap(allocation.address, allocation.store.capacity)
 
     def maps(self, allocation: Allocation) -> bool:
         """Whether an allocation has not been freed."""
         return self._live.get(allocation.address) is allocation
 
     def close(self) -> None:
-        self._closed = True
-        self._taken.clear()
-        self._live.clear()
-        self.space.close()
+        with self.lock:
+            self._closed = True
+            self._taken.clear()
+            self._live.clear()
+            self.space.close()
 
 
 @dataclass(frozen=True)

@@ -110,15 +110,20 @@ class AddressSpace(Space):
     @property
     def table(self) -> ArenaTable:
         """For compiled code: the host base of each 4 GiB part. Parts without mappings point to an arena in which every access faults."""
-        if self._table is None:
-            with self._changing:
-                table = (ctypes.c_uint64 * PART_COUNT)()
-                void = arena.void().to_bytes(8, sys.byteorder)
-                memoryview(table).cast("B")[:] = void * len(table)
-                for mapping in self._index[1]:
-                    self._place(mapping, table)
-                self._table = table
-        return self._table
+        if (found := self._table) is not None:
+            return found
+        with self._changing:
+            if self._table is None:  # two threads may want it at once
+                self._table = self._new_table()
+            return self._table
+
+    def _new_table(self) -> ArenaTable:
+        table = (ctypes.c_uint64 * PART_COUNT)()
+        void = arena.void().to_bytes(8, sys.byteorder)
+        memoryview(table).cast("B")[:] = void * len(table)
+        for mapping in self._index[1]:
+            self._place(mapping, table)
+        return table
 
     def contiguous(self, address: int, size: int) -> int | None:
         part, over, table = address // ARENA_SIZE, address % ARENA_SIZE + size - ARENA_SIZE, self.table

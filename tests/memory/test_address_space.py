@@ -5,8 +5,10 @@ import errno
 import gc
 import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -101,6 +103,29 @@ def test_a_large_surface_across_a_boundary_is_seen_in_one_piece(mapped_first: bo
     other.view[:] = b"o" * PAGE
     space.map(start + 0x80000, other)
     assert ctypes.string_at(at + 0x80000 - 4, PAGE) == b"o" * PAGE, "what is mapped later is seen as well"
+
+
+def test_threads_that_want_the_table_at_once_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = AddressSpace("test", 33)
+    space.map(0x1000, MemfdBuffer(0x1000, "one"))
+    began, go_on, found = threading.Event(), threading.Event(), []
+    place = space._place
+
+    def slowly(*arguments: Any) -> None:
+        began.set()
+        assert go_on.wait(100)
+        place(*arguments)
+
+    monkeypatch.setattr(space, "_place", slowly)
+    threads = [threading.Thread(target=lambda: found.append(space.table)) for _ in range(2)]
+    threads[0].start()
+    assert began.wait(100)
+    threads[1].start()
+    threads[1].join(0.05)  # it waits for the first
+    go_on.set()
+    for thread in threads:
+        thread.join(100)
+    assert found[0] is found[1] is space.table and space.table[0] != arena.void()
 
 
 def test_what_lies_in_one_part_needs_no_tail() -> None:
