@@ -10,7 +10,7 @@ facts.py       spec/driver: what the kernel reports for each GPU, which drivers 
 node.py        state of an opened node, and state that all nodes share
 query.py       GETPARAM, QUERY and other queries
 gem.py         ioctls on buffer objects (gem_object.py); prime.py: sharing them; aperture.py: linear views of tiled ones
-userptr.py     the program's own memory as a buffer; user_copy.py: copies of it
+userptr.py     the program's own memory as a buffer; user_copy.py: copies of it; copy_claim.py: who may use them
 context.py     ioctls on contexts (gem_context.py) and address spaces (vm.py); placement.py: buffers by address
 kms.py         mode-setting ioctls; framebuffer.py: those on framebuffers and dumb buffers; display.py: the display, page flips, events
 syncobj.py     ioctls on sync objects; fence.py: fences, sync objects and sync files

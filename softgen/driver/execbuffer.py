@@ -17,6 +17,7 @@ from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
 from softgen.driver.buffer_list import Bound, BufferList
+from softgen.driver.copy_claim import CopyClaim
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.gem_context import AcceptedArgument, GemContext
@@ -53,16 +54,20 @@ def submit(node: Node, call: Call, arg: Any) -> None:
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
     gpu.budget.check(channel.pid, 0, "EXECBUFFER2")
-    bound, relocations = buffers(node, call, arg, context)
-    batch = 0 if accepted.batch_first else len(bound) - 1
-    bo, address, _, _, _ = bound[batch]
-    if start + size > bo.size:
-        raise Errno(errno.EINVAL, f"a batch of {size:#x} bytes at {start:#x} of a buffer of {bo.size:#x}")
-    after, signals = fences(node, call, arg) if accepted.fenced else ([], NO_SIGNALS)
-    fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)
-    submission = Submission(next(gpu.sequence), channel.pid, channel.program, context, accepted.engine, context.vm, bound, address + start,
-                            batch, start, size, relocations, arg.flags, fence, after, accepted.slot)  # fmt: skip
-    enqueue(node, call, accepted, submission, signals)
+    try:
+        bound, relocations = buffers(node, call, arg, context)
+        batch = 0 if accepted.batch_first else len(bound) - 1
+        bo, address, _, _, _ = bound[batch]
+        if start + size > bo.size:
+            raise Errno(errno.EINVAL, f"a batch of {size:#x} bytes at {start:#x} of a buffer of {bo.size:#x}")
+        after, signals = fences(node, call, arg) if accepted.fenced else ([], NO_SIGNALS)
+        fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)
+        submission = Submission(next(gpu.sequence), channel.pid, channel.program, context, accepted.engine, context.vm, bound,
+                                address + start, batch, start, size, relocations, arg.flags, fence, after, accepted.slot)  # fmt: skip
+        enqueue(node, call, accepted, submission, signals)
+    finally:
+        if call.claim is not None:
+            call.claim.release()
 
 
 def accept(context: GemContext, arg: Any) -> AcceptedArgument:
@@ -103,9 +108,10 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
                          bool(row.flags & i915.EXEC_OBJECT_SUPPORTS_48B_ADDRESS))
         for bo, row in zip(bos, rows, strict=True)
     ])  # fmt: skip
-    for bo in bos:
-        if bo.copied:  # before relocations are applied to it, and not while earlier work still runs on it
-            gem.wait_idle(node, call, bo)
+    if copied := [bo for bo in bos if bo.copied]:  # before relocations are applied to them
+        call.claim = CopyClaim(node.gpu, call, copied)
+        for bo in copied:
+            assert bo.copied is not None
             bo.copied.bring(call)
     relocations, moved = relocate(node, call, arg, rows, bos, addresses), False
     for number, (row, address) in enumerate(zip(rows, addresses, strict=True)):

@@ -111,6 +111,7 @@ class Shared:
         self.flinks: dict[int, GemObject] = {}
         # Memory taken from programs, by process and file. The file is what the process itself says, so no other process's may be found.
         self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], MemfdBuffer] = weakref.WeakValueDictionary()
+        self.copies: weakref.WeakSet[GemObject] = weakref.WeakSet()  # USERPTR buffers that are copied
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
@@ -128,7 +129,11 @@ class Shared:
 
     def new_object(self, pid: int, pieces: list[Piece], copied: Copied | None = None, user: bool = False) -> GemObject:
         """A buffer object without a handle yet; `pid`: the process for which its memory counts."""
-        return GemObject(next(self.uids), pid, pieces, int(self.kernel.llc), copied, user)
+        bo = GemObject(next(self.uids), pid, pieces, int(self.kernel.llc), copied, user)
+        if copied is not None:
+            with self.lock:
+                self.copies.add(bo)
+        return bo
 
     def release(self, bo: GemObject) -> None:
         """Drop a handle of a buffer. After the last one, and when no submission uses the buffer any more, it is unmapped everywhere.

@@ -20,6 +20,11 @@ class Copied:
     address: int
     buffer: MemfdBuffer
     before: list[bytes] = field(default_factory=list, repr=False)  # in parts
+    claimed = False  # by a submission that is being made (copy_claim.py)
+
+    @property
+    def end(self) -> int:
+        return self.address + self.buffer.size
 
     def bring(self, call: Call) -> None:
         call.read_into(self.address, self.buffer.view)

@@ -6,16 +6,20 @@ import ctypes
 import mmap
 import os
 import struct
+import threading
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from softgen.driver import user_copy
+from softgen.driver.copy_claim import overlaps, union
+from softgen.driver.protocol import Call
 from softgen.driver.user_copy import Copied, changed
 from softgen.memory.store import MemfdBuffer
-from tests.driver.execbuffer import END, PINNED, SEMAPHORE, STORE, buffer, row, submit
-from tests.driver.program import served
+from tests.driver.execbuffer import END, PINNED, SEMAPHORE, STORE, buffer, content, row, submit
+from tests.driver.program import Program, served
 
 PART, ADDRESS = 4096, 0x7000_0000_0100
 
@@ -86,3 +90,114 @@ def test_memory_that_is_gone_is_a_fault_of_the_program() -> None:
         program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
         (told,) = gpu.told
         assert "itself" not in told and f"at {address:#x} cannot be written: Bad address" in told
+
+
+# -- several submissions that share a copy
+
+USER = 0x10000  # where the memory is in the GPU's address space
+
+
+def shared_memory(program: Program) -> mmap.mmap:
+    """A page that others may map too, so it is copied; its handles are those of user()."""
+    memory = mmap.mmap(-1, 4096)
+    program.lent.append((ctypes.addressof(ctypes.c_char.from_buffer(memory)), 4096))
+    return memory
+
+
+def user(program: Program) -> int:
+    """A buffer of the page that was lent."""
+    (address, size), = program.lent
+    return int(program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size).handle)
+
+
+def store(address: int, value: int) -> bytes:
+    return struct.pack("<4I", STORE, address, 0, value)
+
+
+def test_two_threads_that_submit_the_same_copy_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one may copy in only when the first one's results are written back."""
+    bring, give_back, order = Copied.bring, Copied.give_back, count()
+    both, written, brought = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_bring(copy: Copied, call: Call) -> None:
+        if not (number := next(order)):
+            both.wait(0.3)  # if it can, the other one gets here as well
+        else:
+            both.set()
+            written.wait(10)
+        bring(copy, call)
+        if number:
+            brought.set()
+
+    def slow_give_back(copy: Copied) -> None:
+        if bytes(copy.buffer.view[:8]) != bytes(8):
+            written.set()
+            brought.wait(0.3)
+        give_back(copy)
+
+    with served("kbl") as gpu:
+        program = gpu.program()
+        memory = shared_memory(program)
+        handle = user(program)
+        monkeypatch.setattr(Copied, "bring", slow_bring)
+        monkeypatch.setattr(Copied, "give_back", slow_give_back)
+
+        def work(program: Program, number: int) -> None:
+            context = program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context
+            batch = buffer(program, store(USER + 4 * number, number + 1) + struct.pack("<2I", END, 0))
+            submit(program, [row(handle, offset=USER, flags=PINNED), row(batch, offset=0x30000, flags=PINNED)], context=context)
+            program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
+
+        threads = [threading.Thread(target=work, args=(program.thread(), number)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert struct.unpack("<2I", memory[:8]) == (1, 2) and gpu.told == []
+
+
+def test_another_buffer_of_the_same_memory_is_copied_in_when_results_are_there() -> None:
+    """Each has a copy of its own; on hardware both are the same pages."""
+    copy_dword = 0x17000003  # MI_COPY_MEM_MEM
+    with served("kbl") as gpu:
+        program = gpu.program()
+        memory, flag, target = shared_memory(program), buffer(program), buffer(program)
+        places = {"user": USER, "flag": 0x20000, "batch": 0x30000, "target": 0x40000}
+        waits = struct.pack("<4I", SEMAPHORE | 4 << 12 | 1 << 15, 1, places["flag"], 0)
+        writes = buffer(program, waits + store(USER, 7) + struct.pack("<2I", END, 0))
+        reads = buffer(program, struct.pack("<7I", copy_dword, places["target"], 0, USER, 0, END, 0))
+        first = {"user": user(program), "flag": flag, "batch": writes}
+        second = {"user": user(program), "target": target, "batch": reads}
+        assert first["user"] != second["user"]
+        descriptor, at = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=flag, flags=2).offset, 4096)
+        opens = threading.Timer(0.2, os.pwrite, (descriptor, struct.pack("<I", 1), at))
+        opens.start()
+        for handles in (first, second):
+            rows = [row(handle, offset=places[name], flags=PINNED) for name, handle in handles.items()]
+            submit(program, rows)
+        opens.join()
+        os.close(descriptor)
+        assert content(program, target)[0] == 7 and memory[0] == 7 and gpu.told == []
+
+
+def test_a_submission_that_is_refused_leaves_the_copy_to_others() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program()
+        memory = shared_memory(program)
+        handle, batch = user(program), buffer(program, store(USER, 3) + struct.pack("<2I", END, 0))
+        rows = [row(handle, offset=USER, flags=PINNED), row(batch, offset=0x30000, flags=PINNED)]
+        for wrong in ({"start": 4096, "size": 8}, {"flags": 1 << 16, "fence": 99}):  # beyond the batch; no such sync file
+            with pytest.raises(OSError):
+                submit(program, rows, **wrong)
+        submit(program, rows)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
+        assert memory[0] == 3
+
+
+@pytest.mark.parametrize("wanted, found", [
+    ((1, 0, 1), False), ((1, 0, 2), True), ((1, 5, 6), True), ((1, 6, 8), False), ((1, 6, 9), True), ((1, 9, 99), True),
+    ((1, 10, 99), False), ((1, 0, 99), True), ((2, 1, 6), False), ((3, 4, 5), True), ((0, 0, 99), False),
+])  # fmt: skip
+def test_ranges_of_one_process_overlap(wanted: tuple[int, int, int], found: bool) -> None:
+    joined = union([(3, 4, 5), (1, 3, 6), (1, 8, 10), (1, 1, 4)])
+    assert joined == [(1, 1, 6), (1, 8, 10), (3, 4, 5)] and overlaps(joined, wanted) is found

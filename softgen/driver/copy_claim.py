@@ -1,0 +1,75 @@
+"""Claims on copied USERPTR memory: one submission at a time from copy-in to copy-back.
+
+Buffers over the same memory of a program have copies of their own. A submission copies in, is made, and uses its buffers until its fence is
+done, after the copy-back. If another one copied in meanwhile, it would miss what the first one writes, or overwrite it in the copy before
+the copy-back. So a submission first waits until nobody uses a copy of that memory, and claims all of these until its own uses are known.
+"""
+
+from __future__ import annotations
+
+import errno
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from softgen.driver.errors import Errno
+from softgen.driver.gem_object import GemObject
+from softgen.driver.protocol import Call
+
+if TYPE_CHECKING:
+    from softgen.driver.node import Shared
+
+Range = tuple[int, int, int]  # process, start, end
+
+
+class CopyClaim:
+    """A submission's claim on the copies of its USERPTR buffers, and on others of the same memory."""
+
+    def __init__(self, gpu: Shared, call: Call, bos: Iterable[GemObject]) -> None:
+        """Waits until they are idle and nobody claims them."""
+        self.signals, self.bos = gpu.signals, sharing(gpu, bos)
+        if not self.signals.wait(self._claim, None, call.channel.gone):
+            raise Errno(errno.EINTR, "the program has ended")
+
+    def _claim(self) -> bool:
+        """Called with the lock of all fences held."""
+        if any(bo.copied is not None and bo.copied.claimed or not bo.idle() for bo in self.bos):
+            return False
+        self._set(True)
+        return True
+
+    def _set(self, claimed: bool) -> None:
+        for bo in self.bos:
+            if bo.copied is not None:
+                bo.copied.claimed = claimed
+
+    def release(self) -> None:
+        """The submission uses its buffers from now on, or was refused."""
+        with self.signals.lock:
+            self._set(False)
+        self.signals.notify()
+
+
+def sharing(gpu: Shared, bos: Iterable[GemObject]) -> list[GemObject]:
+    """Buffers with copies of memory that these copy, themselves included."""
+    joined = union((bo.copied.pid, bo.copied.address, bo.copied.end) for bo in bos if bo.copied)
+    with gpu.lock:
+        copies = list(gpu.copies)
+    return [bo for bo in copies if bo.copied and overlaps(joined, (bo.copied.pid, bo.copied.address, bo.copied.end))]
+
+
+def union(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges in their order, those that overlap joined."""
+    found: list[Range] = []
+    for pid, start, end in sorted(ranges):
+        if found and found[-1][0] == pid and start < found[-1][2]:
+            found[-1] = pid, found[-1][1], max(found[-1][2], end)
+        else:
+            found.append((pid, start, end))
+    return found
+
+
+def overlaps(joined: list[Range], wanted: Range) -> bool:
+    pid, start, end = wanted
+    before = bisect_left(joined, (pid, end)) - 1  # the last one that starts before its end
+    return before >= 0 and joined[before][0] == pid and joined[before][2] > start
