@@ -117,6 +117,9 @@ class TracingDispatcher:
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
 
+    def count_memory(self, charge: Callable[[int], None]) -> None:
+        self.engine.count_memory(charge)
+
     def retire(self) -> None:
         self.engine.retire()
 

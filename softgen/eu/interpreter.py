@@ -89,6 +89,10 @@ class KernelProgram:
             found = self.lines[ip] = DecodedInstruction(ip, first[1], first[2])
         return found
 
+    def beginning(self, size: int) -> bytes:
+        """The first bytes of the code; fewer where it is shorter."""
+        return self.code[:size]
+
     @cached_property
     def title(self) -> str:
         return self.name or f"kernel {self.start:#x}"

@@ -50,6 +50,10 @@ class ComparingDispatcher:
     def both(self) -> tuple[EngineDispatcher, EngineDispatcher]:
         return self.first, self.second
 
+    def count_memory(self, charge: Callable[[int], None]) -> None:
+        for dispatcher in self.both:
+            dispatcher.count_memory(charge)
+
     def retire(self) -> None:
         for dispatcher in self.both:
             dispatcher.retire()

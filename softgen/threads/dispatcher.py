@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 REFERENCE, PROMOTING = "reference", "auto"
 NOTHING = Finished(0, 0)
 MOST_RAN = 64  # programs that statistics keep as a whole, with those of ProgramCache
+MOST_SUMMARISED = 8 << 20  # bytes of code of others in statistics; of still others there is a total
 
 
 def host_threads() -> int:
@@ -49,11 +50,12 @@ class EngineDispatcher:
 
     def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], CompilerEngine] | None = None) -> None:
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
-        self.programs = ProgramCache()
+        self.programs = ProgramCache(self._programs_dropped)
         self.notes: list[str] = []
         self.ran: dict[tuple[KernelProgram, str], KernelStatistics] = {}
         self._summaries: dict[tuple[object, ...], KernelStatistics] = {}  # of those: the ones whose program is a summary
         self._summarise_at = MOST_RAN
+        self._others = KernelProgram(0, b"", 0, "other kernels")
         self._make = make or engine
         compile_in_background(name == PROMOTING)
         self._engine: CompilerEngine | None = None
@@ -212,7 +214,7 @@ class EngineDispatcher:
         """Lets go of programs that are no longer loaded: of their statistics a summary stays, one for all with the same code."""
         held = {id(total) for total in self._summaries.values()}
         for (program, name), total in list(self.ran.items()):
-            if id(total) in held or program in self.programs:
+            if id(total) in held or program is self._others or program in self.programs:
                 continue
             del self.ran[program, name]
             key = known_code(program), program.gen, program.start, program.title, name
@@ -221,11 +223,35 @@ class EngineDispatcher:
                 continue
             total.program = summary(program)
             self.ran[total.program, name] = self._summaries[key] = total
+        self._drop_summaries()
         self._summarise_at = len(self.ran) + MOST_RAN
+
+    def _drop_summaries(self) -> None:
+        """A total for the summaries that were made first, where there are too many."""
+        left = sum(len(total.program.code) for total in self._summaries.values())
+        for key, total in list(self._summaries.items()):
+            if left <= MOST_SUMMARISED:
+                break
+            left -= len(total.program.code)
+            program, name = total.program, total.engine
+            others = self.ran.get((self._others, name))
+            if others is None:
+                self._others.gen = program.gen
+                others = self.ran[self._others, name] = KernelStatistics(self._others, name)
+            del self._summaries[key], self.ran[program, name]
+            total.join_others(others)
+
+    def _programs_dropped(self) -> None:
+        """Statistics shall not keep them either: the next kernel's find too many."""
+        self._summarise_at = 0
+
+    def count_memory(self, charge: Callable[[int], None]) -> None:
+        self.programs.charge = charge
 
     def retire(self) -> None:
         with self._lock:
-            self.programs, self._engine = ProgramCache(), None
+            self.programs.clear()
+            self._engine = None
             self._workers.clear()
             self._summarise()
 

@@ -35,6 +35,10 @@ class Dispatcher(Protocol):
         """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
         ...
 
+    def count_memory(self, charge: Callable[[int], None]) -> None:
+        """Calls `charge` from now on with bytes of memory that are taken for programs, or negative, given back."""
+        ...
+
     def retire(self) -> None:
         """Lets go of what is kept for later dispatches: there will be none. Statistics stay."""
         ...

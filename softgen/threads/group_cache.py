@@ -24,7 +24,8 @@ from softgen.threads.tables import SurfaceStateReader
 from softgen.threads.worker import WorkerState
 
 MOST_KEPT = 128  # dispatches whose workers are kept,
-MOST_BYTES = 32 << 20  # and the memory of these
+MOST_BYTES = 32 << 20  # the memory of these,
+MOST_PROGRAM_BYTES = 32 << 20  # and of their programs
 
 
 class GroupKind:
@@ -129,7 +130,8 @@ class GroupCache:
         kind.runs[states], run.states, run.surface_count = run, states, len(run.resolved.entries)
         self._kinds[kind.key] = kind
         kept = sorted(self.kept(), key=attrgetter("used"))
-        while len(kept) > 1 and (len(kept) > MOST_KEPT or sum(held.bytes for held in kept) > MOST_BYTES):
+        while len(kept) > 1 and (len(kept) > MOST_KEPT or sum(held.bytes for held in kept) > MOST_BYTES
+                                 or program_bytes(kept) > MOST_PROGRAM_BYTES):  # fmt: skip
             self._drop(kept.pop(0))
         return True
 
@@ -165,3 +167,8 @@ def _kind(context: DispatchContext, dispatch: ThreadDispatch) -> tuple[Any, ...]
     return (dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, dispatch.patch, dispatch.samplers,
             dispatch.scratch, dispatch.local_bytes, dispatch.barrier, dispatch.units, dispatch.unit_states, dispatch.system_routine,
             payload.common, payload.own, payload.own_first, payload.slots, *(context.bases.get(name) for name in BASES))  # fmt: skip
+
+
+def program_bytes(runs: list[GroupRun]) -> int:
+    """Memory of the programs of runs, which ProgramCache may have dropped."""
+    return sum(program.memory_bytes for program in {run.shared.program for run in runs})

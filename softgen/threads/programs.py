@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST, instructions, opcode_numbers
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels, opcodes
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.statistics import BEHIND
 
 MAX_PROGRAMS = 256  # addresses of programs that are kept,
-MOST_AT_ADDRESS = 4  # and programs of each
+MOST_AT_ADDRESS = 4  # programs of each,
+MOST_BYTES = 32 << 20  # and memory that all of them take,
+COUNT_BYTES = 1 << 20  # which is counted again when so much has been added
+WINDOW = 1 << 15  # bytes of code that are read at first, and then twice as many when more are reached: most kernels are shorter
+LINE_BYTES = 256  # memory of a decoded instruction, about
 WAIT, RETURN, CALLS, JUMPS = "wait", "ret", frozenset({"call", "calla"}), ("jmpi", "brd", "brc")
 
 
@@ -30,14 +37,26 @@ class MemoryRange(ctypes.Structure):
     _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_char_p)]
 
 
-class DispatchProgram(KernelProgram):
-    """A kernel together with the system routine, which is read when a thread first gets there."""
+class CacheUsage:
+    """Memory that the programs of a cache take, about: dropped ones that still run count too, until it is counted again."""
 
-    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes) -> None:
-        self.address, self.range = address, MemoryRange(address, len(code), code)
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
+class DispatchProgram(KernelProgram):
+    """A kernel together with the system routine, which is read when a thread first gets there. No state says where a kernel ends: its code
+    is read as far as it is reached, in steps; `size` bytes can be."""
+
+    used = 0  # when, as its cache counts
+
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes, size: int | None = None,
+                 usage: CacheUsage | None = None) -> None:  # fmt: skip
+        self.address, self.range, self.size, self.usage = address, MemoryRange(address, len(code), code), size or len(code), usage
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
         self._context, self._routine_start = context, dispatch.system_routine
         self._user = threading.get_ident()  # the host thread that has used it last
+        self._reading = threading.Lock()  # held while more of the code is read
         self._refreshed = False  # compared with memory, as far as it reaches
         self.read_routine: KernelProgram | None = None  # the system routine, once it has been read
 
@@ -51,12 +70,44 @@ class DispatchProgram(KernelProgram):
     def code(self, code: bytes) -> None:
         self._code = self.range.data = code
 
+    def _grow(self, size: int) -> None:
+        """Reads more of the code, `size` bytes at least."""
+        with self._reading:
+            have, wanted = len(self._code), min(max(size, 2 * len(self._code)), self.size)
+            if have < min(size, self.size):
+                self.code += self._context.space.read(self.address + have, wanted - have)
+                self.range.size = self._reach or wanted
+                self._count(wanted - have)
+
+    def _count(self, size: int) -> None:
+        if self.usage is not None:
+            self.usage.bytes += size
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that it takes, about."""
+        routine = self.read_routine
+        own = len(self._code) + LINE_BYTES * len(self.lines)
+        return own if routine is None else own + len(routine.code) + LINE_BYTES * len(routine.lines)
+
+    def beginning(self, size: int) -> bytes:
+        """What is not kept is read for this call alone."""
+        have, size = len(self._code), min(size, self.size)
+        if size <= have:
+            return self._code[:size]
+        try:
+            return self._code + self._context.space.read(self.address + have, size - have)
+        except GpuFault:
+            return self._code
+
     @property
     def reach(self) -> int:
         return self._reach
 
     @reach.setter
     def reach(self, reach: int) -> None:
+        if reach + BEHIND > len(self._code) < self.size:
+            self._grow(reach + BEHIND)
         self._reach = reach
         self.range.size = reach or len(self._code)
 
@@ -72,7 +123,7 @@ class DispatchProgram(KernelProgram):
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""
-        return 0 <= ip - self.start < len(self.code)
+        return 0 <= ip - self.start < self.size
 
     def line(self, ip: int) -> DecodedInstruction:
         if ip in self.lines:
@@ -81,18 +132,22 @@ class DispatchProgram(KernelProgram):
         if routine is not None:
             return routine.line(ip)
         offset = ip - self.start
-        if self._refreshed and 0 <= offset < len(self.code):
+        if len(self.code) - labels.NATIVE < offset < self.size > len(self.code):
+            self._grow(offset + labels.NATIVE)
+        elif self._refreshed and 0 <= offset < len(self.code):
             self._refresh(offset)
         found = super().line(ip)
+        self._count(LINE_BYTES)
         self.reach = max(self.reach, offset + found.size)
         return found
 
     def _refresh(self, offset: int) -> None:
         """Reads an instruction that is reached for the first time: only what had been reached was compared with memory since."""
-        size = min(labels.NATIVE, len(self.code) - offset)
-        now = self._context.space.read(self.address + offset, size)
-        if now != self.code[offset : offset + size]:
-            self.code = self.code[:offset] + now + self.code[offset + size :]
+        with self._reading:
+            size = min(labels.NATIVE, len(self.code) - offset)
+            now = self._context.space.read(self.address + offset, size)
+            if now != self.code[offset : offset + size]:
+                self.code = self.code[:offset] + now + self.code[offset + size :]
 
     def routine(self, ip: int) -> KernelProgram | None:
         """The system routine, if an ip can only be there."""
@@ -101,6 +156,7 @@ class DispatchProgram(KernelProgram):
         if self.read_routine is None:
             address, code = code_at(self._context, self._routine_start)
             self.read_routine = KernelProgram(self.gen, code, self._routine_start, f"system routine {address:#x}")
+            self._count(len(code))
         return self.read_routine
 
     def used_in(self, context: DispatchContext) -> None:
@@ -111,8 +167,10 @@ class DispatchProgram(KernelProgram):
         """Whether memory still holds the program, as far as it has been decoded or translated. Another host thread that runs it in another
         address space may be decoding more of it: then all bytes have to be the same in both."""
         elsewhere = context.space is not self._context.space and self._user != threading.get_ident()
-        size = len(self.code) if elsewhere else self.reach or len(self.code)  # all of it also while one is about to decode it
         try:
+            if elsewhere and len(self.code) < self.size:
+                self._grow(self.size)
+            size = len(self.code) if elsewhere else self.reach or len(self.code)  # all of it also while one is about to decode it
             if context.space.read(self.address, size) != self.code[:size]:
                 return False
         except GpuFault:
@@ -133,34 +191,83 @@ class DispatchProgram(KernelProgram):
 
 def code_at(context: DispatchContext, offset: int) -> tuple[int, bytes]:
     """The address of a program, and the bytes there now: as many as a program may have, since no state says where it ends."""
+    address, size = code_range(context, offset)
+    return address, context.space.read(address, size)
+
+
+def code_range(context: DispatchContext, offset: int) -> tuple[int, int]:
+    """The address of a program, and the size it may have."""
     address = context.address("instruction", offset)
     size = context.space.extent(address, LONGEST)
     if not size:
         raise GpuFault(address, "instruction fetch", context.space.name)
-    return address, context.space.read(address, size)
+    return address, size
 
 
-def load(context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
-    return DispatchProgram(context, dispatch, *code_at(context, dispatch.kernel))
+def load(context: DispatchContext, dispatch: ThreadDispatch, usage: CacheUsage | None = None) -> DispatchProgram:
+    address, size = code_range(context, dispatch.kernel)
+    return DispatchProgram(context, dispatch, address, context.space.read(address, min(size, WINDOW)), size, usage)
 
 
 class ProgramCache:
     """Programs by address: the same bytes at the same address are the same DispatchProgram, so engines compile them once. Address spaces
-    that are in use at the same time may have different ones there."""
+    that are in use at the same time may have different ones there. The least recently used ones are dropped where they take too much."""
 
-    def __init__(self) -> None:
+    def __init__(self, dropped: Callable[[], None] = lambda: None, charge: Callable[[int], None] = lambda size: None) -> None:
+        """`dropped` is called when programs were, `charge` with bytes of memory that are taken, or negative, given back."""
+        self.dropped, self.charge = dropped, charge
         self._programs: dict[tuple[float, int, int, int | None], tuple[DispatchProgram, ...]] = {}
+        self.usage = CacheUsage()
+        self._charged = self._count_at = 0  # bytes
+        self._loads = 0  # of programs that were not there
 
     def load(self, context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
         key = context.generation.number, dispatch.kernel, context.address("instruction", dispatch.kernel), dispatch.system_routine
         held = self._programs.get(key, ())
         found = next((program for program in held if program.current(context)), None)
         if found is None:
-            if len(self._programs) >= MAX_PROGRAMS:
-                self._programs.clear()
-            found = load(context, dispatch)
+            self._loads += 1
+            found = load(context, dispatch, self.usage)
             self._programs[key] = (found, *held)[:MOST_AT_ADDRESS]
+            self.usage.bytes += found.memory_bytes
+        found.used = self._loads
+        if self.usage.bytes > self._count_at or len(self._programs) > MAX_PROGRAMS:
+            self._count(found)
         return found
+
+    def _count(self, needed: DispatchProgram) -> None:
+        """Counts the memory of all programs, and drops those that were not used for longest where it is too much."""
+        kept = [(program.used, key, program) for key, held in list(self._programs.items()) for program in held]
+        total, addresses = sum(program.memory_bytes for _, _, program in kept), len(self._programs)
+        if total > MOST_BYTES or addresses > MAX_PROGRAMS:
+            for _, key, program in sorted(kept, key=itemgetter(0)):
+                if total <= MOST_BYTES * 7 // 8 and addresses <= MAX_PROGRAMS * 7 // 8:
+                    break  # for a while
+                if program is not needed:
+                    total -= program.memory_bytes
+                    addresses -= self._drop(key, program)
+            self.dropped()
+        self.usage.bytes, self._count_at = total, max(min(total + COUNT_BYTES, MOST_BYTES), total)
+        self._charge(total)
+
+    def _charge(self, total: int) -> None:
+        size, self._charged = total - self._charged, total
+        if size:
+            self.charge(size)
+
+    def clear(self) -> None:
+        self._programs.clear()
+        self.usage.bytes = self._count_at = 0
+        self._charge(0)
+
+    def _drop(self, key: tuple[float, int, int, int | None], program: DispatchProgram) -> bool:
+        """Whether it was the last one of its address."""
+        left = tuple(held for held in self._programs.get(key, ()) if held is not program)
+        if left:
+            self._programs[key] = left
+        else:
+            self._programs.pop(key, None)
+        return not left
 
     def __contains__(self, program: object) -> bool:
         return any(program is held for programs in list(self._programs.values()) for held in programs)

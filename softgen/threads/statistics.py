@@ -40,15 +40,24 @@ class KernelStatistics:
     def join(self, whole: KernelStatistics) -> None:
         """Counts for another from now on, which gets what has been counted."""
         with self._lock, whole._lock:
-            self.whole = whole
-            whole.dispatches += self.dispatches
-            whole.threads += self.threads
-            whole.instructions += self.instructions
-            whole.seconds += self.seconds
+            self._count_for(whole)
             whole.program.lines.update(summary(self.program).lines)
             whole.program.fallbacks.update(self.program.fallbacks)
             self.program.fallbacks = whole.program.fallbacks
             self.program = whole.program
+
+    def join_others(self, others: KernelStatistics) -> None:
+        """Counts for a total of several kernels from now on, whose code is not kept."""
+        with self._lock, others._lock:
+            self._count_for(others)
+            self.program = others.program
+
+    def _count_for(self, whole: KernelStatistics) -> None:
+        self.whole = whole
+        whole.dispatches += self.dispatches
+        whole.threads += self.threads
+        whole.instructions += self.instructions
+        whole.seconds += self.seconds
 
 
 def own_code(program: KernelProgram) -> bytes:
@@ -66,7 +75,7 @@ def known_code(program: KernelProgram) -> bytes:
 def summary(program: KernelProgram) -> KernelProgram:
     """What reports need of a program: its own code, and the instructions that were left to the interpreter."""
     size = len(known_code(program)) + BEHIND
-    made = KernelProgram(program.gen, program.code[:size], program.start, program.title)
+    made = KernelProgram(program.gen, program.beginning(size), program.start, program.title)
     made.fallbacks = program.fallbacks
     for ip in list(program.fallbacks):
         try:

@@ -12,12 +12,13 @@ from softgen.errors import SoftgenError
 from softgen.eu.text import dialect
 from softgen.media import front_end
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import group_cache, groups
+from softgen.threads import group_cache, groups, programs
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
-from tests.gpgpu.job import CODE, Job, dwords, stores, words
+from softgen.threads.programs import DispatchProgram
+from tests.gpgpu.job import ADD, CODE, Job, dwords, stores, words
 from tests.threads.sets import TABLES, Sets, copied, runs_made
-from tests.threads.test_pool import recorded
+from tests.threads.test_pool import job, recorded
 from tests.threads.test_system_routine import ROUTINE, raising
 
 
@@ -59,6 +60,18 @@ def test_workers_that_are_kept_take_limited_memory(monkeypatch: pytest.MonkeyPat
     for number in (3, 3, 3):
         sets.run(number)
     assert len(made) == 5 and sets.kept() == made[4:]
+
+
+@pytest.mark.parametrize("mebibytes, kept", [(33, 1), (17, 1), (16, 2), (8, 4)])
+def test_programs_of_workers_that_are_kept_take_32_mebibytes_at_most(mebibytes: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be large, and the cache of programs may have dropped them."""
+    monkeypatch.setattr(DispatchProgram, "memory_bytes", mebibytes << 20)
+    monkeypatch.setattr(programs, "MOST_BYTES", 1 << 40)
+    dispatcher = EngineDispatcher("t0", 1)
+    for number in range(5):
+        job(f"(W)  mov (8|M0)  r126.0<1>:ud {number}:ud\n{ADD}", 1).run(groups=dispatcher)
+    [workers] = dispatcher._workers
+    assert len({run.shared.program for run in workers.groups.kept()}) == kept
 
 
 @pytest.mark.parametrize("mebibytes, kept", [(33, 1), (16, 2), (11, 2), (8, 4)])

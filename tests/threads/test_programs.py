@@ -8,9 +8,13 @@ from dataclasses import replace
 import pytest
 
 from softgen.errors import GpuFault
+from softgen.eu.encoding.program import LONGEST
 from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 from softgen.threads import programs
-from softgen.threads.programs import ProgramCache, load
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.programs import LINE_BYTES, WINDOW, ProgramCache, load
+from softgen.threads.statistics import BEHIND
 from tests.gpgpu.job import vector_add
 from tests.threads.test_pool import recorded
 
@@ -126,3 +130,102 @@ def test_a_program_that_is_not_mapped_is_a_fault() -> None:
     context, dispatch = recorded(vector_add("skl"))
     with pytest.raises(GpuFault, match="instruction fetch at 0x70000000 in job"):
         load(replace(context, bases={"instruction": 0x7000_0000}), replace(dispatch, kernel=0))
+
+
+# -- how much of memory is kept
+
+HEAP = 0x40_0000  # of many kernels
+
+
+def heap(size: int = 2 * LONGEST) -> tuple[DispatchContext, ThreadDispatch]:
+    """Kernels one after another, as drivers place them: instructions that differ in their constant."""
+    context, dispatch = recorded(vector_add("skl"))
+    assert isinstance(context.space, AddressSpace)
+    memory = MemfdBuffer(size, "heap")
+    inst = bytearray(context.space.read(context.address("instruction", dispatch.kernel), 16))
+    for at in range(0, size, 4096):
+        inst[12] = at // 4096 % 256
+        memory.view[at : at + 16] = bytes(inst)
+    context.space.map(HEAP, memory, 0, size)
+    return replace(context, bases={**context.bases, "instruction": HEAP}), replace(dispatch, kernel=0)
+
+
+def test_code_is_read_as_far_as_it_is_reached() -> None:
+    """A kernel may lie at the start of a heap, and no state says where it ends."""
+    context, dispatch = heap()
+    program = load(context, dispatch)
+    assert len(program.code) == WINDOW and program.inside(LONGEST - 1) and not program.inside(LONGEST)
+    sizes = []
+    for at in (WINDOW - 4096, WINDOW, 5 * WINDOW, LONGEST - 4096):
+        assert program.line(at).instruction == load(context, replace(dispatch, kernel=at)).line(at).instruction
+        sizes.append(len(program.code))
+        assert program.code == context.space.read(HEAP, len(program.code)) and program.range.size == program.reach <= len(program.code)
+    assert sizes[:2] == [2 * WINDOW, 2 * WINDOW] and 5 * WINDOW < sizes[2] < 11 * WINDOW and sizes[3] == LONGEST
+    with pytest.raises(GpuFault, match="outside"):
+        program.line(LONGEST)
+
+
+def test_code_that_a_translation_depends_on_is_kept() -> None:
+    """The comparisons in C read as many bytes as were reached; reports look a little further, where names are found."""
+    context, dispatch = heap()
+    program = load(context, dispatch)
+    assert program.beginning(3 * WINDOW) == context.space.read(HEAP, 3 * WINDOW) and len(program.code) == WINDOW
+    program.reach = WINDOW - BEHIND
+    assert len(program.code) == WINDOW
+    program.reach = 3 * WINDOW
+    assert len(program.code) >= 3 * WINDOW + BEHIND and program.range.size == 3 * WINDOW
+    assert program.code == context.space.read(HEAP, len(program.code))
+    context.space.write32(HEAP + 3 * WINDOW, 0)
+    assert program.current(context)
+    context.space.write32(HEAP + 3 * WINDOW - 4, 1)
+    assert not program.current(context)
+
+
+def test_a_program_shared_with_another_address_space_is_compared_to_its_end() -> None:
+    """Each may reach what the other one has not: then the bytes that were not read yet have to be the same."""
+    (context, dispatch), (other, _) = heap(), heap()
+    other.space.write32(HEAP + 3 * WINDOW, 0)
+    cache = ProgramCache()
+    first = cache.load(context, dispatch)
+    with ThreadPoolExecutor(1) as another:
+        assert another.submit(cache.load, other, dispatch).result() is not first
+
+
+def test_the_least_recently_used_programs_are_dropped_where_they_take_too_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "MOST_BYTES", 8 * WINDOW)
+    context, dispatch = heap()
+    at = [replace(dispatch, kernel=4096 * number) for number in range(9)]
+    dropped, cache = list[bool](), ProgramCache(lambda: dropped.append(True))
+    kept = [cache.load(context, each) for each in at[:8]]
+    assert cache.load(context, at[0]) is kept[0] and not dropped and cache.usage.bytes == 8 * WINDOW
+    assert cache.load(context, at[8]) in cache and dropped == [True] and cache.usage.bytes <= 8 * WINDOW
+    assert kept[0] in cache and kept[1] not in cache and kept[2] not in cache and kept[3] in cache
+    assert cache.load(context, at[0]) is kept[0] and cache.load(context, at[1]) is not kept[1]
+
+
+def test_memory_is_charged_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "COUNT_BYTES", 100 * LINE_BYTES)
+    context, dispatch = heap()
+    charged = list[int]()
+    cache = ProgramCache(charge=charged.append)
+    program = cache.load(context, dispatch)
+    assert charged == [WINDOW]
+    for at in range(0, 101 * 16, 16):
+        program.line(at)
+    assert cache.load(context, dispatch) is program and charged == [WINDOW, 101 * LINE_BYTES]
+    cache.clear()
+    assert sum(charged) == 0 and program not in cache
+
+
+def test_decoded_instructions_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of programs that were in the cache before: nothing is loaded then."""
+    monkeypatch.setattr(programs, "MOST_BYTES", 2 * WINDOW + 12 * LINE_BYTES)
+    context, dispatch = heap()
+    cache = ProgramCache()
+    first, second = (cache.load(context, replace(dispatch, kernel=kernel)) for kernel in (0, 4096))
+    for at in range(0, 8 * 16, 16):
+        first.line(at)
+    assert cache.load(context, dispatch) is first and second in cache
+    for at in range(8 * 16, 16 * 16, 16):
+        first.line(at)
+    assert cache.load(context, dispatch) is first and second not in cache

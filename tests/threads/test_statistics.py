@@ -12,7 +12,7 @@ from softgen.eu.text import dialect
 from softgen.inspect import report
 from softgen.inspect.kernel_names import KernelNames
 from softgen.threads import dispatcher as dispatchers
-from softgen.threads import statistics
+from softgen.threads import programs, statistics
 from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import MOST_AT_ADDRESS, DispatchProgram
@@ -103,3 +103,28 @@ def test_both_dispatchers_of_a_comparison_are_retired() -> None:
     variant(1).run(groups=both)
     both.retire()
     assert not any(isinstance(program, DispatchProgram) for each in both.both for program, _ in each.ran)
+
+
+def test_programs_that_the_cache_drops_are_not_kept_by_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are: each may be large."""
+    monkeypatch.setattr(programs, "MOST_BYTES", 1)
+    groups = EngineDispatcher("reference")
+    for number in range(5):
+        variant(number).run(groups=groups)
+    gc.collect()
+    assert sum(isinstance(program, DispatchProgram) for program, _ in groups.ran) <= 2
+    found = rows(groups)
+    assert len(found) == 5 and set(found.values()) == {1}
+
+
+def test_summaries_are_limited_in_size(few: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that makes kernels for as long as it runs must not fill the memory; their work is counted in one row."""
+    size = 5000
+    monkeypatch.setattr(dispatchers, "MOST_SUMMARISED", 3 * size)
+    groups = EngineDispatcher("t0", 1)
+    for number in range(40):
+        variant(number).run(groups=groups)
+    assert sum(len(program.code) for program, _ in groups.ran if not isinstance(program, DispatchProgram)) <= 3 * size
+    listed = {row["kernel"]: row for row in report.kernels(groups.ran.values(), KernelNames([]))}
+    assert listed["other kernels"]["dispatches"] > 20 and listed["other kernels"]["bytes"] == 0
+    assert sum(total.dispatches for total in groups.ran.values()) == 40 and not report.fallbacks(groups.ran.values())

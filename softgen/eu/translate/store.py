@@ -39,16 +39,18 @@ class TranslationStore:
 
     def load(self, program: KernelProgram, key: object) -> StoredTranslation | None:
         for size, total, facts in self._entries(self._list(program, key)):
-            if len(program.code) >= size and hashlib.sha256(program.code[:size]).hexdigest() == total:
+            code = program.beginning(size)
+            if len(code) == size and hashlib.sha256(code).hexdigest() == total:
                 data = self.cache.load(facts["object"])
                 return None if data is None else StoredTranslation(data, size, facts)
         return None
 
     def save(self, program: KernelProgram, key: object, size: int, data: bytes, facts: dict[str, Any]) -> None:
         """`size` bytes of code are all that the translation depends on."""
-        if len(program.code) < size:
+        code = program.beginning(size)
+        if len(code) < size:
             return
-        name, total = self._list(program, key), hashlib.sha256(program.code[:size]).hexdigest()
+        name, total = self._list(program, key), hashlib.sha256(code).hexdigest()
         facts = {**facts, "object": hashlib.sha256(f"{name} {total}".encode()).hexdigest()}
         self.cache.save(facts["object"], data)
         known = [entry for entry in self._entries(name) if entry[1] != total]
