@@ -15,7 +15,8 @@ context.py     ioctls on contexts (gem_context.py) and address spaces (vm.py); p
 kms.py         mode-setting ioctls; framebuffer.py: those on framebuffers and dumb buffers; display.py: the display, page flips, events
 syncobj.py     ioctls on sync objects; fence.py: fences, sync objects and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission (submission.py) with a list of buffers (buffer_list.py); relocation.py: its relocations
-queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them
+queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them;
+               parking.py: submissions that wait at semaphores
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
 server.py      accepts connections and answers requests; channel_threads.py: the threads that do; wait_prediction.py: whether a program

@@ -35,6 +35,10 @@ class BufferList(list[Bound]):
         self._has_uses = False  # all buffers have it
         self._others: list[Use] | None = None  # uses of its buffers by others that it has to wait for; None: to be found out
 
+    def at(self, address: int) -> GemObject | None:
+        """The buffer at an address."""
+        return next((bound.bo for bound in self if 0 <= address - bound.address < bound.bo.size), None)
+
     def use(self, fence: Fence, engine: str) -> None:
         """All are in use until a fence is done."""
         uses = self._uses

@@ -20,6 +20,7 @@ from softgen.bits.generation import Device
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
 from softgen.driver.hints import hint
+from softgen.driver.parking import LOOK_AGAIN, Parking
 from softgen.driver.queue import EngineSlot
 from softgen.driver.submission import Submission
 from softgen.driver.user_copy import Copied
@@ -34,7 +35,6 @@ ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enh
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
 MOST_REPORTED = 20  # failing submissions that are kept and reported one by one
 HANG = 10.0  # seconds a semaphore may be waited for, not counting those in which others have the engine
-LOOK_AGAIN = 0.001
 
 
 @dataclass(frozen=True)
@@ -142,15 +142,12 @@ class ContextEngine:
             work = BatchWork(self.engine, space, submission.batch)
             execution = self.executor.device.begin(work, self.saved, self.hooks, self.instance)
         self.execution = execution
-        looks, at = 0, -1
         try:
-            while not execution.run():  # a semaphore: another submission will let it pass
-                looks, at = looks + 1 if execution.counters.commands == at else 0, execution.counters.commands
-                if self.over() or looks > HANG / LOOK_AGAIN:
-                    raise execution.stuck()
-                slot.wait(LOOK_AGAIN)
+            if not execution.run():
+                self._pass_semaphores(execution, submission, slot)
         finally:
             self.slot = self.execution = None
+            self.executor.parking.written(submission.bound.bos)
             self.executor.count(time.monotonic() - began)
         self.done = execution
         if self.errors:
@@ -159,6 +156,24 @@ class ContextEngine:
                 raise error
             finally:
                 del error  # its traceback leads to the submission, whose context must be free to end
+
+
+    def _pass_semaphores(self, execution: EngineExecution, submission: Submission, slot: EngineSlot[Submission]) -> None:
+        """Runs to the end; meanwhile others, or the program, let it pass the semaphores at which it waits."""
+        parking = self.executor.parking
+        while True:
+            parking.written(submission.bound.bos)
+            waited, at, wait = 0.0, execution.counters.commands, execution.streamer.waiting
+            with parking.parked(None if wait is None or wait.address is None else submission.bound.at(wait.address)) as woken:
+                while execution.counters.commands == at:
+                    if self.over() or waited > HANG:
+                        raise execution.stuck()
+                    seconds = parking.interval(waited)
+                    slot.wait(seconds, woken)
+                    waited += LOOK_AGAIN if woken.is_set() else seconds
+                    woken.clear()
+                    if execution.run():
+                        return
 
 
 class Executor:
@@ -171,7 +186,7 @@ class Executor:
         dispatcher of its own; `drawn` is called with the render targets that a draw wrote to."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
-        self.report = RunReport()
+        self.report, self.parking = RunReport(), Parking()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False

@@ -137,11 +137,11 @@ class EngineSlot(Generic[SubmissionT]):
             self._leave()
             self.__enter__()
 
-    def wait(self, seconds: float) -> None:
-        """Leaves the engine to others for a while: this submission cannot go on now."""
+    def wait(self, seconds: float, woken: threading.Event) -> None:
+        """Leaves the engine to others for a while, or until an event: this submission cannot go on now."""
         self.caller.leave()
         self._leave()
-        time.sleep(seconds)
+        woken.wait(seconds)
         self.__enter__()
 
 

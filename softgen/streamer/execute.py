@@ -11,6 +11,8 @@ A command that cannot complete now (a semaphore) raises Parked: `run` answers Fa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from softgen.bits import registers as places
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
@@ -142,7 +144,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 assert self._current is not None
                 place.address = self.parked = self._current.address
                 self.counters.commands -= 1
-                self.waiting = Wait(parked.wait.text, parked.wait.on_signal, self._current)
+                self.waiting = replace(parked.wait, command=self._current)
                 return False
             self.parked = None
             if place.wrap is not None or self.stack:

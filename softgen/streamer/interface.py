@@ -103,6 +103,7 @@ class Wait:
     text: str
     on_signal: bool = False  # only evaluated again after a signal
     command: Command | None = None
+    address: int | None = None  # in the context's space, where it waits for memory there
 
 
 class Parked(Exception):

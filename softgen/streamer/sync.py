@@ -190,14 +190,15 @@ def semaphore_wait(cs: Streamer, cmd: Record) -> None:
     if operation not in COMPARE:
         raise Unsupported(f"compare_operation {operation} is not known")
     if flag(cmd, "register_poll_mode"):
-        found, where = cs.registers.read(cmd.semaphore_address), f"register {cmd.semaphore_address:#x}"
+        found, where, at = cs.registers.read(cmd.semaphore_address), f"register {cmd.semaphore_address:#x}", None
     else:
         found, where = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.memory_type), "little"), f"{cmd.semaphore_address:#x}"
+        at = cmd.semaphore_address
     if not COMPARE[operation](found, cmd.semaphore_data_dword):
         if cs.parked != cs.command.address and control_bit(cs, "inhibit_synchronous_context_switch"):
             cs.device.interrupt(cs.base, "semaphore")  # once; otherwise it is switched out (KBL 1976-1979)
         signal = word(cs, "MI_SEMAPHORE_WAIT", cmd, "wait_mode") == "signal mode"
-        raise Parked(Wait(f"{where} holds {found:#x}, {operation} {cmd.semaphore_data_dword:#x}", signal))
+        raise Parked(Wait(f"{where} holds {found:#x}, {operation} {cmd.semaphore_data_dword:#x}", signal, address=at))
 
 
 def control_bit(cs: Streamer, name: str) -> bool:
@@ -233,7 +234,8 @@ def semaphore_mbox(cs: Streamer, cmd: Record) -> None:
         else:
             found = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.use_global_gtt), "little")
         if found <= cmd.semaphore_data_dword:
-            raise Parked(Wait(f"the mailbox holds {found:#x}, not more than {cmd.semaphore_data_dword:#x}"))
+            at = None if in_register else cmd.semaphore_address
+            raise Parked(Wait(f"the mailbox holds {found:#x}, not more than {cmd.semaphore_data_dword:#x}", address=at))
 
 
 # -- reports -------------------------------------------------------------------------------------------------------

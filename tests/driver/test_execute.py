@@ -13,7 +13,9 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.driver import execute
+from softgen.driver.buffer_list import BufferList
 from softgen.driver.execute import Executor
+from softgen.driver.parking import LOOK_AGAIN
 from softgen.errors import SoftgenError, Unsupported
 from tests.driver.execbuffer import END, STORE, buffer, row, submit
 from tests.driver.program import Program, served
@@ -157,7 +159,7 @@ class Execution:
 
     def __init__(self, waits: int) -> None:
         self.waits, self.runs, self.counters = waits, 0, SimpleNamespace(commands=1)
-        self.streamer = SimpleNamespace(space="another one")  # so that no batch follows it
+        self.streamer = SimpleNamespace(space="another one", waiting=None)  # so that no batch follows it
 
     def run(self) -> bool:
         self.runs += 1
@@ -169,11 +171,12 @@ class Execution:
 
 def test_a_submission_waits_at_a_semaphore_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, here, waited = context_engine(), slot(), list[float]()
-    here.wait, work = waited.append, SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
+    here.wait = lambda seconds, woken: waited.append(seconds)
+    work = SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=None), batch=0)
     execution = Execution(3)
     engine.executor.device = SimpleNamespace(begin=lambda *work: execution)
     engine.run(work, here)
-    assert execution.runs == 4 and waited == [execute.LOOK_AGAIN] * 3 and engine.done is execution
+    assert execution.runs == 4 and waited == [LOOK_AGAIN, LOOK_AGAIN, 2 * LOOK_AGAIN] and engine.done is execution
     assert engine.slot is engine.execution is None and engine.executor.report.submissions == 1
     for hang, ending in ((-1.0, False), (10.0, True)):
         monkeypatch.setattr(execute, "HANG", hang)
@@ -185,7 +188,7 @@ def test_a_submission_waits_at_a_semaphore_until_it_passes(monkeypatch: pytest.M
 
 def test_the_first_error_of_a_submission_is_raised_after_all_of_it_was_done() -> None:
     engine, execution = context_engine(), Execution(0)
-    work = SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
+    work = SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=None), batch=0)
 
     def begin(*work: Any) -> Execution:
         engine.errors += [SoftgenError("first"), SoftgenError("second")]
@@ -208,7 +211,7 @@ class Context:
 
 @pytest.mark.parametrize("error, fine", [(None, True), (SoftgenError("broken"), False)])
 def test_recorders_see_what_runs_before_and_after(error: SoftgenError | None, fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, work = list[Any](), SimpleNamespace(engine="rcs0", slot=0, context=Context())
+    told, work = list[Any](), SimpleNamespace(pid=1, engine="rcs0", slot=0, context=Context())
     recorder = SimpleNamespace(before=lambda what: told.append("before"), after=lambda what, fine: told.append(fine))
 
     def run(self: Any, submission: Any, slot: Any) -> None:
@@ -253,7 +256,7 @@ class Waiting:
     """An execution that waits at semaphores: so many times at each."""
 
     def __init__(self, *waits: int) -> None:
-        self.waits, self.counters, self.streamer = list(waits), SimpleNamespace(commands=1), SimpleNamespace(space=None)
+        self.waits, self.counters, self.streamer = list(waits), SimpleNamespace(commands=1), SimpleNamespace(space=None, waiting=None)
 
     def run(self) -> bool:
         while self.waits and not self.waits[0]:
@@ -267,16 +270,16 @@ class Waiting:
         return SoftgenError("waits for ever")
 
 
-@pytest.mark.parametrize("waits, fine", [((99,), True), ((99, 99, 99), True), ((102,), False), ((5, 102), False)])
+@pytest.mark.parametrize("waits, fine", [((11,), True), ((11, 11, 11), True), ((14,), False), ((5, 14), False)])
 def test_the_time_of_a_semaphore_is_its_own(waits: tuple[int, ...], fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the work before it took, and others have had the engine meanwhile."""
-    monkeypatch.setattr(execute, "HANG", 100 * execute.LOOK_AGAIN)
+    monkeypatch.setattr(execute, "HANG", 100 * LOOK_AGAIN)
     made = context_engine()
     made.executor.device = SimpleNamespace(begin=lambda *work: Waiting(*waits))
     clock = iter(range(0, 1 << 20, 60))
     monkeypatch.setattr(execute, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    slot: Any = SimpleNamespace(submission=submission(1), wait=lambda seconds: None)
-    queued: Any = SimpleNamespace(bound=SimpleNamespace(copies=[]), vm=SimpleNamespace(space=None), batch=0)
+    slot: Any = SimpleNamespace(submission=submission(1), wait=lambda seconds, woken: None)
+    queued: Any = SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=None), batch=0)
     if fine:
         made.run(queued, slot)
     else:
