@@ -1,8 +1,8 @@
 """Memory budget: what the server may take for programs, in all and for each process.
 
 Buffers count with the pages that are touched (an untouched page costs nothing, as in the kernel), everything else with its size: copies
-of the program's memory, linear views of tiled buffers, arguments of ioctls. A request that would go beyond is answered with ENOMEM
-before anything is allocated.
+of the program's memory, linear views of tiled buffers, arguments of ioctls, kernels that contexts keep. A request that would go beyond is
+answered with ENOMEM before anything is allocated.
 """
 
 from __future__ import annotations
@@ -79,6 +79,11 @@ class Budget:
 
     def give(self, pid: int, size: int) -> None:
         self.gone.append((self.other, pid, size))
+
+    def note(self, pid: int, size: int) -> None:
+        """Memory besides buffers that was taken without asking, or negative, given back: further requests may be too much."""
+        self.gone.append((self.other, pid, -size))
+        self.grown += 1
 
     def check(self, pid: int, more: int, what: str) -> None:
         """May a process take so many bytes more? Where even untouched pages fit, nothing needs to be counted."""

@@ -14,6 +14,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from softgen.bits.generation import Device
@@ -181,11 +182,13 @@ class Executor:
 
     def __init__(self, gpu: Device, recorders: list[SubmissionRecorder], save: Callable[[Submission, str], str], log: Callable[[str], None],
                  device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = EngineDispatcher,
-                 drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None) -> None:  # fmt: skip
+                 drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None,
+                 charge: Callable[[int, int], None] = lambda pid, size: None) -> None:  # fmt: skip
         """`save` keeps a failing submission and answers where; `log` gets a line for each failure; each context and engine has a
-        dispatcher of its own; `drawn` is called with the render targets that a draw wrote to."""
+        dispatcher of its own; `drawn` is called with the render targets that a draw wrote to; `charge` with a process and bytes of memory
+        that are taken for its contexts, or negative, given back."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
-        self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
+        self.device, self.new_dispatcher, self.drawn, self.charge = device or GpuDevice(gpu), new_dispatcher, drawn, charge
         self.report, self.parking = RunReport(), Parking()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
@@ -198,6 +201,7 @@ class Executor:
         found = engines.get((submission.engine, submission.slot))
         if found is None:
             found = engines[submission.engine, submission.slot] = ContextEngine(self, submission.engine)
+            found.hooks.dispatcher.count_memory(partial(self.charge, submission.pid))
             weakref.finalize(submission.context, found.hooks.dispatcher.retire).atexit = False
         return found
 

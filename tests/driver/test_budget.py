@@ -52,6 +52,20 @@ class Growth:
         self.bytes = memory("VmHWM") - self.before
 
 
+def test_memory_that_was_taken_without_asking_counts_for_later_requests() -> None:
+    budget = Budget(80 * MIB)
+    budget.check(1, 0, "nothing")
+    budget.note(1, 60 * MIB)
+    budget.check(1, 10 * MIB, "more")
+    budget.note(1, 20 * MIB)
+    for more in (0, MIB):
+        with pytest.raises(Errno, match="memory limit"):
+            budget.check(1, more, "more")
+    budget.note(1, -80 * MIB)
+    budget.check(1, 70 * MIB, "more")
+    assert not budget.other
+
+
 def test_untouched_pages_cost_nothing_and_touched_ones_are_counted() -> None:
     budget = Budget(80 * MIB)
     buffer = budget.adopt(1, MemfdBuffer(1 << 40))

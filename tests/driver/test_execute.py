@@ -285,3 +285,19 @@ def test_the_time_of_a_semaphore_is_its_own(waits: tuple[int, ...], fine: bool, 
     else:
         with pytest.raises(SoftgenError, match="waits for ever"):
             made.run(queued, slot)
+
+
+def test_memory_of_programs_is_charged_to_the_process_of_their_context() -> None:
+    charged = list[tuple[int, int]]()
+    made = Executor(device("kbl"), [], lambda submission, text: "", lambda text: None, charge=lambda pid, size: charged.append((pid, size)))
+
+    class Context:
+        context_engines: dict[tuple[str, int], Any] = {}
+
+    work: Any = SimpleNamespace(context=Context(), engine="rcs0", slot=0, pid=77)
+    programs = made._context_engine(work).hooks.dispatcher.programs  # type: ignore[attr-defined]
+    programs._charge(5000)
+    assert charged == [(77, 5000)]
+    del work.context
+    gc.collect()
+    assert charged == [(77, 5000), (77, -5000)]

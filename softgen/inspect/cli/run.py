@@ -300,7 +300,8 @@ class Simulator:
                 hardware = GpuDevice(self.gpu, self.clock, trace=traced(self.args, "ioctls"))
                 recorders: list[SubmissionRecorder] = [recorder for recorder in (self.recorder, self.pictures) if recorder]
                 drawn = self.pictures.drawn if self.pictures else None
-                self.made = Executor(self.gpu, recorders, self.keep, self.failed, hardware, self.dispatcher, drawn)
+                self.made = Executor(self.gpu, recorders, self.keep, self.failed, hardware, self.dispatcher, drawn,
+                                     self.shared.budget.note)  # fmt: skip
             return self.made
 
     def keep(self, submission: Submission, message: str) -> str:
