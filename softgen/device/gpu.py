@@ -143,6 +143,8 @@ class GpuDevice:
         counters, base = Counters(), bases[min(instance, len(bases) - 1)]
         streamer = Streamer(self.interface, work.engine, work.space, work.global_space, saved, counters, hooks or self.hooks, base,
                             registers=registers, privileged=work.privileged)  # fmt: skip
+        if streamer.watchdog is not None:
+            streamer.watchdog = self.watchdogs[base].of_context(registers)
         if work.kind == "ring":
             streamer.start_ring(work.batch, work.head, work.tail, work.size)
         else:

@@ -58,6 +58,10 @@ class DeviceRegisters:
         self._plain.discard(offset)
         self._plain_rows.clear()
 
+    def keep(self, offset: int, value: int) -> None:
+        """What a unit that takes a register's writes leaves in it."""
+        self.values[offset] = value
+
     def place(self, offset: int) -> RegisterPlace | None:
         if offset not in self._places:
             self._places[offset] = registers.place(offset, self.generation.number)
@@ -138,6 +142,14 @@ class ContextRegisters:
 
     def __init__(self, shared: DeviceRegisters, own: dict[int, int]) -> None:
         self.shared, self.own = shared, own
+        self._writes: dict[int, Callable[[int], None]] = {}
+
+    def on_write(self, offset: int, take: Callable[[int], None]) -> None:
+        """`take` gets what commands of this context write, instead of the register."""
+        self._writes[offset] = take
+
+    def keep(self, offset: int, value: int) -> None:
+        self.own[offset] = value
 
     def read(self, offset: int) -> int:
         found = self.own.get(offset)
@@ -146,6 +158,8 @@ class ContextRegisters:
     def write(self, offset: int, value: int) -> None:
         if offset in self.own and self.shared.is_plain(offset):
             self.own[offset] = value & DWORD_MASK
+        elif offset in self._writes:
+            self._writes[offset](value & DWORD_MASK)
         elif self.shared.belongs_to_contexts(offset):
             self.own[offset] = self.shared.changed(offset, self.read(offset), value)
         else:
@@ -156,6 +170,8 @@ class ContextRegisters:
 
     def restore(self, saved: dict[int, int]) -> dict[int, int]:
         self.own = {**self.own, **saved}
+        for offset, take in self._writes.items():
+            take(self.own.get(offset, 0))
         return self.own
 
 

@@ -37,9 +37,14 @@ class PrivilegedStreamer(Protocol):
 
 @cache
 def privileged(kind: str) -> frozenset[str]:
-    """Names of the privileged `commands` or `registers`."""
+    """Names of the privileged `commands`, of `registers` that all contexts share, or of `context_registers`."""
     text = (SPEC / "streamer" / "privilege.toml").read_text("utf-8")
     return frozenset(tomllib.loads(text)[kind])
+
+
+@cache
+def privileged_registers() -> frozenset[str]:
+    return privileged("registers") | privileged("context_registers")
 
 
 LOADS = ("MI_LOAD_REGISTER_IMM", "MI_LOAD_REGISTER_MEM", "MI_LOAD_REGISTER_REG")
@@ -80,7 +85,7 @@ def denies(cs: PrivilegedStreamer, command: Command) -> bool:
 def guarded(cs: PrivilegedStreamer, offset: int) -> bool:
     """Whether a register may be loaded by privileged batches only."""
     found = registers.place(offset, cs.generation.number, cs.engine)
-    if found is None or found.layout.name not in privileged("registers"):
+    if found is None or found.layout.name not in privileged_registers():
         return False
     layout = catalogue().get("FORCE_TO_NONPRIV", cs.generation.number)
     return layout is None or offset not in {cs.registers.read(cs.own(layout.name, i)) & ~3 for i in range(layout.count)}

@@ -9,8 +9,9 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
+from softgen.trace.work import Work
 from tests.device.host import STATUS_PAGE, Host
-from tests.streamer.bench import DATA, Bench
+from tests.streamer.bench import BATCH, DATA, Bench
 
 IMR, HWSTAM = 0xA8, 0x98
 BITS = {"user": 0, "error": 3, "notify": 4, "timeout": 6, "page_fault": 7, "context_switch": 8, "semaphore": 11}
@@ -121,6 +122,22 @@ def test_the_watchdog() -> None:
              for n, at in enumerate((control, threshold, control, threshold))]  # fmt: skip
     bench.run(bench.load({control: 0xFFFFFFFF}), *noops[:9], *reads[:2], *noops[:5], *reads[2:], bench.load({control: 0}))
     assert bench.data(4) == [0xFFFFFFFF, 30, 0xFFFFFFFF, 30]  # what was written, and no count
+
+
+def test_each_context_has_a_watchdog_of_its_own() -> None:
+    """Also where its commands let it run on: those of other contexts are not counted, and it goes on with the context's next ones."""
+    bench = Bench("icl")
+    contexts = [bench.gpu.new_context("render") for _ in range(2)]
+
+    def run(number: int, *commands: list[int]) -> int:
+        bench.put(BATCH, *commands, *[bench.pack("MI_NOOP")] * 50, bench.pack("MI_BATCH_BUFFER_END"))
+        before, execution = len(bench.causes()), bench.gpu.begin(Work("render", bench.space, BATCH, privileged=False), contexts[number])
+        execution.run_to_end()
+        return len(bench.causes()) - before
+
+    assert run(0, bench.load({0x217C: 30}), bench.load({0x2178: 0xFFFFFFFF})) == 1
+    assert run(1) == 0 and run(1, bench.load({0x217C: 5})) == 0
+    assert run(0) == 1 and run(0, bench.load({0x2178: 0})) == run(0) == run(1) == 0
 
 
 @pytest.mark.behaviour("ICL-WD-04", shows="action")

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from softgen.bits.catalogue import layout
+from softgen.bits.catalogue import catalogue, layout
+from softgen.bits.generation import GENERATIONS
 from softgen.command import CommandStreamer
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
@@ -15,6 +16,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.execute import POLL_COMMANDS, Streamer
 from softgen.streamer.parser import Command, CommandParser
+from softgen.streamer.privilege import privileged
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench, count_draw
 
@@ -333,6 +335,32 @@ def test_a_register_may_be_given_to_batches_that_are_not_privileged() -> None:
     assert bench.gpu.read_register(0x20A8) == 0xFFFFFFFF
     bench.ring(bench.load({0x24D0 + 4 * 11: 0x20A8}), bench.start(OTHER, address_space_indicator=1))
     assert bench.gpu.read_register(0x20A8) == 5
+
+
+@pytest.mark.parametrize("kind", ["registers", "context_registers"])
+def test_privileged_registers_have_pages(kind: str) -> None:
+    known = {name for gen in GENERATIONS for name in privileged(kind) if catalogue().get(name, gen) is not None}
+    assert known == privileged(kind)
+
+
+@pytest.mark.parametrize("gpu, register, kept", [
+    *(("icl", 0x2000 + at, False) for at in (0x30, 0x34, 0x38, 0x3C, 0x9C, 0xA8, 0x1C0, 0x1C4, 0x244, 0x270, 0x29C)),
+    ("kbl", 0x44300, False), ("icl", 0xC800, False), ("hsw", 0x2228, False), ("hsw", 0x2220, False), ("hsw", 0x209C, False),
+    *(("icl", 0x2000 + at, True) for at in (0x178, 0x17C, 0xC0, 0x410, 0x500, 0x600)),
+    *(("icl", at, True) for at in (0x5280, 0x7008, 0x7034, 0xE18C, 0xE194, 0xE5F4, 0xB0A4)),
+    ("kbl", 0x7004, True), ("kbl", 0x20D8, True), ("kbl", 0x2580, True), ("bdw", 0x2248, True), ("hsw", 0xB010, True),
+    ("hsw", 0xB020, True), ("hsw", 0xB038, True), ("hsw", 0xE49C, True), ("hsw", 0x2440, True), ("ivb", 0xB024, True),
+    ("ivb", 0x20C0, True),
+])  # fmt: skip
+def test_what_a_batch_that_is_not_privileged_may_load(gpu: str, register: int, kept: bool) -> None:
+    """Registers of rings, contexts, page tables and interrupts are the kernel driver's; what batches of Mesa's and Intel's drivers load
+    (all captures at hand), the media driver's watchdog among it, is theirs."""
+    bench = Bench(gpu)
+    before = bench.gpu.read_register(register)
+    bench.put(BATCH, bench.load({register: before ^ 0x0001_0001}), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.execute(Work("render", bench.space, BATCH, privileged=False))
+    assert (bench.gpu.read_register(register) != before) is kept
+    assert any("read as MI_NOOP" in remark for remark in bench.gpu.remarks) is not kept
 
 
 def test_registers_show_the_last_command_that_only_needed_its_handler() -> None:

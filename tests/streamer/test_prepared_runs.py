@@ -134,8 +134,7 @@ def test_time_is_up(polls: int, prepared_runs: list[int]) -> None:
 def test_a_watchdog_sees_every_command(prepared_runs: list[int]) -> None:
     client = Client("icl", True)
     enqueues(client, Enqueue(0, "icl"), Enqueue(1, "icl"))
-    watchdog = next(iter(client.device.watchdogs.values()))
-    client.device.registers.write(watchdog.control, 0xFFFFFFFF)
+    client.run(Enqueue(0, "icl").pack("MI_LOAD_REGISTER_IMM", entry=[{"register_offset": 0x2178, "data_dword": 0xFFFFFFFF}]))
     enqueues(client, Enqueue(2, "icl"))
     assert len(prepared_runs) == 1 and client.space.read32(TAGS) == 3
 
