@@ -3,7 +3,7 @@
 In:  what a person types: a verb, options, files.
 Out: text, JSON (`--json`) and an exit code: 0 fine, 1 the work failed, 2 usage error.
 
-cli/             one module per verb; `main.py` finds it, `output.py` is the look they share
+cli/             one module per verb; `main.py` finds it, `output.py` is the look they share, `source.py` reads their files
 decoding.py      a trace's submissions as commands, each followed by the state it points to
 indirect_state.py  a command's pointers, followed to state, kernels and data
 kernels.py       the EU kernels that a trace's commands point to

@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 
 from softgen.bits.generation import device
-from softgen.errors import DecodeError, SoftgenError, UsageError
+from softgen.errors import SoftgenError, UsageError
 from softgen.eu.encoding import program
 from softgen.eu.isa.labels import COMPACT
 from softgen.eu.text import dialect
 from softgen.inspect.cli.output import print_json
+from softgen.inspect.cli.source import read_text
 
 EXAMPLE = """examples:
   softgen asm --gpu kbl kernel.asm -o kernel.dat           in the dialect it is written in: IGA's or Mesa's
@@ -39,12 +40,7 @@ def run(args: argparse.Namespace) -> int:
     gen = device(args.gpu).generation.number
     if args.json and args.output == "-":
         raise UsageError("--json and the code cannot both go to standard output")
-    name = "standard input" if args.file == "-" else args.file
-    raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"{name}: is not text: byte {error.start} is {raw[error.start]:#04x}") from None
+    name, text = read_text(args.file)
     code = dialect.read(text, gen, args.syntax, name, args.compact)
     write(args.output, code)
     if args.json:

@@ -18,6 +18,7 @@ from softgen.eu.encoding import program
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.text import dialect
 from softgen.inspect.cli.output import Progress, complain
+from softgen.inspect.cli.source import read_bytes
 from softgen.inspect.kernels import kernels
 from softgen.trace.file import START, looks_like_trace, open_trace
 
@@ -84,20 +85,24 @@ def by_syntax(programs: list[Code], syntax: str | None) -> Iterator[tuple[str, l
 
 def sources(args: argparse.Namespace) -> list[Code]:
     gen = device(args.gpu).generation.number if args.gpu else None
-    path = Path(args.file)
-    if args.file != "-" and path.is_dir():
+    if args.file != "-" and is_trace(Path(args.file)):
         return of_trace(args.file, args.gpu)
-    data = sys.stdin.buffer.read() if args.file == "-" else path.read_bytes()
-    name = "standard input" if args.file == "-" else args.file
+    name, data = read_bytes(args.file)
     if not data:
         raise DecodeError(f"{name}: is empty")
     if binary.is_binary(data[:8]):
         return list(of_binary(data, name, gen))
-    if args.file != "-" and looks_like_trace(data[:START]):
-        return of_trace(args.file, args.gpu)
     if gen is None:
         raise UsageError(f"{name}: is no compiled program, capture or AUB file; for raw code, name its GPU with --gpu")
     return [Code("", "", gen, data)]
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a path is a capture directory, or a file that begins as a trace; these may be larger than code is."""
+    if not path.is_file():
+        return path.is_dir()
+    with path.open("rb") as file:
+        return looks_like_trace(file.read(START))
 
 
 def of_binary(data: bytes, name: str, gen: float | None) -> Iterator[Code]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, UsageError
 from softgen.eu.text import dialect
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint, print_json, table
+from softgen.inspect.cli.source import read_text
 from softgen.inspect.registers import Number, RegisterLanes
 from softgen.inspect.snippet import LIMIT, SECONDS, Ran, Snippet, Step
 
@@ -52,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if args.limit < 1 or not args.time_limit > 0:
         raise UsageError("--limit and --time-limit are numbers above zero")
     gpu = device(args.gpu)
-    name = "standard input" if args.file == "-" else args.file
-    snippet = Snippet(text_of(args.file, name), gpu.generation.number, args.syntax, name, args.simd)
+    name, text = read_text(args.file)
+    snippet = Snippet(text, gpu.generation.number, args.syntax, name, args.simd)
     for setting in args.set:
         try:
             snippet.set(setting)
@@ -76,14 +75,6 @@ def run(args: argparse.Namespace) -> int:
     if ran.problem:
         complain(ran.problem)
     return 1 if ran.problem else 0
-
-
-def text_of(file: str, name: str) -> str:
-    raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"{name}: is not text: byte {error.start} is {raw[error.start]:#04x}") from None
 
 
 # -- for people ----------------------------------------------------------------------------------------------------

@@ -118,6 +118,9 @@ def guarded(work: Callable[[], int]) -> int:
     except (SoftgenError, OSError) as error:
         complain(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename and error.strerror else error)
         return 2 if isinstance(error, UsageError) else 1
+    except MemoryError:
+        complain("not enough memory")
+        return 1
 
 
 def quiet_stdout() -> None:
