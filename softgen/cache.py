@@ -60,7 +60,7 @@ class Cache:
         try:
             raw = self._read(path)
             if raw is not None and checksum(key, raw[_SUM:]) == raw[:_SUM]:
-                os.utime(path, follow_symlinks=False)   # the least recently used are dropped first
+                self._used(path)
                 return raw[_SUM:]
         except FileNotFoundError:
             return None
@@ -76,6 +76,13 @@ class Cache:
             if not stat.S_ISREG(status.st_mode) or status.st_size > self.largest:
                 return None
             return file.read(self.largest + 1)
+
+    def _used(self, path: Path) -> None:
+        """Notes that a file was used: the least recently used are dropped first; on a read-only file system none is."""
+        try:
+            os.utime(path, follow_symlinks=False)
+        except OSError:
+            pass
 
     def load_json(self, key: str, parse: Callable[[Any], T]) -> T | None:
         """What `parse` makes of the JSON saved under a key; None, and the file is removed, where it raises because the JSON is not as

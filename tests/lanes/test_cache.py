@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -158,6 +159,18 @@ def test_a_cached_object_that_calls_a_library_is_made_again(tmp_path: Path, monk
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     check(Cache(tmp_path / "objects"))
+
+
+def test_a_folder_on_a_read_only_file_system_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing there can be marked as used, or removed."""
+    cache = Cache(tmp_path / "objects")
+    cache.save("key", b"data")
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", read_only)
+    assert cache.load("key") == b"data"
 
 
 def test_no_folder_at_all(tmp_path: Path) -> None:
