@@ -16,6 +16,8 @@ read each other's.
 
 from __future__ import annotations
 
+import errno
+import gc
 import itertools
 import socket
 import threading
@@ -37,6 +39,8 @@ HEADER = 12
 LARGEST = 1 << 30  # bytes of memory in one message
 CHUNK = 1 << 20  # bytes of memory read or written at a time
 MOST_CONNECTIONS = 64  # at once
+BREATH = 0.1  # seconds until the next try to accept a connection, where the host has no descriptor left
+REFUSALS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EPROTO)  # of accept(), which others survive
 REGISTERS_END = 1 << 23
 MOST_FAILURES = 100  # listed of one connection
 
@@ -235,19 +239,35 @@ class TbxServer:
         self.wanted: int | None = None  # clients to serve
         self.done: list[Statistics] = []  # of connections that have ended
         self.left = threading.Condition()
+        self.refusal = 0  # error number of accept() that was logged last
 
     def serve(self, clients: int | None = None) -> None:
         """Serve until `clients` clients have disconnected; default: until the server is closed."""
         self.wanted = clients
         try:
             while True:
-                stream, _ = self.listener.accept()
-                self._enter(stream)
+                if (stream := self._accept()) is not None:
+                    self._enter(stream)
         except OSError:
             if not self._served():
                 raise
         finally:
             self.close()
+
+    def _accept(self) -> socket.socket | None:
+        """The next connection; None where it went away again, or the host has no descriptor or memory for it yet."""
+        try:
+            return self.listener.accept()[0]
+        except OSError as error:
+            if error.errno not in REFUSALS:
+                raise
+            if error.errno != self.refusal:
+                self.refusal = error.errno
+                self.log(f"a connection has to wait: {error.strerror}")
+            gc.collect()
+            with self.left:
+                self.left.wait(BREATH)
+            return None
 
     def _served(self) -> bool:
         """Whether the last client has disconnected."""
@@ -275,27 +295,52 @@ class TbxServer:
             name = f"client {self.clients}" + (f", connection {self.connections}" if self.connections > 1 else "")
             self.open.add(stream)
         self.log(f"{name}: connected")
-        threading.Thread(target=self._talk, args=(stream, name), daemon=True).start()
+        try:
+            threading.Thread(target=self._talk, args=(stream, name), daemon=True).start()
+        except RuntimeError as error:
+            self._refuse(stream, name, str(error))
+
+    def _simulator(self, name: str) -> TbxSimulator:
+        def make() -> TbxSimulator:
+            return TbxSimulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
+
+        try:
+            return make()
+        except (SoftgenError, OSError, MemoryError):
+            gc.collect()  # simulators of clients that have disconnected are in cycles, with their memory and descriptors
+            return make()
+
+    def _refuse(self, stream: socket.socket, name: str, why: str) -> None:
+        """A connection for which the host has too little of something."""
+        self.log(f"{name}: refused: {why}")
+        stream.close()
+        self._leave(stream, Statistics(failures=[why]))
 
     def _talk(self, stream: socket.socket, name: str) -> None:
         """A connection's thread. Nothing is shared with the others: one that stalls keeps nobody waiting."""
-        simulator = TbxSimulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
+        try:
+            simulator = self._simulator(name)
+        except (SoftgenError, OSError, MemoryError) as error:
+            self._refuse(stream, name, str(error) or type(error).__name__)
+            return
         try:
             Connection(stream, simulator).serve()
         except SoftgenError as error:
             simulator.failed(f"{error}; the connection is closed")
         except OSError as error:
             simulator.failed(f"the connection broke: {error.strerror or error}")
+        except Exception as error:  # a mistake of ours, or no memory, for one client must not end all
+            simulator.failed(f"softgen itself failed: {type(error).__name__}: {error}; the connection is closed")
         finally:
             stream.close()
-            self._leave(stream, simulator)
+            done, statistics = simulator.gpu.counters, simulator.statistics
+            simulator.log(f"disconnected after {statistics.messages} messages, {done.batches} batches, {done.dispatches} dispatches, "
+                          f"{done.instructions} instructions; {len(statistics.failures)} failures")  # fmt: skip
+            self._leave(stream, statistics)
 
-    def _leave(self, stream: socket.socket, simulator: TbxSimulator) -> None:
-        done = simulator.gpu.counters
-        simulator.log(f"disconnected after {simulator.statistics.messages} messages, {done.batches} batches, {done.dispatches} dispatches, "
-                      f"{done.instructions} instructions; {len(simulator.statistics.failures)} failures")  # fmt: skip
+    def _leave(self, stream: socket.socket, statistics: Statistics) -> None:
         with self.left:
-            self.done.append(simulator.statistics)
+            self.done.append(statistics)
             self.open.discard(stream)
             self.left.notify_all()
             if self._served():

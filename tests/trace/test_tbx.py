@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import struct
 import threading
@@ -14,7 +16,7 @@ import pytest
 from softgen.bits.generation import device
 from softgen.errors import SoftgenError
 from softgen.trace import tbx
-from softgen.trace.tbx import CHUNK, Options, TbxServer
+from softgen.trace.tbx import CHUNK, Options, TbxServer, TbxSimulator
 from tests.device.host import DATA, PAGE, Host
 
 REGISTER, TABLE, WRITE, READ, CONTROL = 0, 2, 4, 5, 11
@@ -237,6 +239,76 @@ def test_64_connections_are_served_at_once(running: Running, taken: int) -> None
         assert client.stream.recv(1) == b"" and running.log == ["a connection is refused: 64 are open, the most there may be"]
     for stream in (stream for pair in pairs for stream in pair):
         stream.close()
+
+
+def test_a_connection_without_memory_is_refused_and_the_next_is_served(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of descriptors, for example; what disconnected clients have left is collected first."""
+    made, tries = tbx.TbxSimulator, list[int]()
+
+    def few(*args: Any) -> TbxSimulator:
+        tries.append(1)
+        if len(tries) < 4:
+            raise SoftgenError("host memory: Too many open files")
+        return made(*args)
+
+    monkeypatch.setattr(tbx, "TbxSimulator", few)
+    refused = running.client()
+    assert refused.stream.recv(1) == b""
+    running.left()
+    assert any("refused: host memory: Too many open files" in line for line in running.log) and running.server.done[0].failures
+    served = running.client()
+    served.write_register(0x2600, 5)
+    assert served.read_register(0x2600) == 5 and len(tries) == 4
+
+
+def test_a_connection_without_a_thread_is_refused(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def none(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    refused = running.client()
+    assert refused.stream.recv(1) == b""
+    monkeypatch.setattr(threading.Thread, "start", start)
+    running.left()
+    assert running.client().read_register(0x2600) == 0 and running.thread.is_alive()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ECONNABORTED])
+def test_the_server_goes_on_where_a_connection_cannot_be_accepted(number: int) -> None:
+    log, left = list[str](), [OSError(number, os.strerror(number))] * 2
+    server = TbxServer(device("skl"), 0, Options(), log.append)
+    accept = server.listener.accept
+
+    class Listener:
+        """The server's, which first fails."""
+
+        def accept(self) -> Any:
+            if left:
+                raise left.pop()
+            return accept()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(listener, name)
+
+    listener, server.listener = server.listener, Listener()  # type: ignore[assignment]
+    thread = threading.Thread(target=server.serve, args=(1,), daemon=True)
+    thread.start()
+    client = Client(server.port)
+    assert client.read_register(0x2600) == 0 and not left
+    client.close()
+    thread.join(20)
+    assert not thread.is_alive() and [line for line in log if "has to wait" in line] == [f"a connection has to wait: {os.strerror(number)}"]
+
+
+def test_a_mistake_of_ours_ends_one_connection(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TbxSimulator, "register", lambda simulator, request: 1 // 0)
+    client = running.client()
+    client.write_register(0x2600, 5)
+    assert client.stream.recv(1) == b""
+    running.left()
+    assert "softgen itself failed: ZeroDivisionError" in running.server.done[0].failures[0]
 
 
 @pytest.mark.parametrize("clients", [1, 2])
