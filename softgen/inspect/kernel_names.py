@@ -35,7 +35,8 @@ class KernelNames:
 
     def _files(self) -> Iterator[Path]:
         for place in self.places:
-            yield from sorted(file for file in place.rglob("*") if file.is_file()) if place.is_dir() else [place]
+            found = sorted(place.rglob("*")) if place.is_dir() else [place]
+            yield from (file for file in found if file.is_file())  # to open a pipe would wait for its other end
 
     def find(self, code: bytes, gen: float) -> str | None:
         """The name of the kernel that code begins with, the longest that matches."""

@@ -47,6 +47,11 @@ def test_code_is_named_by_a_file_or_a_folder(tmp_path: Path) -> None:
     assert KernelNames([FOLDER]).find(changed, 9.0) is None
 
 
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert list(KernelNames([tmp_path / "pipe", tmp_path])._files()) == []
+
+
 def test_files_above_a_quarter_gibibyte_are_not_read(tmp_path: Path) -> None:
     """They are other programs' output; this one is a binary with a hole at its end."""
     large = tmp_path / "large.bin"

@@ -116,11 +116,18 @@ def guarded(work: Callable[[], int]) -> int:
         quiet_stdout()
         return 130 if isinstance(end, KeyboardInterrupt) else 141
     except (SoftgenError, OSError) as error:
-        complain(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename and error.strerror else error)
+        complain(system_error(error) if isinstance(error, OSError) else error)
         return 2 if isinstance(error, UsageError) else 1
     except MemoryError:
         complain("not enough memory")
         return 1
+
+
+def system_error(error: OSError) -> object:
+    """An error of the system as people read it, with the file where it is known."""
+    if not error.strerror:
+        return error
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def quiet_stdout() -> None:

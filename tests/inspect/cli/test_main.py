@@ -34,6 +34,19 @@ def plant(monkeypatch: pytest.MonkeyPatch, run: object) -> None:
     monkeypatch.setitem(cli.VERBS, "planted", "for this test")
 
 
+@pytest.mark.parametrize("error, text", [
+    (OSError(28, "No space left on device"), "No space left on device"), (OSError(28, "No space left", "file"), "file: No space left"),
+    (OSError("odd"), "odd"),
+])  # fmt: skip
+def test_errors_of_the_system_are_one_line_without_numbers(error: OSError, text: str, monkeypatch: pytest.MonkeyPatch,
+                                                           capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    def fail(args: object) -> int:
+        raise error
+
+    plant(monkeypatch, fail)
+    assert cli.main(["planted"]) == 1 and capsys.readouterr().err == f"softgen: {text}\n"
+
+
 def test_every_listed_verb_is_built() -> None:
     assert list(cli.VERBS) == BUILT
 
