@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 
-from softgen.driver.process import write_to
+from softgen.driver.errors import Errno
+from softgen.driver.process import read_ranges, write_to
 from softgen.driver.protocol import Call
 from softgen.errors import SoftgenError
 from softgen.memory.store import MemfdBuffer
@@ -27,7 +29,11 @@ class Copied:
         return self.address + self.buffer.size
 
     def bring(self, call: Call) -> None:
-        call.read_into(self.address, self.buffer.view)
+        """Copies in. Another process that has the same node open may submit it: the memory is still that of the process that made it."""
+        if call.channel.pid == self.pid:
+            call.read_into(self.address, self.buffer.view)
+        elif not read_ranges(self.pid, [(self.address, self.buffer.size)], self.buffer.view):
+            raise Errno(errno.EFAULT, f"USERPTR: memory of process {self.pid} at {self.address:#x} cannot be read")
         self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
 
     def give_back(self) -> None:

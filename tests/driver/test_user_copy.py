@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import struct
@@ -15,6 +16,7 @@ import pytest
 
 from softgen.driver import user_copy
 from softgen.driver.copy_claim import overlaps, union
+from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.user_copy import Copied, changed
 from softgen.memory.store import MemfdBuffer
@@ -39,7 +41,7 @@ def copied(size: int) -> Copied:
         assert address == ADDRESS
         view[:] = b"a" * len(view)
 
-    call: Any = SimpleNamespace(read_into=read_into)
+    call: Any = SimpleNamespace(read_into=read_into, channel=SimpleNamespace(pid=77))
     copy = Copied(77, ADDRESS, MemfdBuffer(size, "copy"))
     copy.bring(call)
     return copy
@@ -90,6 +92,18 @@ def test_memory_that_is_gone_is_a_fault_of_the_program() -> None:
         program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
         (told,) = gpu.told
         assert "itself" not in told and f"at {address:#x} cannot be written: Bad address" in told
+
+
+def test_a_copy_is_of_the_process_that_made_it_whoever_submits_it() -> None:
+    """A child that inherited the node has other memory at the same address, or none."""
+    memory = ctypes.create_string_buffer(b"of the parent", 4096)
+    copy = Copied(os.getpid(), ctypes.addressof(memory), MemfdBuffer(4096, "copy"))
+    call: Any = SimpleNamespace(read_into=None, channel=SimpleNamespace(pid=os.getppid()))
+    copy.bring(call)
+    assert bytes(copy.buffer.view[:13]) == b"of the parent" and copy.before[0].startswith(b"of the parent")
+    with pytest.raises(Errno, match="cannot be read") as found:
+        Copied(os.getpid(), 0x1000, MemfdBuffer(4096, "copy")).bring(call)
+    assert found.value.number == errno.EFAULT
 
 
 # -- several submissions that share a copy
