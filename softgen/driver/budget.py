@@ -8,36 +8,19 @@ answered with ENOMEM before anything is allocated.
 from __future__ import annotations
 
 import errno
-import os
 import threading
 import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable
-from pathlib import Path
 
 from softgen.driver.errors import Errno
+from softgen.memory.host import host_memory
 from softgen.memory.store import MemfdBuffer
 
 HOST_SHARE = 0.75  # of the host's memory that a server may take by default
 CLIENT_SHARE = 0.875  # of that, what one process may take
 STALE = 0.25  # seconds after which the pages of buffers are counted again, where it matters
-CGROUP_LIMITS = ("/sys/fs/cgroup{}/memory.max", "/sys/fs/cgroup/memory{}/memory.limit_in_bytes")  # version 2 and 1
-
-
-def host_memory() -> int:
-    """Bytes of memory this process can have: the machine's, or its control group's where that is less."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    try:
-        groups = [line.split(":", 2)[2] for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines()]
-    except OSError:
-        groups = []
-    for path in {pattern.format(group.rstrip("/")) for pattern in CGROUP_LIMITS for group in ("", *groups)}:
-        try:
-            found.append(int(Path(path).read_text("ascii")))
-        except (OSError, ValueError):
-            pass  # no such group, or "max"
-    return min(found)
 
 
 def default_limit() -> int:

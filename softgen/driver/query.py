@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from softgen.device.clock import host_clock
 from softgen.driver import drm
 from softgen.driver import i915_drm as i915
-from softgen.driver.budget import host_memory
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.uapi import ENGINE_CLASSES, ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
+from softgen.memory.host import host_memory
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared

@@ -1,4 +1,4 @@
-"""mmap, munmap and descriptor limits of the host, with errors that name the limit to raise.
+"""mmap, munmap, memory and descriptor limits of the host, with errors that name the limit to raise.
 
 Python's mmap cannot map at a fixed address and keeps a second descriptor per file: hundreds of buffers would exceed the usual limit of
 1024. These functions call libc directly.
@@ -11,6 +11,7 @@ import errno
 import os
 import resource
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from softgen.bits.units import PAGE_SIZE
@@ -20,6 +21,7 @@ PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 0x1, 0x2, 0x10, 0x20, 0x4000
 _MADV_DONTDUMP = 16
 _FAILED = 2**64 - 1
+CGROUP_LIMITS = ("/sys/fs/cgroup{}/memory.max", "/sys/fs/cgroup/memory{}/memory.limit_in_bytes")  # version 2 and 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _mmap, _munmap, _madvise = _libc.mmap, _libc.munmap, _libc.madvise
@@ -84,3 +86,18 @@ def with_descriptors(make: Callable[[], Result]) -> Result:
         return make()
     except OSError as second:
         raise SoftgenError(f"host memory: {second.strerror}; each buffer needs a descriptor, see `ulimit -Hn`") from None
+
+
+def host_memory() -> int:
+    """Bytes of memory this process can have: the machine's, or its control group's where that is less."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    try:
+        groups = [line.split(":", 2)[2] for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines()]
+    except OSError:
+        groups = []
+    for path in {pattern.format(group.rstrip("/")) for pattern in CGROUP_LIMITS for group in ("", *groups)}:
+        try:
+            found.append(int(Path(path).read_text("ascii")))
+        except (OSError, ValueError):
+            pass  # no such group, or "max"
+    return min(found)

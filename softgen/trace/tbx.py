@@ -28,9 +28,11 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Device
+from softgen.bits.units import PAGE_SIZE
 from softgen.device.gpu import GpuDevice
 from softgen.device.memory import DeviceMemory
 from softgen.errors import DecodeError, SoftgenError
+from softgen.memory.host import host_memory
 from softgen.memory.space import Space
 from softgen.threads.dispatcher_protocol import Dispatcher
 
@@ -39,6 +41,7 @@ HEADER = 12
 LARGEST = 1 << 30  # bytes of memory in one message
 CHUNK = 1 << 20  # bytes of memory read or written at a time
 MOST_CONNECTIONS = 64  # at once
+HOST_SHARE = 0.75  # of the host's memory for all of them
 BREATH = 0.1  # seconds until the next try to accept a connection, where the host has no descriptor left
 REFUSALS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EPROTO)  # of accept(), which others survive
 REGISTERS_END = 1 << 23
@@ -56,7 +59,8 @@ class Options:
 
     deterministic: bool = False  # timestamps count up
     time_limit: float | None = None  # seconds for one submission
-    memory: int = 1 << 34  # bytes of physical memory at most
+    memory: int = 1 << 34  # bytes of physical memory at most,
+    all_memory: int | None = None  # and of all connections together; default: a share of the host's
     groups: Callable[[], Dispatcher] | None = None  # makes what runs the dispatches of one simulator; default: the reference
 
 
@@ -71,8 +75,10 @@ class Statistics:
 class TbxSimulator:
     """The machine of one connection: a GPU with its memory."""
 
-    def __init__(self, device: Device, options: Options, log: Callable[[str], None]) -> None:
-        self.device, self.options, self.log, self.statistics = device, options, log, Statistics()
+    def __init__(self, device: Device, options: Options, log: Callable[[str], None],
+                 check_memory: Callable[[int], None] = lambda more: None) -> None:  # fmt: skip
+        """`check_memory` raises where all connections together may not write so many bytes more."""
+        self.device, self.options, self.log, self.check_memory, self.statistics = device, options, log, check_memory, Statistics()
         self.memory = DeviceMemory(device.generation, options.memory)
         groups = options.groups() if options.groups else None
         clock = itertools.count(1).__next__ if options.deterministic else None
@@ -189,6 +195,7 @@ class Connection:
 
     def _write(self, request: Any) -> None:
         space = self.simulator.physical(request)
+        self.simulator.check_memory(request.bytes)
         for start in range(0, request.bytes, CHUNK):
             data = self._take(min(CHUNK, request.bytes - start))
             assert data is not None
@@ -238,6 +245,8 @@ class TbxServer:
         self.clients = self.connections = 0
         self.wanted: int | None = None  # clients to serve
         self.done: list[Statistics] = []  # of connections that have ended
+        self.simulators: set[TbxSimulator] = set()  # of open connections
+        self.all_memory = self.options.all_memory or int(host_memory() * HOST_SHARE)
         self.left = threading.Condition()
         self.refusal = 0  # error number of accept() that was logged last
 
@@ -302,13 +311,18 @@ class TbxServer:
 
     def _simulator(self, name: str) -> TbxSimulator:
         def make() -> TbxSimulator:
-            return TbxSimulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
+            return TbxSimulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"), self._check_memory)
 
         try:
             return make()
         except (SoftgenError, OSError, MemoryError):
             gc.collect()  # simulators of clients that have disconnected are in cycles, with their memory and descriptors
             return make()
+
+    def _check_memory(self, more: int) -> None:
+        used = sum(simulator.memory.physical.pages_written for simulator in list(self.simulators)) * PAGE_SIZE
+        if used + more > self.all_memory:
+            raise SoftgenError(f"{more:#x} bytes more of memory: all connections together may have {self.all_memory >> 20} MiB")
 
     def _refuse(self, stream: socket.socket, name: str, why: str) -> None:
         """A connection for which the host has too little of something."""
@@ -323,6 +337,7 @@ class TbxServer:
         except (SoftgenError, OSError, MemoryError) as error:
             self._refuse(stream, name, str(error) or type(error).__name__)
             return
+        self.simulators.add(simulator)
         try:
             Connection(stream, simulator).serve()
         except SoftgenError as error:
@@ -333,6 +348,7 @@ class TbxServer:
             simulator.failed(f"softgen itself failed: {type(error).__name__}: {error}; the connection is closed")
         finally:
             stream.close()
+            self.simulators.discard(simulator)
             done, statistics = simulator.gpu.counters, simulator.statistics
             simulator.log(f"disconnected after {statistics.messages} messages, {done.batches} batches, {done.dispatches} dispatches, "
                           f"{done.instructions} instructions; {len(statistics.failures)} failures")  # fmt: skip

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from softgen.driver import protocol
-from softgen.driver.budget import Budget, host_memory
+from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno
 from softgen.driver.node import CONTEXT_BYTES
 from softgen.driver.protocol import MESSAGE, Call
 from softgen.driver.uapi import EXEC_OBJECT
+from softgen.memory.host import host_memory
 from softgen.memory.store import MemfdBuffer
 from tests.driver.program import Gpu, Held, Program, served
 

@@ -261,6 +261,24 @@ def test_a_connection_without_memory_is_refused_and_the_next_is_served(running: 
     assert served.read_register(0x2600) == 5 and len(tries) == 4
 
 
+def test_connections_share_a_limit_of_memory() -> None:
+    """Each may write 16 GiB; the host has less than all of them could have."""
+    running = Running(all_memory=3 << 20)
+    first, second = running.client(), running.client()
+    first.write(0, bytes([1]) * (2 << 20))
+    assert first.read(0, 4) == b"\1" * 4
+    second.write(0, bytes(1 << 20))
+    assert second.read(0, 4) == bytes(4)
+    first.write(0x800000, bytes(4096))
+    with running.server.left:
+        assert running.server.left.wait_for(lambda: len(running.server.done) == 1, 20)
+    third = running.client()
+    third.write(0, bytes(1 << 20))
+    assert third.read(0, 4) == second.read(0, 4) == bytes(4)
+    assert "all connections together may have 3 MiB" in running.server.done[0].failures[0]
+    running.server.close()
+
+
 def test_a_connection_without_a_thread_is_refused(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     start = threading.Thread.start
 
