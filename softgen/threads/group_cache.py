@@ -34,7 +34,7 @@ class GroupKind:
     def __init__(self, key: Any, context: DispatchContext, program: DispatchProgram, engine: CompilerEngine) -> None:
         self.key, self.space, self.bases, self.program, self.engine = key, context.space, context.bases, program, engine
         self.gen = context.generation.number
-        self.runs: dict[bytes, GroupRun] = {}  # by the surface states that they were made for
+        self.runs: dict[bytes | None, GroupRun] = {}  # by the surface states that they were made for, which is never None
         self.indices: tuple[int, ...] = ()  # of these in the binding table: those that any run has used
         self.reader = SurfaceStateReader(context.space, context.bases, program, self.gen)
 
@@ -51,12 +51,12 @@ class GroupKind:
         return True
 
     def find(self, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun | None:
-        """The run with the surfaces of a dispatch, ready for it."""
-        if self.program.read_routine is not None or not self.suits(context):
+        """The run with the surfaces of a dispatch."""
+        reader = self.reader
+        if (self.program.read_routine is not None or context.space.table is not reader.memory
+                or context.bases is not self.bases and not self._same_bases(context)):  # fmt: skip
             return None
-        states = self.reader.read(dispatch.binding_table)
-        run = self.runs.get(states) if states is not None else None
-        return run if run is not None and run.renew(context, dispatch) else None
+        return self.runs.get(reader.read(dispatch.binding_table))
 
     def extend(self, used: dict[int, tuple[int, bytes]]) -> None:
         """Runs are found by these surface states too."""
@@ -89,7 +89,14 @@ class GroupCache:
     def find(self, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun | None:
         """A kept run for a dispatch, ready for it."""
         kind = self._kinds.get(dispatch.kind or _kind(context, dispatch))
-        return kind.find(context, dispatch) if kind is not None else None
+        run = kind.find(context, dispatch) if kind is not None else None
+        if run is None:
+            return None
+        try:
+            return run if run.renew(context, dispatch) else None
+        except BaseException:  # it is of neither dispatch now
+            self.done(run, False)
+            raise
 
     def make(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> GroupRun:
         """A new run for a dispatch."""

@@ -16,6 +16,7 @@ from softgen.threads import group_cache, groups, programs
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
+from softgen.threads.worker import Worker
 from tests.gpgpu.job import ADD, CODE, Job, dwords, stores, words
 from tests.threads.sets import TABLES, Sets, copied, runs_made
 from tests.threads.test_pool import job, recorded
@@ -255,6 +256,25 @@ def test_reports_go_to_the_context_of_the_dispatch() -> None:
         sets.run(0)
         assert len(told) == 1 and "out of bounds" in told[0]
     assert len(sets.kept()) == 1
+
+
+def test_a_run_that_was_interrupted_as_it_was_renewed_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is of neither dispatch: here it has the record of the second one, and templates of the first."""
+    made, sets = runs_made(monkeypatch), Sets(1)
+    payload: Any = sets.dispatch.payload
+    other = replace(sets.dispatch, payload=replace(payload, data=payload.data.replace(dwords(1000), dwords(2000))))
+    list(sets.dispatcher.run(sets.context, replace(other, binding_table=sets.tables[0])))
+    assert sets.context.space.read(sets.job.address(1), 4) == dwords(2000)
+    with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
+        interrupted.setattr(Worker, "fill", interrupt)
+        sets.run(0)
+    assert not sets.kept() and made[0].employed[0].state.dirty.all()
+    sets.run(0)
+    assert made == [made[0], *sets.kept()] and made[1].employed[0].state is made[0].employed[0].state
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_system_routine_that_changes_is_read_again() -> None:
