@@ -57,5 +57,7 @@ class PromotingEngine:
             worker.join(YIELD_TIME)
 
     def _is_hot(self, program: KernelProgram) -> bool:
-        executed = max(program.executed, program.spent / INSTRUCTION)
-        return executed + FALLBACK * program.fallbacks.total() > self.hot * max(len(program.lines), 1)
+        enough = self.hot * (len(program.lines) or 1)
+        if program.fallbacks:
+            enough -= FALLBACK * program.fallbacks.total()
+        return program.executed > enough or program.spent > INSTRUCTION * enough

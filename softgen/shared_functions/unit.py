@@ -39,6 +39,7 @@ T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
 TABLES_END = "binding_table_end"  # among bases: where the pool of binding tables ends
 ENTRY = 4  # bytes of a binding table entry
+NEVER = -1  # in place of a count of changes
 UnitStates = tuple[tuple[str, Hashable], ...]  # by a unit's name: what the pipeline tells it about a dispatch
 
 
@@ -53,7 +54,7 @@ class ResolvedState:
         self.sampler_base = 0  # that its offset counts from
         self.blend: dict[tuple[int, int], bytes] = {}  # entries of the blend state, by address and size, where unit states say it is
         self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
-        self.hosts_at: int | None = None  # changes of the space when they were last looked up
+        self.hosts_at = NEVER  # changes of the space when they were last looked up
         self.volatile = False  # something could not be read: keep nothing
 
 
@@ -105,10 +106,10 @@ class DispatchBindings:
 
     def rest_current(self) -> bool:
         """Whether all but the surfaces is as it was."""
-        resolved, changes = self.resolved, self.space.changes
+        resolved = self.resolved
         if resolved.volatile:
             return False
-        if not (resolved.states or resolved.samplers or resolved.blend) and changes is not None and changes == resolved.hosts_at:
+        if not (resolved.states or resolved.samplers or resolved.blend) and resolved.hosts_at == self.space.changes:
             return True
         try:
             return self._others_current()
@@ -146,11 +147,11 @@ class DispatchBindings:
         if (resolved.states or resolved.samplers or resolved.blend) and not self._states_current():
             return False
         changes = space.changes
-        if changes is not None and changes == resolved.hosts_at:
+        if changes == resolved.hosts_at:
             return True
         if any(space.contiguous(held.address, held.size) != held.host for held in resolved.hosts.values()):
             return False
-        resolved.hosts_at = changes
+        resolved.hosts_at = NEVER if changes is None else changes
         return True
 
     def _states_current(self) -> bool:

@@ -77,9 +77,12 @@ class BoundUnits:
         self._surfaces.table = offset  # what it has read is forgotten in `renew`
         return True
 
-    def follow_surfaces(self, offset: int) -> None:
-        """The next dispatch has its binding table at an offset, where it is known to mean the same surfaces."""
+    def follow_surfaces(self, offset: int) -> bool:
+        """The same where the table at the offset is known to mean the same surfaces."""
+        if not self.dispatch.rest_current():
+            return False
         self.dispatch.binding_table = self._surfaces.table = offset
+        return True
 
     def move_samplers(self, offset: int) -> None:
         """The same of the sampler table, at another offset from the dynamic state base."""

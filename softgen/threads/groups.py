@@ -37,10 +37,6 @@ NOTHING = Finished(0, 0)
 NO_PARTS = (WorkerPart * 0)()
 
 
-def dword(header: bytes, at: int) -> int:
-    return int.from_bytes(header[at : at + 4], "little")
-
-
 class GroupRun:
     """A dispatch, from its first group to its last; afterwards another one of its kind."""
 
@@ -55,11 +51,10 @@ class GroupRun:
         self.most = self.limit = min(threads, dispatch.groups * self.most_pieces)
         self.share = GroupShare(end=dispatch.groups, pieces=1)
         self.employed: list[Worker] = []  # those that some dispatch needed
-        self.workers: list[Worker] = []  # of this dispatch
+        self.workers: list[Worker] = []  # of this dispatch; before it starts, of the one before
         self.parts = NO_PARTS  # of the same
-        self._kept_parts = self.parts  # of the dispatch before: workers have the same again,
-        self._staffed = 0, 0  # if there are as many, and as many at most
-        self._same_staff = False  # they do: what the dispatch before left in them is cleared as they start
+        self._restart: Callable[[], int] = never  # runs these for another dispatch: what the one before left in them is cleared
+        self._staffed = 0, 0  # how many they are, and how many at most: a dispatch with the same numbers has them again
         self.all_done = False
         self.failed: tuple[int, SoftgenError] | None = None  # the first group that failed, and why
         self.done = NOTHING
@@ -70,10 +65,11 @@ class GroupRun:
         self.stages = Stages(self.staffing, dispatch.groups, alone=False)
         self.work = 0.0  # seconds that it is expected to take
         self.spent = 0.0  # seconds in compiled code, and those of all workers
-        self.used = 0.0
+        self.taken = 0.0
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
         self.constant: Any = None  # offset of the dword in the header that differs between dispatches,
-        self._rest = b"", b""  # and what is before and after it
+        self._rest = b"", b""  # what is before and after it,
+        self._split = struct.Struct("<0sI0s")  # and what gives these and the dword
         self.resolved = shared.bound.dispatch.resolved
         # Where it is kept (group_cache.py):
         self.kind: Any = None  # a GroupKind
@@ -97,8 +93,7 @@ class GroupRun:
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
         work = self.work = self.pace * self.groups
-        self._begin(work)
-        finished = self._run_parts(self._same_staff)
+        finished = self._run_parts(self._begin(work))
         if self.all_done:
             self._end()
         return finished
@@ -117,16 +112,15 @@ class GroupRun:
 
     def _run_parts(self, anew: bool) -> Finished:
         """Lets workers run until all have returned. `anew`: what they have is of the dispatch before."""
-        parts, began = self.parts, time.perf_counter()
         try:
-            self.all_done = scheduler.restart_parts(parts, SLICE) if anew else scheduler.run_parts(parts)
+            self.all_done = bool(self._restart()) if anew else scheduler.run_parts(self.parts)
         except BaseException:  # threads may have been left in the middle
             self.mark_dirty()
             raise
-        elapsed = time.perf_counter() - began
+        elapsed = self.share.seconds
         self.spent += elapsed
-        elapsed *= len(parts)
-        self.used += elapsed
+        elapsed *= len(self.parts)
+        self.taken += elapsed
         self.shared.program.spent += elapsed
         return self._finished()
 
@@ -140,26 +134,37 @@ class GroupRun:
                 del error  # its traceback leads here, and to all that called: none of it should wait for the garbage collector
         if self.work > MIN_PARALLEL_TIME and not self.stages.count:
             self.staffing.ran(self.limit == 1, self.spent)
-        pace = self.used / self.groups
-        self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
+        pace, most = self.taken / self.groups, 1.5 * self.pace
+        self.pace = most if 0 < most < pace else pace  # what disturbs only adds; one that is too low is found out
 
-    def _begin(self, work: float) -> None:
-        """Finds workers for so many seconds of work."""
-        self.spent, self.used, wanted = 0.0, 0.0, 1
-        if self.most > 1:
-            alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
-            self.limit = 1 if alone else self.most
-            if self.most_pieces > 1:
-                self._divide()
-            self.stages = Stages(self.staffing, self.share.end, alone)
-            wanted = self._wanted(work)
-        self._same_staff = self._staffed == (wanted, self.limit)
-        if self._same_staff:
-            self.workers, self.parts = self.employed[:wanted], self._kept_parts
-            for worker in self.workers:
+    def _begin(self, work: float) -> bool:
+        """Finds workers for so many seconds of work; whether they are those of the dispatch before."""
+        self.spent = self.taken = 0.0
+        wanted = self._plan(work) if self.most > 1 else 1
+        if self._staffed == (wanted, self.limit):
+            self._choose_again()
+            return True
+        if self.workers:  # of the dispatch before, which has left nothing
+            self.workers, self.share.next, self.share.halted = [], 0, 0
+        self._staff(work)
+        return False
+
+    def _plan(self, work: float) -> int:
+        """How many workers so many seconds of work should have at first, of several."""
+        alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
+        self.limit = 1 if alone else self.most
+        if self.most_pieces > 1:
+            self._divide()
+        self.stages = Stages(self.staffing, self.share.end, alone)
+        return self._wanted(work)
+
+    def _choose_again(self) -> None:
+        """Chooses the code that threads start with: most often the one before, of all workers."""
+        first, *others = self.workers
+        first.choose()
+        for worker in others:
+            if worker.chosen is not first.chosen or worker.rows is not first.rows:
                 worker.choose()
-        else:
-            self._staff(work)
 
     def _divide(self) -> None:
         """Divides groups, if one takes as long as is worth another worker, and there may be one; else they are whole."""
@@ -172,31 +177,28 @@ class GroupRun:
         """For another dispatch of the same kind with the same surfaces; False where all has to be made anew."""
         if len(self.workers) > 1:
             scheduler.alert(len(self.workers) - 1)  # it will have as many again
-        held: Any = self.shared.dispatch.payload  # TemplatePayloads, as all that are kept have
+        shared, share = self.shared, self.share
+        held: Any = shared.dispatch.payload  # TemplatePayloads, as all that are kept have
         payload: Any = dispatch.payload
-        moved = payload.header != held.header
-        if moved and not self._same_header(dispatch) or not self.shared.renew(context, dispatch):
+        header, value = payload.header, share.constant
+        if header != held.header:
+            if self.constant is None and not self._find_constant(dispatch):
+                return False
+            before, value, after = self._split.unpack(header)
+            if (before, after) != self._rest:
+                return False
+        if not shared.renew(context, dispatch):
             return False
         if payload.data != held.data:
-            self.shared.follow_rows()
+            shared.follow_rows()
             for worker in self.employed:
                 worker.fill()
-        if moved:
-            value = dword(payload.header, self.constant)
-            for worker in self.employed:
-                worker.write_constant(self.constant, value)
-        self.workers, self.parts, self.done = [], NO_PARTS, NOTHING
-        self.share.next = self.share.halted = 0
+        share.constant, self.done = value, NOTHING
         return True
 
-    def _same_header(self, dispatch: ThreadDispatch) -> bool:
-        """Whether the header differs in one dword at most, always the same, which workers can write as they write counters."""
-        payload: Any = dispatch.payload
-        header, at = payload.header, self.constant
-        return self._find_constant(dispatch) if at is None else (header[:at], header[at + 4 :]) == self._rest
-
     def _find_constant(self, dispatch: ThreadDispatch) -> bool:
-        """The dword that differs, if there is one that nothing else writes."""
+        """The dword of the header that differs, if it is only one, and nothing else writes it: workers can write it as they write counters.
+        From now on it is the only one that may differ."""
         payload: Any = dispatch.payload
         header = payload.header
         new, old = (struct.unpack(f"<{len(self.header) // 4}I", data) for data in (header, self.header))
@@ -206,38 +208,38 @@ class GroupRun:
         if len(differ) != 1 or not differ.isdisjoint(taken):
             return False
         at = self.constant = differ.pop()
-        self._rest = header[:at], header[at + 4 :]
+        self._split = struct.Struct(f"<{at}sI{len(header) - at - 4}s")
+        before, self.share.constant, after = self._split.unpack(self.header)
+        self._rest = before, after
+        self.share.constants, self.share.constant_offset = 1, at
+        self._staffed = 0, 0  # workers have to learn of it
         return True
 
     def _staff(self, seconds: float) -> None:
         """Workers for so many seconds of work; unknown if 0: a worker that is alone asks for help."""
-        wanted = self._wanted(seconds) if self.most > 1 else 1
+        wanted = max(self._wanted(seconds), len(self.workers)) if self.most > 1 else 1
         if len(self.employed) < wanted:
             self._employ(wanted)
         for worker in self.employed[len(self.workers) : wanted]:
             worker.join(self.share)
             self.workers.append(worker)
         if self._staffed != (wanted, self.limit):
-            self._staffed, self._kept_parts = (wanted, self.limit), (WorkerPart * wanted)(*(worker.part() for worker in self.workers))
+            self._staffed, self.parts = (wanted, self.limit), (WorkerPart * wanted)(*(worker.part() for worker in self.workers))
+            self._restart = scheduler.restarting(self.parts, SLICE)
             for worker in self.workers:
                 worker.context.alone = int(wanted == 1)
             self.share.workers = wanted
             self.share.worthwhile = max(int(MIN_PARALLEL_TIME * 1e9), 1) if wanted < self.limit else 0
-        self.parts = self._kept_parts
 
     def _wanted(self, seconds: float) -> int:
-        """How many workers so many seconds of work should have; no fewer than there are."""
+        """How many workers so many seconds of work should have."""
         wanted = self.limit if seconds > self.limit * MIN_PARALLEL_TIME else 1 + int(seconds / max(MIN_PARALLEL_TIME, 1e-9))
-        return max(min(wanted, self.limit), len(self.workers))
+        return min(wanted, self.limit)
 
     def _employ(self, count: int) -> None:
         """Makes workers, until there are so many."""
         for number in range(len(self.employed), count):
-            made = Worker(self.shared, number, self.state(number), self._poll_overdue)
-            self.employed.append(made)
-            if self.constant is not None:
-                payload: Any = self.shared.dispatch.payload
-                made.write_constant(self.constant, dword(payload.header, self.constant))
+            self.employed.append(Worker(self.shared, number, self.state(number), self._poll_overdue))
 
     def _unfinished(self) -> bool:
         """Whether groups are left; after a failure only those before it matter, since the first one is reported."""
@@ -338,16 +340,10 @@ class GroupRun:
 
     def _finished(self) -> Finished:
         """Counts since the last call."""
-        threads = instructions = 0
-        for worker in self.workers:
-            state = worker.dispatch
-            threads += state.threads_done
-            instructions += state.instructions
-        done, new = self.done, Finished(threads, instructions)
-        self.done = new
+        shared, share, done = self.shared, self.share, self.done
+        new = self.done = Finished(share.threads_done, share.instructions)
         if done is not NOTHING:
-            new = Finished(threads - done.threads, instructions - done.instructions)
-        shared = self.shared
+            new = Finished(new.threads - done.threads, new.instructions - done.instructions)
         shared.engine.ran(shared.program, new.instructions)
         return new
 

@@ -220,13 +220,9 @@ static int is_done(struct threads_part *part)
         && (!worker->share || atomic_load(&worker->share->next) >= worker->share->end);
 }
 
-/* Runs the parts of a dispatch, the first on the calling thread, the others on helpers. When it returns none of them runs; one that has no
- * groups, whose helper did not wake up in time, has not run at all. Answers whether all are done. */
-int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard)
+static void run_parts(struct threads_part *parts, uint64_t count, threads_guard *guard)
 {
     struct helper *lent[MOST_HELPERS];
-    if (count > MOST_HELPERS)
-        count = MOST_HELPERS;
     atomic_store(&guarded, guard);
     pthread_once(&once, prepare);
     for (uint64_t i = 0; i < count; i++)
@@ -250,6 +246,31 @@ int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_gua
         if (lent[i])
             give_back(lent[i]);
     }
+}
+
+/* What the workers of a share have done, and how long they took for it since a time. */
+static void add_up(struct share *share, const struct threads_part *parts, uint64_t count, uint64_t began)
+{
+    share->threads_done = share->instructions = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const struct worker *w = (const struct worker *)parts[i].worker;
+        share->threads_done += w->threads_done;
+        share->instructions += w->instructions;
+    }
+    share->seconds = (double)(nanoseconds() - began) * 1e-9;
+}
+
+/* Runs the parts of a dispatch, the first on the calling thread, the others on helpers. When it returns none of them runs; one that has no
+ * groups, whose helper did not wake up in time, has not run at all. Answers whether all are done. */
+int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard)
+{
+    struct share *share = count && !parts[0].loop ? ((struct worker *)parts[0].worker)->share : NULL;
+    uint64_t began = share ? nanoseconds() : 0;
+    if (count > MOST_HELPERS)
+        count = MOST_HELPERS;
+    run_parts(parts, count, guard);
+    if (share)
+        add_up(share, parts, count, began);
     for (uint64_t i = 0; i < count; i++)
         if (!is_done(&parts[i]))
             return 0;
@@ -261,8 +282,12 @@ int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_gua
 int64_t threads_restart(struct threads_part *parts, uint64_t count, threads_guard *guard, uint64_t slice)
 {
     uint64_t deadline = nanoseconds() + slice;
+    struct share *share = ((struct worker *)parts[0].worker)->share;
+    share->next = share->halted = 0;
     for (uint64_t i = 0; i < count; i++) {
         struct worker *w = (struct worker *)parts[i].worker;
+        if (share->constants)
+            w->origin[w->axes - 1] = share->constant;
         w->chunk = 1;
         w->numbered = w->taken = w->first = w->last = w->inside = w->answer_count = 0;
         w->threads_done = w->instructions = 0;

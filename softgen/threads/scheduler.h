@@ -37,6 +37,10 @@ struct share {
     uint64_t workers; /* that take from it */
     uint64_t worthwhile; /* nanoseconds of work left for which a worker that is alone returns, to have others started; 0: it does not */
     _Atomic uint64_t halted; /* Python is needed: workers end the chunk they have, and return */
+    uint64_t constants; /* 1: the last axis of workers is a dword of the header that differs between dispatches, not between groups; or 0 */
+    uint64_t constant, constant_offset; /* its value in this dispatch, and its byte in the payload */
+    uint64_t threads_done, instructions; /* of all workers, when none of them runs, */
+    double seconds; /* and how long they ran since they last returned */
 };
 
 /* A dispatch as one host thread runs it. `function` is what threads start with; members may go on with another one. */

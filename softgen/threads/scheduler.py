@@ -6,8 +6,9 @@ scheduler.h has the same structures; threads.h is what C loops of pipelines use 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
+from functools import cache, partial
 
 from softgen.eu import native
 from softgen.eu.isa.control_register import mask
@@ -70,6 +71,12 @@ class GroupShare(ctypes.Structure):
         ("workers", ctypes.c_uint64),
         ("worthwhile", ctypes.c_uint64),
         ("halted", ctypes.c_uint64),
+        ("constants", ctypes.c_uint64),
+        ("constant", ctypes.c_uint64),
+        ("constant_offset", ctypes.c_uint64),
+        ("threads_done", ctypes.c_uint64),
+        ("instructions", ctypes.c_uint64),
+        ("seconds", ctypes.c_double),
     ]
 
 
@@ -180,10 +187,10 @@ def run_parts(parts: ctypes.Array[WorkerPart]) -> bool:
     return bool(library().threads_parallel(parts, len(parts), guard_function()))
 
 
-def restart_parts(parts: ctypes.Array[WorkerPart], slice: int) -> bool:
-    """The same for workers that share groups, and have run a dispatch before: nothing of this one is done. They return after `slice`
-    nanoseconds."""
-    return bool(library().threads_restart(parts, len(parts), guard_function(), slice))
+def restarting(parts: ctypes.Array[WorkerPart], slice: int) -> Callable[[], int]:
+    """A function that does the same for another dispatch of workers that share groups, and have run one before: nothing of it is done.
+    They return after `slice` nanoseconds."""
+    return partial(library().threads_restart, parts, len(parts), guard_function(), slice)
 
 
 def alert(count: int) -> None:

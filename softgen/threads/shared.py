@@ -76,14 +76,13 @@ class SharedDispatch:
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
         """The same where program, space and base addresses are known to be the same, and what the binding table leads to."""
         bound = self.bound
-        if not bound.dispatch.rest_current():
+        if not bound.follow_surfaces(dispatch.binding_table):
             return False
-        bound.follow_surfaces(dispatch.binding_table)
         self.program.used_in(context)
         self.dispatch, self.reports.context = dispatch, context
         if self._learnt:
             self._learnt = False
-            self.bound.renew()
+            bound.renew()
         return True
 
     def follow_rows(self) -> None:

@@ -154,13 +154,6 @@ class Worker:
         if self.state.templates.make(self.shared, self.first_slot):
             self.state.mark_dirty()
 
-    def write_constant(self, offset: int, value: int) -> None:
-        """The same with another value of a dword of the header, which threads get as a counter that does not advance."""
-        now, axis = self.dispatch, self.counters
-        if now.axes == axis:
-            now.axes, now.extent[axis], now.patch_offset[axis] = axis + 1, 1, offset
-        now.origin[axis] = value
-
     @property
     def record(self) -> ThreadDispatch:
         return self.shared.dispatch
@@ -173,8 +166,11 @@ class Worker:
     # -- running ---------------------------------------------------------------------------------------------------------
 
     def join(self, share: GroupShare | None = None) -> None:
-        """Takes part in a dispatch; without a share, by loops."""
+        """Takes part in a dispatch; without a share, by loops. A constant of the share is a counter that does not advance."""
         self._prepare(0 if share is None else ctypes.addressof(share))
+        if share is not None and share.constants:
+            now, axis = self.dispatch, self.counters
+            now.axes, now.origin[axis], now.extent[axis], now.patch_offset[axis] = axis + 1, share.constant, 1, share.constant_offset
 
     def part(self) -> WorkerPart:
         """The worker's part of a dispatch, for run_parts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,7 +61,9 @@ def take(run: Any, *taken: tuple[int, int, int]) -> None:
 def test_a_fifth_of_a_millisecond_is_worth_another_worker(seconds: float, workers: int) -> None:
     """Up to as many as there may be; those that are there stay."""
     assert group_run(seconds=None)._wanted(seconds) == workers
-    assert group_run(seconds=0.0003)._wanted(seconds) == max(workers, 2)
+    run = group_run(seconds=0.0003)
+    run._staff(seconds)
+    assert len(run.workers) == max(workers, 2)
     assert group_run(threads=1, seconds=None)._wanted(seconds) == 1
 
 
@@ -341,7 +342,8 @@ def test_counts_are_those_since_the_last_ones() -> None:
     for counts, new in (([(2, 30), (1, 12)], (3, 42)), ([(2, 30), (1, 12)], (0, 0)), ([(5, 80), (3, 40)], (5, 78))):
         for worker, (threads, instructions) in zip(run.workers, counts, strict=True):
             worker.dispatch.threads_done, worker.dispatch.instructions = threads, instructions
-        assert run._finished() == Finished(*new)
+        run.share.next, run.share.seconds = run.share.end, 77.0  # nothing is left to be counted
+        assert run._run_parts(False) == Finished(*new) and 0 <= run.share.seconds < 77
     assert engine.told == [42, 0, 78]
 
 
@@ -362,6 +364,7 @@ def test_a_poll_between_instructions_of_the_interpreter(late: bool) -> None:
 def test_blocks_of_a_run_that_failed_are_dirty(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads may have been left in the middle."""
     run = group_run()
+    run.pace = LONG
 
     def ends(parts: Any) -> bool:
         for worker in run.workers:
@@ -384,9 +387,8 @@ def test_blocks_of_a_run_that_failed_are_dirty(how: str, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("threads, calls", [(1, 1), (1, 3), (3, 1), (3, 2)])
 def test_seconds_of_a_run(threads: int, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of compiled code takes five: of the calling thread, and for the program and the pace, of all workers."""
-    run, clock, done = group_run(threads, None), iter(range(0, 1000, 5)), iter(range(1, 100))
-    run.shared.program.spent, run.spent, run.pace = 1.0, 99.0, 1000.0
-    monkeypatch.setattr(groups, "time", SimpleNamespace(perf_counter=clock.__next__, monotonic_ns=time.monotonic_ns))
+    run, done = group_run(threads, None), iter(range(1, 100))
+    run.shared.program.spent, run.spent, run.pace, run.share.seconds = 1.0, 99.0, 1000.0, 5.0
     monkeypatch.setattr(scheduler, "run_parts", lambda parts: next(done) == calls)
     monkeypatch.setattr(run.staffing, "alone", lambda seconds: False)
     monkeypatch.setattr(run, "_answer", lambda: True)

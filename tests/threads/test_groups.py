@@ -88,7 +88,8 @@ def test_workers_of_the_dispatch_before_begin_with_nothing_done() -> None:
     joined = [getattr(made, name) for name in fields]
     for name in fields[1:]:
         setattr(made, name, 77)
-    assert run.share.next == run.share.end and scheduler.restart_parts(run.parts, 10**15)
+    run.share.end, run.share.next, run.share.halted = 0, 77, 1
+    assert scheduler.restarting(run.parts, 10**15)() and run.share.next == run.share.halted == 0
     assert [getattr(made, name) for name in fields] == joined and 0 < made.deadline - time.monotonic_ns() <= 10**15
 
 
@@ -106,8 +107,13 @@ def test_workers_of_the_dispatch_before_go_on_with_better_code(held: bool, monke
 
 
 def test_a_run_with_other_workers_than_before_has_them_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, again, restart_parts = group_run(threads=2), list[int](), scheduler.restart_parts
-    monkeypatch.setattr(scheduler, "restart_parts", lambda parts, slice: (again.append(len(parts)), restart_parts(parts, slice))[1])
+    run, again, restarting = group_run(threads=2), list[int](), scheduler.restarting
+
+    def counted(parts: Any, slice: int) -> Any:
+        restart = restarting(parts, slice)
+        return lambda: (again.append(len(parts)), restart())[1]
+
+    monkeypatch.setattr(scheduler, "restarting", counted)
     monkeypatch.setattr(run.staffing, "alone", lambda seconds: False)
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 3.0)
     for pace in (1.5, 1.5, 0.5, 0.5, 1.5):  # seconds of each of three groups
@@ -147,7 +153,8 @@ def test_headers_that_workers_can_change(headers: list[dict[int, int]], same: li
         data = bytearray(payload.header)
         for dword, value in changed.items():
             data[4 * dword : 4 * dword + 4] = dwords(value ^ int.from_bytes(data[4 * dword : 4 * dword + 4], "little"))
-        found.append(run._same_header(replace(run.shared.dispatch, payload=replace(payload, header=bytes(data)))))
+        dispatch = replace(run.shared.dispatch, payload=replace(payload, header=bytes(data)))
+        found.append(run.renew(run.shared.reports.context, dispatch))
     assert found == same
 
 
@@ -158,16 +165,19 @@ def test_helpers_are_woken_for_the_next_dispatch(monkeypatch: pytest.MonkeyPatch
     run._staff(3 * groups.MIN_PARALLEL_TIME + 1.0)
     context, _ = recorded(job(count=3))
     assert run.renew(replace(context, space=run.shared.space), run.shared.dispatch) and woken == [2]
-    assert not run.workers and run.share.next == run.share.halted == 0
     for threads, expected in ((1, [2]), (2, [2, 1])):
         other = group_run(threads)
         other._staff(1.0)
         assert other.renew(replace(context, space=other.shared.space), other.shared.dispatch) and woken == expected
 
 
-@pytest.mark.parametrize("at", [0, 8, 28])
+@pytest.mark.parametrize("at", [0, 8, 16])
 def test_the_dword_of_a_header_that_differs_is_four_bytes(at: int) -> None:
-    assert groups.dword(bytes(range(0x81, 0xA1)), at) == (0x84 + at) << 24 | (0x83 + at) << 16 | (0x82 + at) << 8 | 0x81 + at
+    run = group_run()
+    payload: Any = run.shared.dispatch.payload
+    header = payload.header[:at] + bytes((0x81, 0x82, 0x83, 0x84)) + payload.header[at + 4 :]
+    assert run.renew(run.shared.reports.context, replace(run.shared.dispatch, payload=replace(payload, header=header)))
+    assert (run.share.constants, run.share.constant, run.share.constant_offset) == (1, 0x84838281, at)
 
 
 def test_the_memory_of_a_run() -> None:
@@ -185,18 +195,23 @@ def test_the_memory_of_a_run() -> None:
 def test_a_worker_that_comes_later_has_the_header_of_its_dispatch() -> None:
     """Of a header one dword may differ between dispatches of a kind; workers write it as they write counters."""
     run = group_run(threads=2)
-    run._staff(0.0)
-    context, dispatch = recorded(job(count=3))
-    payload, patch = run.shared.dispatch.payload, dispatch.patch
+    list(run.run(never))
+    payload, patch = run.shared.dispatch.payload, run.shared.dispatch.patch
     assert isinstance(payload, TemplatePayload) and patch is not None
-    header = payload.header[:8] + dwords(0x1234) + payload.header[12:]
-    changed = replace(run.shared.dispatch, payload=replace(payload, header=header))
-    assert run.renew(replace(context, space=run.shared.space), changed)
+
+    def renew(value: int) -> bool:
+        header = payload.header[:8] + dwords(value) + payload.header[12:]
+        return run.renew(run.shared.reports.context, replace(run.shared.dispatch, payload=replace(payload, header=header)))
+
+    def constants() -> list[tuple[int, int, int]]:
+        last = len(patch.counters)
+        return [(made.dispatch.axes - last, made.dispatch.patch_offset[last], made.dispatch.origin[last]) for made in run.workers]
+
+    assert renew(0x1234) and not run._begin(0.0) and constants() == [(1, 8, 0x1234)]
     run._staff(2 * groups.MIN_PARALLEL_TIME + 1.0)
-    assert len(run.workers) == 2
-    last = len(patch.counters)
-    assert [(made.dispatch.axes, made.dispatch.patch_offset[last], made.dispatch.origin[last]) for made in run.workers] == [
-        (last + 1, 8, 0x1234)] * 2  # fmt: skip
+    assert constants() == [(1, 8, 0x1234)] * 2
+    run.pace = 1.0
+    assert renew(0x1235) and run._begin(3.0) and run._run_parts(True) and constants() == [(1, 8, 0x1235)] * 2
 
 
 @pytest.mark.parametrize("inside, first, unfinished", [(0, 2, False), (1, 2, True), (0, 1, True)])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cache
-from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,9 +208,15 @@ def test_groups_that_take_little_time_or_have_one_worker_stay_whole(made: list[A
 
 def test_the_pace_of_pieces_is_that_of_their_groups(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of compiled code takes a second."""
-    monkeypatch.setattr(groups, "time", SimpleNamespace(perf_counter=count().__next__, monotonic_ns=time.monotonic_ns))
     run_parts, calls = scheduler.run_parts, list[int]()
-    monkeypatch.setattr(scheduler, "run_parts", lambda given: (calls.append(len(given)), run_parts(given))[1])
+
+    def slowly(given: Any) -> bool:
+        calls.append(len(given))
+        done = run_parts(given)
+        made[0].share.seconds = 1.0
+        return done
+
+    monkeypatch.setattr(scheduler, "run_parts", slowly)
     job(shows("")).run(groups=EngineDispatcher("t1", 32))
     assert made[0].share.pieces == 8 and made[0].pace == sum(calls) / GROUPS
 
