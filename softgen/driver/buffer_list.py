@@ -39,6 +39,16 @@ class BufferList(list[Bound]):
         """The buffer at an address."""
         return next((bound.bo for bound in self if 0 <= address - bound.address < bound.bo.size), None)
 
+    def submitted(self, fence: Fence, engine: str) -> list[Fence]:
+        """In use by one more submission, until its fence is done; what that has to wait for."""
+        uses = self._uses
+        if self._has_uses and self._others == [] and uses[0].fence.done and uses[0].engine == engine:
+            uses[0].fence = uses[1].fence = fence  # as the last one, and nobody else
+            return []
+        others = self.dependencies()
+        self.use(fence, engine)
+        return others
+
     def use(self, fence: Fence, engine: str) -> None:
         """All are in use until a fence is done."""
         uses = self._uses

@@ -182,8 +182,7 @@ def enqueue(node: Node, call: Call, accepted: AcceptedArgument, submission: Subm
     if accepted.fence_out:
         call.hand(call.argument + FENCE_AT, gpu.sync_files.make(fence))
     with gpu.lock:  # who waits for this work must come behind it in its line
-        submission.after.extend(submission.bound.dependencies())
-        submission.bound.use(fence, submission.engine)
+        submission.after.extend(submission.bound.submitted(fence, accepted.engine))
         for target, point in signals:
             target.add(point, fence)
         submission.context.last = fence

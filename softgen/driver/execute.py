@@ -195,18 +195,16 @@ class Executor:
         self.ending = False
         self.advised = set[str]()  # hints that were given: each once
 
-    def _context_engine(self, submission: Submission) -> ContextEngine:
-        """The hardware state that a submission continues: that of an entry of its context's engine map."""
-        engines: dict[tuple[str, int], ContextEngine] = submission.context.context_engines
-        found = engines.get((submission.engine, submission.slot))
-        if found is None:
-            found = engines[submission.engine, submission.slot] = ContextEngine(self, submission.engine)
-            found.hooks.dispatcher.count_memory(partial(self.charge, submission.pid))
-            weakref.finalize(submission.context, found.hooks.dispatcher.retire).atexit = False
-        return found
+    def _new_context_engine(self, submission: Submission) -> ContextEngine:
+        made = submission.context.context_engines[submission.engine, submission.slot] = ContextEngine(self, submission.engine)
+        made.hooks.dispatcher.count_memory(partial(self.charge, submission.pid))
+        weakref.finalize(submission.context, made.hooks.dispatcher.retire).atexit = False
+        return made
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
-        context_engine = self._context_engine(submission)
+        """Continues the hardware state of an entry of the context's engine map."""
+        engines: dict[tuple[str, int], ContextEngine] = submission.context.context_engines
+        context_engine = engines.get((submission.engine, submission.slot)) or self._new_context_engine(submission)
         if self.recorders:
             self._recorded(context_engine, submission, slot)
         else:

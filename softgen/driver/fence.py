@@ -84,10 +84,10 @@ class Fence:
             if self.done:
                 return
             self.error, self.done, self.when = error, True, time.monotonic_ns()
-            then, self._then = self._then, []
             if signals.waiting:
                 signals.changed.notify_all()
-        if then:
+        if self._then:  # nothing is added any more
+            then, self._then = self._then, []
             signals.follow(then)
 
     def then(self, function: Callable[[], None]) -> None:

@@ -21,6 +21,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.bits.units import QWORD_MASK
@@ -69,10 +70,16 @@ def program_name(pid: int) -> str:
         return "a program"
 
 
+@lru_cache(256)  # most answers have the same
+def header(kind: int, size: int, a: int, b: int, c: int) -> bytes:
+    """The header of a message to shim.c."""
+    return MESSAGE.pack(kind, size, a & QWORD_MASK, b & QWORD_MASK, c & QWORD_MASK, b"")
+
+
 def greet(connection: socket.socket, result: int = 0, patience: float = 0.0) -> None:
     """Send the first message on a connection: 0 where the server accepts it, otherwise the negative error number; and the seconds that the
     program's thread may wait for an answer awake."""
-    message = MESSAGE.pack(WELCOME, 0, result & QWORD_MASK, round(patience * 1e9), 0, b"")
+    message = header(WELCOME, 0, result, round(patience * 1e9), 0)
     try:
         connection.send(message, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     except OSError:
@@ -104,6 +111,8 @@ class Channel:
         self.descriptors: list[int] = []  # asked for and received
         self.nodes: weakref.WeakSet[object] = weakref.WeakSet()  # nodes of which the program has shown that it has a descriptor
         self.last_node: Callable[[], object] = no_node  # a weak reference to the one of the last request
+        self._readable = select.poll()
+        self._readable.register(connection, select.POLLIN)
 
     def next_request(self) -> ShimMessage:
         """The next request. Where a program enqueues and waits in a loop, this thread does not sleep in between: processors that do lose
@@ -119,9 +128,8 @@ class Channel:
 
     def _spin(self, until: float) -> None:
         """Waits for a message until then. Any other thread that could run has the processor and the interpreter in between."""
-        there = select.poll()
-        there.register(self.connection, select.POLLIN)
-        while not there.poll(0) and time.monotonic() < until:
+        poll = self._readable.poll
+        while not poll(0) and time.monotonic() < until:
             os.sched_yield()
 
     def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> ShimMessage:
@@ -160,7 +168,7 @@ class Channel:
         return data
 
     def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
-        data = MESSAGE.pack(kind, len(payload), a & QWORD_MASK, b & QWORD_MASK, c & QWORD_MASK, b"") + payload
+        data = header(kind, len(payload), a, b, c) + payload
         try:
             if descriptors:
                 sent = self.connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))])
@@ -222,8 +230,9 @@ class Call:
             self.reserved = 0
 
     def read(self, address: int, size: int) -> bytes:
-        if 0 < size <= SMALL and self.channel.near and address + size <= QWORD_MASK:
-            found = read_small(self.channel.pid, address, size)
+        channel = self.channel
+        if channel.near and 0 < size <= SMALL and address + size <= QWORD_MASK:
+            found = read_small(channel.pid, address, size)
             if found is not None:
                 return found
         return bytes(self.read_all([(address, size)]))

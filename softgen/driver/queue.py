@@ -62,8 +62,7 @@ class EngineArbiter:
         self.round = 0
 
     def take(self, round: int, sequence: int) -> None:
-        if not self.waiting and self.used.acquire(blocking=False):
-            return
+        """Waits for the engine."""
         with self.changed:
             self.waiting.append((round, sequence))  # first: who leaves looks for it last
             while not (min(self.waiting) == (round, sequence) and self.used.acquire(blocking=False)):
@@ -113,9 +112,10 @@ class EngineSlot(Generic[SubmissionT]):
         self.engine, self.submission, self.round, self.caller = engine, submission, engine.round, caller or Caller()
 
     def __enter__(self) -> EngineSlot[SubmissionT]:
-        if self.engine.used.locked():
+        engine = self.engine
+        if engine.waiting or not engine.used.acquire(blocking=False):
             self.caller.leave()
-        self.engine.take(self.round, self.submission.sequence)
+            engine.take(self.round, self.submission.sequence)
         self.until = time.monotonic() + SLICE
         return self
 
@@ -180,11 +180,11 @@ class Queues(Generic[SubmissionT]):
             return self.less.wait_for(lambda: not self.pending, seconds)
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
-        queues, key = submission.context.queues, (submission.engine, submission.slot)
-        if key not in queues:
-            queues[key] = ContextQueue()
+        queues: dict[tuple[str, int], ContextQueue[SubmissionT]] = submission.context.queues
+        found = queues.get((submission.engine, submission.slot))
+        if found is None:
+            found = queues[submission.engine, submission.slot] = ContextQueue()
             self.engines.setdefault(submission.engine, EngineArbiter())
-        found: ContextQueue[SubmissionT] = queues[key]
         return found
 
     def submit(self, submission: SubmissionT) -> None:
@@ -259,14 +259,13 @@ class Queues(Generic[SubmissionT]):
         if submission.context.banned:
             submission.fence.signal(errno.EIO)
             return
-        entered = False
+        vm, bound, entered = submission.vm, submission.bound, False
         try:
-            submission.vm.enter(submission.bound, caller.leave)  # before it takes its slot: it may have to wait
+            vm.enter(bound, caller.leave)  # before it takes its slot: it may have to wait
             entered = True
-            slot: EngineSlot[SubmissionT] = EngineSlot(self.engines[submission.engine], submission, caller)
-            with slot:
+            with EngineSlot(self.engines[submission.engine], submission, caller) as slot:
                 self.execute(submission, slot)
-            for copy in submission.bound.copies:
+            for copy in bound.copies:
                 copy.give_back()
         except BaseException as error:  # after any error the fence must signal
             # After a fault the kernel bans a context. What is not simulated is no fault of the program: its context stays in use, for
@@ -281,4 +280,4 @@ class Queues(Generic[SubmissionT]):
             submission.fence.signal()
         finally:
             if entered:
-                submission.vm.leave(submission.bound)
+                vm.leave(bound)

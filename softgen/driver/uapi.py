@@ -57,8 +57,9 @@ class Structure:
 
     def unpack_row(self, data: bytes) -> Any:
         """The same as a named tuple, faster."""
-        values = self.struct.unpack(data if len(data) == self.size else data[: self.size].ljust(self.size, b"\0"))
-        return tuple.__new__(self.row, values)  # there are as many as the row has names
+        if len(data) != self.size:
+            data = data[: self.size].ljust(self.size, b"\0")
+        return tuple.__new__(self.row, self.struct.unpack(data))  # there are as many values as the row has names
 
     def pack(self, values: SimpleNamespace) -> bytes:
         return self.struct.pack(*(getattr(values, name) for name in self.names))

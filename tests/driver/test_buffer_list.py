@@ -68,10 +68,8 @@ def test_dependencies_and_busy_buffers(seed: int, monkeypatch: pytest.MonkeyPatc
     for _ in range(400):
         step = chance.random()
         if step < 0.5:
-            chosen, fence = chance.choice(lists), Fence(SIGNALS)
-            assert set(chosen.dependencies()) == model.dependencies(chosen)
-            engine = chance.choice(("rcs0", "rcs0", "bcs0"))
-            chosen.use(fence, engine)
+            chosen, fence, engine = chance.choice(lists), Fence(SIGNALS), chance.choice(("rcs0", "rcs0", "bcs0"))
+            assert set(chosen.submitted(fence, engine)) == model.dependencies(chosen)
             model.add(chosen, fence, engine)
             fences.append(fence)
         elif step < 0.9 and fences:

@@ -163,8 +163,8 @@ def test_a_thread_that_looks_for_a_request_does_not_sleep(answers: list[bool], u
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """It lets others run between two looks. The clock goes on by a second with each."""
     looked, yields, left = list[int](), list[None](), iter(answers)
-    poll = SimpleNamespace(register=lambda connection, what: None, poll=lambda timeout: (looked.append(timeout), next(left))[1])
-    monkeypatch.setattr(protocol, "select", SimpleNamespace(poll=lambda: poll, POLLIN=1))
+    poll = SimpleNamespace(poll=lambda timeout: (looked.append(timeout), next(left))[1])
+    monkeypatch.setattr(requests.channel, "_readable", poll)
     monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=lambda: float(len(looked))))
     monkeypatch.setattr(protocol, "os", SimpleNamespace(sched_yield=lambda: yields.append(None)))
     Channel._spin(requests.channel, until)
