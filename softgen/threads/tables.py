@@ -53,19 +53,19 @@ class SurfaceStateReader:
     def __init__(self, space: Space, bases: Mapping[str, int], program: DispatchProgram, gen: float, indices: tuple[int, ...] = (),
                  size: int = 0) -> None:  # fmt: skip
         """`indices`: of the entries; `size`: bytes of a surface state."""
-        self.memory, self.size, self._base, self._address_bits = space.table, size, bases.get("surface", 0), (1 << space.bits) - 1
+        self.memory, self.size = space.table, size
         self._program, self._indices = program, (ctypes.c_uint32 * len(indices))(*indices)
         self._states, self._fault = ctypes.create_string_buffer(len(indices) * size), guard.FaultRecord()
         self._record = ReaderRecord(
-            ctypes.addressof(self.memory), ctypes.addressof(program.range), 0, self._base, self._address_bits, pointer_bits(gen),
-            ctypes.addressof(self._indices), len(indices), size, ctypes.addressof(self._states))  # fmt: skip
+            ctypes.addressof(self.memory), ctypes.addressof(program.range), 0, bases.get("surface", 0), (1 << space.bits) - 1,
+            pointer_bits(gen), ctypes.addressof(self._indices), len(indices), size, ctypes.addressof(self._states))  # fmt: skip
         self._call, function = _reading()
         self._arguments = function, ctypes.addressof(self._record), ctypes.addressof(self._fault)
 
     def read(self, table: int) -> bytes | None:
         """The surface states that the table at an offset from the surface state base leads to; None where one cannot be read, or the
         program is no longer what is in memory."""
-        self._record.table = self._base + table & self._address_bits
+        self._record.table = table
         if self._call(*self._arguments) or not self._fault.result:
             return None
         return self._states.raw
