@@ -40,7 +40,7 @@ class WalkerPlan(NamedTuple):
     def unchanged(self, cs: CommandStreamer, front: FrontEnd) -> bool:
         """Whether no command has set any of that state since."""
         held = self.latched
-        return bool(held.latches == self.latches and held is cs.latched and self.state is front.state and self.context.space is cs.space)
+        return self.latches == held.latches and held is cs.latched and self.state is front.state and self.context.space is cs.space
 
     def same(self, context: DispatchContext, front: FrontEnd) -> bool:
         """Whether commands have set it to the same values."""

@@ -80,7 +80,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
     def start_again(self, address: int) -> None:
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
         self.saved, self.earlier_draws = self.submitted, self.counters.draws
-        self.skipping, self.arbitration, self.waiting, self.parked, self._executing = False, True, None, None, None
+        self.skipping, self.arbitration, self.parked, self._executing = False, True, None, None
         self.start_batch(address)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:
@@ -166,14 +166,15 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         """Execute a batch that was prepared: to its end, or to a command that is another one now. After a command that may have changed
         memory, and may have taken long, the rest of the batch is compared and the time limit polled."""
         batch, start, view, data, bits = prepared
-        counters, before, step = self.counters, self.counters.commands, batch.last
+        counters, before, last = self.counters, self.counters.commands, batch.last
+        step, at = last, last.offset
         self._found, self._read_ahead_is_stale = prepared, False
         try:
             for step, run in batch.steps:
                 if self._read_ahead_is_stale:
-                    place.address, counters.commands = start + step.offset, before + step.number
-                    if view[step.offset :] != data[step.offset :] or self.hooks.timed_out():
-                        step, _ = batch.steps[step.number - 1]  # the last one that was executed
+                    at, counters.commands = step.offset, before + step.number
+                    if view[at:] != data[at:] or self.hooks.timed_out():
+                        place.address, (step, _) = start + at, batch.steps[step.number - 1]  # the last one that was executed
                         return
                     self._read_ahead_is_stale = False
                 self._executing = step
@@ -181,10 +182,12 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                     run(self, bits)
                 except SoftgenError as error:
                     self._failed(error)
-            place.address = start + batch.last.offset
-            if not self._read_ahead_is_stale or view[batch.last.offset :] == data[batch.last.offset :]:
-                step, self.place = batch.last, None
-                self.hooks.completed()
+            at = last.offset
+            if self._read_ahead_is_stale and view[at:] != data[at:]:
+                place.address = start + at
+                return
+            step, self.place = last, None
+            self.hooks.completed()
         finally:
             counters.commands = before + step.number + 1
             self.status.at(start + step.offset, step.header)
