@@ -103,6 +103,19 @@ def test_a_list_that_is_submitted_again_adds_no_uses() -> None:
     assert [bo.uses for bo in (one, two, three)] == before
 
 
+def test_a_list_that_is_submitted_again_waits_for_others_that_were() -> None:
+    """Neither adds uses; and it waits for none that is done, nor for itself."""
+    (one,) = bos(1)
+    writes, reads = listed((one, i915.EXEC_OBJECT_WRITE)), listed((one, 0))
+    for _ in range(4):
+        for bound in (writes, reads, writes):
+            fence = Fence(SIGNALS)
+            assert bound.submitted(fence, "rcs0") == []
+            fence.signal()
+    fence = Fence(SIGNALS)
+    assert reads.submitted(fence, "rcs0") == [] and writes.submitted(Fence(SIGNALS), "rcs0") == [fence]
+
+
 def test_uses_keep_no_list_alive() -> None:
     one, two = bos(2)
     held = listed((one, 0), (two, 0))
