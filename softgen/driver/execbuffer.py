@@ -64,7 +64,19 @@ def submit(node: Node, call: Call, arg: Any) -> None:
         fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)
         submission = Submission(next(gpu.sequence), channel.pid, channel.program, context, accepted.engine, context.vm, bound,
                                 address + start, batch, start, size, relocations, arg.flags, fence, after, accepted.slot)  # fmt: skip
-        enqueue(node, call, accepted, submission, signals)
+        if accepted.fence_out:
+            call.hand(call.argument + FENCE_AT, gpu.sync_files.make(fence))
+        with gpu.lock:  # who waits for this work must come behind it in its line
+            after += bound.submitted(fence, accepted.engine)
+            for target, point in signals:
+                target.add(point, fence)
+            context.last, work_first = fence, channel.wait_prediction.work_first()
+            call.later = gpu.runner.at_once(submission, work_first)
+            if call.later is not None:
+                call.work_first = work_first
+                return
+            channel.wait_prediction.queued()
+            gpu.runner.submit(submission)
     finally:
         if call.claim is not None:
             call.claim.release()
@@ -175,24 +187,6 @@ def check_row(row: Any, size: int) -> None:
 def canonical(address: int) -> int:
     """An address in canonical form: the bits above 47 repeat bit 47."""
     return address | ((1 << 64) - 1 & ~ADDRESS) if address >> 47 & 1 else address
-
-
-def enqueue(node: Node, call: Call, accepted: AcceptedArgument, submission: Submission, signals: Sequence[tuple[Syncobj, int]]) -> None:
-    gpu, fence, prediction = node.gpu, submission.fence, call.channel.wait_prediction
-    if accepted.fence_out:
-        call.hand(call.argument + FENCE_AT, gpu.sync_files.make(fence))
-    with gpu.lock:  # who waits for this work must come behind it in its line
-        submission.after.extend(submission.bound.submitted(fence, accepted.engine))
-        for target, point in signals:
-            target.add(point, fence)
-        submission.context.last = fence
-        work_first = prediction.work_first()
-        call.later = gpu.runner.at_once(submission, work_first)
-        if call.later is not None:
-            call.work_first = work_first
-            return
-        prediction.queued()
-        gpu.runner.submit(submission)
 
 
 def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], Sequence[tuple[Syncobj, int]]]:

@@ -72,8 +72,12 @@ class EngineArbiter:
     def leave(self) -> None:
         self.used.release()
         if self.waiting:
-            with self.changed:
-                self.changed.notify_all()
+            self.left()
+
+    def left(self) -> None:
+        """Those that wait look again."""
+        with self.changed:
+            self.changed.notify_all()
 
 
 class Caller:
@@ -120,7 +124,10 @@ class EngineSlot(Generic[SubmissionT]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.engine.leave()
+        engine = self.engine
+        engine.used.release()
+        if engine.waiting:
+            engine.left()
 
     def _leave(self) -> None:
         """Gives the engine up: to those that wait now, before those that come later."""

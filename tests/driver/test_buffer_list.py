@@ -17,6 +17,7 @@ from softgen.driver import i915_drm as i915
 from softgen.driver.buffer_list import Bound, BufferList
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.gem_object import GemObject, Piece
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import DMABUF_SYNC_FILE
 from softgen.memory.store import MemfdBuffer
 from tests.driver.execbuffer import PINNED, buffer, row, submit
@@ -197,13 +198,13 @@ def test_few_lists_of_a_context_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_submissions_of_two_threads_at_once_wait_for_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both write a buffer, and neither finds a use of the other before it is queued itself."""
-    held, both, queued = Held(), threading.Barrier(2), execbuffer.enqueue
+    held, both = Held(), threading.Barrier(2)
 
-    def enqueue(*arguments: Any) -> None:
+    def made(*arguments: Any) -> Submission:
         both.wait(20)
-        queued(*arguments)
+        return Submission(*arguments)
 
-    monkeypatch.setattr(execbuffer, "enqueue", enqueue)
+    monkeypatch.setattr(execbuffer, "Submission", made)
     with served("kbl", held) as gpu:
         program = gpu.program()
         shared, rows = buffer(program), [row(batch_of(program)) for _ in range(2)]
