@@ -63,23 +63,18 @@ class EngineDispatcher:
         self._lock = threading.Lock()
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
-        if self.name != REFERENCE:
-            try:
-                if dispatch.groups and dispatch.threads:
-                    return self._run_groups(context, dispatch, timed_out)
-                self._built(context)
-                return self._counted(self.programs.load(context, dispatch), self.name, iter(()))
-            except EngineUnavailable as why:
-                self._note(f"{why}; the reference ran it instead")
-        program = self.programs.load(context, dispatch)
-        return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
-
-    def _run_groups(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut) -> Iterable[Finished]:
         """Runs groups until Python is needed; most dispatches are done by then, of others the rest follows."""
+        if self.name == REFERENCE:
+            return self._on_reference(context, dispatch, timed_out)
+        if not (dispatch.groups and dispatch.threads):
+            return self._run_nothing(context, dispatch, timed_out)
         workers, began, run, finished = self._borrow(), time.perf_counter(), None, NOTHING
         try:
             run = workers.groups.find(context, dispatch) or self._new_run(workers, context, dispatch)
             finished = run.start(timed_out)
+        except EngineUnavailable as why:
+            self._workers.append(workers)
+            return self._on_reference(context, dispatch, timed_out, why)
         except BaseException:
             self._ended(workers, run, False, finished, began)
             raise
@@ -87,6 +82,21 @@ class EngineDispatcher:
             return self._rest_of_groups(workers, run, finished, began)
         self._ended(workers, run, True, finished, began)
         return (finished,)
+
+    def _run_nothing(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut) -> Iterator[Finished]:
+        """A dispatch without threads: it is counted."""
+        try:
+            self._built(context)
+        except EngineUnavailable as why:
+            return self._on_reference(context, dispatch, timed_out, why)
+        return self._counted(self.programs.load(context, dispatch), self.name, iter(()))
+
+    def _on_reference(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut,
+                      why: EngineUnavailable | None = None) -> Iterator[Finished]:  # fmt: skip
+        if why is not None:
+            self._note(f"{why}; the reference ran it instead")
+        program = self.programs.load(context, dispatch)
+        return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
 
     def _new_run(self, workers: WorkerSet, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun:
         engine, program = self._built(context), self.programs.load(context, dispatch)
