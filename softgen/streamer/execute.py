@@ -120,7 +120,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             fresh = None
             if self.place is None:
                 return True
-        timed_out = self.hooks.timed_out
+        timed_out, batches = self.hooks.timed_out, self.counters.batches
         self.memory_changed()  # others ran meanwhile
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
@@ -150,7 +150,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             if place.wrap is not None or self.stack:
                 self.status.ring_head(self.ring_place() if place.level else place)
         self.finish_pipelines()
-        if fresh is not None:
+        if fresh is not None and batches == self.counters.batches:  # one that leads to others cannot be prepared
             self._prepared.learn(self, fresh.start)
         return True
 
