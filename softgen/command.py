@@ -27,6 +27,7 @@ from softgen.memory.space import Space
 
 if TYPE_CHECKING:
     from softgen.surface.image import SurfaceImage
+    from softgen.threads.dispatch import DispatchContext, ThreadDispatch
     from softgen.threads.dispatcher_protocol import Dispatcher
 
 StateT = TypeVar("StateT")
@@ -134,6 +135,10 @@ class CommandStreamer(Protocol):
     @property
     def dispatcher(self) -> Dispatcher:
         """Runs thread dispatches."""
+        ...
+
+    def run_threads(self, context: DispatchContext, dispatch: ThreadDispatch) -> None:
+        """Runs a thread dispatch, which may change memory, and counts its work."""
         ...
 
     @property

@@ -85,9 +85,10 @@ class Caller:
 
     def __init__(self, let_go: Callable[[], None] | None = None, limit: float = 0.0, completed: Callable[[], None] | None = None) -> None:
         """`limit`: seconds of processor time after which that is done; `completed` tells the program, which waits, that all is done."""
-        self.completed = completed
-        self.let_go, self.limit, self.began, self.processor = let_go, limit, time.monotonic(), time.thread_time()
-        self.until = self.began + limit  # when the processor time is looked at
+        self.let_go, self.limit, self.completed = let_go, limit, completed
+        began = self.began = time.monotonic()
+        self.processor = time.thread_time()
+        self.until = began + limit  # when the processor time is looked at
 
     def late(self, now: float) -> None:
         """`until` has passed: leaves, unless most of the time was spent on something else."""

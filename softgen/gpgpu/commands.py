@@ -58,7 +58,8 @@ def prepare_walker(cs: CommandStreamer, cmd: Record, place: Callable[[str], Fiel
             media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, True))
             front.watermark = False
         context, dispatch = prepared.dispatch(cs, front, batch)
-        media.run_dispatch(cs, front, context, dispatch)
+        front.used = True
+        cs.run_threads(context, dispatch)  # a batch that is traced was not prepared
 
     return run
 

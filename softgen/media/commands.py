@@ -148,14 +148,11 @@ def _run_group(cs: CommandStreamer, front: FrontEnd) -> None:
 
 
 def run_dispatch(cs: CommandStreamer, front: FrontEnd, context: DispatchContext, dispatch: ThreadDispatch) -> None:
-    """Runs a dispatch and counts its work."""
-    front.used, counters = True, cs.counters
-    cs.memory_changed()
+    """Runs a dispatch of the front end."""
+    front.used = True
     if cs.traced:
         cs.trace("dispatches", described(context, dispatch))
-    for threads, instructions in cs.dispatcher.run(context, dispatch, cs.timed_out):
-        counters.threads += threads
-        counters.instructions += instructions
+    cs.run_threads(context, dispatch)
 
 
 def described(context: DispatchContext, dispatch: ThreadDispatch) -> str:

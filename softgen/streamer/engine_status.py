@@ -48,8 +48,8 @@ class EngineStatusRegisters:
 
     def __init__(self, registers: SharedRegisterFile, gen: float, engine: str, base: int, interrupt: Callable[[int, str], None]) -> None:
         self.registers, self.gen, self.engine, self.base, self.interrupt = registers, gen, engine, base, interrupt
-        self._header, self._active = self._offset("IPEHR"), _head_registers(gen, base)
-        self._shown = self._active if self._header is None else (self._header, *self._active)
+        headers = tuple(offset for offset in [self._offset("IPEHR")] if offset is not None)
+        self._shows_header, self._shown = bool(headers), headers + _head_registers(gen, base)
         self.address: int | None = None  # of a command that the registers do not show yet,
         self.header = 0  # and its first dword
 
@@ -64,8 +64,8 @@ class EngineStatusRegisters:
     def at(self, address: int, header: int) -> None:
         """A command begins: its address and first dword."""
         self.address = None
-        active = address & DWORD_MASK, address >> 32 & DWORD_MASK
-        self.registers.write_plain(self._shown, active if self._header is None else (header, *active))
+        values = header, address & DWORD_MASK, address >> 32 & DWORD_MASK
+        self.registers.write_plain(self._shown, values if self._shows_header else values[1:])
 
     def show(self) -> None:
         """Writes where the engine is to the registers: when a command may read them, and when it stops. In between it only says where."""

@@ -16,6 +16,7 @@ from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command, FetchPointer
 from softgen.streamer.prepared import FoundBatch, PreparedStep
 from softgen.surface.image import SurfaceImage
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher_protocol import Dispatcher
 
 
@@ -108,6 +109,13 @@ class HandlerServices:
     def dispatcher(self) -> Dispatcher:
         """Runs thread dispatches."""
         return self.hooks.dispatcher
+
+    def run_threads(self, context: DispatchContext, dispatch: ThreadDispatch) -> None:
+        """Runs a thread dispatch, which may change memory, and counts its work."""
+        hooks, counters, self._read_ahead_is_stale = self.hooks, self.counters, True
+        for threads, instructions in hooks.dispatcher.run(context, dispatch, hooks.timed_out):
+            counters.threads += threads
+            counters.instructions += instructions
 
     @property
     def timed_out(self) -> Callable[[], bool]:

@@ -79,9 +79,10 @@ class BoundUnits:
 
     def follow_surfaces(self, offset: int) -> bool:
         """The same where the table at the offset is known to mean the same surfaces."""
-        if not self.dispatch.rest_current():
+        dispatch = self.dispatch
+        if not dispatch.rest_current():
             return False
-        self.dispatch.binding_table = self._surfaces.table = offset
+        dispatch.binding_table = self._surfaces.table = offset
         return True
 
     def move_samplers(self, offset: int) -> None:

@@ -92,8 +92,8 @@ class GroupRun:
         self.timed_out = timed_out
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
-        work = self.work = self.pace * self.groups
-        finished = self._run_parts(self._begin(work))
+        self.work = self.pace * self.groups
+        finished = self._run_parts(self._begin())
         if self.all_done:
             self._end()
         return finished
@@ -137,26 +137,25 @@ class GroupRun:
         pace, most = self.taken / self.groups, 1.5 * self.pace
         self.pace = most if 0 < most < pace else pace  # what disturbs only adds; one that is too low is found out
 
-    def _begin(self, work: float) -> bool:
-        """Finds workers for so many seconds of work; whether they are those of the dispatch before."""
+    def _begin(self) -> bool:
+        """Finds workers for the work that is expected; whether they are those of the dispatch before."""
         self.spent = self.taken = 0.0
-        wanted = self._plan(work) if self.most > 1 else 1
-        if self._staffed == (wanted, self.limit):
+        if self._staffed == (self._plan() if self.most > 1 else 1, self.limit):
             self._choose_again()
             return True
         if self.workers:  # of the dispatch before, which has left nothing
             self.workers, self.share.next, self.share.halted = [], 0, 0
-        self._staff(work)
+        self._staff(self.work)
         return False
 
-    def _plan(self, work: float) -> int:
-        """How many workers so many seconds of work should have at first, of several."""
-        alone = work > MIN_PARALLEL_TIME and self.staffing.alone(work)
+    def _plan(self) -> int:
+        """How many workers the work should have at first, of several."""
+        alone = self.work > MIN_PARALLEL_TIME and self.staffing.alone(self.work)
         self.limit = 1 if alone else self.most
         if self.most_pieces > 1:
             self._divide()
         self.stages = Stages(self.staffing, self.share.end, alone)
-        return self._wanted(work)
+        return self._wanted(self.work)
 
     def _choose_again(self) -> None:
         """Chooses the code that threads start with: most often the one before, of all workers."""

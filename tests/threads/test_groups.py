@@ -207,11 +207,12 @@ def test_a_worker_that_comes_later_has_the_header_of_its_dispatch() -> None:
         last = len(patch.counters)
         return [(made.dispatch.axes - last, made.dispatch.patch_offset[last], made.dispatch.origin[last]) for made in run.workers]
 
-    assert renew(0x1234) and not run._begin(0.0) and constants() == [(1, 8, 0x1234)]
+    run.work = 0.0
+    assert renew(0x1234) and not run._begin() and constants() == [(1, 8, 0x1234)]
     run._staff(2 * groups.MIN_PARALLEL_TIME + 1.0)
     assert constants() == [(1, 8, 0x1234)] * 2
-    run.pace = 1.0
-    assert renew(0x1235) and run._begin(3.0) and run._run_parts(True) and constants() == [(1, 8, 0x1235)] * 2
+    run.work = 3.0
+    assert renew(0x1235) and run._begin() and run._run_parts(True) and constants() == [(1, 8, 0x1235)] * 2
 
 
 @pytest.mark.parametrize("inside, first, unfinished", [(0, 2, False), (1, 2, True), (0, 1, True)])
