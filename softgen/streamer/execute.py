@@ -155,8 +155,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         return True
 
     def _fresh_batch(self) -> FetchPointer | None:
-        """The batch that a submission begins with, before its first command; None where each command has to be seen, or a pipeline has
-        collected work, which prepared commands do not expect."""
+        """The batch that a submission begins with, or goes on in, before its first command; None where each command has to be seen, or a
+        pipeline has collected work, which prepared commands do not expect."""
         place, watchdog = self.place, self.watchdog
         if place is None or place.level != 1 or place.address != place.start or self.stack or self.saved.unfinished:
             return None
@@ -266,8 +266,17 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 self.place = self._return()
             case "MI_BATCH_BUFFER_START":
                 self.place = self._call(place, command)
+                self._run_called()
             case _:
                 self._execute(command)
+
+    def _run_called(self) -> None:
+        """Execute the batch that another has led to, if it was prepared: drivers set state in one batch, which goes on in the next."""
+        called = None if self.skipping else self._fresh_batch()
+        if called is not None and (found := self._prepared.find(self, called.start)) is not None:
+            if self.counted_names:
+                self.write_counts()
+            self._run_prepared(called, found)
 
     def _read_again(self, place: FetchPointer) -> None:
         """Memory has changed under what was read ahead."""

@@ -7,7 +7,8 @@ An enqueue of a compute runtime is a short batch that differs from the one befor
 descriptors are, and the number that the last flush writes. The packages that own the commands say which of their fields may differ, and
 execute such a command with less work than their handlers do (`Preparer` in softgen/command.py). A batch is recognised by all its other
 bits. It is compared with memory again after each command that may have changed memory, and goes on command by command from there if it is
-another one now. Batches with any other command, with state that is latched, calls or chains, are not prepared.
+another one now. Batches with any other command, with state that is latched, calls or chains, are not prepared; a batch that another one
+chains to may be.
 """
 
 from __future__ import annotations

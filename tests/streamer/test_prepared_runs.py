@@ -32,6 +32,61 @@ from tests.streamer.enqueues import (
     enqueues,
 )
 
+# -- batches that others lead to -----------------------------------------------------------------------------------
+
+
+def leads(client: Client, job: Enqueue, *before: list[int], **values: int) -> None:
+    """Another batch sets state, as a driver does when a heap is full, and goes on in the one of an enqueue."""
+    for address, data in job.pieces().items():
+        client.space.write(address, data)
+    start = {"batch_buffer_start_address": COMMANDS + job.at, "address_space_indicator": 1, **values}
+    client.run(*before, job.pack("MI_BATCH_BUFFER_START", **start))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_batch_that_another_goes_on_in(gpu: str, prepared_runs: list[int]) -> None:
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, gpu) for number in range(2)))
+        leads(client, Enqueue(2, gpu, constant=7), bases(gpu), Enqueue(0, gpu).pack("MEDIA_VFE_STATE"))
+        enqueues(client, Enqueue(3, gpu))
+        leads(client, Enqueue(4, gpu), bases(gpu, indirect_object_base_address=INDIRECT + PAGE))
+
+    compare(gpu, scenario)
+    assert prepared_runs == [COMMANDS + number * STEP for number in (1, 2, 3, 4)]
+
+
+def test_a_batch_that_is_called_returns(prepared_runs: list[int]) -> None:
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, "kbl") for number in range(2)))
+        leads(client, Enqueue(2, "kbl"), second_level_batch_buffer=1)
+
+    compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + STEP]
+
+
+def test_a_batch_that_another_goes_on_in_while_commands_are_skipped(prepared_runs: list[int]) -> None:
+    """None of it is executed."""
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, "kbl") for number in range(2)))
+        leads(client, Enqueue(2, "kbl"), Enqueue(0, "kbl").pack("MI_SET_PREDICATE", predicate_enable=15))
+        assert client.space.read(TAGS, 4) == packed(2)
+
+    compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + STEP]
+
+
+def test_time_is_up_in_a_batch_that_another_goes_on_in(prepared_runs: list[int]) -> None:
+    """It is left after its walker, and before the tag."""
+    def scenario(client: Client) -> None:
+        enqueues(client, *(Enqueue(number, "kbl") for number in range(2)))
+        client.timed_out = lambda: client.space.read(TARGET, 4) == packed(7)
+        leads(client, Enqueue(2, "kbl", constant=7))
+        assert client.space.read(TAGS, 4) == packed(2) and len(client.errors) == 1
+
+    compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + STEP, COMMANDS + 2 * STEP]
+
+
 # -- batches that change while they run ----------------------------------------------------------------------------
 
 
