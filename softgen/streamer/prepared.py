@@ -87,15 +87,16 @@ class PreparedBatches:
 
     def find(self, cs: PreparingStreamer, start: int) -> FoundBatch | None:
         """The batch that begins at an address, if it is one of these, and prepared with the states that the pipelines have."""
-        for batch in self._batches:
+        batches = self._batches
+        for batch in batches:
             view = cs.space.view(start, batch.size)
             if view is not None:
                 data = bytes(view)
                 bits = int.from_bytes(data, "little")
                 if bits & batch.mask == batch.value and batch.pipelines is cs.saved.pipelines:
-                    if batch is not self._batches[0]:
-                        self._batches.remove(batch)
-                        self._batches.insert(0, batch)
+                    if batch is not batches[0]:
+                        batches.remove(batch)
+                        batches.insert(0, batch)
                     return FoundBatch(batch, start, view, data, bits)
         return None
 

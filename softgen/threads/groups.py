@@ -162,7 +162,7 @@ class GroupRun:
         first, *others = self.workers
         first.choose()
         for worker in others:
-            if worker.chosen is not first.chosen or worker.rows is not first.rows:
+            if worker.chosen != first.chosen or worker.rows is not first.rows:
                 worker.choose()
 
     def _divide(self) -> None:

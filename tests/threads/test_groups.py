@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from softgen.errors import GpuFault
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.thread.block import BLOCK_SIZE
 from softgen.threads import groups, scheduler, worker
 from softgen.threads.dispatch import ThreadDispatch, control_register, never
@@ -104,6 +105,23 @@ def test_workers_of_the_dispatch_before_go_on_with_better_code(held: bool, monke
     assert run.renew(run.shared.reports.context, run.shared.dispatch)
     list(run.run(never))
     assert len(asked) == (0 if held else 1)
+
+
+@pytest.mark.parametrize("differs", ["nothing", "code", "rows"])
+def test_the_engine_is_asked_once_for_workers_with_the_same_code(differs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, asked = group_run(threads=3), list[Any]()
+    run.pace = 1.0
+    list(run.run(never))
+    last, held = run.workers[-1], run.shared.engine.holds
+    assert len(run.workers) == 3 and last.chosen is not None
+    monkeypatch.setattr(run.shared.engine, "holds", lambda program, chosen: (asked.append(chosen), held(program, chosen))[1])
+    other = last.chosen = last.chosen._replace(program=last.chosen.program + (differs == "code"))
+    last.rows = () if differs != "rows" else (AffineRange(0, 4, 1, 0),)
+    run.shared.rows = ()
+    for made in run.workers[:2]:
+        made.rows = run.shared.rows
+    run._choose_again()
+    assert len(asked) == (2 if differs == "code" else 1) and (asked[-1] is other) == (differs == "code") and last.rows is run.shared.rows
 
 
 def test_a_run_with_other_workers_than_before_has_them_join(monkeypatch: pytest.MonkeyPatch) -> None:
