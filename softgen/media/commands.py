@@ -75,12 +75,13 @@ def prepare_interface_descriptor_load(cs: CommandStreamer, cmd: Record, place: C
     if checks.descriptor_load(FrontEnd(), length, 0, alignment):
         return None
     front, (shift, mask) = cs.state(FrontEnd), place("interface_descriptor_data_start_address")
+    space, wrap = cs.space, (1 << cs.space.bits) - 1  # a streamer has one, and prepares batches for itself
 
     def run(cs: CommandStreamer, batch: int) -> None:
         offset = batch >> shift & mask
         if front.used or offset % alignment:
             warn_of(cs, checks.descriptor_load(front, length, offset, alignment))
-        front.descriptors = front_end.dynamic(cs, offset, length)
+        front.descriptors = space.read(cs.bases.get("dynamic", 0) + offset & wrap, length)
 
     return run
 
