@@ -42,7 +42,7 @@ OTHERS = 4  # buffers that the runtime lists besides: scratch space, system rout
 LINE = 64
 ITEMS, GROUP = 2048, 256  # work items
 CONTEXT_TIME, TIMES = 0x23A8, 32  # a register; lines in which enqueues keep times in turn
-WARM, COUNTED, TIMED = 150, 48, 1000
+WARM, COUNTED, ROUNDS, TIMED = 150, 96, 3, 1000
 EMPTY = "(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n(W) send (8|M0) null r127 0x27 0x02000010 {EOT}\n"
 GOALS = {"an empty kernel": 4000, "saxpy, the same buffers": 4000, "saxpy, two sets of buffers in turn": 6000,
          "saxpy, with profiling": 6000}  # fmt: skip   bytecodes
@@ -194,18 +194,20 @@ def program_of_server() -> Iterator[Program]:
 
 
 def counted() -> Iterator[tuple[str, Counter[CodeType]]]:
-    """The bytecodes of enqueues, by function."""
+    """The bytecodes of enqueues, by function: the round with the fewest, for what other threads do in the background only adds."""
     bytecodes = Bytecodes()
     with bytecodes.installed(), program_of_server() as program:
         for what, client, arguments in clients(program):
             for number in range(WARM):
                 client.enqueue(arguments[number % len(arguments)])
-            bytecodes.counts.clear()
-            bytecodes.counting = True
-            for number in range(COUNTED):
-                client.enqueue(arguments[number % len(arguments)])
-            bytecodes.counting = False
-            yield what, bytecodes.counts
+            rounds = []
+            for _ in range(ROUNDS):
+                bytecodes.counts, bytecodes.counting = Counter(), True
+                for number in range(COUNTED):
+                    client.enqueue(arguments[number % len(arguments)])
+                bytecodes.counting = False
+                rounds.append(bytecodes.counts)
+            yield what, min(rounds, key=Counter.total)
 
 
 def timed() -> Iterator[tuple[str, float]]:
