@@ -26,6 +26,13 @@ from tests.gpgpu.job import ADD, Job, dwords, words
 from tests.threads.test_pool import job, recorded
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No slice ends, however busy the host is: workers stay as they are."""
+    for module in (groups, worker):
+        monkeypatch.setattr(module, "SLICE", 10**15)
+
+
 def group_run(threads: int = 1) -> groups.GroupRun:
     """A run of three groups."""
     context, dispatch = recorded(job(count=3))
@@ -78,6 +85,7 @@ def test_a_run_begins_with_one_worker_or_with_all(alone: bool, monkeypatch: pyte
     assert run.stages.alone is alone and run.limit == len(run.workers) == (1 if alone else 2)
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_workers_of_the_dispatch_before_begin_with_nothing_done() -> None:
     """As those that join do: here with no groups left, so that nothing follows. After the slice they return."""
     run = group_run(threads=2)
@@ -107,6 +115,7 @@ def test_workers_of_the_dispatch_before_go_on_with_better_code(held: bool, monke
     assert len(asked) == (0 if held else 1)
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("differs", ["nothing", "code", "rows"])
 def test_the_engine_is_asked_once_for_workers_with_the_same_code(differs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run, asked = group_run(threads=3), list[Any]()
@@ -124,6 +133,7 @@ def test_the_engine_is_asked_once_for_workers_with_the_same_code(differs: str, m
     assert len(asked) == (2 if differs == "code" else 1) and (asked[-1] is other) == (differs == "code") and last.rows is run.shared.rows
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_run_with_other_workers_than_before_has_them_join(monkeypatch: pytest.MonkeyPatch) -> None:
     run, again, restarting = group_run(threads=2), list[int](), scheduler.restarting
 
@@ -210,6 +220,7 @@ def test_the_memory_of_a_run() -> None:
     assert run.bytes == 0x4000 + 30 * BLOCK_SIZE
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_worker_that_comes_later_has_the_header_of_its_dispatch() -> None:
     """Of a header one dword may differ between dispatches of a kind; workers write it as they write counters."""
     run = group_run(threads=2)
