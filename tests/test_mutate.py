@@ -62,6 +62,12 @@ def test_imports_for_types_are_left_alone() -> None:
     assert edits("if TYPE_CHECKING:\n    import x\n") == []
 
 
+def test_a_zip_of_equal_lengths_stays_strict() -> None:
+    assert edits("x = zip(a, b + c, strict=True)\n") == ["x = zip(a, b - c, strict=True)"]
+    assert edits("x = zip(a, b, strict=False)\n") == ["x = zip(a, b, strict=True)"]
+    assert edits("x = unzip(a, strict=True)\ny = zip(a, other=True)\n") == ["x = unzip(a, strict=False)", "y = zip(a, other=False)"]
+
+
 def test_truth_words_and_comparisons() -> None:
     assert edits('x = op(modular=True, mode="rne")\n') == ["x = op(modular=False, mode=\"rne\")", 'x = op(modular=True, mode="rtz")']
     assert edits("x = a not in b\n") == ["x = a in b"]

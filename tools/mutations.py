@@ -211,7 +211,7 @@ class Finder:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """What is below a node, without annotations, and without decorators that only remember."""
+    """What is below a node, without annotations, without decorators that only remember, and without the strict=True of a zip."""
     if isinstance(node, ast.FunctionDef):
         yield from (decorator for decorator in node.decorator_list if not _remembers(decorator))
         yield from node.args.defaults
@@ -220,10 +220,21 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.orelse
     elif isinstance(node, ast.ClassDef):
         yield from node.body
+    elif isinstance(node, ast.Call):
+        yield from (child for child in ast.iter_child_nodes(node) if not (_is_strict(child) and _calls_zip(node)))
     elif isinstance(node, ast.JoinedStr):  # in Python 3.11 what is inside does not know where it stands
         return
     else:
         yield from ast.iter_child_nodes(node)
+
+
+def _calls_zip(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == "zip"
+
+
+def _is_strict(node: ast.AST) -> bool:
+    """strict=True of a zip: both sides have one length by construction, so that strict=False would change nothing."""
+    return isinstance(node, ast.keyword) and node.arg == "strict" and isinstance(node.value, ast.Constant) and node.value.value is True
 
 
 def _remembers(node: ast.expr) -> bool:
