@@ -220,8 +220,8 @@ def test_every_atomic_operation(gpu: str, inline: int, opcode: str) -> None:
     size = 16 if opcode.endswith("16b") else 8 if opcode.endswith("8b") else 4
     name, bits = opcode.removesuffix("16b").removesuffix("8b"), 8 * size
     ones = (1 << bits) - 1
-    for old, a in ((0xF0F0, 0x0FF0), (ones, 1), (0, ones), (1 << bits - 1, 5), (77, 77)):
-        bench, b = Bench(gpu), 0x1122334455667788 & ones
+    for old, a in ((0xF0F0, 0x0FF0), (ones, 1), (0, ones), (1 << bits - 1, 5), (77, 77), (ones - 2, ones - 2)):
+        bench, b = Bench(gpu), 0x99AABBCCDDEEFF001122334455667788 & ones
         bench.space.write(DATA, old.to_bytes(16, "little"))
         dwords = [value >> 32 * i & 0xFFFFFFFF for i in range(size // 4) for value in (a, b)]
         wanted = {"atomic_opcode": ATOMICS[opcode], "data_size": {4: 0, 8: 1, 16: 2}[size], "memory_address": DATA}
@@ -242,6 +242,17 @@ def test_an_atomic_takes_as_much_of_a_register_as_its_size() -> None:
     whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["umax"], memory_address=DATA)
     bench.run(bench.load64(GPR, 1 << 32 | 3), [whole[0] & ~0xFF | 1, *whole[1:3]])
     assert bench.data(2) == [5, 6]
+
+
+@pytest.mark.parametrize("opcode, size, held", [("umax", 4, 5), ("umax8b", 8, 5 << 32)])
+def test_an_atomic_takes_as_many_dwords_of_its_command_as_its_size(opcode: str, size: int, held: int) -> None:
+    """A command may have all its dwords, whatever the size."""
+    bench = Bench()
+    bench.put(DATA, [held & 0xFFFFFFFF, held >> 32])
+    more = {f"operand{number}_data_dword_{dword}": 0xFFFFFFFF for number in (1, 2) for dword in range(size // 4, 4)}
+    wanted = {"atomic_opcode": ATOMICS[opcode], "data_size": size // 8, "memory_address": DATA, "inline_data": 1}
+    bench.run(bench.pack("MI_ATOMIC", **wanted, operand1_data_dword_0=3, **more))
+    assert bench.data(2) == [held & 0xFFFFFFFF, held >> 32]
 
 
 def test_an_atomic_that_returns_nothing_leaves_registers_alone() -> None:

@@ -321,6 +321,14 @@ def test_commands_that_a_draw_wrote_are_executed_after_a_flush(gpu: str, flush: 
     assert bench.data(1) == [0]
 
 
+def test_a_submitter_that_decides_nothing_has_work_end_with_its_first_error() -> None:
+    bench, hooks = Bench(), SubmissionHooks()
+    bench.put(BATCH, bench.store(0, 3), bench.pack("MI_LOAD_SCAN_LINES_INCL"), bench.store(4, 3), bench.pack("MI_BATCH_BUFFER_END"))
+    with pytest.raises(Unsupported, match="MI_LOAD_SCAN_LINES_INCL"):
+        bench.gpu.begin(Work("render", bench.space, BATCH), hooks=hooks).run()
+    assert bench.data(2) == [3, 0] and not hooks.timed_out()
+
+
 def test_a_parked_command_says_what_it_waits_for() -> None:
     assert str(Parked(Wait("the mailbox holds 1"))) == "the mailbox holds 1"
 

@@ -242,17 +242,23 @@ def test_places_of_fields(gpu: str, name: str) -> None:
     assert any(getattr(record, field) for field in asked)
 
 
-@pytest.mark.parametrize("name, varying, ruled", [
-    ("PIPE_CONTROL", ["post_sync_operation"], True), ("PIPE_CONTROL", ["address"], False), ("PIPELINE_SELECT", [], True)])  # fmt: skip
-def test_rules_are_checked_each_time_if_they_may_be_broken(name: str, varying: list[str], ruled: bool) -> None:
-    """By what varies, or by what comes before: a pipeline is not to be left before it is flushed."""
+STALL = {"command_streamer_stall_enable": 1}
+
+
+@pytest.mark.parametrize("name, values, varying, ruled", [
+    ("PIPE_CONTROL", STALL, ["post_sync_operation"], True), ("PIPE_CONTROL", STALL, ["address"], False),
+    ("PIPE_CONTROL", {"address": 64}, ["address"], True), ("PIPE_CONTROL", {"address": 64}, [], False),
+    ("PIPELINE_SELECT", {"mask_bits": 3}, [], True),
+])  # fmt: skip
+def test_rules_are_checked_each_time_if_they_may_be_broken(name: str, values: dict[str, int], varying: list[str], ruled: bool) -> None:
+    """By what varies, which may be zero, so that nothing is asked for; or by what comes before: a pipeline is not to be left before it is
+    flushed."""
     def preparer(cs: Any, values: Any, place: Any) -> Any:
         for field in varying:
             place(field)
         return lambda cs, batch: None
 
     pack = Enqueue(0, "icl").pack
-    values = {"PIPE_CONTROL": {"command_streamer_stall_enable": 1}, "PIPELINE_SELECT": {"mask_bits": 3}}[name]
     prepared = prepare(preparing(Client("icl", True), name, preparer), packed(*pack(name, **values), *pack("MI_BATCH_BUFFER_END")))
     assert prepared is not None and [step.ruled for step, _ in prepared.steps] == [ruled]
 
