@@ -129,8 +129,9 @@ def test_a_group_of_a_structure_has_its_derived_attributes() -> None:
 
 def test_derived_attributes_divide_and_shift_by_small_numbers() -> None:
     text = "source public x\nstructure S\n  gen 9  1 dwords\n    0 5:0 few\n      31:8 many\n"
-    (layout,) = read("p", f"{text}    derive a many // 4\n    derive b many << few\n    derive c many >> 63\n").values()
-    assert layout.unpack([1000 << 8 | 3])[-3:] == (250, 8000, 0)
+    (layout,) = read("p", f"{text}    derive a many // 4\n    derive b many << few\n    derive c many >> 63\n"
+                     "    derive d many << 0\n    derive e many >> 0\n    derive f many // 1\n    derive g few << 63\n").values()  # fmt: skip
+    assert layout.unpack([1000 << 8 | 3])[-7:] == (250, 8000, 0, 1000, 1000, 1000, 3 << 63)
     with pytest.raises(SpecError, match="expression names no field: 'nothing'"):
         read("p", f"{text}    derive a many << nothing\n")
     for bad in ("many // 0", "many // few", "many << 64", "few >> many"):
@@ -167,6 +168,11 @@ BAD = {
     "nonsense": (HEAD + "    hello\n", "p:4: cannot read 'hello'"),
     "twice": (HEAD + "    0 1 a\n  gen 8+  1 dwords\n    0 1 a\n", "p:5: S is laid out twice for gen 9"),
     "named twice": (HEAD + "    0 1 a\n    0 2 a\n", "p:5: S.a is named twice"),
+    "group named as a field": (HEAD + "    0 7:0 a\n    group a at 0.8 size 8 times 2\n      7:0 b\n", "p:5: S.a is named twice"),
+    "group named twice": (HEAD + "    group g at 0 size 8 times 2\n      7:0 b\n    group g at 0.16 size 8 times 2\n      7:0 b\n", "p:6: S.g is named twice"),
+    "derived named as a field": (HEAD + "    0 7:0 a\n    derive a a + 1\n", "p:5: S.a is named twice"),
+    "derived named twice": (HEAD + "    0 7:0 a\n    derive b a + 1\n    derive b a + 2\n", "p:6: S.b is named twice"),
+    "derived named as a group": (HEAD + "    0 7:0 a\n    group g at 0.8 size 8 times 2\n      7:0 b\n    derive g a + 1\n", "p:7: S.g is named twice"),
     "no source": ("structure S\n  gen 9  1 dwords\n    0 1 a\n", "p:1: S has no source; write 'source …' above it"),
     "bad source": ("source rumour\n", "p:1: a source is BDW, KBL, G45, IVB or ICL with line numbers, or public and a name, not 'rumour'"),
     "bad kind": ("source public x\nthing S\n", "p:2: cannot read 'thing S'; a section is one of command, structure, register, message, instruction, enum or source"),

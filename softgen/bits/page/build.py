@@ -31,12 +31,13 @@ def build_layout(section: PageSection, block: LayoutBlock, gen: float, engines: 
     name = section.name
     most = block.dwords if block.maximum is None else block.maximum
     _check(section, f"{name}", fields, groups, most * 32, header.claimed if header else 0, block.maximum is None)
-    known = {f.name: f.width for f in fields}
+    known, names = {f.name: f.width for f in fields}, {f.name for f in fields} | {group.name for group in groups}
     derived = [(number, attribute, expression) for number, attribute, expression, gate in block.derived if gen in gate]
     for number, attribute, expression in derived:
-        wrong = check_expression(expression, known) or (f"{name}.{attribute} is named twice" if attribute in known else "")
+        wrong = check_expression(expression, known) or (f"{name}.{attribute} is named twice" if attribute in names else "")
         if wrong:
             raise section.complain(wrong, number)
+        names.add(attribute)
         known[attribute] = 64
     offset, relative, count = read_offset(section, block)
     return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in derived),
