@@ -14,7 +14,6 @@ from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.semantics.send import halves, message_lengths
 from softgen.eu.thread.regions import LANES
@@ -91,8 +90,8 @@ class AffineRegisters:
 class AffineBlockEntries:
     """Affine ranges that hold at the start of basic blocks, queried in the order of translation."""
 
-    def __init__(self, graph: ControlFlowGraph, rules: ExecutionRules, start: Iterable[AffineRange]) -> None:
-        self.graph, self.rules = graph, rules
+    def __init__(self, graph: ControlFlowGraph, start: Iterable[AffineRange]) -> None:
+        self.graph = graph
         self.predecessors: dict[int, list[int]] = {ip: [] for ip in graph.blocks}
         for ip, block in graph.blocks.items():
             for to in set(block.successors) & set(graph.blocks):
@@ -114,7 +113,7 @@ class AffineBlockEntries:
         body = self._loop_body(ip, back)
         if self.graph.program.start in body - {ip}:  # the body may be entered without passing the header
             common &= self.start
-        lost = [found for block in body for line in self.graph.blocks[block].lines for found in written(line.instruction, self.rules)]
+        lost = [found for block in body for line in self.graph.blocks[block].lines for found in written(line.instruction)]
         return frozenset(span for span in common if not any(low < span.end and span.start < high for low, high in lost))
 
     def _loop_body(self, ip: int, back: list[int]) -> set[int]:
@@ -128,7 +127,7 @@ class AffineBlockEntries:
         return seen
 
 
-def written(inst: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
+def written(inst: Instruction) -> list[ByteSpan]:
     """GRF bytes that an instruction may write (conservative)."""
     dst = inst.dst
     if dst is None or dst.file != "grf":

@@ -77,7 +77,7 @@ class KernelTranslator(EntryExit):
         self.uncounted = 0  # instructions since they were last counted
         self.exits: list[Exit] = []
         self.escapes: list[str] = []
-        self.affine_entries = AffineBlockEntries(self.graph, self.state.rules, key.payload)
+        self.affine_entries = AffineBlockEntries(self.graph, key.payload)
         self.m.detach()  # variables have no initial value: entries assign them
 
     # -- instructions ------------------------------------------------------------------------------------------

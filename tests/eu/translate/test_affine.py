@@ -47,7 +47,7 @@ class Noting(KernelTranslator):
                 self.facts[ip] = arrivals.at(ip)
                 return self.facts[ip]
 
-        self.affine_entries = Noted(self.graph, self.state.rules, key.payload)
+        self.affine_entries = Noted(self.graph, key.payload)
         arrivals.known = self.affine_entries.known
 
     def _straight(self, line: DecodedInstruction) -> bool:
@@ -319,11 +319,28 @@ def test_a_row_that_a_loop_makes_anew_is_known_behind_it() -> None:
 def test_answers_of_messages_are_writes(response: int, believes: bool) -> None:
     """A message that answers with so many registers from r9 on."""
     row = instr(GEN, "send", dst(9, "uw"), reg(2), sfid=12, descriptor=2 << 25 | response << 20)
-    assert written(row, thread(GEN).rules) == [(288, 288 + 32 * response)]
+    assert written(row) == [(288, 288 + 32 * response)]
     program = Listing(GEN, *loop(row), end(GEN))
     assert (replace(ROW10, highest=1023) in facts(program, IDS)[program.labels["loop"]]) is believes
     by_register = instr(GEN, "send", dst(90, "uw"), reg(2), sfid=12, descriptor=arf(0x10, "ud", region="0;1,0"))
-    assert written(by_register, thread(GEN).rules) == [(0, 4096)]
+    assert written(by_register) == [(0, 4096)]
+
+
+@pytest.mark.parametrize("inst, first, count", [
+    (mov(dst(10), reg(2)), 320, 32), (mov(dst(10), reg(2), size=16), 320, 64), (mov(dst(10, sub=16), reg(2)), 320, 48),
+    (mov(dst(10, stride=2), reg(2)), 320, 64), (mov(dst(10, stride=0), reg(2), size=16), 320, 64),
+    (mov(dst(10, "uw", sub=2), reg(2, "uw"), size=1), 320, 32), (mov(dst(10, "uw"), reg(2, "uw"), size=16), 320, 32),
+    (mov(dst(10, "df"), reg(2, "df"), size=4), 320, 64), (mov(dst(10, "q", sub=8), reg(2, "q")), 320, 136),
+    (instr(GEN, "math", dst(10, "f"), reg(2, "f"), function=5), 320, 64),
+    (mov(replace(dst(10), indirect=True), reg(2)), 0, 4096),
+])  # fmt: skip
+def test_bytes_that_an_instruction_may_write(inst: Instruction, first: int, count: int) -> None:
+    """No fewer than its own: whole registers from the first on; twice those of wide types, and a register more of divisions."""
+    assert written(inst) == [(first, first + count)]
+
+
+def test_other_files_are_no_registers_that_are_written() -> None:
+    assert [written(mov(to, reg(2))) for to in (arf(FLAG), None)] == [[], []]
 
 
 def jump(to: str, mask: int = 0) -> list[Instruction]:
