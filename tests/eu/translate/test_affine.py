@@ -332,10 +332,11 @@ def test_answers_of_messages_are_writes(response: int, believes: bool) -> None:
     (mov(dst(10, "uw", sub=2), reg(2, "uw"), size=1), 320, 32), (mov(dst(10, "uw"), reg(2, "uw"), size=16), 320, 32),
     (mov(dst(10, "df"), reg(2, "df"), size=4), 320, 64), (mov(dst(10, "q", sub=8), reg(2, "q")), 320, 136),
     (instr(GEN, "math", dst(10, "f"), reg(2, "f"), function=5), 320, 64),
-    (mov(replace(dst(10), indirect=True), reg(2)), 0, 4096),
+    (mov(replace(dst(10), indirect=True), reg(2)), 0, 4096), (mov(dst(10, "nf"), reg(2)), 0, 4096), (mov(dst(10, ""), reg(2)), 0, 4096),
 ])  # fmt: skip
 def test_bytes_that_an_instruction_may_write(inst: Instruction, first: int, count: int) -> None:
-    """No fewer than its own: whole registers from the first on; twice those of wide types, and a register more of divisions."""
+    """No fewer than its own: whole registers from the first on; twice those of wide types, and a register more of divisions.
+    Anything, where that is not known."""
     assert written(inst) == [(first, first + count)]
 
 
