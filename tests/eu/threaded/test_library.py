@@ -231,9 +231,17 @@ def test_a_plain_change_of_mode_needs_no_reference(monkeypatch: pytest.MonkeyPat
     ({"predicate": 1}, None), ({"no_mask": False}, None), ({"exec_size": 8}, None), ({"opcode": "add"}, None),
     ({"dst": arf(0x80, "ud", sub=4)}, None), ({"sources": (arf(0x80, "ud", sub=4), imm(0x4C0, "ud"))}, None),
     ({"sources": (arf(0x80, "ud"), imm(1 << 31, "ud"))}, None), ({"sources": (arf(0x80, "ud"), imm(4, "ud"))}, None),
+    ({"opcode": "and", "sources": (arf(0x80, "ud"), imm(0xFFFFFB3F, "ud"))}, 1), ({"opcode": "and"}, 0),
+    ({"condition": 1}, None), ({"saturate": True}, None), ({"acc_write": True}, None), ({"align16": True}, None),
+    ({"dst": arf(0x80, "d")}, None), ({"dst": arf(0x90, "ud")}, None), ({"dst": dst(128, "ud")}, None), ({"dst": None}, None),
+    ({"dst": arf(0x80, "ud", indirect=True)}, None),
+    *(({"sources": (source, imm(0x4C0, "ud"))}, None) for source in (
+        arf(0x80, "d"), arf(0x90, "ud"), reg(128, "ud"), arf(0x80, "ud", indirect=True), arf(0x80, "ud", negate=True),
+        arf(0x80, "ud", absolute=True))),
+    ({"sources": (arf(0x80, "ud"), reg(2, "ud"))}, None), ({"sources": (arf(0x80, "ud"), imm(0x4C0, "d"))}, None),
 ])  # fmt: skip
 def test_only_plain_changes_of_float_modes_are_foreseen(change, wanted) -> None:
-    """Not those that change where channels are, nor exceptions."""
+    """Not those that change where channels are, nor exceptions; nor from what is no cr0, such as r128, which only the reference refuses."""
     plain = instr(9, "or", arf(0x80, "ud"), arf(0x80, "ud"), imm(0x4C0, "ud"), size=1, no_mask=True)
     assert new_control(replace(plain, **change), 1) == wanted
 
