@@ -182,9 +182,10 @@ def atomic(cs: Streamer, cmd: Record) -> None:
     """One operation on memory. Operands stand in the command or in CS_GPR 0-1 and 2-3; what memory held goes to CS_GPR 4-5."""
     layout = catalogue.layout("MI_ATOMIC", cs.generation.number)
     name, data_size = (describe.value_name(layout, cmd, field) for field in ("atomic_opcode", "data_size"))
-    size, operation = KNOWN.get(name, (0, OPERATIONS["move"]))
-    if not size or size != SIZES.get(data_size):
+    found = KNOWN.get(name)
+    if found is None or found[0] != SIZES.get(data_size):
         raise Unsupported(f"atomic_opcode {name} with data_size {data_size} is not known")
+    size, operation = found
     if cmd.inline_data and len(cs.command.dwords) < 3 + 2 * size // 4:
         raise DecodeError(f"has {len(cs.command.dwords)} dwords, too few for two operands of {size} bytes")
     first, second = _inline(cs, size) if cmd.inline_data else _indirect(cs, size)

@@ -267,6 +267,10 @@ def test_an_atomic_of_the_wrong_size_or_length_is_refused() -> None:
     whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["add8b"], data_size=0, memory_address=DATA)
     with pytest.raises(Unsupported, match="atomic_opcode add8b with data_size dword"):
         bench.run([whole[0] & ~0xFF | 1, *whole[1:3]])
+    for opcode, data_size in ((0xFF, 0), (0xFF, 3), (ATOMICS["add"], 3)):  # what no table has
+        whole = bench.pack("MI_ATOMIC", atomic_opcode=opcode, data_size=data_size, memory_address=DATA)
+        with pytest.raises(Unsupported, match="is not known"):
+            bench.run([whole[0] & ~0xFF | 1, *whole[1:3]])
     whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["add8b"], data_size=1, memory_address=DATA, inline_data=1)
     with pytest.raises(DecodeError, match="has 5 dwords, too few for two operands of 8 bytes"):
         bench.run([whole[0] & ~0xFF | 3, *whole[1:3], 1, 2])

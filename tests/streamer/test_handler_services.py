@@ -55,6 +55,17 @@ def test_the_global_space_is_for_privileged_batches(privileged: bool | None, is_
     assert {name: space.read32(DATA + 4) for name, space in spaces.items()} == {"own": 0, "global": 0, found: 5}
 
 
+def test_commands_read_and_write_their_own_space_unless_they_ask_for_the_global_one() -> None:
+    """Also where they may."""
+    bench, other = Bench(), AddressSpace("global", 48)
+    other.map(DATA, MemfdBuffer(0x1000, "global page"))
+    cs = streamer(bench, other)
+    cs._read_ahead_is_stale = False
+    cs.write(DATA, b"\x05\0\0\0")
+    assert cs._read_ahead_is_stale and (bench.space.read32(DATA), other.read32(DATA)) == (5, 0)
+    assert cs.read(DATA, 4) == b"\x05\0\0\0" and cs.memory() is bench.space
+
+
 @pytest.mark.parametrize("gpu, canonical, address", [
     ("kbl", 0xFFFF_8000_0000_1001, 0x8000_0000_1001), ("kbl", 0x7FFF_FFFF_FFFF, 0x7FFF_FFFF_FFFF), ("kbl", 1 << 48, 0),
     ("g45", 0x1_2345_6789, 0x2345_6789), ("g45", 0xFFFF_FFFF, 0xFFFF_FFFF),

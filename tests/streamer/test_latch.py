@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 
@@ -267,6 +268,16 @@ def test_every_state_command_has_a_slot_and_is_read_back(gen: float) -> None:
         latched = LatchedState(latch_table(gen, page.engines[0]))
         latched.note(Command(0, 0, 1, page, dwords))
         assert latched[name] == page.raw(dwords), name
+
+
+def test_what_sets_no_state_is_not_latched() -> None:
+    """What no page describes, commands of which nobody says what they do, and commands that act."""
+    latched, page = LatchedState(latch_table(9.0, "render")), layout("3DSTATE_VS", 9.0)
+    for other in (None, dataclasses.replace(page, effect=None), layout("PIPE_CONTROL", 9.0)):
+        latched.note(Command(0, 0, 1, other, page.pack()))
+    assert latched.latches == 0
+    latched.note(Command(0, 0, 1, page, page.pack(enable=1)))
+    assert latched.latches == 1 and latched["3DSTATE_VS"].enable == 1
 
 
 # -- what latching in bulk must not change ---------------------------------------------------------------------------------
