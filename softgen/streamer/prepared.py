@@ -25,7 +25,6 @@ from softgen.streamer.interface import DeviceInterface
 from softgen.streamer.latch import PIPELINE_NAMES
 from softgen.streamer.parser import Command, record, understood
 
-DWORD_BITS = 32
 END = "MI_BATCH_BUFFER_END"
 MOST_BYTES = 1024  # of a batch
 MOST_BATCHES = 8  # that are kept
