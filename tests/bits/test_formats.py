@@ -20,6 +20,11 @@ def test_a_row() -> None:
     assert not record.supports("ccs", 8) and record.supports("ccs", 9) and record.supports("ccs", 11)
 
 
+@pytest.mark.parametrize("block, shape", [("8x4", (8, 4)), ("10x5", (10, 5)), ("0x0", (0, 0))])
+def test_a_block_is_so_wide_and_so_high(block: str, shape: tuple[int, int]) -> None:
+    assert read(f"{HEAD}\n{ROW.replace('1x1', block)}\n")[192].block == shape
+
+
 @pytest.mark.parametrize("text, complaint", [
     (f"{HEAD}\n{ROW}\n{ROW}", "formats.csv:3: B8G8R8A8_UNORM, 192, is listed twice"),
     (f"{HEAD}\n{ROW.replace('b:unorm8', 'b:unrom8')}", "formats.csv:2: a channel is a name, a type and a width such as r:unorm8, not 'b:u"),

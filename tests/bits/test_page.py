@@ -61,6 +61,10 @@ def test_the_header_is_the_key_and_no_field() -> None:
         ("2.53", 0x54C00000, "", 0x54C00006, 8),
         ("3.2.1.05", 0x71050000, "", 0x7105000D, 15),
         ("3.2.1.1.8", 0x71280000, "", 0x71280004, 6),
+        ("3.2.7.7.1f", 0x77FF0000, "", 0x77FF0FFF, 0x1001),
+        ("0.3f", 0x1F800000, "", 0x1F8000FF, 0x101),
+        ("2.7f", 0x5FC00000, "", 0x5FC00000, 2),
+        ("3.3.7.ff", 0x7FFF0000, "", 0x7FFF0100, 2),
         ("3.1.1.04", 0x69040000, "fixed", 0x69040001, 1),
     ],
 )
@@ -68,6 +72,16 @@ def test_keys(key: str, value: int, length: str, header: int, dwords: int) -> No
     layout = read("p", f"source public x\ncommand C  {key}  all\n  gen 9  1+ dwords {length}\n")["C", 9]
     assert layout.header and layout.header.value == value
     assert layout.length(header) == dwords
+
+
+@pytest.mark.parametrize("key", [
+    "", "x", "0", "0.40", "0.22.0", "0.3.0.08", "0.3.0.0.8", "1.22", "2.80", "2.3.0.08", "7.1", "3.3", "3.3.0", "3.4.0.00", "3.0.8.00",
+    "3.0.0.100", "3.3.0.08.1.2", "3.2.0.8.0", "3.2.0.0.20", "3.3.0.0.8", "-1.3.0.08", "3.-1.0.08",
+])  # fmt: skip
+def test_what_is_no_key_is_refused(key: str) -> None:
+    """Numbers that do not fit: six or seven bits of an opcode; two of a subtype, three of an opcode and eight below it, of which B has five."""
+    with pytest.raises(SpecError, match=re.escape(f"p:3: {key!r} is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B")):
+        read("p", f"source public x\ncommand C {key} {'all' if key else ''}\n  gen 9 1 dwords engines all\n")
 
 
 @pytest.mark.parametrize("option, mask, value", [
@@ -194,6 +208,9 @@ BAD = {
     "bad key": ("source public x\ncommand C 7.1 all\n  gen 9 1 dwords\n", "p:3: '7.1' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
     "key too big": ("source public x\ncommand C 0.80 all\n  gen 9 1 dwords\n", "p:3: '0.80' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
     "bad engine": ("source public x\ncommand C 0.22 moon\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22 moon'"),
+    "words after the engines": ("source public x\ncommand C 0.22 all soon\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22 all soon'"),
+    "no engine": ("source public x\ncommand C 0.22\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22'"),
+    "no engine of this generation": ("source public x\ncommand C 0.22 render@8\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22 render@8'"),
     "bad option": ("source public x\ncommand C 0.22 all\n  gen 9 1 dwords soon\n", "p:3: 'soon' is no option of a gen line; key, length, bias, at, times, engines, with and fixed are"),
     "no generation": ("source public x\nstructure S\n", "p:2: S has no `gen` block"),
     "tab": (HEAD + "    0 5:0\ta\n", "p:4: a tab; pages are aligned with spaces"),

@@ -99,7 +99,7 @@ def read_header(section: PageSection, block: LayoutBlock) -> Header | None:
     key = block.options.get("key") or next(iter(section.rest), "")
     try:
         mask, value, length = _key(key)
-    except (ValueError, IndexError):
+    except ValueError:
         known = "0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"
         raise section.complain(f"{key!r} is no key; keys are {known}", block.line) from None
     if "length" in block.options:
@@ -123,11 +123,11 @@ def _key(key: str) -> tuple[int, int, tuple[int, int]]:
         low, length = int(parts[1], 16), (7, 0)
         wide = 29 - shift
     elif kind == 3 and len(parts) in (4, 5):
-        subtype, opcode = int(parts[1]), int(parts[2])
-        sub = int(parts[3], 16) if len(parts) == 4 else int(parts[3]) << 5 | int(parts[4], 16)
+        subtype, opcode, last, codec = int(parts[1]), int(parts[2]), int(parts[-1], 16), len(parts) == 5
+        sub = int(parts[3]) << 5 | last if codec else last
         low, wide = subtype << 11 | opcode << 8 | sub, 13
-        length = (11, 0) if len(parts) == 5 else (15, 0) if subtype == 2 else (7, 0)
-        if subtype > 3 or opcode > 7 or sub > 255:
+        length = (11, 0) if codec else (15, 0) if subtype == 2 else (7, 0)
+        if subtype > 3 or opcode > 7 or sub > 255 or codec and (subtype != 2 or last > 31):
             raise ValueError(key)
     else:
         raise ValueError(key)
