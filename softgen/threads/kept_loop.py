@@ -111,7 +111,7 @@ class LoopCache:
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
             timed_out: TimedOut) -> Finished:  # fmt: skip
         kept = self._kept.pop(id(dispatch), None)
-        if kept is not None and (kept.engine is not engine or not kept.shared.holds(context, program, dispatch)):
+        if kept is not None and (kept.engine is not engine or not kept.shared.holds(context, program)):
             self._free.append(kept.worker.state)
             kept = None
         kept = kept or self._make(context, dispatch, program, engine)

@@ -59,16 +59,12 @@ class SharedDispatch:
         """What a message did wrong, and instructions on the interpreter, are reported to this context."""
         self.reports.context = context
 
-    def holds(self, context: DispatchContext, program: DispatchProgram, dispatch: ThreadDispatch) -> bool:
-        """Whether another dispatch may use it, by the same record or one that differs in its payload and the place of its binding table:
-        what can change in between is compared."""
+    def holds(self, context: DispatchContext, program: DispatchProgram) -> bool:
+        """Whether another dispatch by the same record may use it: what can change in between is compared."""
         if program is not self.program or context.space is not self.space or not self._same_bases(context.bases):
             return False
-        if not self.bound.follow_table(dispatch.binding_table):
+        if not self.bound.follow_table(self.dispatch.binding_table):
             return False
-        if dispatch is not self.dispatch:
-            self.dispatch = dispatch
-            self.follow_rows()
         self.bound.renew()
         self.reports.context = context
         return True

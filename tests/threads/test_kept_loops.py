@@ -53,6 +53,27 @@ def test_workers_share_the_batches_of_a_prepared_dispatch(name: str, count: int,
         assert run(library, kept, memory.context, loops) == THREADS and (memory.result() == expected).all()
 
 
+def test_as_many_workers_are_made_as_loops_ask_for() -> None:
+    """The first is that of the calling thread; those that were made stay."""
+    memory = Memory()
+    kept = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    assert [len(kept.workers_for(loops)) for loops in (1, 3, 2)] == [1, 3, 2] and len(kept.workers) == 3
+    assert kept.workers_for(3)[0] is kept.worker and [made.first_slot for made in kept.workers] == [0, 8, 16]
+
+
+def test_a_worker_of_loops_has_no_share_of_groups(library: ctypes.CDLL) -> None:
+    """However it comes to its loop: what a fault finds to halt is nothing."""
+    memory, share = Memory(), scheduler.GroupShare()
+    kept = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
+    made, loop = kept.worker, Loop(end=THREADS, batch=8, constant=CONSTANT)
+    native = NativeLoop(address(library.run_batches), loop.bind)
+    for joins in (made.join, lambda: made.loop_part(native), lambda: kept.run(native, never)):
+        made.join(share)
+        assert made.dispatch.share == ctypes.addressof(share)
+        joins()
+        assert not made.dispatch.share
+
+
 @pytest.mark.parametrize("name, settled", [("reference", True), ("t0", False), ("t1", True)])
 def test_code_that_no_better_one_follows_is_settled(name: str, settled: bool) -> None:
     """That of t0 is linked again when threads are found elsewhere in the program; until then it is chosen once."""
