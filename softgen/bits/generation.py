@@ -69,6 +69,8 @@ def read_generations(tables: dict[str, dict[str, Any]]) -> dict[float, Generatio
         parent = own.get("like")
         if parent is not None and parent not in full:
             raise SpecError(f"generations.toml: {number} is like {parent}, which does not stand above it")
+        if parent is None and full:
+            raise SpecError(f"generations.toml: {number} is like no generation above it; only the first names all capabilities")
         unknown = set(own) - {"like"} - set(full[parent]) if parent else set()
         if unknown:
             first = sorted(unknown)[0]

@@ -1,10 +1,12 @@
-"""Devices by their names and PCI ids, and what they have."""
+"""Generations and what they inherit; devices by their names and PCI ids, and what they have."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from softgen.bits.generation import device, device_by_pci, devices, generation, most_of
+from softgen.bits.generation import device, device_by_pci, devices, generation, most_of, read_generations
 from softgen.errors import SpecError
 
 
@@ -44,3 +46,34 @@ def test_the_most_that_devices_of_a_generation_have(gen: float) -> None:
 def test_an_unknown_generation_is_refused(number: float) -> None:
     with pytest.raises(SpecError, match=f"softgen knows generations 4, 4.5, 7, 7.5, 8, 9, 11, not {number:g}"):
         generation(number)
+
+
+FIRST = {"address_bits": 32, "engines": ["render"]}
+TABLES: dict[str, dict[str, Any]] = {
+    "4": FIRST, "4.5": {"like": "4"}, "7": {"like": "4.5", "engines": ["render", "blitter"]}, "7.5": {"like": "7"},
+    "8": {"like": "7.5", "address_bits": 48}, "9": {"like": "8"}, "11": {"like": "4"},
+}  # fmt: skip
+
+
+def test_generations_inherit_what_they_do_not_say() -> None:
+    found = read_generations(TABLES)
+    assert list(found) == [4, 4.5, 7, 7.5, 8, 9, 11] == [made.number for made in found.values()]
+    assert [made.address_bits for made in found.values()] == [32, 32, 32, 32, 48, 48, 32]
+    assert [len(made.engines) for made in found.values()] == [1, 1, 2, 2, 2, 2, 1] and found[9].engines == ("render", "blitter")
+    assert str(found[7.5]) == "gen 7.5" and "like" not in dict(found[9].capabilities)
+    with pytest.raises(SpecError, match=r"generations\.toml names no capability 'adress_bits'"):
+        _ = found[9].adress_bits
+    assert not hasattr(found[9], "__copy__")
+
+
+@pytest.mark.parametrize("changed, complaint", [
+    ({"9": {"like": "11"}}, "9 is like 11, which does not stand above it"),
+    ({"9": {"like": "9"}}, "9 is like 9, which does not stand above it"),
+    ({"9": {"like": "8", "moons": 1, "comets": 2}}, "9 names 'comets', which 8 does not; the first generation names them all"),
+    ({"9": {"address_bits": 48}}, "9 is like no generation above it; only the first names all capabilities"),
+    ({"12": {"like": "9"}}, "must name generations 4, 4.5, 7, 7.5, 8, 9, 11, not 4, 4.5, 7, 7.5, 8, 9, 11, 12"),
+])  # fmt: skip
+def test_a_bad_table_of_generations_is_refused(changed: dict[str, dict[str, Any]], complaint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_generations({**TABLES, **changed})
+    assert str(caught.value) == f"generations.toml: {complaint}"
