@@ -327,14 +327,16 @@ def test_a_batch_that_is_not_privileged_cannot_reach_the_global_space() -> None:
 
 
 @pytest.mark.behaviour("ICL-CS-13", shows="action")
-def test_a_register_may_be_given_to_batches_that_are_not_privileged() -> None:
+@pytest.mark.parametrize("slot, value, given", [(11, 0x20A8, True), (0, 0x20AB, True), (11, 0x20AC, False), (11, 0x20A4, False)])
+def test_a_register_may_be_given_to_batches_that_are_not_privileged(slot: int, value: int, given: bool) -> None:
+    """Bits 1:0 are no part of its offset."""
     bench = Bench("icl")
     load = bench.load({0x20A8: 5})
     bench.put(OTHER, load, bench.pack("MI_BATCH_BUFFER_END"))
     bench.ring(bench.start(OTHER, address_space_indicator=1))
     assert bench.gpu.read_register(0x20A8) == 0xFFFFFFFF
-    bench.ring(bench.load({0x24D0 + 4 * 11: 0x20A8}), bench.start(OTHER, address_space_indicator=1))
-    assert bench.gpu.read_register(0x20A8) == 5
+    bench.ring(bench.load({0x24D0 + 4 * slot: value}), bench.start(OTHER, address_space_indicator=1))
+    assert bench.gpu.read_register(0x20A8) == (5 if given else 0xFFFFFFFF)
 
 
 @pytest.mark.parametrize("kind", ["registers", "context_registers"])

@@ -103,3 +103,12 @@ def test_remarks_name_the_command_if_there_is_one() -> None:
     streamer(bench).warn("odd")
     bench.run(bench.pack("MI_NOOP"), bench.pack("3DPRIMITIVE"))
     assert lines == ["odd", "3DPRIMITIVE at 0x10004 (batch 0x10000, gen 9): odd"]
+
+
+def test_a_batch_that_is_started_is_read_from_memory_as_it_is_then() -> None:
+    bench = Bench()
+    cs = streamer(bench)
+    for value in (5, 7):  # where something was read ahead before, too
+        bench.space.write32(BATCH, value)
+        cs.start_batch(BATCH)
+        assert cs.place is not None and cs.place.window.first(BATCH) == value

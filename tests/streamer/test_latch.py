@@ -151,6 +151,16 @@ def test_matrices_merge_by_several_fields() -> None:
     assert {element.dc_coefficient for element in found.values()} == {16 * c + 4 * s + p for p, s, c in keys} and len(found) == len(keys)
 
 
+def test_parts_by_index_are_read_once_until_the_command_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, read, parts = Bench(), list[str](), LatchedState._parts
+    monkeypatch.setattr(LatchedState, "_parts", lambda self, name: (read.append(name), parts(self, name))[1])
+    latched, page = LatchedState(latch_table(9.0, "render")), layout("3DSTATE_VF_INSTANCING", 9.0)
+    for rate in (2, 3):
+        latched.note(Command(0, 0, 1, page, bench.pack(page.name, vertex_element_index=1, instance_data_step_rate=rate)))
+        assert [latched.by_index(page.name)[1].instance_data_step_rate for _ in range(3)] == [rate] * 3
+    assert len(read) == 2
+
+
 # -- groups --------------------------------------------------------------------------------------------------------------
 
 

@@ -160,12 +160,13 @@ def test_what_is_polled_and_what_waits_for_a_signal(gpu: str, name: str, values:
 
 def test_a_mailbox_semaphore_in_memory() -> None:
     bench = Bench("hsw")
-    update = bench.pack("MI_SEMAPHORE_MBOX", update_semaphore=1, semaphore_data_dword=9, semaphore_address=DATA)
-    wait = bench.pack("MI_SEMAPHORE_MBOX", compare_semaphore=1, semaphore_data_dword=8, semaphore_address=DATA)
-    bench.run(update, wait, bench.store(4, 1))
-    assert bench.data(2) == [9, 1]
-    bench.put(DATA, [8, 0xFFFFFFFF])  # the dword after it does not count
-    with pytest.raises(SoftgenError, match="the mailbox holds 0x8, not more than 0x8"):
+    update = bench.pack("MI_SEMAPHORE_MBOX", update_semaphore=1, semaphore_data_dword=0x80000009, semaphore_address=DATA)
+    wait = bench.pack("MI_SEMAPHORE_MBOX", compare_semaphore=1, semaphore_data_dword=0x80000008, semaphore_address=DATA)
+    bench.put(DATA, [0, 0x55])
+    bench.run(update, wait, bench.store(8, 1))
+    assert bench.data(3) == [0x80000009, 0x55, 1]
+    bench.put(DATA, [0x80000008, 0xFFFFFFFF])  # the dword after it does not count
+    with pytest.raises(SoftgenError, match="the mailbox holds 0x80000008, not more than 0x80000008"):
         bench.run(wait)
 
 
