@@ -295,7 +295,7 @@ def test_memory_of_programs_is_charged_to_the_process_of_their_context() -> None
         context_engines: dict[tuple[str, int], Any] = {}
 
     work: Any = SimpleNamespace(context=Context(), engine="rcs0", slot=0, pid=77)
-    programs = made._context_engine(work).hooks.dispatcher.programs  # type: ignore[attr-defined]
+    programs = made._new_context_engine(work).hooks.dispatcher.programs  # type: ignore[attr-defined]
     programs._charge(5000)
     assert charged == [(77, 5000)]
     del work.context
