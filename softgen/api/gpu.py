@@ -302,7 +302,7 @@ class Gpu:
         size = -(-len(rows[0]) // GRF_BYTES) * GRF_BYTES
         if size > (GRF_COUNT - 1) * GRF_BYTES:
             raise UsageError(f"a payload of {size:,} bytes is larger than the registers after r0; for a row per thread the first axis has "
-                             f"{threads} elements, not {len(array) if array.ndim else 1}")  # fmt: skip
+                             f"{threads} elements, not {len(array)}")  # fmt: skip
         return [row.ljust(size, b"\0") for row in rows]
 
     # -- both ----------------------------------------------------------------------------------------------------------

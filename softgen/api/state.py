@@ -19,7 +19,7 @@ from softgen.bits.layout import Layout
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import UsageError
 
-SURFACE_TYPES = {"1d": 0, "2d": 1, "3d": 2, "buffer": 4, "null": 7}
+SURFACE_TYPES = {"2d": 1, "3d": 2, "buffer": 4, "null": 7}
 RAW = 0x1FF
 KIB = 1024
 ALL = 0xFFFFFFFF

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import softgen
@@ -140,6 +141,37 @@ def test_wrong_use(how: dict[str, object], message: str) -> None:
 def test_a_gpu_that_does_not_exist(how: dict[str, object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         softgen.Gpu(**how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name, most", [("ivb", 64), ("hsw", 64), ("bdw", 56), ("kbl", 56), ("icl", 56)])
+def test_a_group_has_as_many_threads_as_run_at_once_and_as_a_walker_counts(name: str, most: int) -> None:
+    """70 threads of Haswell have a barrier in common, and a walker counts to 64."""
+    with softgen.Gpu(name, engine="reference", threads=1) as gpu:
+        gpu._check_group(most, "this code")
+        with pytest.raises(softgen.UsageError, match=f"this code has {most + 1} hardware threads; .* runs at most {most}"):
+            gpu.execute(code("kbl"), threads=most + 1, group=most + 1)
+
+
+@pytest.mark.parametrize("payload, threads, rows", [
+    (None, 2, [b""]), (np.zeros(0, np.uint8), 1, [b""]), (np.uint32(7), 1, [b"\x07".ljust(32, b"\0")]),
+    (np.full(32, 1, np.uint8), 1, [b"\1" * 32]), (np.full(33, 1, np.uint8), 1, [(b"\1" * 33).ljust(64, b"\0")]),
+    (np.array([1, 2], np.uint8), 2, [b"\1\2".ljust(32, b"\0")]),
+    (np.array([[1], [2]], np.uint8), 2, [b"\1".ljust(32, b"\0"), b"\2".ljust(32, b"\0")]),
+    (np.array([[1], [2]], np.uint8), 1, [b"\1\2".ljust(32, b"\0")]), (np.full((1, 127 * 32), 3, np.uint8), 1, [b"\3" * 127 * 32]),
+])  # fmt: skip
+def test_payloads_are_whole_registers_for_all_threads_or_for_each(payload: npt.ArrayLike | None, threads: int, rows: list[bytes]) -> None:
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        assert gpu._payloads(payload, threads) == rows
+
+
+@pytest.mark.parametrize("payload, message", [
+    (np.zeros(127 * 32 + 1, np.uint8), "of 4,096 bytes is larger .* has 3 elements, not 4065"), (np.zeros(1, "V4096"), "3 elements, not 1"),
+    (np.zeros((), "V4065"), "3 elements, not 1"), (np.array("text"), "an array of numbers, not of <U4"),
+    (np.zeros(1, complex), "complex128"),
+])  # fmt: skip
+def test_payloads_that_are_none(payload: npt.ArrayLike, message: str) -> None:
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu, pytest.raises(softgen.UsageError, match=message):
+        gpu._payloads(payload, 3)
 
 
 def test_no_code() -> None:

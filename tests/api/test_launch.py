@@ -154,14 +154,17 @@ def test_time_limit(collatz: softgen.Kernel) -> None:
 @pytest.mark.parametrize("type, size, value, expected", [
     ("int", 4, -2, "feffffff"), ("uint", 4, 0xFFFFFFFE, "feffffff"), ("float", 4, 2.5, "00002040"), ("float", 4, 2, "00000040"),
     ("double", 8, 1.0, "000000000000f03f"), ("half", 2, 1.0, "003c"), ("char", 1, True, "01"), ("int", 4, np.int32(7), "07000000"),
-    ("int2", 8, np.array([1, 2], np.int32), "0100000002000000"), ("", 4, 1.0, "0000803f"),
+    ("int2", 8, np.array([1, 2], np.int32), "0100000002000000"), ("", 4, 1.0, "0000803f"), ("int", 4, 0, "00000000"),
+    ("uchar", 1, 255, "ff"), ("char", 1, -128, "80"), ("int", 4, False, "00000000"), ("", 4, 1, "01000000"),
+    ("struct", 3, b"abc", "616263"),
 ])  # fmt: skip
 def test_numbers_take_the_arguments_size(type: str, size: int, value: object, expected: str) -> None:
     assert value_bytes(Argument(0, "value", "n", type, size), value).hex() == expected
 
 
 @pytest.mark.parametrize("type, size, value", [("int", 4, 1 << 32), ("int", 4, 2.5), ("int", 4, np.int64(1)),
-                                               ("int", 4, "text"), ("char", 1, -129)])
+                                               ("int", 4, "text"), ("char", 1, -129), ("char", 1, 256),
+                                               ("half", 2, 65520.0), ("", 3, 1.0), ("struct", 3, b"ab")])
 def test_numbers_that_do_not_fit(type: str, size: int, value: object) -> None:
     with pytest.raises(softgen.UsageError, match=r"argument 0 \(n\)"):
         value_bytes(Argument(0, "value", "n", type, size), value)

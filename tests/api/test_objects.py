@@ -118,6 +118,20 @@ def test_bits_of_a_field_count_from_its_dword(high: int, low: int, dword: int, b
     assert (field.dword, field.bits) == (dword, bits)
 
 
+def test_a_record_as_a_table() -> None:
+    """A field with named values lists them in place of its type, one of a group has the group's name in front."""
+    rows = {"PIPELINE_SELECT": [("0", "15:8", "mask_bits", "uint"), ("0", "1:0", "pipeline_selection", "3d | media | gpgpu")],
+            "MI_LOAD_REGISTER_IMM": [("0", "12", "force_posted", "bool"), ("1", "22:2", "entry.register_offset", "offset"),
+                                     ("2", "31:0", "entry.data_dword", "uint")],
+            "BINDING_TABLE_STATE": [("0", "31:6", "surface_state_pointer", "address surface RENDER_SURFACE_STATE")]}  # fmt: skip
+    for name, expected in rows.items():
+        record = softgen.spec(name, "kbl")
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", record._repr_html_())
+        table = list(zip(cells[::5], cells[1::5], cells[2::5], cells[3::5], strict=True))
+        assert [row for row in table if row in expected] == expected and len(table) == len(record.fields)
+        assert cells[4::5] == [field.source for field in record.fields]
+
+
 def test_records_of_the_same_page_are_equal() -> None:
     assert softgen.spec("3DSTATE_VS", "kbl") == softgen.spec("3DSTATE_VS", "kbl")
     assert softgen.spec("3DSTATE_VS", "kbl") != softgen.spec("3DSTATE_VS", "skl")

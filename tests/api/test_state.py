@@ -33,7 +33,13 @@ def test_the_size_of_a_buffer_is_spread_over_three_fields(packer: Packer, size: 
     """Its last byte's number: 7 bits in the width, 14 in the height, the rest in the depth."""
     state = fields(packer, "RENDER_SURFACE_STATE", packer.raw(0x10_0000, size))
     assert state.width | state.height << 7 | state.depth << 21 == size - 1
-    assert (state.surface_type, state.surface_base_address) == (4, 0x10_0000)
+    assert (state.surface_type, state.surface_format, state.surface_base_address) == (4, 0x1FF, 0x10_0000)
+
+
+@pytest.mark.parametrize("size, last", [(0, 0), (1, 0), (2, 1), (100, 99)])
+def test_a_buffer_of_nothing_is_a_surface_of_one_byte(packer: Packer, size: int, last: int) -> None:
+    with softgen.Gpu(packer.device.name) as gpu:
+        assert fields(packer, "RENDER_SURFACE_STATE", packer.surface(gpu.empty(size, np.uint8))).width == last
 
 
 @pytest.mark.parametrize("shape, layered, last", [((4, 5, 4), False, 0), ((3, 4, 5, 4), False, 2), ((3, 4, 5, 4), True, 2)])
@@ -41,6 +47,23 @@ def test_an_image_has_its_slices_in_two_fields(packer: Packer, shape: tuple[int,
     with softgen.Gpu(packer.device.name) as gpu:
         state = fields(packer, "RENDER_SURFACE_STATE", packer.surface(gpu.image(np.zeros(shape, np.uint8), layered=layered)))
     assert (state.depth, state.render_target_view_extent) == (last, last)
+
+
+@pytest.mark.parametrize("shape, layered, type, array", [((6, 5), False, 1, 0), ((3, 6, 5), True, 1, 1), ((3, 6, 5), False, 2, 0)])
+def test_the_surface_state_of_an_image(packer: Packer, shape: tuple[int, ...], layered: bool, type: int, array: int) -> None:
+    """Surface types are 1 (2D) and 2 (3D); sizes are stored less one, rows are 64 bytes and slices 8 rows apart."""
+    with softgen.Gpu(packer.device.name) as gpu:
+        image = gpu.image(np.zeros(shape, np.float32), layered=layered)
+        state = fields(packer, "RENDER_SURFACE_STATE", packer.surface(image))
+    assert (state.surface_type, state.surface_format, state.surface_array) == (type, 0xD8, array)  # R32_FLOAT
+    assert (state.width, state.height, state.surface_pitch) == (4, 5, 63) and state.surface_base_address == image.address
+    qpitch = 2 if len(shape) > 2 else 0  # in fours of rows, from Gen8 on; before that slices are as close as alignment lets them
+    assert getattr(state, "surface_qpitch", qpitch) == qpitch and getattr(state, "surface_array_spacing", 1) == 1
+    assert state.surface_vertical_alignment == 1 and state.surface_horizontal_alignment == (0 if packer.gen < 8 else 1)  # 4 and 4
+
+
+def test_the_null_surface(packer: Packer) -> None:
+    assert fields(packer, "RENDER_SURFACE_STATE", packer.surface(None)).surface_type == 7
 
 
 @pytest.mark.parametrize("gpu", ["hsw", "bdw", "kbl", "icl"])
@@ -103,6 +126,8 @@ def test_samplers_are_counted_in_fours(packer: Packer, samplers: int, expected: 
 def test_a_dispatch_that_says_nothing_more_has_no_payload_and_no_samplers(packer: Packer) -> None:
     state = fields(packer, "INTERFACE_DESCRIPTOR_DATA", packer.descriptor(Dispatch(16, 1, (1, 1, 1))))
     assert (state.constant_urb_entry_read_length, state.sampler_count) == (0, 0)
+    walker = fields(packer, "GPGPU_WALKER", packer.walker(Dispatch(16, 1, (1, 1, 1))))
+    assert (walker.right_execution_mask, walker.bottom_execution_mask) == (0xFFFFFFFF, 0xFFFFFFFF), "all channels run"
 
 
 @pytest.mark.parametrize("gpu, size, expected", [
