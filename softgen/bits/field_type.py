@@ -29,8 +29,8 @@ def read_type(complain: Complain, text: str, width: int) -> FieldType:
             raise complain(f"{words[0]} is {stated} bits wide, the field {width}")
         return FieldType("fixed", fraction=int(m[3]), signed=m[1] == "s")
     known = words[0] in TYPES and words[0] != "fixed"
-    limit = {"address": 3, "enum": 2, "struct": 2}.get(words[0], 1)
-    if not known or len(words) > limit or words[0] in ("enum", "struct") and len(words) != 2:
+    lengths = {"address": (1, 2, 3), "enum": (2,), "struct": (2,)}.get(words[0], (1,))
+    if not known or len(words) not in lengths:
         raise complain(f"{text!r} is no type; types are {', '.join(TYPES)}, u4.8, s4.8 and a | b | c")
     need = {"bool": 1, "float": 32, "half": 16, "double": 64}.get(words[0])
     if need and need != width:

@@ -74,6 +74,15 @@ def test_keys(key: str, value: int, length: str, header: int, dwords: int) -> No
     assert layout.length(header) == dwords
 
 
+@pytest.mark.parametrize("key, mask, value", [
+    ("0.3f", 0xFF800000, 0x1F800000), ("2.7f", 0xFFC00000, 0x5FC00000), ("3.3.7.ff", 0xFFFF0000, 0x7FFF0000),
+    ("3.2.7.7.1f", 0xFFFF0000, 0x77FF0000), ("3.0.0.00", 0xFFFF0000, 0x60000000),
+])  # fmt: skip
+def test_a_key_says_all_bits_from_the_commands_type_to_its_number(key: str, mask: int, value: int) -> None:
+    header = read("p", f"source public x\ncommand C  {key}  all\n  gen 9  1+ dwords\n")["C", 9].header
+    assert header and (header.mask, header.value) == (mask, value)
+
+
 @pytest.mark.parametrize("key", [
     "", "x", "0", "0.40", "0.22.0", "0.3.0.08", "0.3.0.0.8", "1.22", "2.80", "2.3.0.08", "7.1", "3.3", "3.3.0", "3.4.0.00", "3.0.8.00",
     "3.0.0.100", "3.3.0.08.1.2", "3.2.0.8.0", "3.2.0.0.20", "3.3.0.0.8", "-1.3.0.08", "3.-1.0.08",
@@ -141,6 +150,15 @@ def test_a_group_of_a_structure_has_its_derived_attributes() -> None:
     assert [(e.c, e.d) for e in got.s] == [(5, 10), (9, 18)]
 
 
+def test_a_group_with_lines_of_its_own_has_derived_attributes() -> None:
+    text = "source public x\nstructure S\n  gen 8,9  2 dwords\n    group s at 0 size 32 times 2\n      7:0 a\n      15:8 b\n"
+    text += "      derive c a + b  @9\n      group t at 0.16 size 8 times 2\n        7:0 e\n        derive f e << 1\n    derive g 7\n"
+    found = read("p", text)
+    got = found["S", 9].unpack([0x0504_0203, 0])
+    assert got.g == 7 and got.s[0]._asdict() == {"a": 3, "b": 2, "c": 5, "t": ((4, 8), (5, 10))} and got.s[0].t[1].f == 10
+    assert found["S", 8].unpack([3, 0]).s[0]._fields == ("a", "b", "t")
+
+
 def test_derived_attributes_divide_and_shift_by_small_numbers() -> None:
     text = "source public x\nstructure S\n  gen 9  1 dwords\n    0 5:0 few\n      31:8 many\n"
     (layout,) = read("p", f"{text}    derive a many // 4\n    derive b many << few\n    derive c many >> 63\n"
@@ -174,6 +192,7 @@ def test_ranges() -> None:
 
 # Each bad page with the complaint it must get.
 HEAD = "source public x\nstructure S\n  gen 9  1 dwords\n"
+OF_ELEMENT = "source public x\nstructure E\n  gen 9  1 dwords\n    0 7:0 a\nstructure S\n  gen 9  1 dwords\n    group g at 0 size 32 times 1 of E\n"
 BAD = {
     "overlap": (HEAD + "    0 5:0 a\n      3 b\n", "p:5: S.b overlaps a; write 'or' if it is meant"),
     "overlap with the header": ("source public x\ncommand C 0.22 all\n  gen 9 1+ dwords\n    0 5 a\n", "p:4: C.a overlaps the header; write 'or' if it is meant"),
@@ -200,11 +219,17 @@ BAD = {
     "bad base": (HEAD + "    0 31:6 a address moon\n", "p:4: an address counts from general, surface, dynamic, instruction, indirect, bindless, -, not 'moon'"),
     "bad condition": (HEAD + "    0 1:0 m x | y\n    0 5 a when m=z\n", "p:5: m has no value 'z'"),
     "derived from nothing": (HEAD + "    0 5:0 a\n    derive b a + c\n", "p:5: expression names no field: 'c'"),
+    "derived before": (HEAD + "    0 5:0 a\n    derive b c\n    derive c a\n", "p:5: expression names no field: 'c'"),
+    "derived in a group": (HEAD + "    0 31 b\n    group g at 0 size 8 times 1\n      5:0 a\n      derive c b\n", "p:7: expression names no field: 'b'"),
+    "derived twice in a group": (HEAD + "    group g at 0 size 8 times 1\n      5:0 a\n      derive a 1\n", "p:6: S.g.a is named twice"),
     "derived by a call": (HEAD + "    0 5:0 a\n    derive b a.real\n", "p:5: expression 'a.real' may use + - * // << >> & | ( ), whole numbers and fields"),
     "group past end": (HEAD + "    group g at 0 size 32 times 2\n      0 a\n", "p:4: S.g ends at bit 63 of 32"),
     "group overlap": (HEAD + "    0 4 a\n    group g at 0 size 8 times 4\n      7:0 b\n", "p:5: S.g overlaps other fields; write 'or' if it is meant"),
     "empty group": (HEAD + "    group g at 0 size 8 times 4\n", "p:4: group g has no fields"),
     "group of nothing": (HEAD + "    group g at 0 size 8 times 4 of T\n", "p:4: group g is of T, which gen 9 does not have"),
+    "group of a structure with a field": (OF_ELEMENT + "      15:8 b\n", "p:7: group g is of E, and has lines of its own"),
+    "group of a structure with a group": (OF_ELEMENT + "      group h at 0 size 8 times 1\n        0 b\n", "p:7: group g is of E, and has lines of its own"),
+    "group of a structure that derives": (OF_ELEMENT + "      derive b 1\n", "p:7: group g is of E, and has lines of its own"),
     "bad key": ("source public x\ncommand C 7.1 all\n  gen 9 1 dwords\n", "p:3: '7.1' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
     "key too big": ("source public x\ncommand C 0.80 all\n  gen 9 1 dwords\n", "p:3: '0.80' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
     "bad engine": ("source public x\ncommand C 0.22 moon\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22 moon'"),

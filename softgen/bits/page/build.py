@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from softgen.bits.expression import check_expression
 from softgen.bits.layout import KEY_SHIFT, BitField, Effect, Group, Header, Layout
-from softgen.bits.page.lines import LayoutBlock, piece
+from softgen.bits.page.lines import LayoutBlock, RecordLines, piece
 from softgen.bits.page.section import PageSection
 from softgen.errors import SpecError
 
@@ -31,18 +31,26 @@ def build_layout(section: PageSection, block: LayoutBlock, gen: float, engines: 
     name = section.name
     most = block.dwords if block.maximum is None else block.maximum
     _check(section, f"{name}", fields, groups, most * 32, header.claimed if header else 0, block.maximum is None)
-    known, names = {f.name: f.width for f in fields}, {f.name for f in fields} | {group.name for group in groups}
-    derived = [(number, attribute, expression) for number, attribute, expression, gate in block.derived if gen in gate]
-    for number, attribute, expression in derived:
-        wrong = check_expression(expression, known) or (f"{name}.{attribute} is named twice" if attribute in names else "")
-        if wrong:
-            raise section.complain(wrong, number)
-        names.add(attribute)
-        known[attribute] = 64
+    derived = _derived(section, name, block, gen, fields, groups)
     offset, relative, count = read_offset(section, block)
-    return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in derived),
+    return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, derived,
                   header, engines, offset, relative, count, _effect(section, block, gen, fields, groups), block.source, section.page,
                   block.line)  # fmt: skip
+
+
+def _derived(section: PageSection, owner: str, lines: RecordLines, gen: float, fields: tuple[BitField, ...],
+             groups: tuple[Group, ...]) -> tuple[tuple[str, str], ...]:  # fmt: skip
+    """The derived attributes of a record on one generation: names and expressions, over fields and the attributes before."""
+    derived, known, names = [], {f.name: f.width for f in fields}, {group.name for group in groups}
+    for number, attribute, expression, gate in lines.derived:
+        if gen not in gate:
+            continue
+        twice = attribute in known or attribute in names
+        if wrong := check_expression(expression, known) or (f"{owner}.{attribute} is named twice" if twice else ""):
+            raise section.complain(wrong, number)
+        known[attribute] = 64
+        derived.append((attribute, expression))
+    return tuple(derived)
 
 
 def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[BitField, ...], groups: tuple[Group, ...]) -> Effect | None:
@@ -74,14 +82,16 @@ def read_offset(section: PageSection, block: LayoutBlock) -> tuple[int | None, b
     return int(text, 0), text[0] == "+", int(times)
 
 
-def _resolve(section: PageSection, block: LayoutBlock, gen: float, resolve: Resolve) -> tuple[tuple[BitField, ...], tuple[Group, ...]]:
-    """The fields and groups of a block that exist on one generation."""
-    fields = tuple(f for f, gate in block.fields if gen in gate)
+def _resolve(section: PageSection, lines: RecordLines, gen: float, resolve: Resolve) -> tuple[tuple[BitField, ...], tuple[Group, ...]]:
+    """The fields and groups of a record that exist on one generation."""
+    fields = tuple(f for f, gate in lines.fields if gen in gate)
     groups = []
-    for group, gate, inner in block.groups:
+    for group, gate, inner in lines.groups:
         if gen not in gate:
             continue
         if group.of:
+            if inner.fields or inner.groups or inner.derived:
+                raise section.complain(f"group {group.name} is of {group.of}, and has lines of its own", group.line)
             try:
                 other = resolve(group.of, gen)
             except (KeyError, SpecError):
@@ -89,7 +99,8 @@ def _resolve(section: PageSection, block: LayoutBlock, gen: float, resolve: Reso
             groups.append(replace(group, fields=other.fields, groups=other.groups, derived=other.derived))
         else:
             inner_fields, inner_groups = _resolve(section, inner, gen, resolve)
-            groups.append(replace(group, fields=inner_fields, groups=inner_groups))
+            derived = _derived(section, f"{section.name}.{group.name}", inner, gen, inner_fields, inner_groups)
+            groups.append(replace(group, fields=inner_fields, groups=inner_groups, derived=derived))
     return fields, tuple(groups)
 
 

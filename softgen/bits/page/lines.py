@@ -27,17 +27,23 @@ MOST_BITS = 1 << 22  # more than the longest command has
 
 
 @dataclass
-class LayoutBlock:
-    """`gen … dwords` with its lines, or a group inside it."""
+class RecordLines:
+    """Lines of a record, each with the generations it is for: of all of a `gen` block, or of a group's element."""
+
+    fields: list[tuple[BitField, frozenset[float]]] = field(default_factory=list, init=False)
+    groups: list[tuple[Group, frozenset[float], RecordLines]] = field(default_factory=list, init=False)
+    derived: list[tuple[int, str, str, frozenset[float]]] = field(default_factory=list, init=False)  # line, name, expression, gate
+
+
+@dataclass
+class LayoutBlock(RecordLines):
+    """`gen … dwords` with its lines."""
 
     line: int
     gens: frozenset[float]
     source: str
     dwords: int
     maximum: int | None  # of dwords
-    fields: list[tuple[BitField, frozenset[float]]] = field(default_factory=list)
-    groups: list[tuple[Group, frozenset[float], LayoutBlock]] = field(default_factory=list)
-    derived: list[tuple[int, str, str, frozenset[float]]] = field(default_factory=list)  # line, name, expression, gate
     options: dict[str, str] = field(default_factory=dict)
     effects: list[tuple[Effect, frozenset[float]]] = field(default_factory=list)  # the later wins
 
@@ -45,7 +51,7 @@ class LayoutBlock:
 def blocks(section: PageSection, wanted: frozenset[float]) -> Iterator[LayoutBlock]:
     """The `gen` blocks of a section; the lines of those that are for no wanted generation are not read."""
     block: LayoutBlock | None = None
-    stack: list[tuple[int, LayoutBlock]] = []  # (indentation of the group line, its block)
+    stack: list[tuple[int, RecordLines]] = []  # (indentation of the group line, the lines of its element)
     dword, before, effects = 0, section.source, list[tuple[Effect, frozenset[float]]]()
     for number, line in section.body:
         indent, text = len(line) - len(line.lstrip()), line.strip()
@@ -69,7 +75,7 @@ def blocks(section: PageSection, wanted: frozenset[float]) -> Iterator[LayoutBlo
             continue
         while stack and indent <= stack[-1][0]:
             stack.pop()
-        owner = stack[-1][1] if stack else block
+        owner: RecordLines = stack[-1][1] if stack else block
         if re.match(r"(or\s+)?group\s", text):
             inner = _group_line(section, number, text, owner, block.source)
             stack.append((indent, inner))
@@ -115,7 +121,7 @@ def _effect_line(section: PageSection, number: int, text: str) -> tuple[Effect, 
     return Effect(kind, rule, by, m[2] or "", tuple(m[3].split(",")) if m[3] else ()), gate
 
 
-def _group_line(section: PageSection, number: int, text: str, owner: LayoutBlock, source: str) -> LayoutBlock:
+def _group_line(section: PageSection, number: int, text: str, owner: RecordLines, source: str) -> RecordLines:
     text, gate, cite = cut_tail(section, number, text)
     alternate = text.startswith("or ")
     m = GROUP.match(text.removeprefix("or ").strip())
@@ -125,12 +131,12 @@ def _group_line(section: PageSection, number: int, text: str, owner: LayoutBlock
     count = None if m[5] == "*" else int(m[5])
     if size == 0 or count == 0 or start + size * (count or 1) > MOST_BITS:
         raise section.complain(f"group {m[1]} must have a size and a count above zero, and end before bit {MOST_BITS}", number)
-    inner = LayoutBlock(number, owner.gens, cite or source, -(-size // 32), None)
+    inner = RecordLines()
     owner.groups.append((Group(m[1], start, size, count, (), (), m[6] or "", alternate, cite or source, number), gate, inner))
     return inner
 
 
-def _field_line(section: PageSection, number: int, text: str, owner: LayoutBlock, dword: int, source: str) -> int:
+def _field_line(section: PageSection, number: int, text: str, owner: RecordLines, dword: int, source: str) -> int:
     main, gate, cite = cut_tail(section, number, text)
     words = main.split() or [""]
     if words[0] == "derive" and len(words) > 2:
