@@ -92,7 +92,7 @@ def limits() -> Iterator[Finding]:
     yield at_least("vm.max_map_count", number("/proc/sys/vm/max_map_count"), MAP_COUNT,
                    f"as root: sysctl vm.max_map_count={MAP_COUNT}")
     overcommit = number("/proc/sys/vm/overcommit_memory")
-    meaning = {0: "heuristic", 1: "always", 2: "never"}.get(overcommit if overcommit is not None else -1, "unknown")
+    meaning = {None: "unknown", 0: "heuristic", 1: "always", 2: "never"}.get(overcommit, "unknown")
     yield Finding("kernel limits", "vm.overcommit_memory", "low" if overcommit == 2 else "ok", f"{overcommit} ({meaning})",
                   "as root: sysctl vm.overcommit_memory=0, or reserving 4 GiB arenas may fail" if overcommit == 2 else "")
     yield memfd()

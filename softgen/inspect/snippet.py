@@ -188,8 +188,7 @@ class Snippet:
         first, enables = first_channel(self.interpreter.state, inst), 0xF if dst.write_mask is None else dst.write_mask
         for lane, offset in enumerate(destination_offsets(inst)):
             bit = lane % 2 * 2 if types.size(dst.type) > 4 else lane % 4
-            enabled = enables >> bit & 1 and (inst.no_mask or channels >> first + lane & 1)
-            if enabled and start + offset < len(self.kinds.held[name]):
+            if enables >> bit & 1 and (inst.no_mask or channels >> first + lane & 1):
                 self.kinds.write(name, start + offset, dst.type)
 
 

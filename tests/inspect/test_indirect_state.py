@@ -9,7 +9,16 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.inspect import kernels
-from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState, IndirectStateDecoder
+from softgen.inspect.indirect_state import (
+    CommandRegister,
+    Found,
+    IndirectData,
+    IndirectKernel,
+    IndirectPointer,
+    IndirectState,
+    IndirectStateDecoder,
+    count,
+)
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.latch import LatchedState
@@ -123,6 +132,31 @@ def test_samplers_are_counted_in_fours_up_to_sixteen(counted: int, number: int) 
     found = bench.follow("3DSTATE_SAMPLER_STATE_POINTERS_PS", pointer_to_sampler_state=0x80)
     assert [(f.layout.name, f.address - DYNAMIC, f.certain) for f in found if isinstance(f, IndirectState)] == [
         ("SAMPLER_STATE", 0x80 + 16 * index, False) for index in range(number)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, field, values, before, expected", [
+    ("3DSTATE_CC_STATE_POINTERS", "color_calc_state_pointer", {}, {}, (1, 1)),
+    ("3DSTATE_SAMPLER_STATE_POINTERS_PS", "pointer_to_sampler_state", {}, {}, (1, 0)),
+    ("3DSTATE_SAMPLER_STATE_POINTERS_PS", "pointer_to_sampler_state", {}, {"3DSTATE_PS": {"sampler_count": 3}}, (12, 0)),
+    ("3DSTATE_SAMPLER_STATE_POINTERS_VS", "pointer_to_sampler_state", {}, {"3DSTATE_PS": {"sampler_count": 3}}, (1, 0)),
+    ("3DSTATE_BINDING_TABLE_POINTERS_PS", "pointer_to_binding_table", {}, {}, (32, 0)),
+    ("3DSTATE_BINDING_TABLE_POINTERS_PS", "pointer_to_binding_table", {}, {"3DSTATE_PS": {"binding_table_entry_count": 5}}, (5, 5)),
+    ("3DSTATE_BINDING_TABLE_POINTERS_PS", "pointer_to_binding_table", {}, {"3DSTATE_PS": {"binding_table_entry_count": 255}}, (255, 255)),
+    ("INTERFACE_DESCRIPTOR_DATA", "binding_table_pointer", {"binding_table_entry_count": 5}, {}, (32, 5)),
+    ("INTERFACE_DESCRIPTOR_DATA", "sampler_state_pointer", {"sampler_count": 2}, {}, (8, 0)),
+    ("3DSTATE_SCISSOR_STATE_POINTERS", "scissor_rect_pointer", {}, {}, (1, 1)),
+    ("3DSTATE_SCISSOR_STATE_POINTERS", "scissor_rect_pointer", {}, {"3DSTATE_CLIP": {"maximum_vp_index": 15}}, (16, 16)),
+    *(("MEDIA_INTERFACE_DESCRIPTOR_LOAD", "interface_descriptor_data_start_address",
+       {"interface_descriptor_total_length": length}, {}, found)
+      for length, found in ((0, (1, 0)), (31, (1, 0)), (32, (1, 1)), (96, (3, 1)))),
+])  # fmt: skip
+def test_structures_that_may_and_that_must_be_there(name: str, field: str, values: dict[str, int],
+                                                    before: dict[str, dict[str, int]], expected: tuple[int, int]) -> None:  # fmt: skip
+    bench, page = Bench(), layout(name, 9)
+    for command, fields in before.items():
+        bench.context.note(bench.command(command, **fields))
+    record = page.raw(page.pack(**values))
+    assert count(IndirectPointer(page, page.field(field), record, record, 0, 0), bench.context) == expected
 
 
 def test_viewports_are_as_many_as_clip_says() -> None:

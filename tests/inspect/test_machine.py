@@ -63,7 +63,7 @@ def test_overcommit_never_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value, status, shown", [(0, "ok", "0 (heuristic)"), (1, "ok", "1 (always)"), (2, "low", "2 (never)"),
-                                                  (None, "ok", "None (unknown)")])  # fmt: skip
+                                                  (None, "ok", "None (unknown)"), (3, "ok", "3 (unknown)")])  # fmt: skip
 def test_overcommit_by_its_numbers(value: int | None, status: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "number", lambda path: value)
     found = {finding.name: finding for finding in machine.limits()}["vm.overcommit_memory"]
@@ -157,3 +157,27 @@ def test_a_program_that_cannot_be_started_on_the_gpu(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.executable", "false")
     found = machine.found_by_a_program()
     assert (found.status, found.detail) == ("missing", "it said nothing")
+
+
+@pytest.mark.parametrize("host, number", [("x86_64", 323), ("aarch64", 282), ("riscv64", None)])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_userfaultfd_is_tried_in_user_mode(host: str, number: int | None, allowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call has another number on each host; UFFD_USER_MODE_ONLY is 1. What it opened is closed again."""
+    calls, closed = list[tuple[int, ...]](), list[int]()
+
+    class Library:
+        def __init__(self, name: str | None, use_errno: bool) -> None:
+            assert name is None
+
+        def syscall(self, *given: int) -> int:
+            calls.append(given)
+            return 0 if allowed else -1
+
+    monkeypatch.setattr("platform.machine", lambda: host)
+    monkeypatch.setattr("ctypes.CDLL", Library)
+    monkeypatch.setattr("os.close", closed.append)
+    found = machine.reachable_memory()
+    assert calls == ([] if number is None else [(number, os.O_CLOEXEC | os.O_NONBLOCK | 1)])
+    works = allowed and number is not None
+    assert closed == [0] * works and (found.name, found.status) == ("userfaultfd", "ok" if works else "low")
+    assert ("may lose that write" in found.advice) == (not works)

@@ -65,3 +65,12 @@ def test_integers_in_accumulators_are_read_one_by_one() -> None:
     now = registers.snapshot(snippet.thread)
     (lanes,) = snippet.kinds.lanes(registers.find("acc", "0", 9.0, snippet.thread), now, now)
     assert (lanes.type, lanes.after) == ("d", (1, -2, 0x7FFFFFFF, -4, -4, -4, -4, -4))
+
+
+@pytest.mark.parametrize("text, problem", [("mov (16|M0) r127.0<1>:d r2.0<8;8,1>:d", "outside its 0x1000 bytes"),
+                                           ("mov (16|M0) acc1.0<1>:d r2.0<8;8,1>:d", "")])  # fmt: skip
+def test_what_is_written_behind_the_last_register_has_no_type(text: str, problem: str) -> None:
+    snippet = Snippet(text, 9.0)
+    before = {name: len(held) for name, held in snippet.kinds.held.items()}
+    assert problem in snippet.run().problem and {name: len(held) for name, held in snippet.kinds.held.items()} == before
+    assert snippet.kinds.held["acc" if "acc" in text else "grf"][-32:] == ["d"] * 32

@@ -110,6 +110,24 @@ def test_registers_in_a_row_and_values_of_fields_are_listed(folder: Path) -> Non
     assert len(values) == 2 and all(f"<li><b>{value}</b> {name}</li>" in shader for value, name in values.items())
 
 
+def test_the_index_lists_every_name_by_kind_and_page(folder: Path, pages: dict[Path, Checked]) -> None:
+    links = [link for link in pages[folder / "index.html"].links if "/" in link]
+    listed = sorted(link.removeprefix("item/").removesuffix(".html") for link in links if link.startswith("item/"))
+    assert listed == sorted(catalogue().names())
+    assert [link for link in links if link.startswith("enum/")] == [f"enum/{name}.html" for name in spec_html.known("enum")]
+    text = (folder / "index.html").read_text("utf-8")
+    for heading in text.split("<h2 ")[1:]:
+        found = re.match(r'id="(\w+)">\w+ <small>(\d+)</small></h2>', heading)
+        assert found and int(found[2]) == heading.count("<li>")
+        units = [part.partition("</details>")[0] for part in heading.split("<details")[1:]]
+        names = [re.match(r"( open)?><summary>([\w/]+) \((\d+)\)</summary>", unit) for unit in units]
+        assert all(name and int(name[3]) == unit.count("<li>") for name, unit in zip(names, units, strict=True))
+        assert all(bool(name[1]) == (found[1] == "command") for name in names if name), "commands are shown at once"
+        assert [name[2] for name in names if name] == sorted(name[2] for name in names if name)
+    assert re.search(r'<summary>three_d/vertex_shader \(\d+\)</summary><ul class="columns">(<li>[^/]*/\w+\.html">\w+</a></li>)*?'
+                     r'<li><a href="item/3DSTATE_VS.html">3DSTATE_VS</a></li>', text)  # fmt: skip
+
+
 def test_the_search_knows_names_and_fields(folder: Path) -> None:
     text = (folder / "names.js").read_text("utf-8")
     rows = json.loads(text.removeprefix("const NAMES = ").removesuffix(";\n"))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softgen.bits import describe
 from softgen.bits.catalogue import layout
-from softgen.inspect.cli.decode import Tally, json_object
+from softgen.inspect.cli.decode import Tally, Text, heading, json_object
 from softgen.inspect.cli.main import main
+from softgen.inspect.cli.output import Paint
 from softgen.inspect.decoding import Item
 from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
+from softgen.inspect.stopped import Stopped
 from softgen.memory.address_space import AddressSpace
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.work import Work
@@ -87,6 +91,96 @@ def test_each_item_as_json() -> None:
     for what, told, reserved in expected:
         tally = Tally()
         assert (json_object(item(what), tally), tally.reserved) == (told, reserved)
+
+
+def shown(what: Command | Remark | Found, where: Stopped | None = None, brief: bool = False, colour: bool = False) -> tuple[list[str], int]:
+    """Lines of an item, and how many had reserved bits set."""
+    tally = Tally()
+    return list(Text(Paint(colour), brief).lines(item(what), tally, where or Stopped())), tally.reserved
+
+
+def test_each_item_as_text() -> None:
+    """Fields of state have eight columns before them, those of commands four; what a wrong pointer leads to has no fields."""
+    table, mode = layout("BINDING_TABLE_STATE", 9), layout("CS_DEBUG_MODE2", 9)
+    wrong, guess, lost = "! reserved: dword 0 bit 1 = 0x1", "  (the count is a guess)", "       ! lost"
+    fields = ["        surface_state_pointer                      0x40"]
+    head = "    -> 0x10 BINDING_TABLE_STATE [3]"
+    disabled = f"        {'constant_buffer_address_offset_disable_mask':42} false"
+    expected: list[tuple[Found | Remark, list[str], int]] = [
+        (IndirectState(table, 16, 8, [64], 3), [head, *fields], 0),
+        (IndirectState(table, 16, 8, [64], 3, certain=False), [head + guess, *fields], 0),
+        (IndirectState(table, 16, 8, [66], 3), [head, *fields, f"        {wrong}"], 1),
+        (IndirectState(table, 16, 8, [66], 3, certain=False), [head + guess, *fields], 0),
+        (IndirectState(table, 16, 8, [66], 3, problem="lost"), [head, lost], 0),
+        (IndirectKernel(64, 8, "vs"), ["    -> 0x40 kernel of the vs stage"], 0),
+        (IndirectKernel(64, 8, "vs", "lost"), ["    -> 0x40 kernel of the vs stage", lost], 0),
+        (IndirectData("d", 64, 8, 0, [], "lost"), ["    -> 0x40 d, 0 bytes", lost], 0),
+        (CommandRegister("R", 0x20D8, 8, mode, []), ["    -> 0x20d8 register R"], 0),
+        (Remark(4, 0x1000, "loop", "again"), ["0x000000001000  ! again"], 0),
+    ]  # fmt: skip
+    for what, lines, reserved in expected:
+        assert shown(what) == (lines, reserved)
+        assert shown(what, brief=True) == (lines if isinstance(what, Remark) else [], 0), "state is left out, remarks are not"
+    lines, _ = shown(CommandRegister("R", 0x20D8, 8, mode, [0]))
+    assert lines[:2] == ["    -> 0x20d8 register R", disabled]
+
+
+@pytest.mark.parametrize("level, indent", [(0, ""), (1, ""), (2, "  "), (3, "    ")])
+def test_commands_of_inner_batches_are_indented(level: int, indent: str) -> None:
+    noop = layout("MI_NOOP", 9)
+    ((line, *_), _) = shown(Command(0, 0x1000, level, noop, [0]))
+    assert line == f"0x000000001000  {indent}MI_NOOP  (1 dword)"
+
+
+def test_a_command_as_text() -> None:
+    """Its fields, reserved bits, problems, and what the registers of the engine say of it."""
+    command = Command(0, 0x1000, 1, layout("PIPELINE_SELECT", 9), [0x69040000 | 1 << 6 | 2, 7], ("too long",))
+    marks = Stopped({(False, 0x1000): ["HEAD: here", "IPEHR: this"], (True, 0x1000): ["not this"]})
+    lines, reserved = shown(command, marks)
+    assert lines[0] == "0x000000001000  PIPELINE_SELECT  (2 dwords)" and reserved == 1
+    assert f"    {'pipeline_selection':42} gpgpu (2)" in lines
+    assert [line for line in lines if "!" in line or "<" in line] == [
+        "    ! reserved: dword 0 bit 6 = 0x1", "    ! too long", "    <== HEAD: here", "    <== IPEHR: this"]  # fmt: skip
+    brief, reserved = shown(command, marks, brief=True)
+    assert brief == [lines[0], *lines[-4:]] and reserved == 1
+    unknown, _ = shown(Command(0, 0x1000, 1, None, [0xFFFFFFFF]))
+    assert unknown == ["0x000000001000  unknown command 0xffffffff  (1 dword)"]
+
+
+def test_colours_of_a_decode() -> None:
+    """Values stand out, fields of zero are grey."""
+    plain, _ = shown(IndirectState(layout("BINDING_TABLE_STATE", 9), 16, 8, [64]))
+    coloured, _ = shown(IndirectState(layout("BINDING_TABLE_STATE", 9), 16, 8, [64]), colour=True)
+    zero, _ = shown(IndirectState(layout("BINDING_TABLE_STATE", 9), 16, 8, [0]), colour=True)
+    assert plain[1].endswith(" 0x40") and coloured[1] == plain[1].replace("0x40", Paint(True)("0x40", "value"))
+    assert zero[1] == Paint(True)(plain[1].replace("0x40", "0x0"), "note")
+
+
+@pytest.mark.parametrize("dword, text", [(0, "0"), (0x3F800000, "1"), (0xBF800000, "-1"), (0x30000000, "."), (0x30000001, "4.657e-10"),
+                                         (0x4EFFFFFF, "2.147e+09"), (0x4F000000, "."), (0x80000000, "."), (7, "."),
+                                         (0xFFFFFFFF, ".")])  # fmt: skip
+def test_dwords_that_look_like_floats(dword: int, text: str) -> None:
+    """Zero, and what is between 2^-31 and 2^31 in size."""
+    lines, _ = shown(IndirectData("d", 64, 8, 20, [dword, 1, 2, 3, dword]))
+    assert lines[1:] == [f"           +0  {dword:08x} 00000001 00000002 00000003   {text}  .  .  .",
+                         f"          +16  {dword:08x}{'':28}  {text}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("work, text", [
+    (Work("render", AddressSpace("none"), 0x1000, sequence=3), "submission 3: kbl, render engine, batch at 0x1000"),
+    (Work("video", AddressSpace("none"), 0x2000, kind="ring", label="hang"), "hang: kbl, video engine, ring at 0x2000"),
+])  # fmt: skip
+def test_the_heading_of_a_submission(work: Work, text: str) -> None:
+    trace: Any = SimpleNamespace(device=SimpleNamespace(name="kbl"))
+    assert list(heading(work, trace, Paint(False))) == ["", f"== {text}"]
+
+
+def test_where_an_engine_stopped_is_said_first() -> None:
+    work, noop = Work("render", AddressSpace("none"), 0), layout("MI_NOOP", 9)
+    for command, name in ((Command(0, 64, 1, noop, [0]), "MI_NOOP"), (Command(0, 64, 1, None, [1]), "an unknown command")):
+        assert list(Text(Paint(False), False).where(work, Stopped(command=command))) == [f"   stopped in {name} at 0x40"]
+    assert list(Text(Paint(False), False).where(work, Stopped())) == []
+    assert list(Text(Paint(False), False).where(work, Stopped(lost=("one", "two")))) == ["   one", "   two"]
 
 
 def test_counts_of_a_whole_decode() -> None:

@@ -8,15 +8,18 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from softgen.bits.generation import device
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import Simulator, mode_size, orphaned, size, wanted, warm
+from softgen.inspect.cli.run import Simulator, mode_size, orphaned, serve, size, wanted, warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
@@ -131,6 +134,33 @@ def test_a_simulator_that_cannot_go_on_says_why() -> None:
     program = [sys.executable, "-c", "import os; os.open('/dev/dri/renderD128', os.O_RDWR)"]
     run = subprocess.run([sys.executable, "-c", broken, "run", "--", *program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.node" in run.stderr
+
+
+@pytest.mark.parametrize("found, recorder, report, served", [(True, None, None, True), (False, None, None, False), (False, None, "-", True),
+                                                             (False, object(), None, True)])  # fmt: skip
+def test_a_simulator_begins_when_its_modules_are_imported(found: bool, recorder: Any, report: str | None, served: bool,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Two threads that import the same modules may find them half made. A program that looked for no GPU needs no simulator, except for
+    a report or a recording."""
+    seen, service = list[str](), SimpleNamespace(loaded=threading.Event(), wait_for_program=lambda: found)
+    service.loaded.set()
+
+    def load(gpu: object, engine: str, answering: threading.Event, loaded: threading.Event) -> None:
+        assert loaded is service.loaded and not loaded.is_set()
+        time.sleep(0.05)
+        seen.append(f"imported for {engine}")
+        answering.set()
+
+    def simulator(*given: object) -> Any:
+        seen.append("simulator")
+        return SimpleNamespace(run=lambda: {"opened": 1})
+
+    monkeypatch.setattr("softgen.inspect.cli.run.load", load)
+    monkeypatch.setattr("softgen.inspect.cli.run.Simulator", simulator)
+    monkeypatch.setattr("softgen.bits.catalogue.save", lambda: seen.append("saved"))
+    args: Any = argparse.Namespace(engine="t1", report=report, json=False)
+    assert serve(args, device("kbl"), recorder, None, None, service) == ({"opened": 1} if served else {})  # type: ignore[arg-type]
+    assert not served or seen == ["imported for t1", "simulator", "saved"]
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
