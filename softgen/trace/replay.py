@@ -10,7 +10,6 @@ wrote survives.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -56,8 +55,7 @@ class Report:
         return not (self.failed or self.faults or self.unsupported)
 
     def add(self, other: Report) -> None:
-        for field_ in dataclasses.fields(Counters):
-            setattr(self.counters, field_.name, getattr(self.counters, field_.name) + getattr(other.counters, field_.name))
+        self.counters.add(other.counters)
         self.submissions += other.submissions
         self.passed += other.passed
         self.failed += other.failed

@@ -212,6 +212,24 @@ def test_must_not_be_equal(opened: Open) -> None:
     assert isinstance(expectation, Expectation) and "holds what it must not hold" in expectation.check()
 
 
+def test_so_many_expectations_are_listed_and_all_are_given(opened: Open) -> None:
+    """A MiB of them."""
+    trace = opened(a.version() + a.memory_compare(0, b"a") + a.memory_compare(0, b"b") + a.memory_compare(0, b"c"))
+    trace.expectations = Counted()
+    trace.expectations.before = (1 << 20) - 1
+    assert len(list(trace.events())) == 3 and [e.expected.read() for e in trace.expectations] == [b"a"]
+    assert trace.notes == ["more than 1048576 expectations; later ones are not listed"]
+
+
+class Counted(list[Expectation]):
+    """A list that others were in before."""
+
+    before = 0
+
+    def __len__(self) -> int:
+        return self.before + super().__len__()
+
+
 def test_reads_without_expectation_and_checksums_are_no_expectations(opened: Open) -> None:
     trace = opened(
         a.version() + a.memory_compare(0, b"x", flags=1) + a.register_compare(0, 1, flags=1) + a.memory_compare(0, b"1234", flags=0x40)

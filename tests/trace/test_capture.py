@@ -229,6 +229,20 @@ def test_blobs_that_are_no_blobs_are_refused(copy: Path) -> None:
         next(CaptureTrace(copy).work())
 
 
+@pytest.mark.parametrize("more, says", [(-1, "not 0x100fff"), (0, ""), (1, "not more"), (4096, "not more"), (1 << 20, "not more")])
+@pytest.mark.parametrize("byte", [b"\0", b"x"])
+def test_contents_longer_than_a_part_have_exactly_the_stated_size(tmp_path: Path, more: int, says: str, byte: bytes) -> None:
+    """They are decompressed a mebibyte at a time."""
+    size = (1 << 20) + 4096
+    (tmp_path / "12345678.zst").write_bytes(zstandard.ZstdCompressor().compress(byte * (size + more)))
+    blobs = Blobs(tmp_path)
+    if says:
+        with pytest.raises(DecodeError, match=f"12345678.zst: must hold 0x101000 bytes, as its submission says, {says}"):
+            blobs.copy("12345678", size)
+    else:
+        assert bytes(blobs.copy("12345678", size).view) == byte * size
+
+
 def test_a_large_stated_size_costs_no_memory(copy: Path) -> None:
     """A sparse buffer of 8 GiB takes an instant; a blob that does not fill it is refused at its end."""
     file = copy / "exec-000001.json"

@@ -10,7 +10,7 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.trace import capture_json
-from softgen.trace.capture_json import JsonValue, load, read_exec
+from softgen.trace.capture_json import ZERO, Batch, BufferObject, Exec, JsonValue, load, read_exec, write_exec
 from tests.conftest import ROOT
 
 FIRST = ROOT / "tests" / "data" / "kbl-vk-compute" / "exec-000001.json"
@@ -48,6 +48,15 @@ def test_neighbours_may_touch(tmp_path: Path) -> None:
 def test_a_complaint_shows_no_more_than_60_characters(value: Any, shown: str) -> None:
     assert str(JsonValue("f", "k", value).wrong("short")) == f"f: k must be short, not {shown}" and len(shown) <= 60
     assert str(JsonValue("f", "", value).wrong("short")) == f"f: the file must be short, not {shown}"
+
+
+def test_what_a_submission_does_not_say_is_zero() -> None:
+    exec_ = Exec(1, "kbl", 0x5916, 90, "rcs0", Batch(0, 0, 0x1000, 0, 8), (BufferObject(0x1000, 4096, ZERO),))
+    written = json.loads(write_exec(exec_))
+    assert {key: written[key] for key in ("pid", "ctx", "vm", "flags", "relocs", "total_bytes")} == {
+        "pid": 0, "ctx": 0, "vm": 0, "flags": "0x0", "relocs": 0, "total_bytes": 0}  # fmt: skip
+    assert written["bos"] == [{"handle": 0, "uid": 0, "gpu_addr": "0x1000", "size": 4096, "nonzero": 0, "tiling": "none", "stride": 0,
+                               "pinned": False, "write": False, "userptr": False, "flags": "0x0", "relocs": 0, "blob": "zero"}]  # fmt: skip
 
 
 def test_whole_numbers() -> None:

@@ -87,6 +87,15 @@ def test_other_files_are_refused(file: Path, content: bytes, why: str) -> None:
     assert str(error.value) == f"{file}: {why}"
 
 
+@pytest.mark.parametrize("byte, is_text", [*((byte, True) for byte in b"\t\n\r\f\x1b ~aZ"),
+                                           *((byte, False) for byte in b"\0\x08\x0b\x1f\x7f\x80\xff")])  # fmt: skip
+def test_text_is_printable_ascii_and_white_space(file: Path, byte: int, is_text: bool) -> None:
+    """A batch of any use has a byte above 0x7f or a zero."""
+    file.write_bytes(b"word" + bytes([byte]))
+    with pytest.raises(DecodeError, match="is text; a trace is" if is_text else "is neither a capture directory nor an AUB file"):
+        open_trace(file)
+
+
 def test_error_states_and_hang_dumps_are_recognised(file: Path) -> None:
     for content in (
         b"GPU HANG: ecode 9:1:0x85dffffb, in glxgears [1234]\nKernel: 5.10\nPCI ID: 0x5916\n",

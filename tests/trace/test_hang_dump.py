@@ -63,6 +63,13 @@ def test_buffers_maps_and_batches(file: Path, version: int) -> None:
     assert any("context image of the hardware is not restored" in note for note in trace.notes)
 
 
+def test_batches_of_a_dump_are_counted_from_zero(file: Path) -> None:
+    file.write_bytes(header() + buffer(0x10000, BATCH) + b"".join(execute(0x10000) for _ in range(3)))
+    trace = open_trace(file, "kbl")
+    assert [(work.sequence, work.label) for work in trace.work()] == [(n, f"batch {n} of the dump") for n in range(3)]
+    assert trace.notes == []
+
+
 def test_a_large_buffer_is_whole(file: Path) -> None:
     content = os.urandom((3 << 20) + 100)
     file.write_bytes(header() + buffer(0x100000, content) + buffer(0x10000, BATCH) + execute(0x10000))

@@ -12,11 +12,12 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
+from softgen.command import Counters
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.file import open_trace
-from softgen.trace.replay import Content, ReplayedCapture, events, replay
+from softgen.trace.replay import Content, ReplayedCapture, Report, Trouble, events, replay
 from softgen.trace.work import Expectation, Work
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
@@ -65,6 +66,19 @@ def test_faults_and_what_is_missing_are_collected_with_their_place(tmp_path: Pat
     job.after = [job.pack("MI_STORE_DATA_IMM", address=0xDEAD000)]
     report = replay(open_trace(aub(tmp_path / "fault.aub", job, dwords(*range(1000, 1064)))))
     assert report.passed == 1 and str(report.faults[0]).startswith("submission 0 on render: write at 0xdead000")
+
+
+def test_reports_of_several_traces_are_added() -> None:
+    one = Report(Counters(1, 2, 3, 4, 5, 6), 7, 8, ["failed"], [Trouble("f", "s", "fault")], [Trouble("f", "", "lacking")], ["remark"])
+    two = Report(Counters(10, 20, 30, 40, 50, 60), 70, 80, ["late"], [Trouble("g", "", "hang")], [], ["odd"])
+    one.add(two)
+    assert one == Report(Counters(11, 22, 33, 44, 55, 66), 77, 88, ["failed", "late"],
+                         [Trouble("f", "s", "fault"), Trouble("g", "", "hang")], [Trouble("f", "", "lacking")],
+                         ["remark", "odd"])  # fmt: skip
+    assert two.counters.batches == 10 and [str(trouble) for trouble in one.faults] == ["s: fault", "hang"]
+    trouble = Trouble("f", "", "x")
+    assert [Report(failed=a, faults=b, unsupported=c, remarks=["odd"]).fine for a, b, c in (
+        ([], [], []), (["x"], [], []), ([], [trouble], []), ([], [], [trouble]))] == [True, False, False, False]  # fmt: skip
 
 
 def test_time_ends_a_replay(tmp_path: Path) -> None:
