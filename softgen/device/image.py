@@ -23,7 +23,6 @@ from softgen.memory.space import Space
 
 LEGACY_32, LEGACY_64 = 1, 3  # CONTEXT_DESCRIPTOR.addressing
 ALL_BITS = 0xFFFF0000  # mask of a masked register
-MOST_PAIRS = 128
 RESTORE_INHIBIT = "engine_context_restore_inhibit"
 
 
@@ -67,7 +66,7 @@ class ContextImage:
         header = self._dword(at)
         if catalogue().find_command(header, self.generation.number, self.engine) is not self._load:
             return []
-        count = min((self._load.length(header) - 1) // 2, MOST_PAIRS)
+        count = (self._load.length(header) - 1) // 2
         data = memoryview(self.space.read(self.address + PAGE_SIZE + 4 * at + 4, 8 * count)).cast("I")
         return [(self.address + PAGE_SIZE + 4 * (at + 2 + 2 * i), data[2 * i] & 0x7FFFFC) for i in range(count)]
 

@@ -225,6 +225,27 @@ def test_what_follows_a_list_of_an_image_is_no_part_of_it() -> None:
     assert host.dwords(context.address + PAGE + 4 * 0x0C, 2) == [GPR, 7]
 
 
+def test_what_is_no_list_of_registers_is_not_restored_and_replaced_by_one() -> None:
+    """Another command may have the length of a list: PIPE_CONTROL."""
+    host = Host()
+    context = host.context(1, 0)
+    host.put(context.address + PAGE + 4 * 0x51, [0x7A000004, GPR, 7, GPR + 8, 9])
+    host.say(context, *(host.pack("MI_STORE_REGISTER_MEM", register_address=GPR + at, memory_address=DATA + at) for at in (0, 8)))
+    host.submit(context)
+    assert host.dwords(DATA, 4) == [0] * 4
+    assert host.dwords(context.address + PAGE + 4 * 0x51, 2) == [0x11001000 | 2 * len(OWN_LISTS[0x51]) - 1, OWN_LISTS[0x51][0]]
+
+
+def test_a_list_may_have_128_registers() -> None:
+    """As many as the eight bits of its length can say."""
+    host = Host()
+    context = host.context(1, 0)
+    host.put(context.address + PAGE + 4 * 0x51, [0x110010FF, *(dword for number in range(128) for dword in (0x7FF00 + 4 * number, number))])
+    host.say(context, host.pack("MI_STORE_REGISTER_MEM", register_address=0x7FF00 + 4 * 127, memory_address=DATA))
+    host.submit(context)
+    assert host.dwords(DATA, 1) == [127]
+
+
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_head_and_tail_in_the_image(gpu: str) -> None:
     """The head is where the tail was; what was executed is not executed again."""

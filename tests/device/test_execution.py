@@ -6,6 +6,7 @@ import itertools
 import struct
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -277,6 +278,36 @@ def test_the_total_has_what_restarted_executions_do(monkeypatch: pytest.MonkeyPa
     assert total.batches == expected and bench.gpu.counters.batches == total.batches == expected + 1
     del made
     assert bench.gpu.counters.batches == expected + 1 and not bench.gpu._total._followed
+
+
+class Owner:
+    """What is followed, as long as it lives."""
+
+
+def test_executions_that_are_gone_are_dropped_before_there_are_twice_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "FEW", 3)
+    total = execution.CounterTotal()
+
+    def followed(owner: Any) -> int:
+        total.follow(owner, Counters(batches=3), Counters(batches=1))
+        return len(total._followed)
+
+    assert [followed(Owner()) for _ in range(6)] == [1, 2, 1, 2, 1, 2] and total().batches == 12
+    alive = [Owner() for _ in range(3)]
+    assert [followed(owner) for owner in alive] == [1, 2, 3]
+    alive.clear()
+    assert [followed(Owner()) for _ in range(5)] == [4, 5, 1, 2, 1] and total().batches == 28
+
+
+@pytest.mark.parametrize("gpu, engine, bases", [
+    ("kbl", "render", [0x2000, 0x2000]), ("kbl", "video", [0x12000, 0x1C000, 0x1C000]), ("ivb", "video", [0x12000, 0x12000]),
+    ("icl", "video", [0x1C0000, 0x1C4000, 0x1D0000, 0x1D4000, 0x1D4000]), ("ivb", "video_enhance", [0, 0]),
+])  # fmt: skip
+def test_engines_of_one_kind_have_registers_of_their_own(gpu: str, engine: str, bases: list[int]) -> None:
+    """An instance that the GPU does not have is the last; an engine that it does not have has none."""
+    bench = Bench(gpu)
+    work = Work(engine, bench.space, BATCH)
+    assert [bench.gpu.begin(work, instance=number).streamer.base for number in range(len(bases))] == bases
 
 
 def test_a_total_is_whole_while_another_thread_adds_it_up(monkeypatch: pytest.MonkeyPatch) -> None:

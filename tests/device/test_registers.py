@@ -91,6 +91,15 @@ def test_masked_registers_change_only_where_the_mask_says() -> None:
     assert file.read(0x2244) == 0x8009
 
 
+def test_registers_hold_zero_before_they_are_written() -> None:
+    """Of a masked register all bits that the first write leaves alone; errors cannot be written."""
+    file = registers("bdw")
+    assert file.read(0x2244) == file.read(0x20B0) == file.read(0x2600) == 0
+    file.write(0x2244, 0x00080008)
+    file.write(0x20B0, 0)
+    assert (file.read(0x2244), file.read(0x20B0)) == (8, 0)
+
+
 @pytest.mark.parametrize("gpu", ["gm965", "ivb", "skl", "icl"])
 def test_a_mask_may_be_one_field(gpu: str) -> None:
     """EXCC: bits 31:16 mask bits 15:0. A field that is called a mask and begins below bit 16 is none."""
