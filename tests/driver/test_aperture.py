@@ -29,6 +29,27 @@ def test_whether_arrays_are_the_same(row: int, whole: bool) -> None:
     assert aperture.same(left, right)
 
 
+def test_what_either_side_wrote_is_merged_the_programs_first() -> None:
+    before = np.zeros(6, np.uint8)
+    shown, rows = np.array([0, 1, 0, 2, 9, 0], np.uint8), np.array([0, 0, 3, 4, 9, 0], np.uint8)
+    aperture.merge(rows, shown, before)
+    assert rows.tolist() == shown.tolist() == before.tolist() == [0, 1, 3, 2, 9, 0]
+    shown[1] = 0
+    aperture.merge(rows, shown, before)
+    assert rows.tolist() == shown.tolist() == before.tolist() == [0, 0, 3, 2, 9, 0]
+    rows[5] = 7
+    aperture.merge(rows, shown, before)
+    assert rows.tolist() == shown.tolist() == before.tolist() == [0, 0, 3, 2, 9, 7]
+
+
+def test_nothing_is_written_where_nothing_changed() -> None:
+    """Pages of large buffers that were never touched would become resident."""
+    arrays = [np.arange(4096, dtype=np.uint8) for _ in range(3)]
+    for array in arrays:
+        array.flags.writeable = False
+    aperture.merge(*arrays)
+
+
 @pytest.mark.parametrize("pages, unit, size, found", [
     ([], PAGE, 8, []), ([0], PAGE, 8, [0]), ([7], PAGE, 8, [7]), ([1, 2, 5], PAGE, 8, [1, 2, 5]), ([1, 2, 5], 2 * PAGE, 8, [0, 1, 2]),
     ([3, 4], 4 * PAGE, 8, [0, 1]), ([5], PAGE, 5, []), ([4, 5], PAGE, 5, [4]), ([0, 1, 2, 3], 3 * PAGE, 8, [0, 1]),

@@ -95,6 +95,19 @@ def test_no_process_takes_what_others_need_and_all_together_stay_below_the_limit
     budget.take(2, 60 * MIB, "more")
 
 
+@pytest.mark.parametrize("others, who", [(0, "process 1"), (9, "process 1"), (10, "the server")])
+def test_whose_limit_it_was_is_logged_once(others: int, who: str) -> None:
+    """Of 80 MiB a process may have 70, and here it wants 71."""
+    log: list[str] = []
+    budget = Budget(80 * MIB, log.append)
+    budget.take(2, others * MIB, "others")
+    for _ in range(2):
+        with pytest.raises(Errno, match="more: 0x4700000 bytes are more than the memory limit leaves"):
+            budget.take(1, 71 * MIB, "more")
+    taken = others if who == "the server" else 0
+    assert log == [f"{who} may not take more memory ({taken} MiB taken; the server's limit is 80 MiB, a process's 70 MiB: --memory-limit)"]
+
+
 def test_what_was_granted_counts_until_pages_are_counted_again() -> None:
     """Otherwise many requests in a quarter of a second would each find the same room."""
     budget = Budget(80 * MIB)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from softgen.driver import gem
+from softgen.driver.errors import Errno
+from softgen.driver.execbuffer import check_row
 from softgen.driver.uapi import RELOCATION
 from tests.driver.execbuffer import HIGH, LUT, NO_RELOC, PINNED, buffer, refused, relocations, row, submit
 from tests.driver.program import Gpu, Held, Program, served
@@ -94,6 +96,37 @@ def test_lists_that_make_no_sense(gpu: Gpu, rows: list[SimpleNamespace], number:
     program = gpu.program()
     buffer(program), buffer(program)
     refused(number, program, rows)
+
+
+UPPER = 0xFFFF_FFFF_FFFF_0000
+PAD = 1 << 5
+
+
+@pytest.mark.parametrize("fields, complaint", [
+    ({"offset": 0x123}, ""),  # where a buffer was last, as far as the driver knows
+    ({"offset": 1 << 47}, ""), ({"offset": 0x5_0000_0000}, ""), ({"offset": 0x10000, "alignment": 0x20000}, ""), ({"r1": 100}, ""),
+    *(({"alignment": alignment}, "") for alignment in (0, 1, 2, 4096, 1 << 63)),
+    *(({"alignment": alignment}, "is no power of two") for alignment in (3, 4097, 3 << 12, (1 << 64) - 1)),
+    ({"flags": PAD, "r1": 0}, ""), ({"flags": PAD, "r1": 8192}, ""), ({"flags": PAD, "r1": 4097}, "padded to 0x1001 bytes"),
+    ({"flags": 0xEF}, ""), ({"flags": 0x100}, "flags 0x100"), ({"flags": 1 << 63}, "flags 0x8000000000000000"),
+    ({"flags": PINNED, "offset": 0}, ""), ({"flags": PINNED, "offset": 0x10000}, ""),
+    ({"flags": PINNED, "offset": 0x10800}, "not a page in canonical form"),
+    ({"flags": PINNED | HIGH, "offset": UPPER}, ""), ({"flags": PINNED | HIGH, "offset": UPPER & (1 << 48) - 1}, "not a page in canonical"),
+    ({"flags": PINNED | HIGH, "offset": 0x7FFF_FFFF_0000}, ""), ({"flags": PINNED | HIGH, "offset": 1 << 48}, "not a page in canonical"),
+    ({"flags": PINNED, "offset": 0x10000, "alignment": 0x10000}, ""),
+    ({"flags": PINNED, "offset": 0x10000, "alignment": 0x20000}, "against its alignment of 0x20000"),
+    ({"flags": PINNED, "offset": 0xFFFF_D000}, ""), ({"flags": PINNED, "offset": 0xFFFF_E000}, "pinned above 4 GiB, at 0xffffe000"),
+    ({"flags": PINNED | HIGH, "offset": 0xFFFF_E000}, ""), ({"flags": PINNED, "offset": UPPER}, "pinned above 4 GiB"),
+])  # fmt: skip
+def test_what_may_be_said_of_a_buffer(fields: dict[str, int], complaint: str) -> None:
+    """Of two pages. Only where it is pinned must its address be right."""
+    said = SimpleNamespace(**{"handle": 1, "flags": 0, "alignment": 0, "offset": 0, "r1": 0} | fields)
+    if not complaint:
+        check_row(said, 8192)
+        return
+    with pytest.raises(Errno, match=complaint) as found:
+        check_row(said, 8192)
+    assert found.value.number == errno.EINVAL
 
 
 def test_what_is_refused_is_not_held_against_the_context(gpu: Gpu) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from typing import Any
 
 import pytest
 
 from softgen.driver.buffer_list import Bound, BufferList
+from softgen.driver.errors import Errno
 from softgen.driver.fence import Signals
 from softgen.driver.gem_object import GemObject, Piece
-from softgen.driver.vm import Vm
+from softgen.driver.vm import PlacementRequest, Vm
 from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -35,6 +37,61 @@ def shown(vm: Vm, *addresses: int) -> list[str]:
 @pytest.fixture
 def vm() -> Vm:
     return Vm("space", 48, 1 << 32, Signals())
+
+
+def bo(number: int, pages: int = 1) -> GemObject:
+    return GemObject(number, 1, [Piece(MemfdBuffer(pages * 4096, "bo"), 0, pages * 4096)], 0)
+
+
+def test_buffers_stay_where_they_are_as_long_as_they_may(vm: Vm) -> None:
+    """A page is free between two, and nothing is placed below 1 MiB. What stays is not placed again."""
+    one, two = bo(1, 2), bo(2)
+    requests = [PlacementRequest(one, None, 0, False), PlacementRequest(two, 0x400000, 0, False)]
+    assert vm.place(requests) == [0x100000, 0x400000]
+    changes = vm.placed.changes
+    assert vm.place(requests) == [0x100000, 0x400000] and vm.place(requests[1:]) == [0x400000] and vm.placed.changes == changes
+    assert vm.place([PlacementRequest(one, None, 0x200000, False)]) == [0x200000]
+    assert vm.place([PlacementRequest(two, None, 0, False)]) == [0x400000], "once pinned, it may stay"
+    assert vm.place([PlacementRequest(two, 0x201000, 0, False), PlacementRequest(one, None, 0, False)]) == [0x201000, 0x100000]
+    assert one.bound == two.bound == {vm}
+
+
+@pytest.mark.parametrize("asked, at, fits", [
+    ((None, 0, False), 0x1000, True), ((None, 0x2000, False), 0x1000, False), ((None, 0x2000, False), 0x4000, True),
+    ((0x1000, 0, False), 0x1000, True), ((0x1000, 0x2000, False), 0x1000, True), ((0x2000, 0, False), 0x1000, False),
+    ((None, 0, False), 0xFFFFD000, True), ((None, 0, False), 0xFFFFE000, False), ((None, 0, True), 0xFFFFE000, True),
+    ((None, 0x4000, True), 0x1_0000_2000, False),
+])  # fmt: skip
+def test_whether_a_buffer_may_stay(asked: tuple[int | None, int, bool], at: int, fits: bool) -> None:
+    """A buffer of two pages: at its pinned address; else aligned, and below the last page of 4 GiB unless it may be above."""
+    assert PlacementRequest(bo(1, 2), *asked).fits(at) is fits
+
+
+@pytest.mark.parametrize("requests, number, complaint", [
+    ([(1, 0x10000), (2, 0x11000)], errno.EINVAL, "two buffers are pinned at 0x11000"),
+    ([(1, 0x11000), (2, 0x10000)], errno.EINVAL, "two buffers are pinned at 0x11000"),
+    ([(1, (1 << 48) - 0x1000)], errno.EINVAL, "a buffer is pinned beyond 48 bits"), ([(1, (1 << 48) - 0x2000)], 0, ""),
+    ([(1, 0x10000), (2, 0x12000)], 0, ""),
+])  # fmt: skip
+def test_pinned_buffers_do_not_overlap_and_end_in_the_space(vm: Vm, requests: list[tuple[int, int]], number: int, complaint: str) -> None:
+    """Of two pages each."""
+    asked = [PlacementRequest(bo(handle, 2), address, 0, True) for handle, address in requests]
+    if not number:
+        assert vm.place(asked) == [address for _, address in requests]
+        return
+    with pytest.raises(Errno, match=complaint) as found:
+        vm.place(asked)
+    assert found.value.number == number and len(vm.placed) == 0
+
+
+def test_a_full_space_has_no_room() -> None:
+    vm = Vm("small", 48, 0x104000, Signals())
+    one, two = bo(1, 2), bo(2, 2)
+    assert vm.place([PlacementRequest(one, None, 0, False)]) == [0x100000]
+    with pytest.raises(Errno, match="no room for 0x2000 bytes") as found:
+        vm.place([PlacementRequest(two, None, 0, False)])
+    assert found.value.number == errno.ENOSPC
+    assert vm.place([PlacementRequest(bo(3), None, 0, False)]) == [0x103000], "up to the last byte"
 
 
 def test_a_submission_is_mapped_as_a_whole(vm: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
