@@ -118,6 +118,49 @@ def test_what_was_granted_counts_until_pages_are_counted_again() -> None:
     assert budget.resident[1] > 0, "pages were counted when the grants added up"
 
 
+class Sparse:
+    """A buffer of a TiB, and how often its pages were counted."""
+
+    capacity, touched, counted = 1 << 40, 0, 0
+
+    def resident(self) -> int:
+        self.counted += 1
+        return self.touched
+
+
+def test_pages_are_counted_when_grants_add_up_and_after_a_quarter_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 MiB a process may have 70."""
+    now = [100.0]
+    monkeypatch.setattr("softgen.driver.budget.time", SimpleNamespace(monotonic=lambda: now[0]))
+    budget, buffer = Budget(80 * MIB), Sparse()
+    budget.check(1, 70 * MIB, "before there are buffers")
+    budget.adopt(1, buffer)  # type: ignore[arg-type]
+    steps = ((0, 30, 1), (0, 30, 1), (0, 10, 1), (0, 1, 2), (0, 69, 2), (0, 1, 3), (0.125, 1, 3), (0.125, 1, 4), (1, 1, 5))
+    for after, more, counted in steps:
+        now[0] += after
+        budget.check(1, more * MIB, "more")
+        assert buffer.counted == counted
+    buffer.touched = 70 * MIB
+    with pytest.raises(Errno):
+        budget.check(1, 70 * MIB, "more")
+
+
+def test_what_fits_with_all_pages_is_not_looked_at_again_until_memory_is_taken() -> None:
+    budget, buffer = Budget(8 * MIB), Sparse()
+    buffer.capacity = buffer.touched = 7 * MIB
+    budget.adopt(1, buffer)  # type: ignore[arg-type]
+    budget.check(1, 0, "more")
+    lock, budget.lock = budget.lock, None  # type: ignore[assignment]
+    budget.check(1, 0, "more")
+    budget.lock = lock
+    assert buffer.counted == 0
+    other = Sparse()
+    other.capacity = other.touched = 1
+    budget.adopt(1, other)  # type: ignore[arg-type]
+    with pytest.raises(Errno):
+        budget.check(1, 0, "more")
+
+
 def test_a_buffer_that_is_gone_counts_no_more() -> None:
     budget = Budget(80 * MIB)
     buffers = [budget.adopt(1, MemfdBuffer(60 * MIB))]

@@ -91,7 +91,17 @@ def test_a_full_space_has_no_room() -> None:
     with pytest.raises(Errno, match="no room for 0x2000 bytes") as found:
         vm.place([PlacementRequest(two, None, 0, False)])
     assert found.value.number == errno.ENOSPC
+    pinned = bo(4)
+    with pytest.raises(Errno, match="no room for 0x2000 bytes"):
+        vm.place([PlacementRequest(two, None, 0, False), PlacementRequest(pinned, 0x200000, 0, False)])
+    assert vm.placed.get(pinned) == 0x200000 and pinned.bound == {vm} and two.bound == set(), "what has an address is bound"
     assert vm.place([PlacementRequest(bo(3), None, 0, False)]) == [0x103000], "up to the last byte"
+
+
+def test_a_buffer_that_must_move_may_move_to_where_it_was() -> None:
+    vm, moved = Vm("space", 48, 1 << 32, Signals()), bo(1, 2)
+    assert vm.place([PlacementRequest(moved, 0x101000, 0, False)]) == [0x101000]
+    assert vm.place([PlacementRequest(moved, None, 0x100000, False)]) == [0x100000]
 
 
 def test_a_submission_is_mapped_as_a_whole(vm: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
