@@ -236,6 +236,16 @@ def test_what_is_no_list_of_registers_is_not_restored_and_replaced_by_one() -> N
     assert host.dwords(context.address + PAGE + 4 * 0x51, 2) == [0x11001000 | 2 * len(OWN_LISTS[0x51]) - 1, OWN_LISTS[0x51][0]]
 
 
+@pytest.mark.parametrize("named", [GPR, GPR | 1, GPR | 2, GPR | 1 << 23, GPR | 0xFF800003])
+def test_a_register_of_a_list_is_named_by_bits_22_to_2(named: int) -> None:
+    host = Host()
+    context = host.context(1, 0)
+    host.put(context.address + PAGE + 4 * 0x51, [0x11001001, named, 7])
+    host.say(context, host.pack("MI_STORE_REGISTER_MEM", register_address=GPR, memory_address=DATA))
+    host.submit(context)
+    assert host.dwords(DATA, 1) == [7]
+
+
 def test_a_list_may_have_128_registers() -> None:
     """As many as the eight bits of its length can say."""
     host = Host()

@@ -53,6 +53,16 @@ def test_bits_of_a_second_reading_alone_are_shown() -> None:
     assert [cell.text for cell in rows[2].cells] == ["other"]
 
 
+def test_cells_of_a_command() -> None:
+    """Fixed bits and the length are no fields, and are not drawn a second time; a group stands where its elements are."""
+    text = "source KBL 1\ncommand C  0.22  all\n  gen 9  2+ dwords\n    0  8  flag\n    or 0  5:0  again\n    1  0  first\n"
+    text += "    group g  at 2  size 32  times *\n      31:0  v\n"
+    rows = bit_diagram.rows(page.read("p", text)["C", 9.0])
+    assert [[(cell.high, cell.low, cell.kind, cell.text) for cell in row.cells] for row in rows] == [
+        [(31, 23, "header", "0x22"), (22, 9, "reserved", ""), (8, 8, "field", "flag"), (7, 0, "length", "length")],
+        [(31, 1, "reserved", ""), (0, 0, "field", "first")]]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", page.KINDS)
 def test_every_bit_once_and_every_box_closed(kind: str) -> None:
     for item in (found for name in catalogue().names(kind) for found in catalogue().history(name).values()):

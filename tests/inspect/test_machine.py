@@ -3,7 +3,9 @@
 import errno
 import json
 import os
+import resource
 import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -133,7 +135,8 @@ def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
         raise subprocess.TimeoutExpired(command, 1)
 
     monkeypatch.setattr("subprocess.run", forever)
-    assert machine.found_by_a_program().status == "low"
+    found = machine.found_by_a_program()
+    assert (found.status, found.detail) == ("low", "no end after 30 s")
 
 
 @pytest.mark.parametrize("kilobytes, status, size", [(4194304, "ok", "4.0 GiB"), (4194303, "low", "4.0 GiB"), (8388608, "ok", "8.0 GiB")])
@@ -181,3 +184,68 @@ def test_userfaultfd_is_tried_in_user_mode(host: str, number: int | None, allowe
     works = allowed and number is not None
     assert closed == [0] * works and (found.name, found.status) == ("userfaultfd", "ok" if works else "low")
     assert ("may lose that write" in found.advice) == (not works)
+
+
+def found_in(findings: Iterable[machine.Finding], name: str) -> tuple[str, str, str]:
+    return next((finding.status, finding.detail, finding.advice) for finding in findings if finding.name == name)
+
+
+@pytest.mark.parametrize("value, expected", [
+    (262_143, ("low", "262,143, want 262,144", "as root: sysctl vm.max_map_count=262144")), (262_144, ("ok", "262,144", "")),
+    (None, ("low", "unknown", "want 262144 or more")),
+])  # fmt: skip
+def test_mappings_of_a_process(value: int | None, expected: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "number", lambda path: value if path == "/proc/sys/vm/max_map_count" else 0)
+    assert found_in(machine.limits(), "vm.max_map_count") == expected
+
+
+UNLIMITED = resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize("soft, hard, expected", [
+    (UNLIMITED, UNLIMITED, ("ok", "unlimited", "")), (65_536, 65_536, ("ok", "65,536", "")),
+    (65_535, 65_536, ("low", "65,535, want 65,536", "ulimit -n 65536")),
+    (1024, UNLIMITED, ("low", "1,024, want 65,536", "ulimit -n 65536")),
+    (1024, 65_535, ("low", "1,024, want 65,536", "raise the hard limit (65535) in /etc/security/limits.conf")),
+])  # fmt: skip
+def test_open_files(soft: int, hard: int, expected: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person may raise the soft limit up to the hard one."""
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (soft, hard) if what == resource.RLIMIT_NOFILE else (0, 0))
+    assert found_in(machine.limits(), "open files") == expected
+
+
+@pytest.mark.parametrize("version, status", [((3, 10, 9), "missing"), ((3, 11, 0), "ok"), ((3, 13, 1), "ok"), ((4, 0, 0), "ok")])
+def test_python_3_11_is_new_enough(version: tuple[int, int, int], status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.version_info", version)
+    found = next(machine.python())
+    assert (found.name, found.status, found.advice == "", found.needed) == ("python", status, status == "ok", True)
+
+
+@pytest.mark.parametrize("check, pattern", [(machine.shim, "driver/_shim*.so"), (machine.guard, "memory/_guard*.so")])
+def test_a_library_that_cannot_be_loaded_is_missing(check: Callable[[], machine.Finding], pattern: str, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    assert (check().status, check().needed) == ("ok", True)
+    broken = tmp_path / "broken.so"
+    broken.write_text("no library")
+    monkeypatch.setattr(machine, "library", lambda asked: str(broken) if asked == pattern else "")
+    found = check()
+    assert (found.status, found.advice, found.needed) == ("missing", "make setup builds it (needs gcc)", True)
+    assert str(broken) in found.detail
+
+
+@pytest.mark.parametrize("content, value", [("7\n", 7), ("-1\n", -1), ("max\n", None), ("", None), ("7 8", None)])
+def test_numbers_of_proc(content: str, value: int | None, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(content)
+    assert machine.number(str(tmp_path / "file")) == value and machine.number(str(tmp_path / "none")) is None
+
+
+@pytest.mark.parametrize("flags, shown, status", [
+    ("fpu sse4_2 avx avx2 fma avx512f avx512dq avx512vl avx512bw", "avx512f avx512dq avx512vl avx512bw", "ok"),
+    ("fpu sse4_2 avx avx2 fma avx512f", "avx2 fma", "ok"), ("fpu sse4_2 avx", "avx", "low"), ("fpu sse4_2", "sse4_2", "low"),
+    ("fpu", "none known", "low"),
+])  # fmt: skip
+def test_the_widest_vectors_are_named(flags: str, shown: str, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "text", lambda path: f"model name\t: A CPU\nflags\t\t: {flags}" if path == "/proc/cpuinfo" else "")
+    monkeypatch.setattr("platform.machine", lambda: "host")
+    assert found_in(machine.processor(), "model") == ("ok", "A CPU (host)", "")
+    assert found_in(machine.processor(), "vector instructions")[:2] == (status, shown)

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from softgen.bits.formats import surface_formats
+from softgen.bits.formats import FormatChannel, surface_formats
 from softgen.errors import Unsupported, UsageError
-from softgen.inspect.pictures import TargetPictures, picture
+from softgen.inspect.pictures import TargetPictures, eight_bits, picture
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.surface.image import SurfaceImage
@@ -101,6 +101,20 @@ FORMATS: list[tuple[str, npt.NDArray[Any], Any]] = [
 def test_formats(format: str, texel: npt.NDArray[Any], expected: Any) -> None:
     found = picture(memory(texel), surface(format, 1, 1))
     assert found.size == (1, 1) and found.getpixel((0, 0)) == expected
+
+
+@pytest.mark.parametrize("type, bits, values", [
+    ("uint", 8, {0: 0, 1: 1, 254: 254, 255: 255}), ("uint", 16, {255: 255, 256: 255, 65535: 255}), ("raw", 32, {7: 7, 1 << 31: 255}),
+    ("sint", 8, {0: 0, 1: 1, 127: 127, 128: 0, 255: 0}), ("sint", 16, {200: 200, 300: 255, 0x8000: 0, 0xFFFF: 0}),
+    ("unorm", 8, {0: 0, 1: 1, 255: 255}), ("unorm", 1, {0: 0, 1: 255}), ("unorm", 5, {1: 8, 16: 132, 31: 255}),
+    ("unorm", 16, {257: 1, 65535: 255}),
+    ("snorm", 8, {0: 0, 1: 2, 64: 129, 127: 255, 128: 0, 129: 0, 255: 0}), ("float", 32, {0x3F000000: 128, 0x3F800000: 255, 0x7FC00000: 0}),
+    ("float", 16, {0x3800: 128, 0x3C00: 255, 0xBC00: 0}), ("ufloat", 11, {0x380: 128, 0x3C0: 255}),
+    ("ufloat", 10, {0x1C0: 128, 0x1E0: 255}),
+])  # fmt: skip
+def test_values_of_channels_as_bytes(type: str, bits: int, values: dict[int, int]) -> None:
+    found = eight_bits(FormatChannel("r", type, bits), np.array(list(values), np.uint32))
+    assert found.dtype == np.uint8 and found.tolist() == list(values.values())
 
 
 def test_a_level_and_a_slice() -> None:

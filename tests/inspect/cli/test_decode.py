@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 
 from softgen.bits import describe
 from softgen.bits.catalogue import layout
-from softgen.inspect.cli.decode import Tally, Text, heading, json_object
+from softgen.inspect.cli.decode import Tally, Text, as_json, heading, json_object
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.output import Paint
 from softgen.inspect.decoding import Item
@@ -50,6 +51,19 @@ def test_brief_is_commands_alone(batch: str, capsys: pytest.CaptureFixture[str])
     assert [line.split("  ")[1] for line in lines if line.startswith("0x")] == [
         "MI_LOAD_REGISTER_IMM", "unknown command 0xffffffff", "! what follows cannot be read as commands"]  # fmt: skip
     assert not [line for line in lines if line.startswith(" ")]
+
+
+def test_a_summary_is_for_people(batch: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json it is no line of the output; where something is wrong it is said on standard error."""
+    counts = "1 submission, 2 commands, 0 structures, 0 kernels, 1 unknown command, 1 broken place"
+    assert decoded(capsys, batch, "--gpu", "kbl", code=1)[-1] == counts
+    assert main(["decode", batch, "--gpu", "kbl"]) == 1 and capsys.readouterr().err == ""
+    assert main(["decode", batch, "--gpu", "kbl", "--json"]) == 1
+    told = capsys.readouterr()
+    assert [next(iter(json.loads(line))) for line in told.out.splitlines()] == ["batch", "register", "batch", "remark"]
+    assert told.err == f"softgen: {counts}\n"
+    Path(batch).write_bytes(struct.pack("<2I", 0x05000000, 0))
+    assert main(["decode", batch, "--gpu", "kbl", "--json"]) == 0 and capsys.readouterr().err == ""
 
 
 def test_data_is_four_dwords_a_line_with_the_floats_it_may_be(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +105,14 @@ def test_each_item_as_json() -> None:
     for what, told, reserved in expected:
         tally = Tally()
         assert (json_object(item(what), tally), tally.reserved) == (told, reserved)
+
+
+def test_marks_of_a_command_as_json() -> None:
+    """The registers that point to it, without what that means."""
+    where = Stopped({(False, 8): ["ACTHD: the engine had read up to here", "IPEHR: the command that was executing"], (True, 8): ["HEAD"]})
+    commands = [Command(4, 8, 1, layout("MI_NOOP", 9), [0]), Command(4, 8, 0, layout("MI_NOOP", 9), [0]), Command(4, 12, 1, None, [0])]
+    found = [json.loads(line) for command in commands for line in as_json(item(command), Tally(), where)]
+    assert [entry.get("marks") for entry in found] == [["ACTHD", "IPEHR"], ["HEAD"], None]
 
 
 def shown(what: Command | Remark | Found, where: Stopped | None = None, brief: bool = False, colour: bool = False) -> tuple[list[str], int]:

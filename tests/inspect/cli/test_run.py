@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -17,9 +18,10 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.bits.layout import GENERATIONS
+from softgen.driver.launcher import Outcome
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import Simulator, mode_size, orphaned, serve, size, wanted, warm
+from softgen.inspect.cli.run import Simulator, hint, mode_size, orphaned, serve, size, wanted, warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
@@ -134,6 +136,36 @@ def test_a_simulator_that_cannot_go_on_says_why() -> None:
     program = [sys.executable, "-c", "import os; os.open('/dev/dri/renderD128', os.O_RDWR)"]
     run = subprocess.run([sys.executable, "-c", broken, "run", "--", *program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.node" in run.stderr
+
+
+SEGV, TERM = signal.SIGSEGV, signal.SIGTERM
+
+
+@pytest.mark.parametrize("outcome, asked", [
+    (Outcome(0), None), (Outcome(1), None), (Outcome(0, loads=["OpenCL"]), None), (Outcome(1, loads=["OpenCL"]), {"OpenCL"}),
+    (Outcome(0, seeks=["Vulkan"]), {"Vulkan"}), (Outcome(1, loads=["OpenCL"], seeks=["Vulkan"]), {"OpenCL", "Vulkan"}),
+    (Outcome(1, loads=["OpenCL"], trouble="time is up"), None), (Outcome(1, loads=["OpenCL"], failed=["a draw"]), None),
+    (Outcome(139, signal=SEGV), "any"), (Outcome(139, {"opened": 0}, signal=SEGV), "any"), (Outcome(139, {"opened": 1}, signal=SEGV), None),
+    (Outcome(143, signal=TERM), None), (Outcome(139, {"opened": 1}, signal=SEGV, seeks=["OpenGL"]), {"OpenGL"}),
+])  # fmt: skip
+def test_missing_drivers_are_named_to_programs_that_wanted_one(outcome: Outcome, asked: Any, monkeypatch: pytest.MonkeyPatch,
+                                                               capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    """To those that looked around for one, those that failed with an API's library loaded, and those that crashed before they opened the
+    GPU: which API they had loaded is not known then."""
+    monkeypatch.setattr("softgen.driver.environment.missing", lambda gpu, apis: [f"{gpu.name}: {sorted(apis) if apis else 'any'}"])
+    hint(device("kbl"), outcome)
+    assert capsys.readouterr().err == ("" if asked is None else f"softgen: kbl: {'any' if asked == 'any' else sorted(asked)}\n")
+
+
+@pytest.mark.parametrize("deterministic, ticks", [(True, [1, 2, 3]), (False, None)])
+def test_a_deterministic_clock_counts_its_readings_from_one(deterministic: bool, ticks: list[int] | None,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr("softgen.driver.server.Server", lambda *given: None)
+    args: Any = argparse.Namespace(deterministic=deterministic, memory_limit=1 << 30, display=(640, 480), trace=None, threads=1,
+                                   engine="t0", report=None, json=False)  # fmt: skip
+    service: Any = SimpleNamespace(orphaned=[])
+    clock = Simulator(args, device("kbl"), None, None, None, service).clock
+    assert (clock and [clock() for _ in range(3)]) == ticks and len(service.orphaned) == 1
 
 
 @pytest.mark.parametrize("found, recorder, report, served", [(True, None, None, True), (False, None, None, False), (False, None, "-", True),
