@@ -18,6 +18,7 @@ from softgen.inspect.indirect_state import (
     IndirectState,
     IndirectStateDecoder,
     count,
+    data_size,
 )
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -177,6 +178,12 @@ def test_constants_by_their_read_length() -> None:
     lengths, pointers = [{"length": 2}, {"length": 0}], [{"pointer": DYNAMIC + 0x40}, {"pointer": DYNAMIC}]
     (found,) = Bench().follow("3DSTATE_CONSTANT_VS", read_length=lengths, constant_buffer=pointers)
     assert isinstance(found, IndirectData) and (found.address, found.size) == (DYNAMIC + 0x40, 64)
+
+
+def test_data_whose_size_nobody_says_is_not_shown() -> None:
+    page = layout("MI_STORE_DATA_IMM", 9)
+    record = page.raw(page.pack())
+    assert data_size(IndirectPointer(page, page.fields[0], record, record, 0, 0)) == 0
 
 
 def test_constant_buffer_0_may_count_from_the_dynamic_base() -> None:
