@@ -35,6 +35,30 @@ def test_a_unit_that_watches_one_of_several_registers_gets_what_is_written_there
     assert seen == [4] and (file.read(0x2600), file.read(0x2604)) == (3, 2)
 
 
+def test_registers_are_saved_and_restored() -> None:
+    file = registers()
+    file.write(0x2600, 5)
+    saved = file.save((0x2600, 0x2604))
+    assert saved == {0x2600: 5, 0x2604: 0}
+    for offset in (0x2600, 0x2604, 0x2608):
+        file.write(offset, 9)
+    assert file.restore(saved) is saved and [file.read(offset) for offset in (0x2600, 0x2604, 0x2608)] == [5, 0, 9]
+
+
+def test_a_context_hands_over_what_its_commands_write_and_what_is_restored() -> None:
+    """Instead of the register; a register that the context does not have yet is zero."""
+    own, seen = ContextRegisters(registers(), {}), list[tuple[int, int]]()
+    for offset in (0x2600, 0x2608):
+        own.on_write(offset, lambda value, offset=offset: seen.append((offset, value)))  # type: ignore[misc]
+    own.write(0x2600, 0x1_2345_6789)
+    own.write(0x2604, 3)
+    assert seen == [(0x2600, 0x23456789)] and own.own == {0x2604: 3}
+    own.keep(0x2600, 7)
+    assert own.read(0x2600) == 7 and own.save(()) is own.own
+    seen.clear()
+    assert own.restore({0x2600: 8, 0x2610: 1}) == {0x2604: 3, 0x2600: 8, 0x2610: 1} and seen == [(0x2600, 8), (0x2608, 0)]
+
+
 def calls(work: Callable[[], None]) -> list[str]:
     """Functions of the register file that some work calls."""
     found, before = list[str](), sys.getprofile()
