@@ -35,6 +35,13 @@ def test_a_unit_that_watches_one_of_several_registers_gets_what_is_written_there
     assert seen == [4] and (file.read(0x2600), file.read(0x2604)) == (3, 2)
 
 
+def test_a_unit_answers_for_a_register_with_32_bits() -> None:
+    file = registers()
+    file.on_read(0x2600, lambda: 0x1_2345_6789)
+    file.write(0x2600, 5)
+    assert file.read(0x2600) == 0x23456789 and not file.belongs_to_contexts(0x2600) and file.belongs_to_contexts(0x2608)
+
+
 def test_registers_are_saved_and_restored() -> None:
     file = registers()
     file.write(0x2600, 5)
