@@ -120,13 +120,19 @@ def test_the_last_byte_of_a_page_that_was_mapped_late_is_explained() -> None:
     assert "not present" in space._mirror.why(0x6000, "read")
 
 
-def test_a_page_beyond_physical_memory_is_a_fault() -> None:
+@pytest.mark.parametrize("size", [PAGE, K64, M2, G1])
+def test_a_page_beyond_physical_memory_is_a_fault(size: int) -> None:
+    """The last page of memory is not; what is wrong with one that begins behind it or far away is said."""
     memory = PhysicalMemory("ram", bits=40)
     build = Builder(memory)
-    build.map(0x5000, 1 << 41, PAGE)
+    for number, physical in enumerate([(1 << 40) - size, 1 << 40, 1 << 41]):
+        build.map(number * G1, physical, size)
     space = PageTableSpace.four_level("ppgtt", generation(9), memory, PML4)
-    with pytest.raises(GpuFault, match=r"not mapped: its page at 0x20000000000 is beyond the 40 bits of ram$"):
-        space.read32(0x5000)
+    assert space.translate(0) == (0, size, (1 << 40) - size, True)
+    for start, where in ((G1, "0x10000000000"), (2 * G1, "0x20000000000")):
+        with pytest.raises(GpuFault, match=rf"not mapped: its page at {where} is beyond the 40 bits of ram$"):
+            space.read32(start + 4)
+        assert space.walk.translate(start + 4)[:2] == (start, size)
 
 
 def test_tables_are_read_again_when_they_change() -> None:

@@ -5,6 +5,8 @@ import gc
 import mmap
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softgen.errors import DriverError
+from softgen.errors import DriverError, SoftgenError
+from softgen.memory import host
 from softgen.memory.store import MemfdBuffer, identity
 
 F_SEAL_FUTURE_WRITE = 0x10
@@ -141,6 +144,40 @@ def test_a_view_outlives_its_buffer() -> None:
     gc.collect()
     assert array.sum() == 9 * 4096
     with pytest.raises(OSError):
+        os.fstat(fd)
+
+
+def test_pages_and_descriptors_stay_until_the_process_is_gone() -> None:
+    """A thread or a handler that runs after Python's finalizers may still use a buffer: pages that are gone would be a crash."""
+    mailbox = MemfdBuffer(4096)
+    program = f"""if True:
+        import atexit, os
+        atexit.register(lambda: os.pwrite({mailbox.fd}, os.pread(buffer.fd, 2, 0) + buffer.view[2:4], 0))
+        from softgen.memory.store import MemfdBuffer
+        buffer = MemfdBuffer(4096)
+        buffer.view[:4] = b"last"
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], pass_fds=[mailbox.fd], timeout=20)
+    assert bytes(mailbox.view[:5]) == b"last\0"
+
+
+@pytest.mark.parametrize(("owner", "name"), [(os, "ftruncate"), (host, "map_file")])
+def test_a_buffer_that_the_host_refuses_leaves_no_descriptor(owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, real = list[int](), os.memfd_create
+
+    def kept(label: str, flags: int) -> int:
+        made.append(real(label, flags))
+        return made[-1]
+
+    def refused(*_: object, **__: object) -> int:
+        raise OSError("no room") if owner is os else SoftgenError("no room")
+
+    monkeypatch.setattr(os, "memfd_create", kept)
+    monkeypatch.setattr(owner, name, refused)
+    with pytest.raises(SoftgenError, match=r"^buffer 'vertices' of 0x1388 bytes: no room$"):
+        MemfdBuffer(5000, "vertices")
+    (fd,) = made
+    with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
 
 

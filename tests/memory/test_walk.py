@@ -1,10 +1,13 @@
 """Page-table walks that are not repeated: translations are kept by page, tables as they were read, until one is written."""
 
+from collections.abc import Callable
+
 import pytest
 
+from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
 from softgen.memory.walk import PageTranslation, TableReader, Unmapped
-from tests.memory.page_tables import PAGE, four_level
+from tests.memory.page_tables import PAGE, PML4, Builder, four_level, of
 
 
 def test_a_page_is_walked_once_until_a_table_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,3 +49,40 @@ def test_a_table_is_read_once_until_it_changes(monkeypatch: pytest.MonkeyPatch) 
     assert reads == [(0x7000, PAGE), (0x9000, PAGE)]
     memory.write64(0x7008, 0x77)
     assert list(reader.entry(0x7008, 1) or ()) == [0x77] and reads[2:] == [(0x7000, PAGE)]
+
+
+def global_table(memory: PhysicalMemory) -> tuple[PageTableSpace, list[tuple[PhysicalMemory, int]]]:
+    entries = PhysicalMemory("gtt", bits=24)
+    return PageTableSpace.global_table("ggtt", of("ivb"), memory, entries), [(entries, 5 * 4)]
+
+
+def two_level(memory: PhysicalMemory) -> tuple[PageTableSpace, list[tuple[PhysicalMemory, int]]]:
+    entries = PhysicalMemory("gtt", bits=24)
+    entries.write32(0, 0x40000 | 1)
+    return PageTableSpace.two_level("ppgtt", of("ivb"), memory, entries, 0), [(memory, 0x40000 + 5 * 4), (entries, 0)]
+
+
+def four_levels(memory: PhysicalMemory) -> tuple[PageTableSpace, list[tuple[PhysicalMemory, int]]]:
+    build = Builder(memory)
+    build.map(0, 0x1000, PAGE)
+    return PageTableSpace.four_level("ppgtt", of("kbl"), memory, PML4), [(memory, build.next_table - PAGE + 5 * 8)]
+
+
+@pytest.mark.parametrize("tables", [global_table, two_level, four_levels])
+def test_invalidate_forgets_tables_that_compiled_code_wrote(
+    tables: Callable[[PhysicalMemory], tuple[PageTableSpace, list[tuple[PhysicalMemory, int]]]],
+) -> None:
+    """Its writes are not tracked. Each entry on the way to page 5 is changed in turn: that of the page, then those above it."""
+    memory = PhysicalMemory("ram")
+    space, ((of_page, at), *above) = tables(memory)
+    of_page.write32(at, 0x9000 | 3)
+    assert space.translate(5 * PAGE).physical == 0x9000
+    of_page.window(at // PAGE * PAGE, PAGE)[at % PAGE + 1] = 0xA0
+    assert space.translate(5 * PAGE).physical == 0x9000, "nobody has noticed"
+    space.invalidate()
+    assert space.translate(5 * PAGE).physical == 0xA000
+    for where, entry in above:
+        memory.write32(0x70000 + 5 * 4, 0xB000 | 3)
+        where.window(entry // PAGE * PAGE, PAGE)[entry % PAGE + 2] = 7
+        space.invalidate()
+        assert space.translate(5 * PAGE).physical == 0xB000
