@@ -83,7 +83,8 @@ def fetch(m: Machine, image: SurfaceImage, memory: Region, places: list[Value], 
     if not blocks.compressed(image.format):
         return unpack(m, image, held)
     found = unpack(m, image, held, *places[:2])
-    return [m.select(inside, value, m.like(value, bits)) for value, bits in zip(found, texel.missing(image.format).values(), strict=True)]
+    outside = texel.missing(image.format) | {channel.name: 0 for channel in image.format.channels}
+    return [m.select(inside, value, m.like(value, outside[name])) for value, name in zip(found, texel.ORDER, strict=True)]
 
 
 def selected_channels(image: SurfaceImage) -> frozenset[str]:

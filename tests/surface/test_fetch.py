@@ -61,6 +61,15 @@ def test_narrow_texels_of_near_images_come_with_their_dword(name: str) -> None:
     assert found == [dword >> 8 * int(offset - start) for dword, offset, start in zip(dwords, offsets, starts, strict=True)]
 
 
+@pytest.mark.parametrize("near", [False, True])
+def test_texels_of_dwords_begin_at_any_byte(near: bool) -> None:
+    """As in a buffer whose pitch is no multiple of four."""
+    m, offsets = NumpyMachine(), np.arange(64, 64 + 7 * 9, 7)
+    at = m.value(u32, offsets.astype(np.uint32)) if near else m.value(u64, offsets.astype(np.uint64))
+    found = fetch.raw(m, image_of("R32_UINT", near=near), held(m), at, m.constant(bool_, 1, 9))[0].payload.tolist()
+    assert found == [int.from_bytes(DATA[at : at + 4].tobytes(), "little") for at in offsets]
+
+
 @pytest.mark.parametrize("name, needed, words", [
     *(("R16G16B16A16_UNORM", *row) for row in (("rgba", {0, 1}), ("r", {0}), ("rg", {0}), ("b", {1}), ("ab", {1}), ("", set()))),
     ("R32G32B32A32_FLOAT", "ga", {1, 3}), ("R32G32B32X32_FLOAT", "ba", {2}), ("I32_FLOAT", "b", {0}), ("L32_FLOAT", "a", set()),
@@ -116,6 +125,21 @@ def test_texels_of_compressed_blocks() -> None:
     assert found.tolist() == [red, blue, blue, blue, [0, 0, 0, 1]]
     words = [m.constant(u32, int.from_bytes(block[at : at + 4], "little"), 1) for at in (0, 4)]
     assert floats(fetch.unpack(m, image, words)).tolist() == [red]  # without a column and row: the first
+
+
+# Format, and what is fetched outside the image: the channels that the format has are zero, those that it lacks have their default values.
+@pytest.mark.parametrize("name, wanted", [
+    ("R8G8B8A8_UNORM", [0, 0, 0, 0]), ("R8_UNORM", [0, 0, 0, 1]), ("A8_UNORM", [0, 0, 0, 0]), ("L8_UNORM", [0, 0, 0, 1]),
+    ("I8_UNORM", [0, 0, 0, 0]), ("BC4_UNORM", [0, 0, 0, 1]), ("DXT1_RGB", [0, 0, 0, 1]), ("BC1_UNORM", [0, 0, 0, 0]),
+    ("BC3_UNORM", [0, 0, 0, 0]), ("BC7_UNORM", [0, 0, 0, 0]), ("ETC2_RGB8", [0, 0, 0, 1]), ("ASTC_LDR_2D_4X4_FLT16", [0, 0, 0, 0]),
+    ("YCRCB_NORMAL", [0, 0, 0, 1]),
+])  # fmt: skip
+def test_outside_the_image_all_bits_of_a_texel_are_zero(name: str, wanted: list[float]) -> None:
+    m, image = NumpyMachine(), image_of(name, width=8, height=8)
+    x, y = m.constant(u32, [8, 7, 0, 1 << 31, 7]), m.constant(u32, [0, 8, 8, 0, 7])
+    memory = Region(m, Held(np.full(4096, 0x5A, np.uint8)))
+    found = floats(fetch.fetch(m, image, memory, [x, y], None, m.constant(bool_, 1, 5))).tolist()
+    assert found[:4] == [wanted] * 4 and found[4] != wanted
 
 
 def test_channels_that_are_selected() -> None:
