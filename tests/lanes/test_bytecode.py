@@ -210,6 +210,23 @@ def test_graphics_memory_is_reached_through_its_table() -> None:
     assert int(context[2]) == (part << 32) + 0x100 + 22 and int(context[1]) >> 40 == 16
 
 
+@pytest.mark.parametrize("lanes", [32, 33, 64])
+@pytest.mark.parametrize("act", [
+    lambda m, memory, lanes: m.load(u32, memory, m.lane_index(lanes) * 4), lambda m, memory, lanes: m.load_block(u8, lanes, memory, 0),
+    lambda m, memory, lanes: m.store(m.lane_index(lanes), memory, m.lane_index(lanes) * 4),
+    lambda m, memory, lanes: m.store_block(m.lane_index(lanes), memory, 0),
+], ids=["load", "load_block", "store", "store_block"])  # fmt: skip
+def test_lanes_of_graphics_memory_are_as_many_as_a_note_has_room_for(act: Callable[..., Any], lanes: int) -> None:
+    m = BytecodeMachine()
+    memory = m.graphics_memory(m.argument(1))
+    if lanes == 32:
+        act(m, memory, lanes)
+        return
+    with pytest.raises(Unsupported, match=f"^bytecode: {lanes} lanes of graphics memory at a time$"):
+        act(m, memory, lanes)
+    act(m, m.memory_of(1), lanes)  # other memory has no notes
+
+
 def test_python_cannot_decide_what_is_known_later() -> None:
     m = BytecodeMachine()
     with pytest.raises(TypeError, match="Python cannot decide"):

@@ -19,7 +19,7 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 
-AVX2, NEON = ("x86_64", "+avx2"), ("aarch64", "+neon")
+AVX2, NEON, AVX512 = ("x86_64", "+avx2"), ("aarch64", "+neon"), ("x86_64", "+avx2,+avx512f,+avx512bw,+avx512vl")
 
 
 def machine(target: tuple[str, str] = AVX2) -> LlvmMachine:
@@ -75,6 +75,40 @@ def test_lanes_up_to_a_page_apart_need_no_call(stride: int, inline: bool) -> Non
     m.store(m.load(u32, memory(m), offsets), memory(m), offsets)
     for access in ("gather", "scatter"):
         assert any(f"@llvm.masked.{access}" in line for line in map(str, m.lines)) is inline
+
+
+@pytest.mark.parametrize("type, masked, inline", [
+    (u8, False, True), (u8, True, False), (u16, False, True), (u16, True, False), (u32, False, True), (u32, True, True), (u64, True, True),
+], ids=str)  # fmt: skip
+def test_lanes_of_a_known_stride_need_no_call_unless_narrow_ones_are_inactive(type: LaneType, masked: bool, inline: bool) -> None:
+    """Hosts gather and scatter no bytes and words: those are single accesses, of all lanes."""
+    for what in ("read", "write"):
+        m = machine()
+        on = Value(m, bool_, 8, "%on") if masked else None
+        if what == "read":
+            m.load(type, memory(m), m.lane_index(8) * 24, on)
+        else:
+            m.store(m.lane_index(8, type), memory(m), m.lane_index(8) * 24, on)
+        assert any(line.startswith("so") for line in map(str, m.lines)) is inline, what
+
+
+@pytest.mark.parametrize("target, what, calls", [
+    (AVX2, "read", True), (AVX2, "write", True), (NEON, "read", False), (NEON, "write", True), (AVX512, "read", False),
+    (AVX512, "write", False),
+])  # fmt: skip
+@pytest.mark.parametrize("type, quiet, offsets, may", [
+    (u32, True, u32, True), (u64, True, u32, True), (u32, False, u32, False), (u16, True, u32, False), (u32, True, u64, False),
+], ids=str)  # fmt: skip
+def test_lanes_anywhere_in_memory_that_cannot_be_missing_need_no_call(
+        target: tuple[str, str], what: str, calls: bool, type: LaneType, quiet: bool, offsets: LaneType, may: bool) -> None:  # fmt: skip
+    """Where the host gathers and scatters, dwords and qwords at offsets of 32 bits; NEON reads lane by lane."""
+    m = machine(target)
+    at, on = Value(m, offsets, 8, "%offsets"), Value(m, bool_, 8, "%on")
+    if what == "read":
+        m.load(type, memory(m, quiet), at, on)
+    else:
+        m.store(Value(m, type, 8, "%values"), memory(m, quiet), at, on)
+    assert any(name.startswith(f"{what}_") for name in m.module.internals) is (calls or not may)
 
 
 @pytest.mark.parametrize("type", [u32, u64], ids=str)

@@ -8,15 +8,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import LEAVE, table_region
+from softgen.lanes.llvm_region import LEAVE, TableRegion, region, table_region
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
+from softgen.memory import guard
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 
 SIZE = 0x2000  # bytes, of which the first half is the end of one part of 4 GiB and the rest the beginning of the next
 START = (1 << 32) - SIZE // 2
@@ -142,3 +146,92 @@ def test_lanes_in_one_part_need_one_entry_of_the_table() -> None:
         near, apart = body.split("\npart", 1)[1].split("\nparts", 1)
         assert near.count("sext <8 x i32>") == near.count(f"masked.{act}.v8i32") == 1 and "v8i64" not in near
         assert apart.count("masked.gather.v8i64") == apart.count(f"masked.{act}.v8i32") == 1
+
+
+# -- canonical addresses -------------------------------------------------------------------------------------------
+
+PAGE, HALF = 4096, 1 << 47  # canonical addresses end here and go on with UPPER, which is the next page of a space of 48 bits
+UPPER = (1 << 64) - HALF
+
+
+def guarded(act: Callable[[LlvmMachine, Region], None]) -> np.ndarray:
+    """Runs a program with a page on either side of the end of canonical addresses; its bytes."""
+    m, space, buffer = LlvmMachine(), AddressSpace("context 1"), MemfdBuffer(2 * PAGE, "both")
+    buffer.array[:] = np.arange(2 * PAGE) % 251
+    space.map(HALF - PAGE, buffer)
+    table, note = m.emit("load ptr, ptr %argument"), m.emit("getelementptr i64, ptr %argument, i64 1")
+    act(m, region(m, TableRegion(table, "0", note, canonical=True)))
+    m.give()
+    m.frame("f", None, [Parameter("argument")])
+    leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
+    assert leave is not None
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={LEAVE: leave})
+    argument = np.zeros(64, np.uint64)
+    argument[0] = ctypes.addressof(space.table)
+    guard.call(code.address("f"), argument.ctypes.data, space)
+    return buffer.array.copy()
+
+
+def access(what: str, addresses: list[int], mask: int = 0xFF) -> Callable[[LlvmMachine, Region], None]:
+    """An access of eight lanes: of a known stride, or anywhere in the two halves of a space."""
+
+    def act(m: LlvmMachine, memory: Region) -> None:
+        step, on = addresses[1] - addresses[0], None if mask == 0xFF else m.mask_from_bits(mask, 8)
+        at = m.lane_index(8, u64) * step + addresses[0] if addresses == row(addresses[0], step) else m.constant(u64, addresses)
+        if what == "read":
+            m.store_block(m.load(u32, memory, at, on), memory, m.constant(u64, UPPER + 0x800, 1))
+        elif what == "write":
+            m.store(m.lane_index(8) + 0xAAAA, memory, at, on)
+        elif what == "atomic":
+            m.atomic("add", memory, at, [m.lane_index(8) + 0xAAAA], on)
+        elif what == "read block":
+            m.store_block(m.load_block(u32, 8, memory, m.constant(u64, addresses[0], 1), on), memory, m.constant(u64, UPPER + 0x800, 1))
+        else:
+            m.store_block(m.lane_index(8) + 0xAAAA, memory, m.constant(u64, addresses[0], 1), on)
+
+    return act
+
+
+def row(start: int, step: int = 4) -> list[int]:
+    return [start + lane * step for lane in range(8)]
+
+
+# Addresses, active lanes, and the one at fault.
+@pytest.mark.parametrize("what", ["read", "write", "atomic"])
+@pytest.mark.parametrize("addresses, mask, bad", [
+    (row(HALF - 16), 0xFF, HALF), (row(HALF), 0xFF, HALF), (row(HALF, 0), 0xFF, HALF), (row(HALF - 16, 8), 0xFF, HALF),
+    ([*row(UPPER)[:5], UPPER - 4, *row(HALF - 16)[:2]], 0xFF, UPPER - 4), ([*row(UPPER)[:5], UPPER - 4, HALF, UPPER], 0b1101_1111, HALF),
+    (row(1 << 63), 0xFF, 1 << 63),
+])  # fmt: skip
+def test_the_lowest_lane_whose_address_is_not_canonical_is_at_fault(what: str, addresses: list[int], mask: int, bad: int) -> None:
+    """An atomic is a write."""
+    with pytest.raises(GpuFault) as fault:
+        guarded(access(what, addresses, mask))
+    kind = "read" if what == "read" else "write"
+    assert str(fault.value) == f"{kind} at {bad:#x} in context 1: not a canonical address" and fault.value.address == bad
+
+
+@pytest.mark.parametrize("what", ["read block", "write block"])
+@pytest.mark.parametrize("start", [HALF, UPPER - 4])
+def test_a_block_whose_first_address_is_not_canonical_is_at_fault(what: str, start: int) -> None:
+    with pytest.raises(GpuFault, match=rf"^{what.split()[0]} at {start:#x} in context 1: not a canonical address$"):
+        guarded(access(what, row(start)))
+
+
+@pytest.mark.parametrize("addresses, mask", [
+    (row(HALF - 32), 0xFF), (row(UPPER), 0xFF), (row(HALF - 4, 0), 0xFF), (row(UPPER, 0), 0xFF), (row(HALF - 64, 8), 0xFF),
+    (row(UPPER, 8), 0xFF), ([*row(UPPER)[:5], *row(HALF - 12)[:3]], 0xFF), (row(HALF - 16), 0x0F),
+    ([*row(UPPER)[:5], UPPER - 4, HALF, UPPER + 40], 0b1001_1111),
+])  # fmt: skip
+@pytest.mark.parametrize("what", ["read", "write", "atomic"])
+def test_canonical_addresses_are_those_of_two_halves(what: str, addresses: list[int], mask: int) -> None:
+    """Up to the last byte of the lower one, and from the first of the upper one on; inactive lanes do not count."""
+    expected = (np.arange(2 * PAGE) % 251).astype(np.uint8)
+    dwords, loaded = expected.view(np.uint32), np.zeros(8, np.uint32)
+    for lane in (lane for lane in range(8) if mask >> lane & 1):
+        place = (addresses[lane] - (HALF - PAGE)) % (1 << 48) // 4
+        loaded[lane] = dwords[place]
+        dwords[place] = {"read": dwords[place], "write": lane + 0xAAAA, "atomic": (int(dwords[place]) + lane + 0xAAAA) % (1 << 32)}[what]
+    if what == "read":
+        dwords[(PAGE + 0x800) // 4 :][:8] = loaded
+    assert guarded(access(what, addresses, mask)).tolist() == expected.tolist()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import select
+import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -128,6 +133,54 @@ def test_the_longer_a_function_the_fewer_calls_make_it_hot(size: int, calls: int
     program = SimpleNamespace(size=size, record=SimpleNamespace(number=-1, hot=0))
     tiers.BackgroundCompiler.watch(SimpleNamespace(_watched={}), made(), program)  # type: ignore[arg-type]
     assert program.record.hot == calls
+
+
+def test_jobs_are_done_in_turn_on_the_thread_that_compiles() -> None:
+    """Also after one that fails."""
+    done, last = list[tuple[int, str]](), threading.Event()
+
+    def job(number: int) -> None:
+        done.append((number, threading.current_thread().name))
+        if number == 1:
+            raise SoftgenError("job 1")
+
+    for number in range(4):
+        tiers.in_turn(partial(job, number))
+    tiers.in_turn(last.set)
+    assert last.wait(PATIENCE) and done == [(number, "compiling functions") for number in range(4)]
+    assert [str(error) for error in tiers._worker().errors].count("job 1") == 1
+
+
+def test_a_job_waits_in_its_queue_where_the_pipe_is_full() -> None:
+    """Whatever fills it wakes the thread. A message of the pipe is eight bytes, as the interpreter writes them."""
+    jobs, (reads, writes), job = deque[Any](), os.pipe2(os.O_NONBLOCK), object()
+    worker: Any = SimpleNamespace(_jobs=jobs, _reports=writes)
+    tiers.BackgroundCompiler.submit(worker, job)  # type: ignore[arg-type]
+    assert list(jobs) == [job] and os.read(reads, 100) == b"\xff" * 8
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writes, bytes(4096))
+    tiers.BackgroundCompiler.submit(worker, job)  # type: ignore[arg-type]
+    assert list(jobs) == [job, job]
+    os.close(reads)
+    os.close(writes)
+
+
+def test_a_child_process_has_a_compiler_of_its_own() -> None:
+    """Threads do not survive fork()."""
+    tiers.in_turn(lambda: None)
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        tiers.in_turn(lambda: os._exit(os.write(writes, b"done") != 4))
+        time.sleep(PATIENCE)
+        os._exit(1)
+    os.close(writes)
+    if not select.select([reads], [], [], PATIENCE / 3)[0]:
+        os.kill(child, signal.SIGKILL)
+    found = os.read(reads, 4)
+    os.close(reads)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and found == b"done"
 
 
 def test_promotion_happens_once() -> None:
