@@ -16,16 +16,17 @@ from softgen.bits.generation import generation
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
+from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import KEYED
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.pixel_backend import BackendState, TargetState
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.messages import Variant
-from softgen.shared_functions.pixel_backend.records import NULL_TARGET
+from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS
 from softgen.shared_functions.texture.functions import COMPILE_AFTER
 from softgen.shared_functions.texture.operations import bindless_offset
-from softgen.shared_functions.unit import DispatchBindings
+from softgen.shared_functions.unit import DispatchBindings, HostRange
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.rendering import Target
 from tests.shared_functions.sending import BASE, TABLE, Bench, Sent, header
@@ -34,6 +35,7 @@ from tests.shared_functions.texture import BORDER, STATES, Texture
 
 SECOND = 0x200 + 0x80  # from the first sampler table to the second
 BINDLESS = 252
+RENDER_CACHE = 5  # shared function number
 
 
 class Resolving(Bench):
@@ -183,6 +185,49 @@ def test_surface_states_of_targets_are_compared() -> None:
     assert bench.dispatch.current()
     bench.state.array[63] ^= 1
     assert not bench.dispatch.current()
+
+
+class MovingSpace(AddressSpace):
+    """A space whose host addresses are set by hand."""
+
+    moved = 0
+
+    def contiguous(self, address: int, size: int) -> int | None:
+        return address + size + self.moved
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("check", ["current", "rest_current"])
+def test_host_addresses_of_buffers_are_compared_when_the_space_has_changed(check: str, counts: bool) -> None:
+    """Each time where changes are not counted."""
+    space: Any = MovingSpace("bench")
+    space.changes = 7 if counts else None
+    dispatch = DispatchBindings(generation(9), space, {})
+    dispatch.resolved.hosts = {0: HostRange(0x1000, 16, 0x1010), 1: HostRange(0x5000, 64, 0x5040)}
+    assert getattr(dispatch, check)() and dispatch.resolved.hosts_at == space.changes
+    space.moved = 0x100
+    assert getattr(dispatch, check)() is counts, "nothing has changed as far as one can tell"
+    space.changes = 8 if counts else None
+    assert not getattr(dispatch, check)() and not getattr(dispatch, check)()
+    dispatch.resolved.hosts[0] = HostRange(0x1000, 16, 0x1110)
+    assert not getattr(dispatch, check)(), "each is compared"
+    dispatch.resolved.hosts[1] = HostRange(0x5000, 64, 0x5140)
+    assert getattr(dispatch, check)() and dispatch.resolved.hosts_at == space.changes
+
+
+@pytest.mark.parametrize(("gen", "subtype", "registers", "header", "count"), [
+    (9, "simd16", 8, 0, 3), (9, "simd8", 4, 0, 3), (9, "simd8_dual_source_high", 8, 0, 3), (7, "simd16", 8, 0, 1), (7, "simd8", 6, 1, 3),
+])  # fmt: skip
+def test_targets_that_were_not_prepared_are_resolved_from_a_message(gen: float, subtype: str, registers: int, header: int,
+                                                                    count: int) -> None:  # fmt: skip
+    """The first, or all that the draw has where a header or an extended descriptor names one; once: what is there need not be made."""
+    bench = Target(gen=gen, state_of_backend=BackendState((TargetState(),) * 3))
+    bound = BoundTargets(bench.dispatch)
+    word = descriptors.encode("render_target_write", gen, message_subtype=subtype, binding_table_index=0, last_render_target=1,
+                              message_length=registers, response_length=0, header_present=header)  # fmt: skip
+    found = descriptors.named(RENDER_CACHE, word, gen)
+    assert bound.resolve(found) and not bound.resolve(found)
+    assert [any(record.functions) for record in bound.records[0]] == [True] * count + [False] * (TARGETS - count)
 
 
 class Unprepared(Target):

@@ -1,13 +1,17 @@
-"""Filters of integers: the state may name any, and texels are as they are."""
+"""Filters: integers are as they are, whatever the state says; sums of normalised texels are exact, and rounded once."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import i32
+from softgen.shared_functions.sampler.address import texel
 from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, surface
 from tests.shared_functions.mipmaps import Twin
-from tests.shared_functions.test_sampler import modes
+from tests.shared_functions.test_sampler import coordinates, filters, modes
+from tests.shared_functions.texture import Texture
 
 
 @pytest.mark.parametrize("ways", [(0, 1), (1, 0), (1, 1), (0, 0)])
@@ -26,3 +30,44 @@ def test_integers_are_not_filtered(gen: float, format: str, mip: int, ways: tupl
         wanted = twin.filtered([place[lane] for place in places], 0, levels[0][0], False)
         assert found[lane].view(np.int32).tolist() == wanted.astype(np.int64).astype(np.int32).tolist(), lane
     assert mipmap.compiled == 1
+
+
+@pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "mirror_once"])
+@pytest.mark.parametrize("format", ["R8G8B8A8_UNORM", "R8G8_SNORM", "B5G6R5_UNORM"])
+def test_texels_are_added_as_steps_and_divided_once(format: str, mode: str) -> None:
+    """Four texels of 8 bits with weights of 16: the sum has 24 bits, as many as a float."""
+    texture = Texture(format=format, sampler=modes(mode) | filters("linear"))
+    for seed in range(3):
+        places = coordinates(texture, seed=seed)
+        assert texture.ask("sample_lz", *places).view(np.float32).tolist() == texture.expected(places).astype(np.float32).tolist()
+    assert texture.compiled == 3
+
+
+# The texels that texel numbers mean from 0 on, over and over, in both directions.
+PATTERNS = {("wrap", 1): "a", ("wrap", 2): "ab", ("wrap", 5): "abcde", ("mirror", 1): "a", ("mirror", 2): "abba",
+            ("mirror", 5): "abcdeedcba", ("mirror_101", 1): "a", ("mirror_101", 2): "ab", ("mirror_101", 3): "abcb",
+            ("mirror_101", 5): "abcdedcb"}  # fmt: skip
+# Texel numbers from -4 on, and where the border may be instead.
+ENDS = {("clamp", 3): "aaaaabcccc", ("mirror_once", 3): "ccbaabcccc", ("clamp", 1): "aaaaaaaaaa", ("mirror_once", 2): "bbbaabbbbb",
+        ("clamp_border", 3): "aaaaabcccc", ("half_border", 3): "aaaaabcccc"}  # fmt: skip
+EDGES = {"clamp_border": "1111000111", "half_border": "1111000111"}
+
+
+@pytest.mark.parametrize(("mode", "size"), PATTERNS)
+def test_texels_beyond_the_edges_repeat(mode: str, size: int) -> None:
+    m, pattern, numbers = NumpyMachine(), PATTERNS[mode, size], range(-23, 24)
+    for smooth in (False, True):
+        at, border = texel(m, mode, m.constant(i32, list(numbers)), m.constant(i32, size, len(numbers)), smooth, False)
+        assert "".join("abcde"[number] for number in at.payload) == "".join(pattern[number % len(pattern)] for number in numbers)
+        assert border is None
+
+
+@pytest.mark.parametrize(("mode", "size"), ENDS)
+@pytest.mark.parametrize("smooth", [False, True])
+def test_texels_beyond_the_edges_are_the_last_or_the_border(mode: str, size: int, smooth: bool) -> None:
+    """Of half_border only where neighbours count, too."""
+    m, letters, numbers = NumpyMachine(), ENDS[mode, size], list(range(-4, 6))
+    at, border = texel(m, mode, m.constant(i32, numbers), m.constant(i32, size, len(numbers)), smooth, False)
+    assert "".join("abc"[number] for number in at.payload) == letters
+    found = None if border is None else "".join(str(int(on)) for on in border.payload)
+    assert found == (EDGES.get(mode) if smooth or mode != "half_border" else None)

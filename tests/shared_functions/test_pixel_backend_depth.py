@@ -267,6 +267,25 @@ def test_depth_is_updated_once_if_any_target_passes_the_alpha_test() -> None:
     assert bench.compiled == 2
 
 
+def test_slot_groups_pass_the_alpha_test_by_themselves() -> None:
+    """Writes of the two halves of a thread are mixed: what one half has passed is kept for its last write."""
+    target = target_of(DepthState("d32_float", test="less", write=True))
+    bench = bench_of(target, state=BackendState((TargetState(alpha_test="greater"),) * 2, alpha_reference=0.5))
+    places = [*BLOCK, *((x + 4, y) for x, y in BLOCK)]
+    bench.at(places)
+    for x, y in pixels(places, 32):
+        put(target, bench.extra[0].array, bench.extra[1].array, x, y, Buffers(f32(0.5), 0))
+    bench.pixel.depth[:32] = [0.25] * 32
+    low, high, none = (np.full((16, 4), 0.2, f32) for _ in range(3))
+    low[:3, 3], high[4:6, 3] = 0.9, 0.9
+    for colors, group, last in ((low, 0, 0), (high, 1, 0), (none, 0, 1), (none, 1, 1)):
+        bench.write(colors, header=bench.header(index=last, first=4 * group), surface=last, last=last, slot_group=group)
+    found = [float(read(target, bench.extra[0].array, bench.extra[1].array, x, y).depth) for x, y in pixels(places, 32)]
+    assert found == [0.25] * 3 + [0.5] * 17 + [0.25] * 2 + [0.5] * 10
+    assert bench.pixel.passed == 0b111 | 0b11 << 20 and bench.compiled == 4
+    assert list(bench.pixel.reserved)[:1] == [0], "all is forgotten with the last write"
+
+
 @pytest.mark.behaviour("BDW-RT-11", shows="action")
 @pytest.mark.parametrize("gen", [7, 8, 9, 11])
 def test_a_write_to_a_null_surface_may_be_the_last_of_its_pixels(gen: float) -> None:

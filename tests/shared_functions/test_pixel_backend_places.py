@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import u32
 from softgen.shared_functions.pixel_backend import functions
 from softgen.shared_functions.pixel_backend.messages import Variant
+from softgen.shared_functions.pixel_backend.surface import subspans
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
 
@@ -32,6 +35,20 @@ def test_subspans_are_where_a_header_says(gen: float, subtype: str) -> None:
     bench.write(colors())
     check(bench, {place: bgra(color) for place, color in zip(pixels(BLOCK), colors(), strict=True)}, before)
     assert bench.compiled == 2
+
+
+@pytest.mark.parametrize("places, block", [
+    ([(4, 8), (6, 8), (4, 10), (6, 10)], True), ([(4, 8), (6, 8)], True), ([(4, 8), (6, 8), (4, 10), (6, 12)], False),
+    ([(4, 8), (6, 8), (4, 12), (6, 10)], False), ([(4, 8), (6, 10), (4, 10), (6, 10)], False), ([(4, 8), (8, 8), (4, 10), (6, 10)], False),
+    ([(4, 8), (6, 8), (6, 10), (4, 10)], False), ([(4, 8), (6, 8), (4, 10), (8, 10)], False), ([(4, 8), (4, 10)], False),
+    ([(0xFFFC, 0), (0xFFFE, 0), (0xFFFC, 2), (0xFFFE, 2)], True), ([(4, 8), (6, 8), (0, 0), (0, 0)], False),
+])  # fmt: skip
+def test_subspans_are_a_block_where_they_are_beside_and_below_the_first(places: list[tuple[int, int]], block: bool) -> None:
+    """A block is accessed at once: one that is none would be written where the others should be."""
+    m = NumpyMachine()
+    found = subspans(m, m.constant(u32, [x | y << 16 for x, y in places]))
+    assert list(zip(found.x.payload.tolist(), found.y.payload.tolist(), strict=True)) == pixels(places, 4 * len(places))
+    assert found.block is not None and found.block.payload.tolist() == [block] and found.lanes == 4 * len(places)
 
 
 ROTATIONS = {90: 1, 180: 2, 270: 3}

@@ -123,6 +123,18 @@ def test_a_transposing_write_makes_groups_of_coefficients() -> None:
         urb.send("urb_write", header(d0=1), data(2), swizzle_control="transpose")
 
 
+@pytest.mark.parametrize("mask", [0xFF, 0x01, 0x80, 0x00])
+def test_a_transposing_write_beyond_the_urb_is_reported_for_any_of_its_channels(mask: int) -> None:
+    """Groups that are inside are written, by the interpreter; a write of no channel goes nowhere."""
+    urb = Bench(4.5)
+    before = urb.row(ROWS - 1)[:16].copy()
+    urb.send("urb_write", header(d0=ROWS - 1), data(3, 100), mask=mask, swizzle_control="transpose")
+    assert len(urb.remarks) == urb.escaped == (1 if mask else 0)
+    for k in range(4):
+        wanted = [100 + k, 108 + k, 0, 116 + k] if mask >> k & 1 else before[4 * k : 4 * k + 4].tolist()
+        assert urb.row(ROWS - 1)[4 * k : 4 * k + 4].tolist() == wanted
+
+
 def pool_bench() -> Bench:
     urb = Bench(4.5, pools=2)
     assert urb.entries is not None and urb.pools is not None
