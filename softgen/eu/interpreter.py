@@ -32,7 +32,7 @@ from softgen.eu.thread import exceptions
 from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS
 from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import first_channel, predicate
-from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.regions import notification, register_location
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, READ_ONLY, FloatMode, ThreadState
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
@@ -300,15 +300,11 @@ class Interpreter:
 
     def _notified(self, inst: Instruction) -> bool:
         """Consume a notification of a wait; False where none is pending (IVB 2557-2560)."""
-        operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
-        name, start = register_location(operand, inst.gen)
-        counts = self.thread.dwords("n")
-        if name != "n" or start // 4 >= len(counts):
-            raise DecodeError("wait needs a notification register")
-        if not counts[start // 4]:
-            self.thread.waiting = start // 4
+        number, counts = notification(inst), self.thread.dwords("n")
+        if not counts[number]:
+            self.thread.waiting = number
             return False
-        counts[start // 4] -= 1
+        counts[number] -= 1
         self.thread.waiting = None
         return True
 

@@ -51,6 +51,16 @@ def register_location(operand: Operand, gen: float) -> tuple[str, int]:
     return row.name, index * row.size + operand.sub
 
 
+def notification(inst: Instruction) -> int:
+    """The number of the notification register that a wait is for."""
+    operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
+    name, start = register_location(operand, inst.gen)
+    row = registers.register(name, inst.gen) if name == "n" else None
+    if row is None or start >= row.count * row.size:
+        raise DecodeError("wait needs a notification register")
+    return start // u32.bytes
+
+
 def is_accumulator(operand: Operand | None, gen: float) -> bool:
     return operand is not None and operand.file == "arf" and not operand.indirect and register_location(operand, gen)[0] == "acc"
 

@@ -25,7 +25,7 @@ from softgen.eu.semantics.descriptor_bits import AddressImmediates, known_bits
 from softgen.eu.semantics.mask_stack import MASK_STACK, branch_of
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.exceptions import MASTER
-from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.regions import notification
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, SINGLE_PROGRAM_FLOW, VECTOR_MASK, FloatMode, float_mode
 from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, HandlerKind
@@ -205,15 +205,11 @@ class Linker:
         return LinkedOp(line.ip, self._kind("send", use.shape), use)
 
     def _wait(self, line: DecodedInstruction) -> LinkedOp:
-        inst = line.instruction
-        operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
         try:
-            name, start = register_location(operand, inst.gen)
+            number = notification(line.instruction)
         except SoftgenError:
             return LinkedOp(line.ip, None)
-        if name != "n" or start // 4 > 2:
-            return LinkedOp(line.ip, None)
-        use = ShapeUse(self.plain.shape, (BLOCK_OFFSETS["n"] + start // 4 * 4, start // 4, 0, 0))
+        use = ShapeUse(self.plain.shape, (BLOCK_OFFSETS["n"] + 4 * number, number, 0, 0))
         return LinkedOp(line.ip, self._kind("wait"), use)
 
     def _branch(self, line: DecodedInstruction) -> LinkedOp:

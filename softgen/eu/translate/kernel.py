@@ -22,7 +22,7 @@ from softgen.eu.semantics.mask_stack import UNCHANGING
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context, ThreadStatus
 from softgen.eu.thread.predicate import first_channel, predicate
-from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.regions import notification
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import broadcasts, control_flow, cr0_propagation, halves, inactive_lanes, send
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
@@ -38,8 +38,6 @@ from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_scalar import Parameter, Scalar
 from softgen.lanes.types import i64, u32
 from softgen.lanes.value import Value
-
-NOTIFICATIONS = 3  # dwords of n
 
 
 @dataclass
@@ -369,12 +367,3 @@ def _is_indexed(inst: Instruction) -> bool:
     """Whether a message names its surface in a register. Such a send is a resume point: after a side exit that only resolved the surface,
     the thread goes on there."""
     return isinstance(inst.descriptor, Operand) or isinstance(inst.extended, Operand)
-
-
-def notification(inst: Instruction) -> int:
-    """The register that a wait is for."""
-    operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
-    name, start = register_location(operand, inst.gen)
-    if name != "n" or start // 4 >= NOTIFICATIONS:
-        raise DecodeError("wait needs a notification register")
-    return start // 4

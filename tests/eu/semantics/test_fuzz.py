@@ -196,7 +196,7 @@ def test_a_double_immediate_needs_doubles() -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_waiting_for_what_notifies_nobody(gen: float) -> None:
-    for operand in (arf(0x20), reg(4), arf(0x90, sub=28)):
+    for operand in (arf(0x20), reg(4), arf(0x90, sub=12), arf(0x90, sub=28)):
         refused(instr(gen, "wait", arf(0), operand, size=1), DecodeError, "wait needs a notification register")
     refused(instr(gen, "wait", arf(0), imm(0), size=1), DecodeError, "a register operand is required here, not an immediate")
 

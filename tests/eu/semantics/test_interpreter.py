@@ -10,6 +10,7 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, SpecError, Unsupported
+from softgen.eu import engine as engines
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome, unsupported_opcodes
 from softgen.eu.isa import opcodes
@@ -19,6 +20,7 @@ from softgen.eu.semantics import OPS
 from softgen.eu.semantics.send import RegisterMessage
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import FloatMode, ThreadState
+from softgen.eu.translate.engine import Translator
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import bool_
 from softgen.lanes.value import Value
@@ -60,6 +62,29 @@ def test_wait_leaves_until_somebody_notifies(gen: float) -> None:
     made.dwords("n")[0] = 2
     assert interpreter.run() is RunOutcome.ENDED
     assert made.dwords("n")[0] == 1 and made.waiting is None
+
+
+def waiting(gen: float, engine: str, kind: str, sub: int, counts: list[int]) -> tuple[RunOutcome, ThreadState]:
+    """A wait for a notification register, by an offset in bytes, with notifications pending."""
+    notification, made = arf(0x90, kind, sub, "0;1,0"), thread(gen)
+    made.dwords("n")[:] = counts
+    code = Listing(gen, instr(gen, "wait", notification, notification, NULL, size=1, no_mask=True), end(gen))
+    return engines.run(engine, made, code, 9, Translator(observe=True, messages=False) if engine == "t1" else None), made
+
+
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+@pytest.mark.parametrize("gen", [4.5, 7, 9, 11])
+def test_each_notification_register_counts_for_itself(gen: float, engine: str) -> None:
+    """Dwords, of which any byte names the register: two on Gen4.5, three later (IVB 2574-2618)."""
+    count = 2 if gen == 4.5 else 3
+    for kind, sub, number in (("ud", 0, 0), ("ud", 4, 1), ("ud", 8, 2), ("uw", 6, 1), ("ub", 11, 2))[: 2 if count == 2 else 5]:
+        others = [0 if place == number else 5 for place in range(count)]
+        outcome, made = waiting(gen, engine, kind, sub, others)
+        assert outcome is RunOutcome.WAITING and made.waiting == number and made.dwords("n").tolist() == others
+        outcome, made = waiting(gen, engine, kind, sub, [other or 1 for other in others])
+        assert outcome is RunOutcome.ENDED and made.waiting is None and made.dwords("n").tolist() == others
+    with pytest.raises(DecodeError, match="wait needs a notification register"):
+        waiting(gen, engine, "ud", 4 * count, [5] * count)
 
 
 def test_a_spent_budget_can_be_renewed() -> None:
