@@ -380,3 +380,16 @@ def test_math_rounds_to_nearest_whatever_cr0_says(rounding: int) -> None:
     made.dwords("cr")[0] = rounding << 4
     run(made, instr(9, "math", dst(20, "f"), reg(4, "f"), function=1))
     assert made.register(20)[0] == 0x3EAAAAAB
+
+
+# Function, sources, and the result of 8 and 2.
+@pytest.mark.parametrize(("function", "sources", "result"), [
+    (1, 1, 0.125), (2, 1, 3.0), (3, 1, 256.0), (5, 1, 8**-0.5), (9, 2, 4.0), (10, 2, 64.0),
+])  # fmt: skip
+@pytest.mark.parametrize("gen", [7, 9])
+def test_only_sources_that_a_function_has_are_read(gen: float, function: int, sources: int, result: float) -> None:
+    """What stands where a second source would be has no part in the execution type, either: here it is an integer, of another size."""
+    made = thread(gen, r4=np.full(8, 8, np.float32), r5=np.full(8, 2, np.float32))
+    second = reg(5, "f") if sources == 2 else reg(5, "uw", "16;16,1")
+    run(made, instr(gen, "math", dst(20, "f"), reg(4, "f"), second, function=function))
+    assert made.register(20).view(np.float32).tolist() == [np.float32(result)] * 8
