@@ -1,0 +1,138 @@
+"""Which accesses of regions take their inline fast path when the program runs: the access function is one here that only says so."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_region import FlatRegion, TableRegion, region
+from softgen.lanes.types import LaneType, bool_, u32, u64
+from softgen.lanes.value import Region, Value
+
+LANES, SIZE, CALLED = 8, 256, 60  # bytes of memory; the word of the note that says that there was a call
+PARTS = 1 << 16
+Offsets = Callable[[LlvmMachine, LaneType], Value]
+
+
+class Place(NamedTuple):
+    """A region, the type of offsets in it, and where it begins in graphics memory."""
+
+    type: LaneType
+    table: bool = False
+    canonical: bool = False
+    base: int = 0
+    size: int = SIZE
+
+    def region(self, m: LlvmMachine) -> Region:
+        if self.table:
+            return region(m, TableRegion("%table", str(self.base), "%note", canonical=self.canonical))
+        return region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), str(self.size), "%note"))
+
+
+def at_run_time(m: LlvmMachine, type: LaneType) -> Value:
+    return Value(m, type, LANES, m.emit(f"load <{LANES} x i{type.bits}>, ptr %given, align 1"))
+
+
+def of_stride(stride: int) -> Offsets:
+    """From a start that is known when the program runs."""
+
+    def offsets(m: LlvmMachine, type: LaneType) -> Value:
+        start = Value(m, type, 1, m.emit(f"load <1 x i{type.bits}>, ptr %given, align 1"))
+        return m.broadcast(start, LANES) + m.lane_index(LANES, type) * stride
+
+    return offsets
+
+
+def widened(m: LlvmMachine, type: LaneType) -> Value:
+    """Contiguous offsets of 32 bits, which may wrap before they become ones of 64."""
+    return m.convert(of_stride(4)(m, u32), u64)
+
+
+def run(place: Place, offsets: Offsets, given: list[int], mask: int = 0xFF) -> tuple[bool, list[int]]:
+    """Whether a load is a call, and what is loaded if not."""
+    m = LlvmMachine()
+    on = Value(m, bool_, LANES, m.emit(f"bitcast i8 {m.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
+    found = m.load(u32, place.region(m), offsets(m, place.type), on)
+    m.line(f"store <{LANES} x i32> {found.payload}, ptr %given, align 1")
+    m.line("ret i64 0")
+    m.define("i64 @f(ptr %memory, ptr %table, ptr %note, ptr %given, ptr %mask)")
+    for name, text in m.module.internals.items():
+        said = f"  %p = getelementptr i64, ptr %a0, i64 {CALLED}\n  store i64 1, ptr %p\n  ret <{LANES} x i32> zeroinitializer\n}}"
+        m.module.internals[name] = f"{text.partition(chr(10))[0]}\n{said}"
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    memory, table, note = np.arange(SIZE // 4, dtype=np.uint32), np.zeros(PARTS if place.table else 1, np.uint64), np.zeros(64, np.uint64)
+    if place.table:
+        part, low = divmod(place.base % (1 << 48), 1 << 32)
+        table[part] = memory.ctypes.data - low
+    words: Any = np.zeros(2 * LANES, np.uint32)
+    words.view(f"u{place.type.bytes if offsets is not widened else 4}")[: len(given)] = given
+    chosen = np.array([mask], np.uint8)
+    pointers = [array.ctypes.data for array in (memory, table, note, words, chosen)]
+    ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in pointers))(code.address("f"))(*pointers)
+    return bool(note[CALLED]), words[:LANES].tolist()
+
+
+FLAT = [Place(u32), Place(u64)]
+TABLE = [Place(u32, True, base=0x7000_0000), Place(u64, True, base=0x7000_0000), Place(u32, True, True, 3 << 32),
+         Place(u64, True, True, (1 << 64) - (1 << 40)), Place(u64, True, False, 0xABCD_F000_0000_0000)]  # fmt: skip
+ROW, SAME = [8 + 4 * lane for lane in range(LANES)], [20] * LANES
+
+
+@pytest.mark.parametrize("place", [*FLAT, *TABLE], ids=str)
+@pytest.mark.parametrize(("offsets", "given", "numbers"), [
+    (at_run_time, ROW, range(2, 10)), (of_stride(4), [8], range(2, 10)), (at_run_time, SAME, [5] * 8), (of_stride(0), [20], [5] * 8),
+    (of_stride(12), [4], range(1, 25, 3)),
+], ids=["contiguous", "known contiguous", "uniform", "known uniform", "known stride"])  # fmt: skip
+def test_contiguous_and_uniform_lanes_and_those_of_a_known_stride_need_no_call(
+        place: Place, offsets: Offsets, given: list[int], numbers: list[int]) -> None:  # fmt: skip
+    for mask in (0xFF, 0b1011_0110):
+        assert run(place, offsets, given, mask) == (False, [number if mask >> lane & 1 else 0 for lane, number in enumerate(numbers)])
+
+
+@pytest.mark.parametrize("place", [*FLAT, *TABLE], ids=str)
+@pytest.mark.parametrize("offsets", [at_run_time, of_stride(4)], ids=["contiguous", "known contiguous"])
+def test_contiguous_lanes_need_no_call_where_none_is_active(place: Place, offsets: Offsets) -> None:
+    assert run(place, offsets, ROW, 0) == (False, [0] * LANES)
+
+
+@pytest.mark.parametrize("place", [*FLAT, *TABLE], ids=str)
+@pytest.mark.parametrize(("offsets", "given"), [(at_run_time, SAME), (of_stride(0), [20]), (of_stride(12), [4])],
+                         ids=["uniform", "known uniform", "known stride"])  # fmt: skip
+def test_one_access_for_all_needs_an_active_lane(place: Place, offsets: Offsets, given: list[int]) -> None:
+    assert run(place, offsets, given, 0)[0]
+
+
+@pytest.mark.parametrize("place", [*FLAT, *TABLE], ids=str)
+@pytest.mark.parametrize("given", [
+    [*ROW[:7], 40], [12, *ROW[1:]], [*ROW[:3], 16, *ROW[4:]], [*SAME[:7], 24], [24, *SAME[1:]], ROW[::-1],
+], ids=str)  # fmt: skip
+def test_lanes_anywhere_are_a_call(place: Place, given: list[int]) -> None:
+    assert run(place, at_run_time, given)[0]
+
+
+@pytest.mark.parametrize("type", [u32, u64], ids=str)
+@pytest.mark.parametrize(("offsets", "last"), [(at_run_time, 32), (of_stride(4), 32), (of_stride(0), 4), (of_stride(12), 88)],
+                         ids=["contiguous", "known contiguous", "known uniform", "known stride"])  # fmt: skip
+@pytest.mark.parametrize(("beyond", "called"), [(0, False), (1, True), (4, True)])
+def test_memory_may_end_with_the_last_lane(type: LaneType, offsets: Offsets, last: int, beyond: int, called: bool) -> None:
+    start = SIZE - last - 3 + beyond
+    given = [start + 4 * lane for lane in range(LANES)] if offsets is at_run_time else [start]
+    assert run(Place(type, size=SIZE - 3), offsets, given)[0] is called
+
+
+@pytest.mark.parametrize(("start", "called"), [(0, False), (64, False), (0xFFFFFFF0, True), (0xFFFFFFFC, True)])
+@pytest.mark.parametrize(("place", "offsets"), [
+    (Place(u64, size=(1 << 32) + 64), widened), (Place(u64, True), widened), (Place(u32, True), of_stride(4)),
+], ids=["flat", "table", "offsets of 32 bits"])  # fmt: skip
+def test_contiguous_lanes_that_wrapped_are_not_contiguous(place: Place, offsets: Offsets, start: int, called: bool) -> None:
+    found, numbers = run(place, offsets, [start])
+    assert found is called
+    if not called:
+        assert numbers == list(range(start // 4, start // 4 + LANES))
