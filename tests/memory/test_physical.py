@@ -37,6 +37,7 @@ def test_pages_nobody_wrote_are_zero_or_a_fault_by_choice() -> None:
     assert memory.written(0x2FFF) and not memory.written(0x3000)
     with pytest.raises(GpuFault, match=r"^read at 0x3000 in ram: never written$"):
         memory.read(0x2FFC, 8)
+    assert memory.extent(0x1000, 0) == PhysicalMemory().extent(0x1000, 0) == 0
     small = PhysicalMemory(bits=40)
     assert small.extent(0x1000, 1 << 50) == (1 << 40) - 0x1000 and small.extent(1 << 40, 4) == small.extent(-1, 4) == 0
 
