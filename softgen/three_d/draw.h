@@ -110,8 +110,7 @@ struct constant_range {
 
 struct vertex_source {
     struct latched_pointer pointer;
-    uint64_t size_offset; /* the dword of the buffer's size, or */
-    uint64_t index_offset; /* of its last index; 0: of its size */
+    uint64_t size_offset, end_offset, index_offset; /* the dword of the buffer's size, of its last byte's address or of its last index */
     struct fetch_element *element;
 };
 

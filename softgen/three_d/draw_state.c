@@ -144,6 +144,12 @@ static uint64_t pointer_in(const struct latched_pointer *p, const struct latches
     return p->base + (value & p->mask);
 }
 
+/* Bytes of a buffer up to its last one; none where that is before its first. */
+static uint64_t size_to(uint64_t last, uint64_t address)
+{
+    return last + 1 > address ? last + 1 - address : 0;
+}
+
 static void begin_assembly(struct draw *d)
 {
     const struct prepared_draw *p = d->prepared;
@@ -159,7 +165,7 @@ static void begin_assembly(struct draw *d)
     if (p->index_source) {
         a->index_address = pointer_in(&p->index_pointer, d->latches);
         uint64_t end = d->latches->slots[p->index_size_offset];
-        a->index_size = !p->index_end ? end : !end ? UINT64_MAX : end + 1 > a->index_address ? end + 1 - a->index_address : 0; /* G45 2028 */
+        a->index_size = !p->index_end ? end : !end ? UINT64_MAX : size_to(end, a->index_address); /* G45 2028 */
     }
 }
 
@@ -176,7 +182,7 @@ void apply_state(struct draw *d)
         if (s->index_offset)
             s->element->max_index = l->slots[s->index_offset] ? l->slots[s->index_offset] : UINT32_MAX; /* 0: no check (G45 2141-2143) */
         else
-            s->element->size = l->slots[s->size_offset];
+            s->element->size = s->end_offset ? size_to(l->slots[s->end_offset], s->element->address) : l->slots[s->size_offset];
     }
     for (const struct stage_table *t = p->tables; t < p->tables + p->table_count; t++)
         *t->header = (uint32_t)(t->table + moved_by(t, l)) & POINTER_BITS;

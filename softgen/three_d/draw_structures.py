@@ -111,7 +111,7 @@ class ConstantRange(ctypes.Structure):
 class VertexSource(ctypes.Structure):
     """A vertex buffer, and the fetch element that reads it."""
 
-    _fields_ = [("pointer", LatchedPointer), *_longs("size_offset", "index_offset", "element")]
+    _fields_ = [("pointer", LatchedPointer), *_longs("size_offset", "end_offset", "index_offset", "element")]
 
 
 class PointerCopy(ctypes.Structure):

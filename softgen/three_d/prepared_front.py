@@ -34,6 +34,7 @@ from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import PipelinePlans
 
+BOUNDS = ("buffer_size", "end_address", "max_index")  # fields of vertex buffers, of which each generation has one
 NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
 
 
@@ -118,8 +119,8 @@ class PreparedFront:
             start = place.offset + buffer * place.item_size
             if not getattr(buffers[buffer], "null_vertex_buffer", 0):
                 pointer = latches.pointer(fields["buffer_starting_address"], start)
-                size, index = (latches.number(fields[name], start) if name in fields else 0 for name in ("buffer_size", "max_index"))
-                self._sources.append(VertexSource(pointer, size, index, ctypes.addressof(element)))
+                bounds = (latches.number(fields[name], start) if name in fields else 0 for name in BOUNDS)
+                self._sources.append(VertexSource(pointer, *bounds, ctypes.addressof(element)))
         return made
 
     def _index_buffer(self) -> None:

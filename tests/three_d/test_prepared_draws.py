@@ -26,6 +26,7 @@ from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d import prepared_draws
 from softgen.three_d.chunk import Chunk
+from softgen.three_d.commands import primitive
 from softgen.three_d.constants import constant_ranges
 from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN
 from softgen.three_d.state import DrawState
@@ -251,6 +252,38 @@ def test_a_prepared_draw_takes_values_that_draws_differ_in(name: str, change: st
         assert after == draws.fresh() == draws.again()
 
     at_the_last_draw(name, check)
+
+
+@pytest.mark.behaviour("G45-VF-15", "BDW-VF-09", "KBL-VF-17", shows="action")
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "kbl", "icl"])
+def test_vertices_beyond_their_buffer_are_zero_in_prepared_draws(gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However commands say where it ends: by the last index, the last byte, or the size; and where it ends before it begins."""
+
+    def check(draws: GearDraws) -> None:
+        buffer, gen = draws.vertex_buffer(), draws.cs.generation.number
+        start, pitch, page = int(buffer.buffer_starting_address), int(buffer.buffer_pitch), catalogue.layout("VERTEX_BUFFER_STATE", gen)
+        count = draws.call.start_vertex + (2 if gen < 7 else 1)  # 0 as the last index is none
+
+        def shortened(**end: int) -> dict[int, bytes]:
+            def change(dwords: list[int]) -> None:
+                held = merged(page, sum(dword << 32 * n for n, dword in enumerate(dwords[1:5])), end)
+                dwords[1:5] = (held >> 32 * n & 0xFFFFFFFF for n in range(4))
+
+            draws.dwords("3DSTATE_VERTEX_BUFFERS", change)
+            found = draws.again()
+            assert len(draws.prepared) == 1
+            with monkeypatch.context() as patch:
+                patch.setattr(prepared_draws.PreparedDraws, "draw", lambda self, cs, call: False)
+                assert draws.fresh() == found
+            return found
+
+        whole, ends = draws.again(), [{"max_index": count - 1}] if gen < 7 else [{"buffer_size": count * pitch}, {"buffer_size": 0}]
+        if gen in (7, 7.5):
+            ends = [{"end_address": start + count * pitch - 1}, {"end_address": start - 1}, {"end_address": start - 9}]
+        found = [shortened(**end) for end in ends]
+        assert whole and whole not in found and found[1:] == found[1:2] * len(found[1:])
+
+    at_the_last_draw("t0", check, capture=SHARED / "traces" / f"{gpu}-gles-tri", before=primitive)
 
 
 @pytest.mark.behaviour("BDW-CS-09", shows="action")
