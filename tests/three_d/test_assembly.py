@@ -293,6 +293,8 @@ def test_indices_beyond_the_buffer_are_zero(gen: float) -> None:
     short = {"buffer_size": 5} if gen >= 8 else {"buffer_ending_address": AT + 4}
     assert points(state_for(gen, LAST_CONVENTION, data, 1), 5) == [7, 8, 9, 0, 0]
     assert points(state_for(gen, LAST_CONVENTION, data, 1, **short), 4) == [7, 8, 0, 0]
+    for nothing in ([{"buffer_size": 0}] if gen >= 8 else [{"buffer_ending_address": AT - 1}, {"buffer_ending_address": AT - 9}]):
+        assert points(state_for(gen, LAST_CONVENTION, data, 0, **nothing), 2) == [0, 0]
 
 
 @pytest.mark.behaviour("G45-VF-14", shows="action")

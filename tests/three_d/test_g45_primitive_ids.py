@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from softgen.three_d.assembly import cache_disabled
+from softgen.three_d.assembly import TOPOLOGIES, Assembly, cache_disabled
+from softgen.three_d.chunk import Chunk
 from tests.three_d.g45_draw import (
     FAN,
     LINE_LOOP,
@@ -34,6 +36,7 @@ from tests.three_d.g45_draw import (
     vertex,
 )
 from tests.three_d.geometry_state import BASE, geometry_state, packed
+from tests.three_d.made import call, made_state
 
 CUT = 0xFFFF
 # S and R of G45 2673-2693, and what the pseudocode of 2651-2660 gives with them.
@@ -44,6 +47,8 @@ WANTED = {
     STRIP_ADJ: [0] * 6 + [1, 1, 2, 2], FAN: [0, 0, 0, 1, 2, 3], POLYGON: [0, 0, 0, 1, 2, 3], QUADS: [0] * 4 + [1] * 4,
     QUAD_STRIP: [0, 0, 0, 0, 1, 1, 2, 2],
 }  # fmt: skip
+# Rows of the table without numbers are those above them.
+SAME_ROW = {17: POINTS, 18: LINE_STRIP, 19: LINE_STRIP, 20: LINE_STRIP, 22: FAN}
 ELEMENTS = {"all": [
     *({"valid": 1, "source_element_format": code, "source_element_offset": 16 * n, "destination_element_offset": 4 * n,
        **{f"component_{c}_control": 1 for c in range(4)}} for n, code in enumerate((2, 0))),
@@ -83,6 +88,44 @@ def test_primitive_ids_advance_with_the_topology(topology: int) -> None:
     wanted = WANTED[topology]
     found = ids(topology, range(len(wanted)))
     assert found == dict(enumerate(wanted))
+
+
+def assembled(topology: int, indices: Sequence[int], instances: int = 1, indexed: bool = True) -> list[tuple[int, int, int]]:
+    """VertexID, InstanceID and PrimitiveID of the entries, in their order; each object has all of its vertices, for GS threads."""
+    commands: dict[str, Fields] = {
+        "3DSTATE_PIPELINED_POINTERS": {"gs_enable": 1, "pointer_to_gs_state": 0x20040, "pointer_to_sf_state": 0x20080},
+        "3DSTATE_INDEX_BUFFER": {"buffer_starting_address": 0x10000, "buffer_ending_address": 0x1FFFF, "index_format": 1,
+                                 "cut_index_enable": 1}}  # fmt: skip
+    blocks: dict[int, tuple[str, Fields]] = {0x20040: ("GS_STATE", {}), 0x20080: ("SF_STATE", {})}
+    state = made_state(4.5, {0x10000: struct.pack(f"<{len(indices)}H", *indices), 0x20000: b""}, commands, blocks=blocks)
+    found, chunk = list[tuple[int, int, int]](), Chunk(64, 24, 16)
+    assembly = Assembly(state, call(len(indices), topology, indexed, instances=instances), uncached=True)
+    while not assembly.finished:
+        assembly.fill(chunk)
+        ids = assembly.memory.primitive_ids[: 4 * chunk.vertices.count].view(np.uint32)
+        found += zip(*(held.tolist() for held in (*assembly.ids(), ids)), strict=True)
+    return found
+
+
+@pytest.mark.behaviour("G45-VF-32", shows="action")
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_vertices_have_the_primitive_ids_of_the_table(topology: int, indexed: bool) -> None:
+    """Of each topology that VF knows, in every instance, in several chunks."""
+    wanted, first = WANTED[SAME_ROW.get(topology, topology)], 100 if indexed else 0
+    vertices = range(first, first + len(wanted))
+    found = assembled(topology, vertices, 4, indexed)
+    assert set(found) == {(vertex, instance, id) for instance in range(4) for vertex, id in zip(vertices, wanted, strict=True)}
+
+
+@pytest.mark.behaviour("G45-VF-32", "G45-VF-34", shows="action")
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_primitive_ids_go_on_after_a_cut(topology: int) -> None:
+    """With the last ID of the primitive before, as in G45 2651-2660; the end of a strip with adjacent vertices advances it once more."""
+    wanted = WANTED[SAME_ROW.get(topology, topology)]
+    count, after = len(wanted), wanted[-1] + (topology == STRIP_ADJ)
+    found = assembled(topology, [*range(count), CUT, *range(count, 2 * count)])
+    assert {vertex: id for vertex, _, id in found} == dict(enumerate([*wanted, *(after + id for id in wanted)]))
 
 
 @pytest.mark.behaviour("G45-VF-32", shows="action")

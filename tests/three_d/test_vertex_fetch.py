@@ -253,6 +253,17 @@ def test_a_null_buffer_gives_zeros(gen: float) -> None:
     assert uints(gen, 20, call(2), [0, 1], null_vertex_buffer=1) == [0, 0]
 
 
+@pytest.mark.behaviour("KBL-VF-18", shows="action")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_not_even_the_first_byte_is_in_a_buffer_without_a_size(gen: float) -> None:
+    """That of a null buffer, of one whose end is its beginning, and of one that ends before it begins; of others it is."""
+    element = {"source_element_format": value("R8_UINT"), **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
+    ends = [] if gen >= 8 else [{"end_address": AT - 1}, {"end_address": AT - 9}]
+    for size, more, found in ((64, {"null_vertex_buffer": 1}, 0), (0, {}, 0), *((64, end, 0) for end in ends), (1, {}, 100), (64, {}, 100)):
+        state = made_state(gen, {AT: b"d" * 64}, {}, {0: {**buffer(gen, size, 4), **more}}, [element])
+        assert fetched(state, call(), [0])[0, 0] == found
+
+
 def test_an_element_of_a_buffer_that_was_never_set_is_refused() -> None:
     element = {"source_element_format": R32_UINT, "vertex_buffer_index": 7, **controls(SRC, ZERO, ZERO, ZERO)}
     with pytest.raises(DecodeError, match="vertex element 0 reads vertex buffer 7, which no command has set"):
