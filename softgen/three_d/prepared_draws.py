@@ -329,7 +329,6 @@ class PreparedDraws:
     def _share_scratch(self, cs: CommandStreamer, call: DrawCall, draw: PreparedDraw) -> None:
         """The work of a stage on several host threads, whose threads have scratch space: plans share that out anew."""
         now, state, pipeline = self._now, DrawState.of(cs), self.pipeline
-        draw.follow(state)
         array = pipeline.memory.array
         attributes = array.attributes, array.attribute_stride
         if now.stage == Stage.VERTICES:
