@@ -20,7 +20,7 @@ from softgen.three_d.unit_state import unit_state
 FORCE_OFF, FORCE_ON = 2, 3  # of force_rendering
 VIEWPORTS = 16
 LAST_STAGES = ("3DSTATE_GS", "3DSTATE_DS", "3DSTATE_VS")  # the one whose vertices CLIP gets is the first that is enabled
-NORMAL, REJECT_ALL, ACCEPT_ALL = 0, 3, 4  # clip_mode
+REJECT_ALL, ACCEPT_ALL = 3, 4  # clip_mode
 DISCARD, PASS, MUST = range(3)  # enum clip_action
 COUNTS = {"messages": 0, "objects": 1, "threads": 2}  # clip_invocations -> enum clip_statistics; messages count by themselves
 
