@@ -258,28 +258,6 @@ def test_draws_without_pixel_shader_threads_are_tested_early(gen: float) -> None
         assert Draw(gen, tests=TESTS, shader={**output, off: 1}, **buffers(gen)).made().late
 
 
-def test_levels_and_slices_of_depth_buffers() -> None:
-    depth = {"surface_format": FORMATS["d32_float"], "lod": 2, "width": 127, "height": 99, "minimum_array_element": 3,
-             "render_target_view_extent": 4}  # fmt: skip
-    for gen, rows in ((7, 100 + 52 + 12 * 4), (8, 40)):
-        draw = Draw(gen, depth=depth | ({"surface_qpitch": 10} if gen == 8 else {}))
-        found = depth_buffers(draw.state).depth
-        assert (found.left, found.top, found.width, found.height) == (64, 100, 32, 25)
-        assert (found.first, found.slices, found.rows) == (3, 5, rows)
-    found = depth_buffers(Draw(4.5, depth=depth | {"height": 97}).state).depth  # levels begin at multiples of 4 pixels and 2 rows
-    assert (found.left, found.top, found.width, found.height) == (64, 98, 32, 24)
-
-
-def test_slices_of_a_3d_depth_buffer_are_beside_each_other_before_gen9() -> None:
-    """As those of 3D textures (public Mesa isl.c): vkCmdCopyBufferToImage draws into them."""
-    depth = {"surface_type": 2, "surface_format": FORMATS["d32_float"], "lod": 2, "width": 127, "height": 99, "depth": 7,
-             "minimum_array_element": 1, "render_target_view_extent": 0}  # fmt: skip
-    for gen, placed in ((8, (0, 100 * 8 + 52 * 2, 28, 2, 32)), (9, (64, 100, 200, 0, 0))):
-        found = depth_buffers(Draw(gen, depth=depth | {"surface_qpitch": 50}).state).depth
-        assert (found.left, found.top, found.rows, found.columns, found.across) == placed
-        assert (found.width, found.height, found.first, found.slices) == (32, 25, 1, 1)
-
-
 @pytest.mark.behaviour("G45-CC-07", shows="action")
 def test_a_depth_offset_is_added_to_coordinates() -> None:
     draw = Draw(4.5, depth={"surface_format": 1, "depth_coordinate_offset_x": 8, "depth_coordinate_offset_y": -16})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, Unsupported
 from tests.three_d.g45_draw import (
     GEN,
     LINE_LOOP,
@@ -209,6 +209,20 @@ def test_a_viewport_index_past_the_last_is_0(index: int, most: int, place: tuple
 
 
 @pytest.mark.behaviour("G45-GS-17", "G45-SF-18", shows="action")
+@pytest.mark.parametrize(("topology", "corners"), [(TRIANGLES, 3), (QUADS, 4)])
+def test_gs_threads_put_out_48_vertices_each(topology: int, corners: int) -> None:
+    """On average at most, whether their objects have three vertices or more."""
+    spots = [vertex(n + 0.5, 0.5) for n in range(corners)]
+
+    def drawn(objects: int, each: int) -> int:
+        draw = G45Draw(spots * objects, topology, COUNTING, gs=put_out([0] * each, POINTS), clip=put_out([0], POINTS))
+        return draw.run().register("GS_PRIMITIVES_COUNT")
+
+    assert (drawn(1, 48), drawn(2, 48)) == (48, 96)
+    with pytest.raises(Unsupported, match="a thread allocates a URB entry, but the stage's URB pool is used up"):
+        drawn(1, 49)
+
+
 def test_point_widths_of_vertices_that_threads_put_out() -> None:
     state: dict[str, Fields] = {"SF_STATE": {"point_width_source": 0}}
     drawn = G45Draw([vertex(8, 8, width=4.0)], POINTS, state, gs=put_out((0,), POINTS)).run()

@@ -20,10 +20,11 @@ from softgen.three_d.draw_structures import Base, DrawStruct, PreparedStruct, St
 from softgen.three_d.front import FrontDraw
 from softgen.three_d.pixel_shader import TESTS, loop_count
 from softgen.three_d.prepared import PreparedDraw
-from softgen.three_d.prepared_draws import LATEST, TRY_AGAIN, PreparedDraws
+from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.render_target import extent
 from softgen.three_d.setup_threads import SetupLoop
 from softgen.three_d.stage_threads import ThreadStage
+from softgen.three_d.state_blocks import BLEND, SAMPLERS, BlockPointer, StateBlocks
 from softgen.three_d.structures import RecordArray, SetupRecord
 
 
@@ -32,11 +33,41 @@ def draws() -> Any:
     return object.__new__(PreparedDraws)
 
 
-@pytest.mark.parametrize("runs, pays", [([1] * (LATEST - 1), True), ([1] * LATEST, False), ([1] * (LATEST - 1) + [2], True)])
+@pytest.mark.parametrize("runs, pays", [([1] * 15, True), ([1] * 16, False), ([1] * 15 + [2], True), ([2] + [1] * 15, True)])
 def test_preparing_pays_while_one_of_the_latest_draws_ran_twice(draws: Any, runs: list[int], pays: bool) -> None:
-    """Where none did, it is tried again now and then."""
+    """Of 16 draws; where none did, one in 16 is tried."""
     draws._latest, draws._unprepared = [SimpleNamespace(runs=count) for count in runs], 0
-    assert [draws._pays() for _ in range(TRY_AGAIN)] == [pays] * (TRY_AGAIN - 1) + [True]
+    assert [draws._pays() for _ in range(32)] == 2 * ([pays] * 15 + [True])
+
+
+def test_workers_of_draws_make_room_in_the_order_they_were_given(draws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the first of a loop count, of loops that no other draw has; those of the draw itself stay."""
+    monkeypatch.setattr(prepared_draws, "MOST_WORKERS", 4)
+    said = list[str]()
+
+    class Shared(SimpleNamespace):
+        def share(self, stage: str, loops: int) -> None:
+            said.append(f"{self.name} {stage} {loops}")
+
+        def unshare(self, stage: str) -> None:
+            said.append(f"{self.name} {stage} makes room")
+
+    made: list[Any] = [Shared(struct=PreparedStruct(), name=name, own={"VS", "PS"}) for name in "abc"]
+    draws._draws, draws._sharing = {ctypes.addressof(draw.struct): draw for draw in made}, {}
+
+    def after(name: str, stage: str, loops: int) -> list[str]:
+        said.clear()
+        draws._share(made["abc".index(name)], stage, loops)
+        return list(said)
+
+    assert after("a", "SF", 100) == ["a SF 100"] and not draws._sharing  # which others have, too
+    assert after("a", "PS", 3) == ["a PS 3"]
+    assert after("b", "PS", 3) == ["b PS 3"]  # as many as there may be
+    assert after("c", "VS", 2) == ["c VS 2", "a PS makes room"]
+    assert after("c", "PS", 2) == ["c PS 2"]
+    assert after("a", "PS", 5) == ["a PS 5", "b PS makes room", "c VS makes room", "c PS makes room"]
+    assert after("a", "VS", 9) == ["a VS 9"]
+    assert list(draws._sharing.values()) == [4, 8]
 
 
 @pytest.mark.parametrize("name, moves", [("surface", True), ("dynamic", False), ("general", False), ("instruction", False)])
@@ -189,6 +220,38 @@ def test_edges_are_marked_where_vertices_have_edge_flags(flags: bool) -> None:
                                  mark_edges=lambda *given: marked.append(given[:4]))  # fmt: skip
     draw.fill(None, chunk)
     assert marked == [(1, 2, 6, 4)] * flags
+
+
+def test_units_follow_samplers_and_blend_state_of_their_stages() -> None:
+    """By as much as the pointers have moved since plans were made; bits beside a pointer do not count, and stages without one stay."""
+    slots, moves = {3: 0x11F, 4: 0x20, 5: 0x400}, list[tuple[str, int]]()
+
+    class Unit:
+        def __init__(self, stage: str, samplers: int) -> None:
+            self.stage, self.dispatch = stage, SimpleNamespace(samplers=samplers, blend_moved=None)
+
+        def move_samplers(self, samplers: int) -> None:
+            moves.append((self.stage, samplers))
+            self.dispatch.samplers = samplers
+
+    blocks: Any = object.__new__(StateBlocks)
+    blocks._latches = SimpleNamespace(latched=SimpleNamespace(raw=lambda offset, count: [slots[offset]][:count]))
+    blocks._pointers = {SAMPLERS + "PS": BlockPointer(3, 0xFFFFFFE0, 0x100), SAMPLERS + "VS": BlockPointer(4, 0xFFFFFFE0, 0x20),
+                        BLEND: BlockPointer(5, 0xFFFFFFC0, 0x400)}  # fmt: skip
+    blocks._bound = {stage: Unit(stage, at) for stage, at in (("PS", 0x2100), ("VS", 0x5020), ("GS", 0x60))}
+    blocks._dispatches = {stage: SimpleNamespace(samplers=unit.dispatch.samplers) for stage, unit in blocks._bound.items()}
+
+    def followed(**changes: int) -> tuple[list[tuple[str, int]], set[int]]:
+        slots.update({int(name[1:]): value for name, value in changes.items()})
+        moves.clear()
+        blocks.follow()
+        return list(moves), {unit.dispatch.blend_moved for unit in blocks._bound.values()}
+
+    assert followed() == ([], {0})
+    assert followed(_3=0x165) == ([("PS", 0x2160)], {0})
+    assert followed() == ([], {0})
+    assert followed(_4=0, _5=0x4C7) == ([("VS", 0x5000)], {0xC0})
+    assert followed(_3=0xE0, _5=0x300) == ([("PS", 0x20E0)], {-0x100})
 
 
 def test_without_a_render_target_a_draw_may_cover_the_largest_surface() -> None:

@@ -114,15 +114,17 @@ def windowed(**values: int) -> Stream:
 
 
 @pytest.mark.behaviour("G45-WM-11", "BDW-WM-08", shows="action")
-@pytest.mark.parametrize("offset", [(0, 0), (5, 9)])
-def test_polygon_stipple(offset: tuple[int, int]) -> None:
-    """A 32x32 pattern with offsets, bit 31 leftmost (BDW-WM-08, G45-WM-11); not for rectangles."""
+@pytest.mark.parametrize("latched", [None, (0, 0), (5, 9), (31, 31)])
+def test_polygon_stipple(latched: tuple[int, int] | None) -> None:
+    """A 32x32 pattern with offsets, bit 31 leftmost (BDW-WM-08, G45-WM-11); not for rectangles. Offsets that no command has set are 0."""
+    offset = latched or (0, 0)
     rows = np.random.default_rng(3).integers(0, 1 << 32, 32, np.uint64).tolist()
     stream = windowed(polygon_stipple_enable=1)
     with pytest.raises(DecodeError, match="no 3DSTATE_POLY_STIPPLE_PATTERN"):
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
     stream.latch("3DSTATE_POLY_STIPPLE_PATTERN", row=[{"pattern": row} for row in rows])
-    stream.latch("3DSTATE_POLY_STIPPLE_OFFSET", polygon_stipple_x_offset=offset[0], polygon_stipple_y_offset=offset[1])
+    if latched is not None:
+        stream.latch("3DSTATE_POLY_STIPPLE_OFFSET", polygon_stipple_x_offset=offset[0], polygon_stipple_y_offset=offset[1])
     plan = raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
     record = triangle([(64, 64), (128, 64), (128, 128), (64, 128)])
     shown = {(x, y) for x in range(64, 128) for y in range(64, 128)
@@ -151,6 +153,33 @@ def test_one_forced_sample_is_what_there_is_and_more_need_places() -> None:
     stream.latch("3DSTATE_RASTER", forced_sample_count=4)
     with pytest.raises(DecodeError, match="3DSTATE_RASTER: forced_sample_count 8, but no 3DSTATE_SAMPLE_PATTERN"):
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+
+
+@pytest.mark.behaviour("BDW-WM-05", shows="action")
+@pytest.mark.parametrize(("code", "count"), [(2, 2), (3, 4), (4, 8), (5, 16)])
+@pytest.mark.parametrize("corner", [0, 1])
+def test_forced_samples_have_places_and_a_mask(code: int, count: int, corner: int) -> None:
+    """In 1/256 from the pixel's location, its centre or its corner; bits of the mask beyond the samples mean nothing, without it all
+    count. No tests of depth and stencil are built."""
+    groups = {2: ("samples_2x",), 4: ("samples_4x",), 8: ("samples_8x", "samples_8x_from_4"), 16: ("samples_16x",)}[count]
+    places = [((5 * n + 3) % 16, (11 * n + 1) % 16) for n in range(count)]
+    stream, each = windowed(), count // len(groups)
+    stream.latch("3DSTATE_RASTER", forced_sample_count=code)
+    stream.latch("3DSTATE_MULTISAMPLE", pixel_location=corner)
+    stream.latch("3DSTATE_SAMPLE_PATTERN", **{
+        group: [{"x_offset": x / 16, "y_offset": y / 16} for x, y in places[each * n : each * (n + 1)]] for n, group in enumerate(groups)})
+    every, from_center = (1 << count) - 1, 0 if corner else 128
+    for mask, counted in ((None, every), (0xFFFF, every), (0xFFFE, every - 1), (1 << count - 1, 1 << count - 1), (0, 0)):
+        if mask is not None:
+            stream.latch("3DSTATE_SAMPLE_MASK", sample_mask=mask)
+        plan = raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+        assert (plan.samples, plan.sample_mask) == (count, counted)
+        assert draws_nothing(stream.state()) == (not counted)
+        assert [tuple(place) for place in plan.sample[:count]] == [(16 * x - from_center, 16 * y - from_center) for x, y in places]
+    for field in ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable"):
+        stream.latch("3DSTATE_WM_DEPTH_STENCIL", **{field: 1})
+        with pytest.raises(Unsupported, match=f"forced_sample_count {count}, and 3DSTATE_WM_DEPTH_STENCIL has {field} 1"):
+            raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
 def test_a_line_stipple_counter_that_state_sets_is_refused() -> None:

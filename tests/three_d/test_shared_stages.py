@@ -10,8 +10,9 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.three_d import prepared_draws
+from softgen.three_d.draw_structures import Stage
 from softgen.three_d.prepared import PreparedDraw
-from tests.three_d.g45_draw import SIZE, STRIP, TARGET, TRIANGLES, Drawn, G45Draw, moves, send, vertex
+from tests.three_d.g45_draw import GENERAL, SCRATCH, SIZE, STRIP, TARGET, TRIANGLES, Drawn, G45Draw, moves, send, vertex
 
 WIDE = 128  # pixels of the target in x and y: four tiles
 COVERED = [vertex(0, 0, attribute=(1, 0, 1, 0)), vertex(2 * WIDE, 0, attribute=(0, 1, 0, 1)), vertex(0, 2 * WIDE, attribute=(1, 1, 0, 1))]
@@ -60,6 +61,31 @@ def test_loops_share_the_work_of_a_stage(threads: int, made: list[PreparedDraw])
     assert shared.gpu.counters.instructions == alone.gpu.counters.instructions
     prepared = made[1].struct
     assert [loops.count for loops in (prepared.vertex_loops, prepared.setup_loops, prepared.pixel_loops)] == 3 * [threads]
+
+
+@pytest.mark.parametrize("stage", ["VS", "SF", "WM"])
+def test_threads_with_scratch_space_are_not_shared_by_the_loops_of_a_draw(stage: str, made: list[PreparedDraw],
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Loops would have the same numbers of threads, and so the same scratch space: plans share the work out anew for each draw."""
+    shared, share = list[int](), prepared_draws.PreparedDraws._share_scratch
+
+    def noted(self: Any, *arguments: Any) -> None:
+        shared.append(int(self._now.stage))
+        share(self, *arguments)
+
+    monkeypatch.setattr(prepared_draws.PreparedDraws, "_share_scratch", noted)
+    fields = {"VS": VS_STATE, "SF": {}, "WM": {}}[stage]
+    state: Any = {f"{stage}_STATE": {**fields, "scratch_space_base_pointer": SCRATCH - GENERAL, "maximum_number_of_threads": 3}}
+    alone = scene(**state).run(threads=1)
+    assert not shared
+    found = scene(**state).run(threads=2)
+    assert np.array_equal(found.pixels, alone.pixels) and found.pixels.all() and registers(found) == registers(alone)
+    assert found.gpu.counters.threads == alone.gpu.counters.threads
+    prepared = made[1].struct
+    assert set(shared) == {{"VS": Stage.VERTICES, "SF": Stage.SETUP_THREADS, "WM": Stage.PIXELS}[stage]}
+    loops = {"VS": prepared.vertex_loops, "SF": prepared.setup_loops, "WM": prepared.pixel_loops}
+    found_loops = {name: (held.scratch, held.count) for name, held in loops.items()}
+    assert found_loops == {name: (1, 0) if name == stage else (0, 2) for name in loops}
 
 
 def test_workers_that_were_made_first_make_room(monkeypatch: pytest.MonkeyPatch, made: list[PreparedDraw]) -> None:
