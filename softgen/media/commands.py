@@ -121,7 +121,6 @@ def media_object_walker(cs: CommandStreamer, cmd: Record) -> None:
 
     cs.counters.dispatches += 1
     front, context = cs.state(FrontEnd), dispatch_context(cs)
-    front.used = True
     for dispatch in objects.walked(context, front, cmd, poll):
         run_dispatch(cs, front, context, dispatch)
 
