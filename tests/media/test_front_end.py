@@ -179,12 +179,13 @@ def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int
 def test_headers_have_the_scratch_size_of_the_front_end_state(code: int | None) -> None:
     """Without MEDIA_VFE_STATE there is no scratch space: size and offset are 0."""
     job, page, header = Job(KERNEL, []), layout("MEDIA_VFE_STATE", 9), layout("GPGPU_THREAD_HEADER", 9)
-    state = None if code is None else page.raw(page.pack(per_thread_scratch_space=code))
+    state = None if code is None else page.raw(page.pack(per_thread_scratch_space=code, scratch_space_base_pointer=0x8000))
     front = FrontEnd(state, descriptors=job.dynamic()[:32])
     fields = front_end.dispatch_fields(context(job), front, front_end.descriptor(9, front, 0, ""))
     made = front_end.thread_header(context(job), "GPGPU_THREAD_HEADER", fields, front)
     assert header.raw(struct.unpack("<8I", made.data)).per_thread_scratch_space == (code or 0)
-    assert [slot.step for slot in made.slots] == [1, 0 if code is None else 1024 << code]
+    assert [(slot.offset, slot.base, slot.step) for slot in made.slots] == [
+        (20, 0, 1), (20, *((0, 0) if code is None else (0x8000, 1024 << code)))]  # fmt: skip
 
 
 @pytest.mark.parametrize("most, groups", [(1, 1), (7, 2), (8, 2), (11, 3)])

@@ -140,6 +140,27 @@ def test_commands_that_threads_write_are_executed() -> None:
     assert ran.space.read32(at) == end and ran.gpu.counters.dispatches == 1
 
 
+@pytest.mark.parametrize(("own", "shared"), [(0, 0), (2, 0), (0, 3), (2, 3), (3, 2), (3, 3)])
+@pytest.mark.parametrize("skipped", [0, 1])
+@pytest.mark.parametrize("loaded", range(5, 9))
+def test_constants_of_a_thread_of_no_group(own: int, shared: int, skipped: int, loaded: int) -> None:
+    """As many registers of the CURBE as threads have of their own and in common, from an offset on."""
+    made = Job("", [], "skl")
+    length = {"constant_urb_entry_read_length": own, "cross_thread_constant_data_read_length": shared}
+    described = made.pack("INTERFACE_DESCRIPTOR_DATA", constant_urb_entry_read_offset=skipped, **length)
+    front = FrontEnd(constants=b"".join(bytes([n] * 32) for n in range(loaded)),
+                     descriptors=dwords(*described))  # fmt: skip
+    page = layout("MEDIA_OBJECT", made.gen)
+    command = page.raw(page.pack())
+    if own + shared + skipped <= loaded:
+        wanted = b"".join(bytes([n] * 32) for n in range(skipped, skipped + own + shared))
+        assert objects.constants(context(made), front, command) == wanted
+    else:
+        asked, there = 32 * (own + shared), 32 * (loaded - skipped)
+        with pytest.raises(DecodeError, match=f"{asked} bytes of constants are asked for, the CURBE holds {there} there"):
+            objects.constants(context(made), front, command)
+
+
 @pytest.mark.behaviour("BDW-MEDIA-06", shows="action")
 def test_too_much_data_is_refused() -> None:
     """55 registers inline and 57 or 56 fetched."""

@@ -10,6 +10,14 @@ from softgen.media.walk import Point, StepCounter, ray
 WIDE, HIGH = (range(4), range(2)), (range(2), range(4))
 
 
+def test_a_walk_polls_once_in_4096_steps() -> None:
+    polls: list[int] = []
+    counter = StepCounter(lambda: polls.append(counter.steps))
+    for _ in range(3 * 4096 + 4095):
+        counter.step()
+    assert polls == [4096, 2 * 4096, 3 * 4096]
+
+
 # The numbers of the steps that are inside a block of 4 x 2, and how many positions are looked at.
 @pytest.mark.parametrize(("start", "unit", "inside", "looked_at"), [
     ((0, 0), (1, 0), [0, 1, 2, 3], 5),
