@@ -160,6 +160,21 @@ def test_state_that_is_set_in_between_counts(what: str) -> None:
     assert client.space.read32(TARGET) == (77 if what == "bases" else 1000)
 
 
+@pytest.mark.parametrize("gpu", GPUS)
+def test_constants_beyond_the_last_address_begin_at_the_first(gpu: str, searches: list[object]) -> None:
+    """Offsets are counted from a base near the end of the address space."""
+    jobs = [Enqueue(number, gpu, constant=1000 + number) for number in range(6)]
+    for job in jobs:
+        job.walker = {"indirect_data_start_address": job.at + INDIRECT + 0x1000}
+
+    def scenario(client: Client) -> None:
+        client.run(bases(gpu, indirect_object_base_address=(1 << client.space.bits) - 0x1000))
+        enqueues(client, *jobs)
+
+    client = compare(gpu, scenario)
+    assert client.space.read32(TARGET) == 1005 and not client.errors and len(searches) == 2 + COMPARED
+
+
 def test_a_watermark_is_reported_once() -> None:
     """Two walkers after a flush that asks for it."""
 
