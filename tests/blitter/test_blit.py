@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from softgen.blitter.blit import BlitSurface, blit, overlaps_backwards, rows_below
 from softgen.blitter.raster import COPY, raster_masks
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 
 
 @pytest.mark.parametrize("size", [(0, 5), (5, 0), (0, 0), (-1, 5), (5, -1), (-4, -4)])
@@ -15,6 +18,16 @@ def test_an_empty_rectangle_asks_for_nothing(size: tuple[int, int]) -> None:
     """Neither memory nor the time that is left: there is no streamer here to ask."""
     nobody: Any = None
     blit(nobody, raster_masks(COPY), size, BlitSurface(0, 64, "linear", 0, 0), BlitSurface(0x1000, 64, "linear", 0, 0))
+
+
+@pytest.mark.parametrize(("rows", "polls"), [(1023, 0), (1024, 0), (1025, 1), (2049, 2)])
+def test_the_time_limit_is_polled_after_16_mib(rows: int, polls: int) -> None:
+    """Rows of 16 KiB, which are all the same one; the last of them may end late."""
+    space, polled = AddressSpace("s", 48), list[int]()
+    space.map(0x10000, MemfdBuffer(1 << 14))
+    cs: Any = SimpleNamespace(space=space, timed_out=lambda: bool(polled.append(1)), memory_changed=lambda: None)
+    blit(cs, raster_masks(COPY), (1 << 14, rows), BlitSurface(0x10000, 0, "linear", 0, 0), BlitSurface(0x10000, 0, "linear", 0, 0))
+    assert len(polled) == polls
 
 
 def linear(base: int, x: int = 0, y: int = 0, pitch: int = 64) -> BlitSurface:

@@ -331,8 +331,18 @@ def test_what_patterned_blits_refuse() -> None:
             bench.run(bench.pack(name, **source, **{**fields, "raster_operation": 0xCA}))
     with pytest.raises(Unsupported, match="transparency_range_mode 1, of a source, in a blit that has none"):
         bench.run(bench.pack("XY_PAT_CHROMA_BLT", pattern_base_address=PATTERN, transparency_range_mode=1, **fields))
-    bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=PATTERN + 64, **fields))
-    assert any("not aligned to its 256 bytes" in remark for remark in bench.gpu.remarks)
+
+
+@pytest.mark.parametrize("depth", range(4))
+def test_patterns_that_are_not_aligned_to_their_size_are_remarked(depth: int) -> None:
+    """64 pixels (KBL 3134-3137)."""
+    bench, held = BlitBench("kbl"), 64 * BYTES[depth]
+    fields = {**controls(depth, 0xF0), **corners((0, 0, 4, 4)), **tiled(Area(DATA, 512, "linear", 0, 0), "destination")}
+    for at in (PATTERN, PATTERN + held, PATTERN + 64, PATTERN + held + 64):
+        bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=at, **fields))
+    said = [remark.partition("): ")[2] for remark in bench.gpu.remarks]
+    assert said == [f"pattern at {at:#x}, which is not aligned to its {held} bytes (KBL 3134-3137)"
+                    for at in (PATTERN + 64, PATTERN + held + 64) if depth]  # fmt: skip
 
 
 def test_a_tile_at_the_end_of_memory() -> None:
