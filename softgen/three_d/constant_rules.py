@@ -9,7 +9,7 @@ from __future__ import annotations
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.three_d.state import DrawState, PipelineContext
 
-STAGES = ("VS", "HS", "DS", "GS", "PS")
+STAGES = ("VS", "PS")  # others are off, or refused (stages.py): drivers leave their constants out then
 
 
 def owe_constants(cs: CommandStreamer, stage: str) -> None:

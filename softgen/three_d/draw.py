@@ -9,13 +9,11 @@ from softgen.command import CommandStreamer
 from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
-from softgen.three_d.constant_rules import check_allocated
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 from softgen.three_d.geometry import oversized
 from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.prepared_draws import PreparedDraws
-from softgen.three_d.rasterizer import check_topology
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
 
@@ -29,7 +27,6 @@ class Pipeline3D(PipelinePlans):
         super().__init__()
         self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
         self.prepared = PreparedDraws(self)
-        self._marks = b""  # of state at the last draw that was not prepared
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
@@ -43,11 +40,8 @@ class Pipeline3D(PipelinePlans):
     def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
         """The same without a prepared draw, stage by stage."""
         state = DrawState.of(cs)
-        check_topology(state, call.topology)
-        check_allocated(state, self._marks)
-        self._marks = state.marks
         self.front.memory.topology = UNKNOWN
-        self.fenced.check(state)
+        self.check(state, call)
         plans = self.plans.get(state)
         if plans.resolve:
             return

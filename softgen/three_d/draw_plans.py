@@ -11,14 +11,16 @@ from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d import clears, stages
 from softgen.three_d.color_calculator import color_calculator, depth_target
+from softgen.three_d.constant_rules import check_allocated
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.prepared_threads import StageLoops
+from softgen.three_d.rasterizer import check_topology
 from softgen.three_d.render_target import extent, render_target
 from softgen.three_d.software_rules import check_state
-from softgen.three_d.state import DrawState
+from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.state_rules import check_commands
 from softgen.three_d.urb_fences import FencedEntries
 
@@ -69,5 +71,13 @@ class PipelinePlans:
         self.front, self.memory = Front(), GeometryMemory()
         self.primitives: dict[int, UrbMemory] = {}  # primitive URB entries of prepared draws, by their size
         self.stage_loops = StageLoops()
-        self.fenced = FencedEntries()
+        self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
+
+    def check(self, state: DrawState, call: DrawCall) -> None:
+        """Refuse what is not built of a draw, and warn of what changed since another one. Draws that are prepared already were looked at
+        then, with the same state."""
+        check_topology(state, call.topology)
+        check_allocated(state, self._marks)
+        self._marks = state.marks
+        self.fenced.check(state)

@@ -190,7 +190,7 @@ class PreparedDraws:
         """Prepares a draw for the state; None where that cannot be, or does not pay."""
         state = DrawState.of(cs)
         self.pipeline.front.memory.topology = UNKNOWN  # prepared draws have left another
-        self.pipeline.fenced.check(state)
+        self.pipeline.check(state, call)
         plans = self.pipeline.plans.get(state)
         if not plans.prepares or not self._pays():
             return None

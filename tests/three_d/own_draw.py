@@ -14,6 +14,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from softgen.bits.registers import place
 from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
+from softgen.three_d.prepared_draws import PreparedDraws
 from tests.three_d.draw_memory import executed, filled_space
 
 Fields = dict[str, Any]
@@ -89,6 +91,7 @@ DEFAULTS: dict[str, Fields] = {
     "3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": RECTANGLES},
     "3DSTATE_VF_STATISTICS": {"statistics_enable": 1},
     "3DSTATE_URB_VS": {"urb_starting_address": 4, "number_of_urb_entries": 64},
+    **{f"3DSTATE_URB_{stage}": {"urb_starting_address": 8} for stage in ("HS", "DS", "GS")},
     "3DSTATE_VS": {}, "3DSTATE_HS": {}, "3DSTATE_TE": {}, "3DSTATE_DS": {}, "3DSTATE_GS": {}, "3DSTATE_STREAMOUT": {},
     "3DSTATE_CLIP": {"perspective_divide_disable": 1, "clipper_statistics_enable": 1},
     "3DSTATE_RASTER": {"cull_mode": 1},
@@ -216,6 +219,13 @@ class OwnDraw:
         return filled_space("own", 48, SIZE, held, self.patch)
 
     def run(self, engine: str = "t0", threads: int = 1) -> Drawn:
+        """Execute the batch; and once more with no draw prepared, which must leave the same."""
+        drawn = self._executed(engine, threads)
+        with patch.object(PreparedDraws, "draw", lambda *given: False):
+            assert self._executed(engine, threads).left() == drawn.left()
+        return drawn
+
+    def _executed(self, engine: str, threads: int) -> Drawn:
         space = self.memory()
         return Drawn(self, executed(self.gpu, engine, threads, space, BATCH), space)
 
@@ -227,6 +237,12 @@ class Drawn:
     draw: OwnDraw
     gpu: GpuDevice
     space: AddressSpace
+
+    def left(self) -> Fields:
+        """Memory that draws write, statistics registers, and remarks."""
+        counts = [self.gpu.read_register(at) for at in range(0x2300, 0x2360, 4)]
+        memory = {at: self.space.read(at, SIZE) for at in (TARGET, DEPTH, STENCIL, DATA)}
+        return {"memory": memory, "counts": counts, "remarks": list(self.gpu.remarks)}
 
     def texels(self, kind: Any = np.float32, channels: int = 4, at: int = TARGET) -> npt.NDArray[Any]:
         """The texels of a linear surface of the target's size and pitch."""

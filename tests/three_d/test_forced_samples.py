@@ -85,7 +85,11 @@ def test_lines_of_one_sample_are_drawn() -> None:
 
 def test_what_is_refused() -> None:
     places = sixteenths(4)
-    for more, words in (({"3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": LINES}}, "forced_sample_count 4 of lines or points"),
+    lines = "forced_sample_count 4 of lines or points"
+    outlined = {"cull_mode": 1, "forced_sample_count": CODES[4]}
+    for more, words in (({"3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": LINES}}, lines),
+                        ({"3DSTATE_RASTER": {**outlined, "front_face_fill_mode": 1}}, lines),
+                        ({"3DSTATE_RASTER": {**outlined, "back_face_fill_mode": 2}}, lines),
                         ({"3DSTATE_WM_DEPTH_STENCIL": {"depth_test_enable": 1}}, "has depth_test_enable 1")):  # fmt: skip
         with pytest.raises(Unsupported, match=words):
             OwnDraw("kbl", [vertex(x, y) for x, y in TRIANGLE], state_of(4, places, **more)).run()

@@ -160,16 +160,17 @@ def test_disabled_stream_output_decides_what_is_rendered(gpu: str, disabled: int
 
 @pytest.mark.behaviour("BDW-CONST-04", shows="action")
 @pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("given", [True, False])
-def test_constants_must_come_again_after_their_space_was_allocated(gpu: str, given: bool) -> None:
-    """And the allocations of stages are in front of what the URB holds besides (BDW 11378-11383)."""
+@pytest.mark.parametrize("stage", ["VS", "HS", "PS"])
+def test_constants_must_come_again_after_their_space_was_allocated(gpu: str, stage: str) -> None:
+    """Those of stages that have threads (BDW 7853-7855), before the next draw and after an earlier one. And the allocations of stages are
+    in front of what the URB holds besides (BDW 11378-11383)."""
     made = OwnDraw(gpu, [])
-    between = [made.pack("3DSTATE_PUSH_CONSTANT_ALLOC_PS", constant_buffer_offset=8, constant_buffer_size=8)]
-    between += [made.pack("3DSTATE_CONSTANT_PS")] if given else []
-    draws = [{}, {"start_instance_location": 1}]
-    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), primitives=draws, between=between).run()
-    told = [text for text in drawn.remarks if "3DSTATE_PUSH_CONSTANT_ALLOC_PS without a 3DSTATE_CONSTANT_PS" in text]
-    assert len(told) == (not given)
+    space = made.pack(f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage}", constant_buffer_offset=8, constant_buffer_size=8)
+    constants, draws = made.pack(f"3DSTATE_CONSTANT_{stage}"), [{}, {"start_instance_location": 1}]
+    for between, told in (([space], stage != "HS"), ([space, constants], False), ([constants], False), ([], False)):
+        drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), primitives=draws, between=between).run()
+        words = f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage} without a 3DSTATE_CONSTANT_{stage} before the draw (BDW 7853-7855)"
+        assert [text.partition("): ")[2] for text in drawn.remarks] == [words] * told
     past = OwnDraw(gpu, rectangle(0, 0, 4, 4), {"3DSTATE_PUSH_CONSTANT_ALLOC_VS": {"constant_buffer_offset": 31, "constant_buffer_size": 2},
                                                 "3DSTATE_CONSTANT_VS": {}}).run()  # fmt: skip
     assert any("reach 33 KiB" in text for text in past.remarks)
