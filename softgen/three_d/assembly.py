@@ -199,9 +199,9 @@ class Assembly:
         plan.held.valid = plan.vertices_seen = plan.objects_made = 0
         plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
         plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
-        plan.id_skip, between = PRIMITIVE_IDS.get(call.topology, (0, 0))
-        plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
         self._set_topology(state, call)
+        plan.id_skip, between = PRIMITIVE_IDS[call.topology]
+        plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
         self._set_indices(state, call)
 
     def _set_topology(self, state: DrawState, call: DrawCall) -> None:

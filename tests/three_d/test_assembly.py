@@ -18,7 +18,7 @@ from softgen.three_d.assembly import TOPOLOGIES, TOPOLOGY_SHIFT, Assembly, Assem
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, library
-from tests.three_d.made import call, made_state
+from tests.three_d.made import call, made_state, record
 
 GENS = tuple(generations())
 AT = 0x10000
@@ -394,3 +394,17 @@ def test_memory_of_an_earlier_draw_keeps_nothing_of_its_topology() -> None:
         kept, fresh = Assembly(state, call(3, topology), memory=memory), Assembly(state, call(3, topology))
         for name in ("flags", "minimum", "next", "step", "corners", "inverts", "provoking"):
             assert getattr(kept.state, name) == getattr(fresh.state, name), (topology, select, name)
+
+
+@pytest.mark.parametrize("topology", [QUADLIST, QUADSTRIP, LINELIST_ADJ, LINESTRIP_ADJ, TRILIST_ADJ, TRISTRIP_ADJ, TRILIST])
+def test_memory_of_an_earlier_draw_does_not_keep_whether_gs_threads_get_whole_objects(topology: int) -> None:
+    memory, held = AssemblyMemory(), {0x20000: b""}
+    blocks: dict[int, tuple[str, dict[str, Any]]] = {0x20000: ("SF_STATE", {}), 0x20040: ("GS_STATE", {})}
+    state = made_state(4.5, held, blocks=blocks)
+    for enabled in (0, 1, 1, 0, 0, 1):
+        pointers = {"gs_enable": enabled, "pointer_to_gs_state": 0x20040, "pointer_to_sf_state": 0x20000}
+        state.latched["3DSTATE_PIPELINED_POINTERS"] = record("3DSTATE_PIPELINED_POINTERS", 4.5, pointers)  # type: ignore[index]
+        kept, fresh = Assembly(state, call(12, topology), memory=memory).state, Assembly(state, call(12, topology)).state
+        for name in ("whole", "adjacent_strip", "corners", "minimum", "next", "step", "flags", "provoking"):
+            assert getattr(kept, name) == getattr(fresh, name), (enabled, name)
+        assert (kept.whole, kept.adjacent_strip) == (enabled and topology != TRILIST, enabled and topology == TRISTRIP_ADJ)
