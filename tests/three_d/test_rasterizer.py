@@ -191,6 +191,45 @@ def test_a_line_stipple_counter_that_state_sets_is_refused() -> None:
             raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "icl"])
+@pytest.mark.parametrize(("code", "width"), [(0, 0.5), (1, 1.0), (2, 2.0), (3, 4.0)])
+def test_regions_slopes_and_biases_of_antialiased_lines(gpu: str, code: int, width: float) -> None:
+    """Widths of the regions are in the state of the windower, those at sides for both sides together; slopes and biases are U0.8, and 0
+    where no command has set them."""
+    stream, later = Stream(gpu), gpu not in ("ivb", "hsw")
+    stream.latch("3DSTATE_WM", line_antialiasing_region_width=code, line_end_cap_antialiasing_region_width=3 - code)
+    names = [f"aa_{part}{kind}" for part in ("", "cap_", *(["point_"] if later else [])) for kind in ("slope", "bias")]
+    fields = [name.replace("aa_cap", "aa_coverage_endcap").replace("aa_point", "aa_point_coverage") for name in names]
+    fields = [name if "coverage" in name else name.replace("aa_", "aa_coverage_") for name in fields]
+    values = [n / 256 for n in (255, 1, 87, 141, 128, 64)][: len(names)]
+
+    def planned(smooth: int, distance: int = 0) -> RasterPlan:
+        lines = {"antialiasing_enable": smooth}
+        stream.latch("3DSTATE_SF", line_width=1.0, aa_line_distance_mode=distance, **({} if later else lines))
+        if later:
+            stream.latch("3DSTATE_RASTER", **lines)
+        return raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+
+    assert bytes(planned(0)) == bytes(RasterPlan())
+    plan = planned(1)
+    assert (plan.antialiased, plan.aa_manhattan, plan.aa_region, plan.aa_cap_region) == (1, 1, width / 2, (4.0, 2.0, 1.0, 0.5)[code])
+    assert [getattr(plan, name) for name in names] == [0.0] * len(names) and not planned(1, 1).aa_manhattan
+    stream.latch("3DSTATE_AA_LINE_PARAMETERS", **dict(zip(fields, values, strict=True)))
+    plan = planned(1)
+    assert [getattr(plan, name) for name in names] == values
+
+
+@pytest.mark.parametrize(("enabled", "latched", "wanted"), [(1, (0xF0F1, 5), (0xF0F1, 5)), (1, (0x8001, 0), (0x8001, 1)), (1, None, (0, 0)),
+                                                            (0, (0xF0F1, 5), (0, 0))])  # fmt: skip
+def test_the_pattern_of_stippled_lines(enabled: int, latched: tuple[int, int] | None, wanted: tuple[int, int]) -> None:
+    """A repeat count of 0 is taken for 1."""
+    stream = windowed(line_stipple_enable=enabled)
+    if latched is not None:
+        stream.latch("3DSTATE_LINE_STIPPLE", line_stipple_pattern=latched[0], line_stipple_repeat_count=latched[1])
+    plan = raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+    assert (plan.line_pattern, plan.line_repeat) == wanted
+
+
 @pytest.mark.behaviour("BDW-WM-02", shows="action")
 def test_the_sample_mask_excludes_the_only_sample() -> None:
     """BDW-WM-02: the mask is part of coverage, higher bits mean nothing with one sample."""
