@@ -116,7 +116,7 @@ def _set_polygon_stipple(plan: RasterPlan, state: DrawState) -> None:
 
 def _set_lines(plan: RasterPlan, state: DrawState, windower: Record) -> None:
     """Line stipple, the rules of one-pixel lines, and antialias alpha."""
-    plan.legacy_diamond = getattr(windower, "legacy_diamond_line_rasterization", 0)
+    plan.legacy_diamond = windower.legacy_diamond_line_rasterization
     stipple = state.get("3DSTATE_LINE_STIPPLE")
     if windower.line_stipple_enable and stipple is not None:
         refuse("3DSTATE_LINE_STIPPLE", stipple, ("modify_enable",))  # sets the counter; drivers leave it to the hardware
