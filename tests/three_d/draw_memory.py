@@ -8,6 +8,7 @@ from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.work import Work
 
@@ -26,8 +27,9 @@ def filled_space(name: str, bits: int, size: int, held: Mapping[int, bytes], pat
     return space
 
 
-def executed(name: str, engine: str, threads: int, space: AddressSpace, batch: int) -> GpuDevice:
-    """A GPU after it has executed a batch on its render engine."""
-    gpu = GpuDevice(device(name), clock=lambda: CLOCK, dispatcher=EngineDispatcher(engine, threads=threads))
+def executed(name: str, engine: str, threads: int, space: AddressSpace, batch: int, targets: list[SurfaceImage] | None = None) -> GpuDevice:
+    """A GPU after it has executed a batch on its render engine; `targets` gets the render targets that draws have written to."""
+    drawn = None if targets is None else lambda space, found: targets.extend(found)
+    gpu = GpuDevice(device(name), clock=lambda: CLOCK, dispatcher=EngineDispatcher(engine, threads=threads), drawn=drawn)
     gpu.execute(Work("render", space, batch))
     return gpu

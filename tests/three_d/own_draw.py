@@ -26,6 +26,7 @@ from softgen.bits.registers import place
 from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
+from softgen.surface.image import SurfaceImage
 from softgen.three_d.prepared_draws import PreparedDraws
 from tests.three_d.draw_memory import executed, filled_space
 
@@ -226,8 +227,8 @@ class OwnDraw:
         return drawn
 
     def _executed(self, engine: str, threads: int) -> Drawn:
-        space = self.memory()
-        return Drawn(self, executed(self.gpu, engine, threads, space, BATCH), space)
+        space, targets = self.memory(), list[SurfaceImage]()
+        return Drawn(self, executed(self.gpu, engine, threads, space, BATCH, targets), space, targets)
 
 
 @dataclass
@@ -237,12 +238,14 @@ class Drawn:
     draw: OwnDraw
     gpu: GpuDevice
     space: AddressSpace
+    targets: list[SurfaceImage]  # that draws have written to, one after another
 
     def left(self) -> Fields:
-        """Memory that draws write, statistics registers, and remarks."""
+        """Memory that draws write and which targets they say so of, statistics registers, the work of threads, and remarks."""
         counts = [self.gpu.read_register(at) for at in range(0x2300, 0x2360, 4)]
         memory = {at: self.space.read(at, SIZE) for at in (TARGET, DEPTH, STENCIL, DATA)}
-        return {"memory": memory, "counts": counts, "remarks": list(self.gpu.remarks)}
+        work = self.gpu.counters.threads, self.gpu.counters.instructions
+        return {"memory": memory, "targets": self.targets, "counts": counts, "work": work, "remarks": list(self.gpu.remarks)}
 
     def texels(self, kind: Any = np.float32, channels: int = 4, at: int = TARGET) -> npt.NDArray[Any]:
         """The texels of a linear surface of the target's size and pitch."""

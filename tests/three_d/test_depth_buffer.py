@@ -86,7 +86,9 @@ def test_a_stencil_buffer_has_the_sizes_of_the_depth_buffer(gen: float) -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_buffers_that_are_not_there(gen: float) -> None:
     """A null surface has no stencil buffer either; before any command there is nothing."""
-    assert found(gen, None) == DepthBuffers()
+    nothing = found(gen, None)
+    assert (nothing.format, nothing.tiling, nothing.depth, nothing.stencil, nothing.has_stencil) == ("", "y_major", NOWHERE, NOWHERE, False)
+    assert nothing.separate_stencil and nothing.depth_write and nothing.stencil_write
     null = found(gen, {"surface_type": 7, "surface_format": FORMATS["d32_float"]}, **({"surface_pitch": 511} if gen > 4.5 else {}))
     assert null == DepthBuffers(separate_stencil=gen > 4.5)
     plain = found(gen, {"surface_format": FORMATS["d32_float"]})
@@ -127,3 +129,11 @@ def test_buffers_that_are_too_large_to_be_placed(changed: dict[str, int], rows: 
     monkeypatch.setattr(depth_buffer, "REACH", rows * 1024)
     with pytest.raises(Unsupported, match=f"3DSTATE_DEPTH_BUFFER: a buffer of more than {rows * 1024:#x} bytes: not yet simulated"):
         found(8, fields)
+
+
+def test_a_buffer_reaches_over_less_than_4_gib() -> None:
+    """16384 rows of 256 KiB are too many."""
+    fields = {"surface_format": FORMATS["d32_float"], "surface_pitch": (1 << 18) - 1, "height": 99}
+    assert found(8, fields | pitched(8, 16384 - 104)).depth.rows == 16384 - 104
+    with pytest.raises(Unsupported, match="3DSTATE_DEPTH_BUFFER: a buffer of more than 0x100000000 bytes"):
+        found(8, fields | pitched(8, 16384 - 100))

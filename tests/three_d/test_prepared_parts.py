@@ -24,7 +24,7 @@ from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.render_target import extent
 from softgen.three_d.setup_threads import SetupLoop
 from softgen.three_d.stage_threads import ThreadStage
-from softgen.three_d.state_blocks import BLEND, SAMPLERS, BlockPointer, StateBlocks
+from softgen.three_d.state_blocks import BLEND, CC, SAMPLERS, BlockPointer, StateBlocks
 from softgen.three_d.structures import RecordArray, SetupRecord
 
 
@@ -175,6 +175,16 @@ def test_draws_that_were_prepared_for_another_environment_are_forgotten(draws: A
         assert draws._moves and len(draws._running) == 2 and now.running == ctypes.addressof(draws._running)
 
 
+@pytest.mark.parametrize("latched", [NoCommands(), {}])
+@pytest.mark.parametrize("space", [AddressSpace("s"), object()])
+def test_draws_are_prepared_where_c_code_finds_commands_and_memory(draws: Any, latched: Any, space: Any) -> None:
+    draws._draws, draws._sharing, draws._latest, draws._registers = {}, {}, [], {}
+    draws.pipeline, draws._now = SimpleNamespace(stage_loops={}), DrawStruct()
+    cs: Any = SimpleNamespace(latched=latched, dispatcher=SimpleNamespace(prepares=True, threads=1), space=space, bases={},
+                              generation=generation(9))  # fmt: skip
+    assert draws._enter(cs) is (isinstance(latched, NoCommands) and isinstance(space, AddressSpace))
+
+
 def test_draws_are_kept_in_the_order_of_their_use(draws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The latest first; one that is too many makes room, with workers of its own and what leads to it."""
     monkeypatch.setattr(prepared_draws, "MOST_DRAWS", 3)
@@ -220,6 +230,32 @@ def test_edges_are_marked_where_vertices_have_edge_flags(flags: bool) -> None:
                                  mark_edges=lambda *given: marked.append(given[:4]))  # fmt: skip
     draw.fill(None, chunk)
     assert marked == [(1, 2, 6, 4)] * flags
+
+
+def test_blocks_of_state_keep_the_memory_of_the_last_comparison() -> None:
+    """What C code compares is collected again each time: the arrays of the time before are freed."""
+    blocks: Any = object.__new__(StateBlocks)
+    blocks._pointers, blocks._notes, blocks._kept = {BLEND: BlockPointer(5, 0xFFFFFFC0, 0x400)}, SimpleNamespace(blocks={}), []
+    blocks._bound, blocks._values = {}, {BLEND: [(0x1000, 7)]}
+    for _ in range(3):
+        (found,) = blocks.compared()
+        (arrays, ranges) = blocks._kept
+        assert (ctypes.addressof(arrays[0]), ctypes.addressof(arrays[1]), ranges) == (found.ranges, found.values, [])
+        assert (found.offset, found.mask, found.pointer, found.range_count, found.value_count) == (5, 0xFFFFFFC0, 0x400, 0, 1)
+
+
+def test_what_units_have_read_of_blocks_of_state() -> None:
+    """Sampler states are counted from where they were when plans were made, and addresses wrap; blend state is that of all stages."""
+    blend = {"PS": {(0x900, 8): b"colours1"}, "VS": {}, "GS": {(0x910, 8): b"colours2"}}
+    samplers = {"PS": {0: b"first samplers..", 0x30: b"last"}, "VS": {0x10: b"one"}, "GS": {}}
+    blocks: Any = object.__new__(StateBlocks)
+    blocks._dispatches = {"PS": SimpleNamespace(samplers=0x220), "VS": SimpleNamespace(samplers=0xFFE0), "GS": SimpleNamespace(samplers=0)}
+    blocks._bound = {stage: SimpleNamespace(dispatch=SimpleNamespace(
+        space=AddressSpace("s", 32), resolved=SimpleNamespace(sampler_base=base, samplers=samplers[stage], blend=blend[stage])))
+        for stage, base in (("PS", 0x10001), ("VS", 0xFFFF0031), ("GS", 0x5000))}  # fmt: skip
+    found = {name: blocks._read_by_units(name) for name in (SAMPLERS + "PS", SAMPLERS + "VS", SAMPLERS + "GS", BLEND, CC)}
+    assert found == {SAMPLERS + "PS": {(0x10221, 16): b"first samplers..", (0x10251, 4): b"last"}, SAMPLERS + "VS": {(0x21, 3): b"one"},
+                     SAMPLERS + "GS": {}, BLEND: {(0x900, 8): b"colours1", (0x910, 8): b"colours2"}, CC: {}}  # fmt: skip
 
 
 def test_units_follow_samplers_and_blend_state_of_their_stages() -> None:

@@ -25,7 +25,9 @@ VS_STATE = {"enable": 1, "kernel_start_pointer": 0x1000, "vertex_urb_entry_read_
 
 def scene(**state: Any) -> G45Draw:
     """Two draws of triangles that cover the target."""
-    return G45Draw(COVERED * OBJECTS, TRIANGLES, {"VS_STATE": VS_STATE, **state}, vs=COPY, primitives=({}, {}), size=(WIDE, WIDE),
+    state = {"VS_STATE": VS_STATE, **state}
+    state["WM_STATE"] = {"statistics_enable": 1, **state.get("WM_STATE", {})}
+    return G45Draw(COVERED * OBJECTS, TRIANGLES, state, vs=COPY, primitives=({}, {}), size=(WIDE, WIDE),
                    format="B8G8R8A8_UNORM")  # fmt: skip
 
 
