@@ -22,6 +22,7 @@ from tests.three_d.g45_draw import (
     DATA,
     GEN,
     GENERAL,
+    POINTS,
     SCRATCH,
     SIZE,
     TRIANGLES,
@@ -217,3 +218,15 @@ def test_a_buffer_that_no_element_reads_may_change(monkeypatch: pytest.MonkeyPat
                                                                 "buffer_starting_address": DATA + at}]) for at in (0, 64)]  # fmt: skip
     picture = check(two([unused[1]], before=[unused[0]]), monkeypatch, 1)
     assert picture[10, 10, 0] == 2
+
+
+@pytest.mark.parametrize(("end", "lit"), [(DATA + 5, {3, 4, 5}), (DATA + 3, {3, 4}), (0, {3, 4, 5}), (DATA - 1, set())])
+def test_indices_elsewhere(end: int, lit: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indices after the buffer's last byte are 0; 0 as its address disables the check (G45 2024-2028)."""
+    moved = command("3DSTATE_INDEX_BUFFER", index_format=1, buffer_starting_address=DATA, buffer_ending_address=end)
+    points = [vertex(n + 0.5, 0.5, attribute=(n + 1, 0, 0, 0)) for n in range(6)]
+    three: dict[str, int] = {"vertex_count_per_instance": 3}
+    draw = G45Draw(points, POINTS, indices=struct.pack("<3H", 1, 1, 1), primitives=(three, three), between=[moved],
+                   patch={DATA: struct.pack("<3H", 3, 4, 5)})  # fmt: skip
+    picture = check(draw, monkeypatch, 1)
+    assert {int(x) for x in np.flatnonzero(picture[0, :, 0])} == {1, *lit, *([0] if len(lit) < 3 else [])}
