@@ -12,15 +12,18 @@ from softgen.bits import catalogue
 from softgen.bits.generation import generation
 from softgen.command import MarkedLatched
 from softgen.errors import SoftgenError
+from softgen.eu.interpreter import KernelProgram
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.threads.scheduler import ReturnReason
+from softgen.threads.statistics import KernelStatistics
 from softgen.three_d import fill, prepared_draws
 from softgen.three_d.draw_structures import Base, DrawStruct, PreparedStruct, Stage
 from softgen.three_d.front import FrontDraw
 from softgen.three_d.pixel_shader import TESTS, loop_count
 from softgen.three_d.prepared import PreparedDraw
 from softgen.three_d.prepared_draws import PreparedDraws
+from softgen.three_d.prepared_front import NO_STATISTICS
 from softgen.three_d.render_target import extent
 from softgen.three_d.setup_threads import SetupLoop
 from softgen.three_d.stage_threads import ThreadStage
@@ -288,6 +291,14 @@ def test_units_follow_samplers_and_blend_state_of_their_stages() -> None:
     assert followed() == ([], {0})
     assert followed(_4=0, _5=0x4C7) == ([("VS", 0x5000)], {0xC0})
     assert followed(_3=0xE0, _5=0x300) == ([("PS", 0x20E0)], {-0x100})
+
+
+def test_the_work_of_a_stage_goes_to_the_statistics_of_its_kernel() -> None:
+    """Where the engine keeps some; others go where nobody looks."""
+    made, kept = object.__new__(PreparedDraw), KernelStatistics(KernelProgram(0x40, b""), "t0")
+    loops: Any = {"VS": SimpleNamespace(statistics=kept), "PS": SimpleNamespace(statistics=None)}
+    made.loops = loops
+    assert [made._statistics(stage) for stage in ("VS", "SF", "PS")] == [kept, NO_STATISTICS, NO_STATISTICS] and kept != NO_STATISTICS
 
 
 def test_without_a_render_target_a_draw_may_cover_the_largest_surface() -> None:
