@@ -158,6 +158,24 @@ def test_disabled_stream_output_decides_what_is_rendered(gpu: str, disabled: int
 # -- constants ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("gpu", GPUS)
+def test_constants_of_several_buffers_follow_each_other(gpu: str) -> None:
+    """In the order of their numbers; in the second draw they are elsewhere."""
+    def given(at: int) -> Any:
+        lengths, places = (0, 1, 2, 1), (0, at, at + 0x100, at + 0x200)
+        return {"read_length": [{"length": n} for n in lengths], "constant_buffer": [{"pointer": n} for n in places]}
+
+    made, first = OwnDraw(gpu, []), 8.0 * np.arange(4)
+    held = {DATA + 0x1000 * n + at: struct.pack("<16f", *(start + 100 * n + np.arange(16)))
+            for n in range(2) for at, start in ((0, first[0]), (0x100, first[1]), (0x200, first[3]))}  # fmt: skip
+    shader = pixel_shader([f"g{4 + n}.1<0,1,0>" for n in range(4)])
+    state = {"3DSTATE_CONSTANT_PS": given(DATA), "3DSTATE_PS": {"push_constant_enable": 1}}
+    draws = [{"vertex_count_per_instance": 3}, {"vertex_count_per_instance": 3, "start_vertex_location": 3}]
+    drawn = OwnDraw(gpu, [*rectangle(0, 0, 4, 4), *rectangle(8, 8, 12, 12)], state, ps=shader, primitives=draws, patch=held,
+                    between=[made.pack("3DSTATE_CONSTANT_PS", **given(DATA + 0x1000))]).run()  # fmt: skip
+    assert drawn.pixels[1, 1].tolist() == [1, 9, 17, 25] and drawn.pixels[9, 9].tolist() == [101, 109, 117, 125]
+
+
 @pytest.mark.behaviour("BDW-CONST-04", shows="action")
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("stage", ["VS", "HS", "PS"])
