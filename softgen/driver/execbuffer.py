@@ -78,8 +78,8 @@ def submit(node: Node, call: Call, arg: Any) -> None:
             channel.wait_prediction.queued()
             gpu.runner.submit(submission)
     finally:
-        if call.claim is not None:
-            call.claim.release()
+        if call.give_up is not None:
+            call.give_up()
 
 
 def accept(context: GemContext, arg: Any) -> AcceptedArgument:
@@ -121,7 +121,7 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
         for bo, row in zip(bos, rows, strict=True)
     ])  # fmt: skip
     if copied := [bo for bo in bos if bo.copied]:  # before relocations are applied to them
-        call.claim = CopyClaim(node.gpu, call, copied)
+        call.give_up = CopyClaim(node.gpu, call, copied).release
         for bo in copied:
             assert bo.copied is not None
             bo.copied.bring(call)

@@ -22,7 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.budget import Budget
@@ -31,9 +31,6 @@ from softgen.driver.process import SMALL, read_ranges, read_small, write_range
 from softgen.driver.queue import Later
 from softgen.driver.wait_prediction import WaitPrediction
 from softgen.memory.store import Identity, identity
-
-if TYPE_CHECKING:
-    from softgen.driver.copy_claim import CopyClaim
 
 MESSAGE = struct.Struct("<IIQQQ8s")
 HEADER = MESSAGE.size
@@ -212,7 +209,7 @@ class Call:
     reserved = 0  # bytes of the budget, until the answer is sent
     later: Later | None = None  # work that is left
     work_first = False  # before the answer, not after it
-    claim: CopyClaim | None = None  # on copies of the program's memory, while a submission is made (copy_claim.py)
+    give_up: Callable[[], None] | None = None  # ends claims on the program's memory, once a submission is made (copy_claim.py)
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument

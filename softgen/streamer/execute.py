@@ -247,17 +247,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             status.show()
         return bool(done)
 
-    def finish_pipelines(self) -> None:
-        """Complete what pipelines have collected but not started: at flushes, switches of pipeline or context, the end of a submission."""
-        if not self.saved.unfinished:
-            return
-        self.saved.unfinished = False
-        for finish in self.device.finishers:
-            try:
-                finish(self)
-            except SoftgenError as error:
-                self._failed(error)
-
     def _step(self, place: FetchPointer, command: Command) -> None:
         self._poll_watchdog()
         self.status.at(command.address, command.dwords[0])
@@ -388,12 +377,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             self.saved.latched.note(command)
         else:
             raise Unsupported("not yet simulated")
-
-    def _failed(self, error: SoftgenError) -> None:
-        """Raises an error with the place of the command being executed, unless the submitter decides to go on after it."""
-        placed = self._placed(error, self._current) if self._current is not None else error
-        if not self.hooks.on_error(placed):
-            raise placed from error
 
     def note_work(self) -> None:
         """Work that was started since the last call has not been flushed."""

@@ -49,6 +49,12 @@ class HandlerServices:
             return GpuFault(error.address, error.access, error.space, by, error.why)
         return type(error)(f"{where}: {error}")
 
+    def _failed(self, error: SoftgenError) -> None:
+        """Raises an error with the place of the command being executed, unless the submitter decides to go on after it."""
+        placed = self._placed(error, self._current) if self._current is not None else error
+        if not self.hooks.on_error(placed):
+            raise placed from error
+
     @property
     def command(self) -> Command:
         """The command being executed."""
@@ -124,6 +130,17 @@ class HandlerServices:
     def collected(self) -> None:
         """A pipeline has collected work, which `finish_pipelines` completes."""
         self.saved.unfinished = True
+
+    def finish_pipelines(self) -> None:
+        """Complete what pipelines have collected but not started: at flushes, switches of pipeline or context, the end of a submission."""
+        if not self.saved.unfinished:
+            return
+        self.saved.unfinished = False
+        for finish in self.device.finishers:
+            try:
+                finish(self)
+            except SoftgenError as error:
+                self._failed(error)
 
     def memory_changed(self) -> None:
         """Drops commands that were read ahead."""
