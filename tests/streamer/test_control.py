@@ -95,6 +95,16 @@ def test_a_conditional_end_may_mask_what_it_compares() -> None:
     assert bench.data(1) == [1]  # nothing of 5 is left behind the mask
 
 
+@pytest.mark.parametrize("values, goes_on", [({}, True), ({"compare_mask_mode": 1}, False)])
+def test_a_conditional_end_reads_no_more_than_it_compares(values: dict[str, int], goes_on: bool) -> None:
+    """One dword, or two with a mask: nothing is mapped after them."""
+    bench, last = Bench(), RING + 0x1000 - 8
+    bench.put(last, [0x15, 0xF0])
+    bench.run(bench.pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_semaphore=1, compare_data_dword=0x14, compare_address=last, **values),
+              bench.store(0, 1))  # fmt: skip
+    assert bench.data(1) == [int(goes_on)]
+
+
 @pytest.mark.parametrize("gpu", ["ivb", "bdw", "kbl", "icl"])
 def test_the_state_register_says_in_which_space_a_batch_is(gpu: str) -> None:
     """BB_STATE and, for a second level, SBB_STATE: bit 5 where it is the context's (address space indicator)."""
@@ -419,3 +429,16 @@ def test_the_global_table_is_changed_by_its_owner(gpu: str) -> None:
     bench.gpu.interface = replace(bench.gpu.interface, update_table=lambda address, entries: seen.append((address, entries)))
     bench.run(update)
     assert seen == [(0xA0_0000, [0x1001, 0x2001])]
+
+
+def test_commands_after_a_change_of_the_global_table_are_those_it_maps_now() -> None:
+    """None that was read ahead is executed."""
+    bench = Bench()
+    update = bench.pack("MI_UPDATE_GTT", entry_address=0xA0_0000, entry=[{"entry_data": 1}])
+
+    def remap(address: int, entries: list[int]) -> None:
+        bench.put(BATCH + 4 * len(update), bench.store(0, 2))
+
+    bench.gpu.interface = replace(bench.gpu.interface, update_table=remap)
+    bench.run(update, bench.store(0, 1))
+    assert bench.data(1) == [2]

@@ -151,6 +151,17 @@ def test_matrices_merge_by_several_fields() -> None:
     assert {element.dc_coefficient for element in found.values()} == {16 * c + 4 * s + p for p, s, c in keys} and len(found) == len(keys)
 
 
+def test_a_command_is_read_once_until_it_comes_again_and_decoded_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, read, dwords = Bench(), list[str](), LatchedState.dwords
+    monkeypatch.setattr(LatchedState, "dwords", lambda self, name: (read.append(name), dwords(self, name))[1])
+    latched, page, records = LatchedState(latch_table(9.0, "render")), layout("3DSTATE_SAMPLE_MASK", 9.0), []
+    for mask in (2, 2, 3):
+        latched.note(Command(0, 0, 1, page, bench.pack(page.name, sample_mask=mask)))
+        records += [latched[page.name], latched.get(page.name), latched[page.name]]
+    assert [record.sample_mask for record in records] == [2] * 6 + [3] * 3 and read == [page.name] * 3
+    assert len({id(record) for record in records}) == 2
+
+
 def test_parts_by_index_are_read_once_until_the_command_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, read, parts = Bench(), list[str](), LatchedState._parts
     monkeypatch.setattr(LatchedState, "_parts", lambda self, name: (read.append(name), parts(self, name))[1])

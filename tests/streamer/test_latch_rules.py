@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from softgen.bits.catalogue import catalogue, layout
-from softgen.bits.field import BitField
+from softgen.bits.field import BitField, Effect
 from softgen.errors import SpecError
 from softgen.streamer import latch_rules
 from softgen.streamer.latch import LatchedState
@@ -41,6 +41,21 @@ def test_the_same_command_without_a_bit_that_acts_is_latched() -> None:
     assert latched_at_once([mask, page.pack(**every), mask]) == 3
     assert latched_at_once([mask, page.pack(), mask], frozenset({HZ_OP})) == 1
     assert latched_at_once([mask] * 5, limit=3) == 3
+
+
+@pytest.mark.parametrize("low, mask", [(0, 1), (31, 1 << 31), (32, 1), (63, 1 << 31), (64, 1), (95, 1 << 31)])
+def test_the_dword_that_says_whether_a_command_acts(low: int, mask: int) -> None:
+    """Bits of any of its dwords, several of one."""
+    rule, middle = LatchRule(), low // 32 * 32 + 8
+    page = cast(Any, SimpleNamespace(fields=[field("one", low, low), field("other", 0, 127), field("two", middle, middle + 1)]))
+    cast(Any, LatchTable)._acts(None, rule, page, Effect("latches", acts_when=("one", "two")))
+    assert (rule.acts_dword, rule.acts_mask) == (low // 32, mask | 0x300)
+
+
+def test_a_command_that_never_acts_has_no_bits_that_say_so() -> None:
+    rule = LatchRule()
+    cast(Any, LatchTable)._acts(None, rule, layout(MASK, 9.0), Effect("latches"))
+    assert (rule.acts_dword, rule.acts_mask) == (0, 0)
 
 
 def test_keys_without_a_command_or_with_none_that_is_state_latch_nothing() -> None:

@@ -9,6 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.errors import SoftgenError, Unsupported
+from softgen.streamer import rules
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench, count_draw
 
@@ -173,6 +174,19 @@ def test_a_rule_is_told_with_its_place_and_only_where_it_holds() -> None:
     bench = Bench("skl")
     bench.run(bench.pack("PIPE_CONTROL", tlb_invalidate=1))
     assert not bench.gpu.remarks
+
+
+def test_no_more_answers_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each kind of command; answers stay the same when others are forgotten."""
+    monkeypatch.setattr(rules, "MOST_KEPT", 3)
+    rules._kept_answers.cache_clear()
+    page, sizes, answers = layout("PIPE_CONTROL", 11.0), list[int](), list[tuple[str, ...]]()
+    fields = ("psd_sync_enable", "store_data_index", "tlb_invalidate", "generic_media_state_clear", "notify_enable")
+    for name in fields * 2:
+        record = page.raw(page.pack(**{name: 1}))
+        answers.append(rules.broken("PIPE_CONTROL", record, "icl", "render"))
+        sizes.append(len(rules._kept_answers("PIPE_CONTROL", "icl", type(record))[0]))
+    assert max(sizes) == 3 and answers[:5] == answers[5:] and answers[0] != answers[1]
 
 
 def test_the_rules_name_fields_that_exist() -> None:
