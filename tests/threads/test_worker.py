@@ -27,8 +27,9 @@ from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Choice, Leaving, engines
 from tests.gpgpu.job import ADD, END, Job, dwords, local_dword, vector_add, words
+from tests.gpgpu.test_dispatch import STAMPS
 from tests.threads.sets import runs_made
-from tests.threads.test_pool import MODE, job, recorded
+from tests.threads.test_pool import MODE, Asked, job, recorded
 
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
 
@@ -173,6 +174,29 @@ def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(mon
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", run.pace * 32)
     list(dispatcher.run(context, dispatch))
     assert list(run.staffing.times) == [False]
+
+
+def test_code_is_asked_for_by_all_of_a_threads_cr0() -> None:
+    """Each thread sets other bits, of every byte (programs cannot set the highest); the first code is asked for before any does."""
+    asked, bits = Asked(), [0x4040_2010, 0x0180_0020, 0x7FFF_0030]
+    kernel = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud r1.0<0;1,0>:ud
+{END}
+"""
+    made = Job(kernel, [bytes(4)], simd=8, shape=(3, 1, 1), own=[dwords(value, *[0] * 7) for value in bits])
+    made.run(groups=EngineDispatcher("asked", 1, make=lambda name: asked))
+    assert asked.controls == [0, *bits]
+
+
+@pytest.mark.parametrize("engine", engines(), ids=str)
+def test_time_stamps_count_instructions_of_earlier_dispatches_and_of_the_thread(engine: Choice) -> None:
+    """Two groups, whose threads look after one instruction and after four."""
+    made, dispatcher = Job(STAMPS, [bytes(16)], simd=8, ends=(2, 1, 1)), engine.groups()
+    context, dispatch = recorded(made)
+    for elapsed in (0, 1000):
+        list(dispatcher.run(replace(context, elapsed=elapsed), dispatch))
+        assert context.space.read(made.address(0), 16) == dwords(*[elapsed + 1, elapsed + 4] * 2)
 
 
 def test_an_instruction_that_changes_cr0_alone_is_left_by_the_first_thread_only(monkeypatch: pytest.MonkeyPatch) -> None:
