@@ -24,7 +24,6 @@ OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False,
 class Rule(NamedTuple):
     when: tuple[str, ...]  # fields of which one is set; none: always
     needs: tuple[str, ...]  # fields that must all be set then
-    one_of: tuple[str, ...]  # fields of which one must be set then
     forbids: tuple[str, ...]  # fields that must be clear then
     value: int | None  # the value `when` must have; None: anything but zero
     engines: tuple[str, ...]  # none: all
@@ -51,9 +50,9 @@ def _rules(command: str, rules: str) -> tuple[Rule, ...]:
 
 
 def _rule(row: dict[str, Any]) -> Rule:
-    when, needs, one_of, forbids, engines = (tuple(row.get(name, ())) for name in ("when", "needs", "one_of", "forbids", "engines"))
+    when, needs, forbids, engines = (tuple(row.get(name, ())) for name in ("when", "needs", "forbids", "engines"))
     pipeline, unflushed, never, nothing = (row.get(name, other) for name, other in OTHERWISE.items())
-    return Rule(when, needs, one_of, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, row["says"])
+    return Rule(when, needs, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, row["says"])
 
 
 @cache
@@ -65,10 +64,10 @@ def some(command: str, rules: str) -> bool:
 @cache
 def ruled_fields(command: str, rules: str) -> frozenset[str]:
     """The fields that rules for a command are about."""
-    return frozenset(name for rule in _rules(command, rules) for name in (*rule.when, *rule.needs, *rule.one_of, *rule.forbids))
+    return frozenset(name for rule in _rules(command, rules) for name in (*rule.when, *rule.needs, *rule.forbids))
 
 
-def broken(command: str, values: Record, rules: str, engine: str, pipeline: str = "", unflushed: bool = False) -> tuple[str, ...]:
+def broken(command: str, values: Record, rules: str, engine: str, pipeline: str, unflushed: bool) -> tuple[str, ...]:
     """The texts of broken rules, among those of a name."""
     kept, seen = _kept_answers(command, rules, type(values))
     key = seen(values), engine, pipeline, unflushed
@@ -107,5 +106,4 @@ def _set(values: Record, name: str, value: int | None = None) -> bool:
 def _kept(rule: Rule, values: Record) -> bool:
     if rule.never:
         return False
-    alternative = not rule.one_of or any(_set(values, name) for name in rule.one_of)
-    return alternative and all(_set(values, name) for name in rule.needs) and not any(_set(values, name) for name in rule.forbids)
+    return all(_set(values, name) for name in rule.needs) and not any(_set(values, name) for name in rule.forbids)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -176,6 +178,27 @@ def test_a_rule_is_told_with_its_place_and_only_where_it_holds() -> None:
     assert not bench.gpu.remarks
 
 
+@pytest.mark.parametrize("values, told", [
+    ((0, 0, 0, 0, 0), False), ((1, 0, 0, 0, 0), True), ((0, 2, 0, 0, 0), True), ((1, 0, 1, 0, 0), True), ((0, 1, 0, 1, 0), True),
+    ((1, 0, 1, 1, 0), False), ((1, 1, 1, 1, 0), False), ((1, 0, 1, 1, 1), True), ((0, 0, 1, 1, 1), False),
+])  # fmt: skip
+def test_a_row_applies_when_one_of_its_fields_is_set_and_needs_all_of_others(values: tuple[int, ...], told: bool) -> None:
+    """Two fields of either sort, and one that must be clear then."""
+    record = namedtuple("record", "a b needed also clear")(*values)  # type: ignore[call-arg]
+    rule = rules._rule({"when": ["a", "b"], "needs": ["needed", "also"], "forbids": ["clear"], "says": "no"})
+    assert list(rules._broken((rule,), cast(Any, record), "render", "", False)) == ["no"] * told
+
+
+def test_answers_are_kept_for_commands_that_differ_in_other_fields_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules._kept_answers.cache_clear()
+    page, asked, broken = layout("PIPE_CONTROL", 11.0), list[int](), rules._broken
+    monkeypatch.setattr(rules, "_broken", lambda *given: (asked.append(len(asked)), broken(*given))[1])
+    for address in range(0, 0x400, 0x40):
+        for flush in ("tlb_invalidate", "psd_sync_enable"):
+            rules.broken("PIPE_CONTROL", page.raw(page.pack(address=address, **{flush: 1})), "icl", "render", "", False)
+    assert len(asked) == 2
+
+
 def test_no_more_answers_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each kind of command; answers stay the same when others are forgotten."""
     monkeypatch.setattr(rules, "MOST_KEPT", 3)
@@ -184,7 +207,7 @@ def test_no_more_answers_are_kept_than_there_is_room_for(monkeypatch: pytest.Mon
     fields = ("psd_sync_enable", "store_data_index", "tlb_invalidate", "generic_media_state_clear", "notify_enable")
     for name in fields * 2:
         record = page.raw(page.pack(**{name: 1}))
-        answers.append(rules.broken("PIPE_CONTROL", record, "icl", "render"))
+        answers.append(rules.broken("PIPE_CONTROL", record, "icl", "render", "", False))
         sizes.append(len(rules._kept_answers("PIPE_CONTROL", "icl", type(record))[0]))
     assert max(sizes) == 3 and answers[:5] == answers[5:] and answers[0] != answers[1]
 
@@ -195,4 +218,4 @@ def test_the_rules_name_fields_that_exist() -> None:
 
     fields = {field.name for field in layout("PIPE_CONTROL", 11).fields}
     for row in tomllib.loads((resources.files("softgen") / "spec/streamer/rules.toml").read_text())["icl"]["PIPE_CONTROL"]:
-        assert {name for part in ("when", "needs", "one_of", "forbids") for name in row.get(part, ())} <= fields
+        assert {name for part in ("when", "needs", "forbids") for name in row.get(part, ())} <= fields
