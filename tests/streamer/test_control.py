@@ -95,13 +95,14 @@ def test_a_conditional_end_may_mask_what_it_compares() -> None:
     assert bench.data(1) == [1]  # nothing of 5 is left behind the mask
 
 
-@pytest.mark.parametrize("values, goes_on", [({}, True), ({"compare_mask_mode": 1}, False)])
-def test_a_conditional_end_reads_no_more_than_it_compares(values: dict[str, int], goes_on: bool) -> None:
+@pytest.mark.parametrize("masked, second, goes_on", [(0, 0xF000_0000, True), (1, 0xF000_0000, False), (1, 0xFF00_0000, True)])
+def test_a_conditional_end_reads_all_that_it_compares_and_no_more(masked: int, second: int, goes_on: bool) -> None:
     """One dword, or two with a mask: nothing is mapped after them."""
     bench, last = Bench(), RING + 0x1000 - 8
-    bench.put(last, [0x15, 0xF0])
-    bench.run(bench.pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_semaphore=1, compare_data_dword=0x14, compare_address=last, **values),
-              bench.store(0, 1))  # fmt: skip
+    bench.put(last, [0x1500_0000, second])
+    end = bench.pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_semaphore=1, compare_data_dword=0x1400_0000, compare_address=last,
+                     compare_mask_mode=masked)  # fmt: skip
+    bench.run(end, bench.store(0, 1))
     assert bench.data(1) == [int(goes_on)]
 
 
@@ -429,6 +430,21 @@ def test_the_global_table_is_changed_by_its_owner(gpu: str) -> None:
     bench.gpu.interface = replace(bench.gpu.interface, update_table=lambda address, entries: seen.append((address, entries)))
     bench.run(update)
     assert seen == [(0xA0_0000, [0x1001, 0x2001])]
+
+
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "skl", "icl"])
+def test_the_resource_streamer_stores_a_dword(gpu: str) -> None:
+    bench = Bench(gpu)
+    bench.put(DATA, [1, 2, 3])
+    bench.run(bench.pack("MI_RS_STORE_DATA_IMM", destination_address=DATA + 4, data_dword_0=0x89AB_CDEF))
+    assert bench.data(3) == [1, 0x89AB_CDEF, 3]
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "icl"])
+def test_the_last_topology_filter_is_state(gpu: str) -> None:
+    bench = Bench(gpu)
+    bench.run(*(bench.pack("MI_TOPOLOGY_FILTER", topology_filter_value=value) for value in (4, 5)))
+    assert bench.gpu.contexts[0, "render"].latched["MI_TOPOLOGY_FILTER"].topology_filter_value == 5
 
 
 def test_commands_after_a_change_of_the_global_table_are_those_it_maps_now() -> None:
