@@ -71,12 +71,13 @@ def test_keys_without_a_command_or_with_none_that_is_state_latch_nothing() -> No
 
 
 def test_commands_that_share_a_key_are_told_apart() -> None:
-    """The rules of all of them are a chain that ends."""
+    """The rules of all of them are a chain that ends with 0xffff, as latch.c knows it; so do keys that were not met."""
     table = LatchTable(9.0, "render")
+    assert set(table.keys) == {0xFFFF}
     found = catalogue().commands_like(layout(MASK, 9.0).pack()[0], 9.0, "render")
     table.add(layout(MASK, 9.0).pack()[0])
     chain, number = [], int(table.keys[layout(MASK, 9.0).pack()[0] >> 16])
-    while number != latch_rules.UNKNOWN:
+    while number != 0xFFFF:
         chain.append(table.layouts[number].name)
         number = table.rules[number].next
     assert chain == [page.name for page in found]
