@@ -188,3 +188,17 @@ def test_a_watermark_is_reported_once() -> None:
     client = compare("kbl", scenario)
     assert sum("checks the watermark" in remark for remark in client.device.remarks) == 4
     assert client.device.counters.dispatches == 8
+
+
+def test_walkers_use_the_descriptors_until_a_flush(searches: list[object]) -> None:
+    """A walker that comes again too: the load of others is remarked; not so where a flush follows the walker."""
+    found = list[int]()
+
+    def scenario(client: Client) -> None:
+        for number in range(8):
+            client.enqueue(Enqueue(number, "kbl", first=[], flushed=number > 3))
+            found.append(sum("descriptors have been used" in remark for remark in client.device.remarks))
+
+    assert not compare("kbl", scenario).errors
+    assert found == [0, 1, 2, 3, 4, 4, 4, 4] * 2
+    assert len(searches) == 2 + 2 + 8  # for both kinds of batches, and those of the client that prepares nothing
