@@ -132,9 +132,9 @@ class DispatchProgram(KernelProgram):
         if routine is not None:
             return routine.line(ip)
         offset = ip - self.start
-        if len(self.code) - labels.NATIVE < offset < self.size > len(self.code):
+        if len(self.code) - labels.NATIVE < offset < self.size:
             self._grow(offset + labels.NATIVE)
-        elif self._refreshed and 0 <= offset < len(self.code):
+        if self._refreshed and 0 <= offset < len(self.code):
             self._refresh(offset)
         found = super().line(ip)
         self._count(LINE_BYTES)

@@ -9,6 +9,7 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST
+from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.threads import programs
@@ -172,6 +173,8 @@ def test_code_that_a_translation_depends_on_is_kept() -> None:
     assert program.beginning(3 * WINDOW) == context.space.read(HEAP, 3 * WINDOW) and len(program.code) == WINDOW
     program.reach = WINDOW - BEHIND
     assert len(program.code) == WINDOW
+    program.reach = WINDOW - BEHIND + 8
+    assert len(program.code) == 2 * WINDOW
     program.reach = 3 * WINDOW
     assert len(program.code) >= 3 * WINDOW + BEHIND and program.range.size == 3 * WINDOW
     assert program.code == context.space.read(HEAP, len(program.code))
@@ -203,13 +206,59 @@ def test_the_least_recently_used_programs_are_dropped_where_they_take_too_much_m
     assert cache.load(context, at[0]) is kept[0] and cache.load(context, at[1]) is not kept[1]
 
 
+def test_the_last_bytes_that_are_kept_are_read_again_when_they_are_reached() -> None:
+    """A compact instruction there, at the end of a window and at the end of memory: what is there by then counts."""
+    context, dispatch = heap(2 * WINDOW)
+    first, second = (dialect.read(f"(W) mov (8|M0) r{number}.0<1>:ud r2.0<8;8,1>:ud", 9, compact=True) for number in (4, 5))
+    assert len(first) == len(second) == 8
+    for at in (WINDOW - 8, 2 * WINDOW - 8):
+        context.space.write(HEAP + at, first)
+        program = load(context, dispatch)
+        program.line(0)
+        if at > WINDOW:
+            program.reach = WINDOW
+        assert len(program.code) == at + 8 and program.current(context)
+        context.space.write(HEAP + at, second)
+        found = program.line(at)
+        assert found.size == 8 and found.instruction == load(context, replace(dispatch, kernel=at)).line(at).instruction
+        assert program.code == context.space.read(HEAP, 2 * WINDOW)
+
+
+@pytest.mark.parametrize("at", [WINDOW - 16, WINDOW - 8, WINDOW, WINDOW + 8])
+def test_an_instruction_at_the_end_of_what_was_read_is_read_as_a_whole(at: int) -> None:
+    context, dispatch = heap()
+    start = 0x3000
+    context.space.write(HEAP + start + at, context.space.read(HEAP + 4096, 16))
+    program = load(context, replace(dispatch, kernel=start))
+    found = program.line(start + at)
+    assert found.size == 16 and found.instruction == load(context, dispatch).line(4096).instruction
+    assert program.reach == at + 16 and program.code == context.space.read(HEAP + start, 2 * WINDOW)
+
+
+@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.parametrize("at", [0, 16])
+def test_code_that_was_read_counts_until_it_is_compared_with_memory(at: int, compared: bool) -> None:
+    """From then on an instruction is read when it is first reached; what is before the kernel is not."""
+    context, dispatch = heap()
+    context.space.write(HEAP + 16, context.space.read(HEAP, 16))
+    program = load(context, dispatch)
+    assert not compared or program.current(context)
+    context.space.write(HEAP + at, context.space.read(HEAP + 4096, 16))
+    expected = load(context, dispatch).line(4096 if compared else 16 - at).instruction
+    assert program.line(at).instruction == expected
+    for outside in (-16, LONGEST):
+        with pytest.raises(GpuFault, match="outside"):
+            program.line(outside)
+    assert len(program.code) == WINDOW
+
+
 def test_memory_is_charged_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "COUNT_BYTES", 100 * LINE_BYTES)
     context, dispatch = heap()
     charged = list[int]()
     cache = ProgramCache(charge=charged.append)
     program = cache.load(context, dispatch)
-    assert charged == [WINDOW]
+    assert charged == [WINDOW] == [32 << 10]
     for at in range(0, 101 * 16, 16):
         program.line(at)
     assert cache.load(context, dispatch) is program and charged == [WINDOW, 101 * LINE_BYTES]
