@@ -13,6 +13,7 @@ import pytest
 from softgen.driver import protocol
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno
+from softgen.driver.process import SMALL
 from softgen.driver.protocol import LARGEST_READ, UNCOUNTED, Call, Channel
 from tests.driver.program import Memory
 
@@ -57,3 +58,20 @@ def test_memory_that_no_program_has(call: Call, ranges: list[tuple[int, int]]) -
 
 def test_nothing_is_read_of_nothing(call: Call) -> None:
     assert call.read_all([]) == call.read_all([(1 << 64, 0)]) == call.read(0, 0) == b""
+
+
+@pytest.mark.parametrize("near, address, size, small", [
+    (True, 4096, 1, True), (True, 4096, SMALL, True), (True, 4096, SMALL + 1, False), (True, 4096, 0, False), (True, 4096, -4, False),
+    (True, (1 << 64) - 5, 4, True), (True, (1 << 64) - 4, 4, False), (False, 4096, 4, False),
+])  # fmt: skip
+@pytest.mark.parametrize("there", [True, False])
+def test_a_few_bytes_are_read_without_allocation(call: Call, monkeypatch: pytest.MonkeyPatch, near: bool, address: int, size: int,
+                                                 small: bool, there: bool) -> None:  # fmt: skip
+    """Where that fails, and for all others, memory is read as for several pieces."""
+    asked: list[object] = []
+    monkeypatch.setattr(protocol, "read_small", lambda *of: asked.append(of) or (b"few" if there else None))
+    monkeypatch.setattr(call, "read_all", lambda ranges: asked.append(ranges) or bytearray(b"any"))
+    call.channel.near = near
+    few, any_ = (call.channel.pid, address, size), [(address, size)]
+    assert call.read(address, size) == (b"few" if small and there else b"any")
+    assert asked == ([few] if small and there else [few, any_] if small else [any_])
