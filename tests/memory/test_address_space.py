@@ -61,6 +61,7 @@ def test_a_view_is_of_bytes_in_one_mapping() -> None:
     space.write(0x1FFA, b"12345678")
     assert view is not None and bytes(view) == b"3456"
     assert [space.view(*where) for where in ((0x1FFD, 4), (0xFFF, 1), (0x1000, 0), (0x3000, 1))] == [None] * 4
+    assert [space.view(*where) for where in ((0x1FFF, 1), (0x2000, 1), (0x2000, PAGE))] == [b"6", b"7", b"78".ljust(PAGE, b"\0")]
 
 
 @pytest.mark.parametrize("table_first", [True, False])
