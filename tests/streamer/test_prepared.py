@@ -62,6 +62,17 @@ def test_a_batch_of_a_kibibyte_is_prepared_and_no_longer_one(more: int, prepared
     assert prepared_runs == ([] if more else [COMMANDS + jobs[1].at])
 
 
+@pytest.mark.parametrize("kinds, prepared", [
+    ([0, 1, 0, 1, 0, 1, 1], [2, 3, 4, 5, 6]),
+    ([*range(8), *range(8)], [*range(8, 16)]),
+    ([*range(8), 0, 8, 0, 1, 8], [8, 10, 12]),  # the ninth takes the place of the one that was used longest ago
+])  # fmt: skip
+def test_eight_batches_are_kept_those_used_last(kinds: list[int], prepared: list[int], prepared_runs: list[int]) -> None:
+    flush = Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")
+    compare("kbl", lambda client: enqueues(client, *(Enqueue(number, "kbl", before=[flush] * kind) for number, kind in enumerate(kinds))))
+    assert prepared_runs == [COMMANDS + number * STEP for number in prepared]
+
+
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 def test_registers_are_stored_as_they_are_then(gpu: str, prepared_runs: list[int]) -> None:
     """Runtimes store registers before and after a kernel whose times are asked for, each time elsewhere."""
