@@ -279,6 +279,14 @@ def test_connections_share_a_limit_of_memory() -> None:
     running.server.close()
 
 
+@pytest.mark.parametrize("given, limit", [(None, 3000), (1, 1), (9000, 9000)])
+def test_connections_may_have_three_quarters_of_the_hosts_memory(monkeypatch: pytest.MonkeyPatch, given: int | None, limit: int) -> None:
+    monkeypatch.setattr(tbx, "host_memory", lambda: 4001)
+    server = TbxServer(device("skl"), 0, Options(all_memory=given))
+    server.close()
+    assert server.all_memory == limit
+
+
 def test_a_connection_without_a_thread_is_refused(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     start = threading.Thread.start
 
