@@ -8,6 +8,9 @@ import pytest
 
 import softgen
 from softgen.api.gpu import SLOTS
+from softgen.api.machine import TracingDispatcher
+from softgen.threads.dispatcher import EngineDispatcher
+from tests.gpgpu.job import ADD, Job
 
 GPUS = ("ivb", "hsw", "bdw", "skl", "kbl", "icl")
 # Each channel stores three times its payload into surface 0, at the payload as an index.
@@ -98,6 +101,15 @@ def test_threads_of_a_group_are_traced_one_after_the_other() -> None:
         run = gpu.execute(code("kbl"), threads=2, group=2, payload=np.arange(16, dtype=np.int32), surfaces=[gpu.empty(16, np.int32)],
                           trace=True)  # fmt: skip
     assert [(row.thread, row.offset) for row in run.trace] == [(thread, offset) for thread in (0, 1) for offset in range(0, 80, 16)]
+
+
+def test_memory_of_programs_is_counted_until_the_dispatcher_is_retired() -> None:
+    dispatcher, taken = TracingDispatcher(EngineDispatcher("t0", 3)), list[int]()
+    dispatcher.count_memory(taken.append)
+    Job(ADD, [bytes(64), bytes(64)], shared=bytes(32), own=[bytes(32)]).run(groups=dispatcher)
+    assert sum(taken) > 0 and dispatcher.threads == 3
+    dispatcher.retire()
+    assert not sum(taken)
 
 
 def test_a_fault_raises_and_names_its_place() -> None:
