@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -114,6 +116,28 @@ def test_a_hot_kernel_goes_on_faster(store: TranslationStore) -> None:
         worker.join()
     last = promoting.function(made, 0, 8)
     assert not last.program and result(last, made) == 5
+
+
+def test_each_translation_is_begun_once_and_the_process_may_end_meanwhile() -> None:
+    made, promoting, may_end, begun = code(5), PromotingEngine(hot=10), threading.Event(), list[tuple[object, ...]]()
+
+    def translated(*key: object) -> None:
+        begun.append(key)
+        may_end.wait(20)
+
+    promoting.slow = ThreadedEngine(messages=False)
+    promoting.fast = SimpleNamespace(at_hand=lambda *key: None, translated=translated)  # type: ignore[assignment]
+    promoting.ran(made, 1000)
+    for simd, entry in (8, None), (8, None), (16, made.start), (32, 16):  # one that goes on in the middle waits for no translation
+        assert promoting.function(made, 0, simd, entry=entry).program
+    workers = promoting.workers
+    assert len(workers) == 2 and all(worker.is_alive() and worker.daemon for worker in workers)
+    may_end.set()
+    for worker in workers:
+        worker.join()
+    assert len(begun) == 2 and {*begun} == {(made, 0, 8, True, ()), (made, 0, 16, True, ())}
+    promoting.function(made, 1, 8)
+    assert len(promoting.workers) == 1 and promoting.workers[0] not in workers
 
 
 def test_a_kernel_whose_instructions_take_long_is_hot_sooner(store: TranslationStore) -> None:
