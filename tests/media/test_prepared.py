@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.streamer.conftest import prepared_runs
-from tests.streamer.enqueues import Enqueue, compare, enqueues, watermark
+from tests.streamer.enqueues import DYNAMIC, TARGET, Client, Enqueue, bases, compare, enqueues, watermark
 
 __all__ = ["prepared_runs"]  # a fixture
 GPUS = ["bdw", "kbl", "icl"]
@@ -33,6 +33,20 @@ def test_descriptors_that_may_be_in_use_are_remarked_each_time(gpu: str, prepare
     jobs = [Enqueue(number, gpu, first=[], flushed=False) for number in range(4)]
     client = compare(gpu, lambda client: enqueues(client, *jobs))
     assert sum("descriptors have been used" in remark for remark in client.device.remarks) == 3 and len(prepared_runs) == 3
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_descriptors_beyond_the_last_address_begin_at_the_first(gpu: str, prepared_runs: list[int]) -> None:
+    """Offsets are counted from a base near the end of the address space."""
+    jobs = [Enqueue(number, gpu, constant=1000 + number, skip=DYNAMIC + 0x1000) for number in range(3)]
+
+    def scenario(client: Client) -> None:
+        client.run(bases(gpu, dynamic_state_base_address=(1 << client.space.bits) - 0x1000))
+        for job in jobs:
+            client.enqueue(job, changes={DYNAMIC + job.at: job.pieces()[DYNAMIC + job.at + job.skip]})
+
+    client = compare(gpu, scenario)
+    assert client.space.read32(TARGET) == 1002 and not client.errors and len(prepared_runs) == 2
 
 
 def test_a_flush_asks_for_the_watermark_each_time(prepared_runs: list[int]) -> None:
