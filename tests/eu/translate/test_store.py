@@ -6,6 +6,7 @@ import json
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,6 +153,42 @@ def test_a_kernel_whose_instructions_take_long_is_hot_sooner(store: TranslationS
     for worker in promoting.workers:
         worker.join()
     assert not promoting.function(made, 0, 8).program
+
+
+def standing_in(**values: object) -> Any:
+    """An engine that has nothing at hand and translates nothing."""
+    return SimpleNamespace(at_hand=lambda *key: None, translated=lambda *key: None, function=lambda *key: None, **values)
+
+
+@pytest.mark.parametrize("lines, executed, spent, fallbacks, hot", [
+    (2, 0, 0.0, 0, False), (2, 400_000, 0.0, 0, False), (2, 400_001, 0.0, 0, True),  # each instruction 200,000 times
+    (2, 0, 0.002, 0, False), (2, 0, 0.0021, 0, True),  # in 5 ns
+    (2, 380_000, 0.0, 1, False), (2, 380_001, 0.0, 1, True), (2, 320_000, 0.0015, 4, False), (2, 320_001, 0.0, 4, True),
+    (2, 320_000, 0.0017, 4, True), (0, 200_000, 0.0, 0, False), (0, 200_001, 0.0, 0, True),
+])  # fmt: skip
+def test_hot_kernels_are_translated_and_not_held(lines: int, executed: int, spent: float, fallbacks: int, hot: bool) -> None:
+    """Those that have executed, or taken as long as, so many instructions for each that was decoded; a fallback counts as 20,000."""
+    made, promoting, found = code(5), PromotingEngine(), list[bool]()
+    if lines:
+        ThreadedEngine(messages=False).function(made, 0, 8)
+    assert len(made.lines) == lines
+    promoting.ran(made, executed)
+    made.spent = spent
+    made.fallbacks[0] += fallbacks
+    for held in True, False:
+        promoting.slow = promoting.fast = standing_in(holds=lambda program, chosen, held=held: held)
+        found += [promoting.holds(made, SimpleNamespace(program=program)) for program in (0, 1)]  # type: ignore[arg-type]
+    assert found == [True, not hot, True, False]  # what is translated is held in any case
+    promoting.function(made, 0, 8)
+    assert bool(promoting.workers) == hot
+
+
+def test_a_dispatch_waits_a_while_for_the_last_translation() -> None:
+    promoting, waits = PromotingEngine(), list[tuple[int, float]]()
+    promoting.give_way()
+    promoting.workers = [SimpleNamespace(join=lambda seconds, number=number: waits.append((number, seconds))) for number in range(3)]
+    promoting.give_way()
+    assert waits == [(2, 0.02)]
 
 
 def test_a_kernel_with_fallbacks_is_hot_sooner(store: TranslationStore) -> None:
