@@ -66,6 +66,8 @@ def test_a_batch_of_a_kibibyte_is_prepared_and_no_longer_one(more: int, prepared
     ([0, 1, 0, 1, 0, 1, 1], [2, 3, 4, 5, 6]),
     ([*range(8), *range(8)], [*range(8, 16)]),
     ([*range(8), 0, 8, 0, 1, 8], [8, 10, 12]),  # the ninth takes the place of the one that was used longest ago
+    ([*range(8), *range(7), 8, 0, 7], [*range(8, 15), 16]),
+    ([*range(8), 0, 1, 0, 1, 0, 1, 8, 7, 6, 5, 4, 3, 2], [*range(8, 14), *range(15, 20)]),  # each has one place
 ])  # fmt: skip
 def test_eight_batches_are_kept_those_used_last(kinds: list[int], prepared: list[int], prepared_runs: list[int]) -> None:
     flush = Enqueue(0, "kbl").pack("MEDIA_STATE_FLUSH")
