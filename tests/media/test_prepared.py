@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.streamer.conftest import prepared_runs
-from tests.streamer.enqueues import DYNAMIC, TARGET, Client, Enqueue, bases, compare, enqueues, watermark
+from tests.streamer.enqueues import CODE, DYNAMIC, INDIRECT, SURFACES, TARGET, Client, Enqueue, bases, compare, enqueues, watermark
 
 __all__ = ["prepared_runs"]  # a fixture
 GPUS = ["bdw", "kbl", "icl"]
@@ -35,15 +35,32 @@ def test_descriptors_that_may_be_in_use_are_remarked_each_time(gpu: str, prepare
     assert sum("descriptors have been used" in remark for remark in client.device.remarks) == 3 and len(prepared_runs) == 3
 
 
+@pytest.mark.parametrize("at", [0, 1])
 @pytest.mark.parametrize("gpu", GPUS)
-def test_descriptors_beyond_the_last_address_begin_at_the_first(gpu: str, prepared_runs: list[int]) -> None:
-    """Offsets are counted from a base near the end of the address space."""
-    jobs = [Enqueue(number, gpu, constant=1000 + number, skip=DYNAMIC + 0x1000) for number in range(3)]
+def test_descriptors_beyond_the_last_address_begin_at_the_first(gpu: str, at: int, prepared_runs: list[int]) -> None:
+    """Offsets are counted from a base near the end of the address space; one out of line is no other."""
+    jobs = [Enqueue(number, gpu, constant=1000 + number, skip=DYNAMIC + 0x1000 + at) for number in range(3)]
 
     def scenario(client: Client) -> None:
         client.run(bases(gpu, dynamic_state_base_address=(1 << client.space.bits) - 0x1000))
         for job in jobs:
-            client.enqueue(job, changes={DYNAMIC + job.at: job.pieces()[DYNAMIC + job.at + job.skip]})
+            client.enqueue(job, changes={DYNAMIC + job.at + at: job.pieces()[DYNAMIC + job.at + job.skip]})
+
+    client = compare(gpu, scenario)
+    assert client.space.read32(TARGET) == 1002 and not client.errors and len(prepared_runs) == 2
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_descriptors_are_at_their_offset_where_no_base_was_set(gpu: str, prepared_runs: list[int]) -> None:
+    jobs = [Enqueue(number, gpu, constant=1000 + number, skip=DYNAMIC + 0x1000) for number in range(3)]
+    heaps = {"surface_state_base_address": SURFACES, "instruction_base_address": CODE, "indirect_object_base_address": INDIRECT}
+    set_bases = jobs[0].pack("STATE_BASE_ADDRESS", **heaps, **{f"{name}_modify_enable": 1 for name in heaps})
+
+    def scenario(client: Client) -> None:
+        client.run(set_bases, jobs[0].pack("MEDIA_VFE_STATE"), context="new")
+        for job in jobs:
+            place = job.at + job.skip
+            client.enqueue(job, "new", {place: job.pieces()[DYNAMIC + place]})
 
     client = compare(gpu, scenario)
     assert client.space.read32(TARGET) == 1002 and not client.errors and len(prepared_runs) == 2
