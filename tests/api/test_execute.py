@@ -107,7 +107,7 @@ def test_memory_of_programs_is_counted_until_the_dispatcher_is_retired() -> None
     dispatcher, taken = TracingDispatcher(EngineDispatcher("t0", 3)), list[int]()
     dispatcher.count_memory(taken.append)
     Job(ADD, [bytes(64), bytes(64)], shared=bytes(32), own=[bytes(32)]).run(groups=dispatcher)
-    assert sum(taken) > 0 and dispatcher.threads == 3
+    assert sum(taken) > 0 and dispatcher.threads == 3 and not dispatcher.prepares  # with a trace the next draw is another
     dispatcher.retire()
     assert not sum(taken)
 
