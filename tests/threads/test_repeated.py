@@ -29,8 +29,8 @@ from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
 from tests.gpgpu.job import ADD, BATCH, PAGE, SURFACES, TABLE, Job, dwords, local_dword, words
-from tests.media.test_objects import TICKETS, data
-from tests.media.test_objects import job as media_job
+from tests.media.root_threads import TICKETS, data
+from tests.media.root_threads import job as media_job
 
 CONSTANTS = {"shared": dwords(1000, 7, *[0] * 6), "own": [words(*range(16)), words(*range(16, 32))]}
 PLAIN = Job(ADD, [dwords(*range(1, 65)), bytes(256)], shape=(2, 1, 1), ends=(2, 1, 1), **CONSTANTS)  # type: ignore[arg-type]
