@@ -28,7 +28,7 @@ rounding.py           lane programs for roundings and 16-bit operations that hos
 llvm_half.py          fused multiply-add of 16-bit floats by what the target has
 signature.py          Signature, build(): a program with inputs and outputs as a function in IR
 jit.py                load(): IR compiled for this host, or an object from cache.py; llvmlite is imported here and nowhere else
-in_flight.py          work of LLVM that the end of the process waits for
+in_flight.py          calls into LLVM that the end of the process waits for
 elf_object.py         objects out of the cache, checked before LLVM's linker sees them
 resident.py           pages of a library that is not in use, given back
 maker.py              a sum of the sources by which objects in the cache are made

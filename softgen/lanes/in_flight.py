@@ -1,4 +1,4 @@
-"""Calls into a library that the end of the process waits for.
+"""Calls into LLVM that are in flight when the process ends: its end waits for them.
 
 A process that ends runs the destructors of its libraries while daemon threads go on: a compilation under way would find LLVM's tables
 gone, and crash a program that has done its work. So Python's exit waits for calls in flight, and no other thread begins a new one.

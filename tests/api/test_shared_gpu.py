@@ -11,20 +11,14 @@ import pytest
 
 import softgen
 from softgen.api.memory import Heap
+from tests.api.test_execute import IGA
 
 THREADS, ROUNDS = 4, 12
-TRIPLE = """
-(W) mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
-    shl (16|M0) r10.0<1>:d r1.0<8;8,1>:d 2:w
-    mul (16|M0) r12.0<1>:d r1.0<8;8,1>:d 3:w
-    send (16|M0) null:w r10 0xC 0x08025E00
-(W) send (8|M0) null r127 0x27 0x02000010 {EOT}
-"""
 
 
 @pytest.mark.parametrize("engine", ["reference", "auto"])
 def test_each_thread_gets_its_own_results_and_counts(engine: str) -> None:
-    code = softgen.assemble(TRIPLE, "kbl")
+    code = softgen.assemble(IGA, "kbl")
     begin = threading.Barrier(THREADS)
     with softgen.Gpu("kbl", engine=engine, threads=2) as gpu:
 
