@@ -1,15 +1,16 @@
 """How many host threads a dispatch gets: one, or all that it may have; and in how many pieces they take a group.
 
-Host threads that contend for atomics, or for the memory, take longer than one that need not lock. That is measured: each way in turn, then
-the faster one. Short dispatches are run in one way each; a long one is run in stages, and goes on as the faster stage did.
+Host threads that contend for atomics, or for the memory, take longer than one that need not lock. That is measured: the
+way that seems slower is tried again, ever more rarely. Short dispatches are run in one way each; a long one is run in stages, and goes on
+as the faster stage did.
 """
 
 from __future__ import annotations
 
 import math
 
-EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another way to see how long it takes
-EXPLORE = 128  # dispatches after which that is done again
+EXPLORED = 0.1  # seconds at most of a dispatch that is run in the other way to see how long it takes
+PATIENCE, MOST_PATIENCE = 2, 128  # times as long was spent in the better way before: at first, and at most, where that is confirmed
 STAGE = 0.002  # seconds of a stage with one worker,
 WORTH = 10  # which is for dispatches with at least so many times that left
 
@@ -24,17 +25,18 @@ class Staffing:
     """Whether dispatches of a kind are faster with one worker than with several."""
 
     def __init__(self) -> None:
-        self.runs = 0
         self.times: dict[bool, float] = {}  # seconds of a dispatch, with one worker or not
+        self.spent = 0.0  # seconds in the better way since the other one was tried
+        self.patience = PATIENCE
 
     def alone(self, seconds: float) -> bool:
-        """The choice for the next dispatch, of so many seconds of work."""
-        self.runs += 1
-        if len(self.times) < 2:
-            return False in self.times and seconds < EXPLORED
+        """The choice for the next dispatch, of so many seconds of work: what one worker takes, as far as is known."""
         better = self.better_alone
-        due = self.runs % EXPLORE == 0 or self.runs < EXPLORE and self.runs.bit_count() == 1  # often at first: one time may be disturbed
-        return not better if due and seconds < EXPLORED else better
+        other = min(self.times.get(not better, seconds), seconds)  # one that took longer was disturbed, or contended
+        if other * self.patience > self.spent or other > EXPLORED:
+            return better
+        self.spent, self.patience = 0.0, min(2 * self.patience, MOST_PATIENCE)
+        return not better
 
     @property
     def better_alone(self) -> bool:
@@ -42,7 +44,12 @@ class Staffing:
 
     def ran(self, alone: bool, seconds: float) -> None:
         """What disturbs only adds."""
+        before = self.better_alone
         self.times[alone] = min(seconds, 1.2 * self.times.get(alone, math.inf))
+        if alone == before:
+            self.spent += seconds
+        if self.better_alone != before:
+            self.patience = PATIENCE
 
 
 class Stages:

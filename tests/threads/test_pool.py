@@ -341,27 +341,34 @@ def test_kernels_that_were_seen_are_known_again() -> None:
 # -- staffing ----------------------------------------------------------------------------------------------------------
 
 
+def choices(runs: int, work: float, one: float, several: float, first: float = 0.0) -> list[int]:
+    """The dispatches that one worker runs, of so many, which take so long each; the first may have been disturbed."""
+    found, chosen = staffing.Staffing(), list[int]()
+    for run in range(1, runs + 1):
+        alone = found.alone(work)
+        found.ran(alone, first if first and run == 1 else one if alone else several)
+        chosen += [run] * alone
+    return chosen
+
+
 def test_the_faster_number_of_workers_is_found_by_trying() -> None:
-    found, chosen = staffing.Staffing(), list[bool]()
-    for _ in range(2 * staffing.EXPLORE):
-        chosen.append(found.alone(0.01))
-        found.ran(chosen[-1], 0.004 if chosen[-1] else 0.009)
-    tried = [run + 1 for run, alone in enumerate(chosen) if not alone]
-    assert tried == [1, 4, 8, 16, 32, 64, staffing.EXPLORE, 2 * staffing.EXPLORE]  # to see whether it still holds
-    slow = staffing.Staffing()
-    for _ in range(10):
-        alone = slow.alone(0.01)
-        slow.ran(alone, 0.009 if alone else 0.005)
-    assert not slow.alone(0.01)
-    assert not staffing.Staffing().alone(1.0)  # too long to try
+    """One worker is tried after four dispatches, 36 ms, which is twice the 18 that it could take. Then several are, whenever 2, 4 … 128
+    times their 9 ms have passed, to see whether it still holds."""
+    tried = sorted({*range(5, 2001)} - {*choices(2000, work=0.018, one=0.004, several=0.009)})
+    assert tried == [11, 21, 40, 77, 150, 295, 584, 873, 1162, 1451, 1740]
+
+
+def test_one_worker_is_tried_rarely_where_several_are_faster() -> None:
+    """Two workers, 5 and 10 ms; sixteen, 1 and 16 ms."""
+    assert choices(64, work=0.010, one=0.010, several=0.005) == [5, 14, 31, 64]
+    assert choices(200, work=0.016, one=0.016, several=0.001) == [33, 98]
+    assert not choices(1000, work=0.1001, one=1.0, several=0.01)  # too long to try
+    assert choices(1000, work=0.0999, one=0.0999, several=0.01)
 
 
 def test_one_disturbed_dispatch_does_not_decide_the_number_of_workers() -> None:
-    found, chosen = staffing.Staffing(), list[bool]()
-    for run in range(16):
-        chosen.append(found.alone(0.01))
-        found.ran(chosen[-1], 0.1 if not run else 0.009 if chosen[-1] else 0.005)
-    assert chosen[1:] == [True, True] + [False] * 4 + [True] + [False] * 7 + [True]  # the first one with several workers was disturbed
+    """Several workers took 100 ms where 5 are usual, and one took 9: several are tried again after twice the 10 that one could take."""
+    assert choices(40, work=0.010, one=0.009, several=0.005, first=0.1) == [2, 3, 4, 5, 11, 20, 36]
 
 
 def test_a_long_dispatch_tries_one_worker_for_a_moment() -> None:
