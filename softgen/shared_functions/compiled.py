@@ -26,16 +26,21 @@ class MessageCode:
     `ip` is its address. `escape` is a side exit to the interpreter where a lane of truth does not hold, before the message has had any
     effect. `layout` is that of the context; `indices` collects the binding table entries that the message names; `before_branch` is called
     where the code branches, with a side exit on one branch only. `pixel_at`: where a thread's block has its PixelDispatch.
-    `loaded` are pointers of the context that a kernel loads once, by name.
+    `loaded` are pointers of the context that a kernel loads once, by name. `resolved`: a surface index that is a value is known to whoever
+    runs the code, and was resolved before, as one that code names is; `indices` then has what is needed of entry 0.
     """
 
     def __init__(self, m: LlvmMachine, gen: float, ip: Scalar, escape: Callable[[Value], None], layout: RecordLayout,
                  indices: set[int] | None = None, before_branch: Callable[[], None] = _no_branch, pixel_at: int = 0,
-                 loaded: frozenset[str] = frozenset()) -> None:  # fmt: skip
+                 loaded: frozenset[str] = frozenset(), resolved: bool = False) -> None:  # fmt: skip
         self.m, self.gen, self.ip, self.escape, self.layout = m, gen, ip, escape, layout
         self.indices: set[int] = set() if indices is None else indices
-        self.before_branch, self.pixel_at, self.loaded = before_branch, pixel_at, loaded
+        self.before_branch, self.pixel_at, self.loaded, self.resolved = before_branch, pixel_at, loaded, resolved
         self.address_bits = generation(gen).address_bits
+
+    def named(self, index: object) -> int | None:
+        """The binding table entry by which a message's index is named in `indices`, if it is."""
+        return index if isinstance(index, int) else 0 if self.resolved else None
 
     @property
     def context(self) -> HostPointer:

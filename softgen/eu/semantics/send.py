@@ -19,7 +19,7 @@ import numpy.typing as npt
 from softgen.bits import catalogue
 from softgen.bits.catalogue import layout
 from softgen.bits.units import DWORD, GRF_BYTES
-from softgen.errors import GpuFault, Unsupported
+from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu.isa import extended_descriptor
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
@@ -196,8 +196,22 @@ def has_lane_program(inst: Instruction) -> bool:
     return message.compiled(inst.sfid, bits, inst.gen)
 
 
-def execute_message(state: LaneState, inst: Instruction, code: MessageCode) -> None:
-    """Execute a send that `has_lane_program` on the lanes of `state`. The caller handles the end of the thread."""
+@lru_cache(1 << 12)
+def surface_bits(sfid: int, descriptor: int, gen: float) -> int:
+    """The bits of a descriptor that name an entry of the binding table, where compiled code may take that from elsewhere; else 0."""
+    try:
+        plan = message.plan(sfid, descriptor, gen)
+    except SoftgenError:
+        return 0
+    unit = units.answering(plan.function, plan.name)
+    if unit is None or not unit.indexed or plan.indices[0] in catalogue.enumeration(descriptors.SURFACES, gen):
+        return 0
+    return next((field.mask for field in descriptors.named(sfid, descriptor, gen).layout.fields if field.name == "binding_table_index"), 0)
+
+
+def execute_message(state: LaneState, inst: Instruction, code: MessageCode, surface: Value | None = None) -> None:
+    """Execute a send that `has_lane_program` on the lanes of `state`. The caller handles the end of the thread. `surface` is the index in
+    the binding table, where the descriptor does not have it."""
     bits = known_bits(inst.descriptor)
     assert bits is not None
     plan = message.plan(inst.sfid, bits, inst.gen)
@@ -209,6 +223,8 @@ def execute_message(state: LaneState, inst: Instruction, code: MessageCode) -> N
         indices = _indices(state, inst, inst.descriptor, plan, unit.indexed, code)
     if isinstance(inst.extended, Operand):
         extended = _extended(state, inst, inst.extended, plan, code)
+    if surface is not None:
+        indices = surface, indices[1]
     for half in halves(inst):
         made = RegisterMessage(state, half, plan, unit.compiled(code))
         (made.surface_index, made.sampler_index), made.extended = indices, extended

@@ -61,7 +61,7 @@ class Reach(NamedTuple):
     """What a handler touches."""
 
     extents: tuple[int, ...]  # bytes from each slot's start on
-    indices: tuple[int, ...]  # binding table entries
+    indices: tuple[int, ...]  # binding table entries; of a shape that is indexed, counted from its own
 
 
 def write(kind: HandlerKind, name: str, module: LlvmModule) -> Reach | None:
@@ -138,8 +138,8 @@ def _send(state: BlockState, kind: HandlerKind) -> None:
         state.extents[0] *= len(halves(inst))
     ip = state.field("ip").convert(u64)
     code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices,
-                       pixel_at=BLOCK_OFFSETS["pixel"])  # fmt: skip
-    execute_message(state, inst, code)
+                       pixel_at=BLOCK_OFFSETS["pixel"], resolved=kind.shape.indexed)  # fmt: skip
+    execute_message(state, inst, code, state.immediate(0).load(u32).lane() if kind.shape.indexed else None)
     if not inst.eot:
         state.end()
         return

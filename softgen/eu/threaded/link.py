@@ -29,7 +29,7 @@ from softgen.eu.thread.regions import notification
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, SINGLE_PROGRAM_FLOW, VECTOR_MASK, FloatMode, float_mode
 from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, HandlerKind
-from softgen.eu.threaded.library import Library
+from softgen.eu.threaded.library import Handler, Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
 from softgen.eu.threaded.shapes import InstructionShape, ShapeUse, branching, computing, place_of, sending
 from softgen.eu.threaded.write import LinkedOp, LinkedPart, RecordWriter
@@ -247,8 +247,15 @@ class Linker:
         linked = self._finish(kept, {ip: number for ip, number in first.items() if ip in self.lines or gates}, entries, writer.escapes)
         linked.streams = made
         linked.whole = all(kind in handlers for kind in kinds)
-        linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
+        linked.indices = frozenset(index for op in ops for index in self._indices(op, handlers))
         return linked
+
+    def _indices(self, op: LinkedOp, handlers: dict[HandlerKind, Handler]) -> list[int]:
+        """The binding table entries that an operation names."""
+        if op.kind is None or op.use is None or op.kind not in handlers:
+            return []
+        own = op.use.immediate if op.kind.shape.indexed else 0
+        return [own + index for index in handlers[op.kind].reach.indices]
 
     def _streams(self, parts: list[LinkedPart], writer: RecordWriter) -> bytes:
         """Streams of all runs that are worth one; those that lack a handler are left out."""

@@ -16,7 +16,7 @@ from softgen.eu.isa import registers
 from softgen.eu.isa.instruction import Instruction, Operand, make_instruction, make_operand
 from softgen.eu.isa.rules import ExecutionRules, rules, writes_accumulator
 from softgen.eu.semantics.mask_stack import ADD_IP
-from softgen.eu.semantics.send import halves
+from softgen.eu.semantics.send import halves, surface_bits
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.lane_state import LaneState
 from softgen.eu.thread.predicate import FLAG, HORIZONTAL, first_channel
@@ -50,13 +50,14 @@ class InstructionShape:
     instruction: Instruction
     immediates: tuple[int, ...] = ()  # by slot: -1, or where in the record's immediate it stands
     moves: bool = False  # the one indirect operand's offset is in its slot
+    indexed: bool = False  # a message's index in the binding table is in the record's immediate
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.instruction, self.immediates, self.moves))
+        return hash((self.instruction, self.immediates, self.moves, self.indexed))
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def branching(inst: Instruction) -> ShapeUse:
 
 @lru_cache(1 << 12)
 def sending(inst: Instruction) -> ShapeUse:
-    """A message whose descriptor is known, from and to registers that are."""
+    """A message whose descriptor is known, from and to registers that are. Messages to different surfaces have the same shape."""
     taken = _Taken(inst)
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
     sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(inst.sources, 1))
@@ -168,8 +169,12 @@ def sending(inst: Instruction) -> ShapeUse:
     if not _moves(inst):
         kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
-    shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates)))
-    return ShapeUse(shape, _four(taken.slots), _four(taken.limits), 0, first, flag)
+    surface = bits = 0
+    if isinstance(inst.descriptor, int):
+        bits = surface_bits(inst.sfid, inst.descriptor, inst.gen)
+        surface, kept["descriptor"] = inst.descriptor & bits, inst.descriptor & ~bits
+    shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates), indexed=bits != 0))
+    return ShapeUse(shape, _four(taken.slots), _four(taken.limits), surface, first, flag)
 
 
 _shapes: dict[InstructionShape, InstructionShape] = {}
@@ -230,7 +235,7 @@ def text(shape: InstructionShape) -> str:
     inst = shape.instruction
     operands = [None if operand is None else VALUES(operand) for operand in (inst.dst, *inst.sources)]
     rest = [value for name, value in zip(NAMES, FIELDS(inst), strict=True) if name not in ("dst", "sources")]
-    return repr((rest, operands, shape.immediates, shape.moves))
+    return repr((rest, operands, shape.immediates, shape.moves, shape.indexed))
 
 
 def place_of(operand: Operand, gen: float) -> str:

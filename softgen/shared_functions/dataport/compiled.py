@@ -51,12 +51,12 @@ class CompiledDataPort(CompiledTexels):
     def _surface(self, index: int | Scalar, name: str) -> Scalar:
         """A field of an entry. Those that code names were resolved before it ran; others may be while it runs."""
         bindings = self.code.pointer("surfaces", dereferenceable=ctypes.sizeof(Bindings))
-        return bindings.at(index * SURFACE.size + SURFACE.offset(name)).load(u64, invariant=isinstance(index, int))
+        return bindings.at(index * SURFACE.size + SURFACE.offset(name)).load(u64, invariant=self.code.named(index) is not None)
 
     def bound(self, index: int | Value | Scalar) -> Region:
         code, entry = self.code, self._entry(index)
-        if isinstance(entry, int):
-            code.indices.add(entry)
+        if (named := code.named(entry)) is not None:
+            code.indices.add(named)
         host, size = (self._surface(entry, name) for name in ("host", "size"))
         if not self._checked:
             code.escape(self._exists(entry))

@@ -38,8 +38,8 @@ class CompiledTexels:
         code, m, lanes, index = self.code, self.code.m, mask.lanes, self.entry(x)
         bindings = code.pointer("surfaces")
         table_index = x.sampler_index if what in SAMPLING else 0  # in the dispatch's table: most headers name that
-        if isinstance(index, int) and isinstance(table_index, int):
-            code.indices.add(named_texels(index, what, lanes, table_index))
+        if (named := code.named(index)) is not None and isinstance(table_index, int):
+            code.indices.add(named_texels(named, what, lanes, table_index))
         place = index * ctypes.sizeof(Picture) + PICTURES
         functions, function = self._function(bindings.at(place), what, lanes, sampler)
         room = m.stack(u32, lanes, max(len(given), count), align=64)
