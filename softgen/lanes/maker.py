@@ -11,7 +11,7 @@ from pathlib import Path
 import softgen
 
 SOURCES = ("bits", "eu", "lanes", "shared_functions", "surface", "spec/eu", "spec/message")
-SUFFIXES = (".py", ".table", ".csv", ".layout")
+SUFFIXES = (".py", ".table", ".csv", ".layout", ".asm")
 
 
 @cache

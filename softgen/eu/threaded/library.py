@@ -28,6 +28,7 @@ from softgen.lanes.mode import in_background
 from softgen.lanes.tiers import in_turn, uncollected
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
+AHEAD = 32  # the same of handlers that nobody has asked for: what others ask for is compiled between two lots
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -149,6 +150,32 @@ class Library:
                 if program is not None and handler.address:
                     program.become(handler.address)
             self.compiling.difference_update(lot)
+
+    # -- ahead of need ---------------------------------------------------------------------------------------------------
+
+    def compile_ahead(self, kinds: list[HandlerKind]) -> None:
+        """Compile in the background what is neither here nor in the cache, a lot at a time in their order, and remember that."""
+        with self.lock:
+            index = self._open()
+            named = {kind: name_of(kind) for kind in kinds if kind not in self.handlers and kind not in self.compiling}
+            lot = dict(itertools.islice(((kind, name) for kind, name in named.items() if name not in index), AHEAD))
+            self.compiling.update(lot)
+        if lot:
+            in_turn(partial(self._compile_lot, lot, kinds))
+        else:
+            self.cache.save(self._complete, b"all")
+
+    def _compile_lot(self, lot: dict[HandlerKind, str], kinds: list[HandlerKind]) -> None:
+        self._promote(lot)
+        self.compile_ahead(kinds)
+
+    def is_complete(self) -> bool:
+        """Whether `compile_ahead` has come to its end, in this process or before."""
+        return self.cache.load(self._complete) is not None
+
+    @property
+    def _complete(self) -> str:
+        return f"{self._key}-ahead"
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ RECORDER_TIMEOUT = 0.5  # seconds
 SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
 LARGEST_MODE = 8192  # pixels across and down, on every GPU
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
+MESSAGES = ((0xC, 0x04205E00), (0xA, 0x02110800), (0x2, 0x02422000))  # one of each function that kernels ask: tables are read for it
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
@@ -206,6 +207,10 @@ def load(gpu: Device, engine: str, answering: threading.Event, loaded: threading
         gc.freeze()  # no later collection looks at modules
         gc.enable()
         sys.setswitchinterval(usual)
+    if engine == "auto" and len(os.sched_getaffinity(0)) > 1:  # else the program would wait for it
+        from softgen.eu.threaded.ahead import compile_ahead
+
+        compile_ahead(gpu.generation.number)
 
 
 def warm(gen: float, engine: str) -> None:
@@ -220,9 +225,12 @@ def warm(gen: float, engine: str) -> None:
     if engine != "reference":
         import softgen.eu.promotion
         import softgen.threads.pool
+        from softgen.eu.semantics.send import surface_bits
         from softgen.eu.threaded.library import library
 
         library(gen).open()
+        for function, descriptor in MESSAGES:
+            surface_bits(function, descriptor, gen)
     decoder(gen)
     compactor(gen)
     formats.surface_formats()

@@ -21,7 +21,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.driver.launcher import Outcome
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import Simulator, hint, mode_size, orphaned, serve, size, wanted, warm
+from softgen.inspect.cli.run import Simulator, hint, load, mode_size, orphaned, serve, size, wanted, warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
@@ -200,6 +200,25 @@ def test_a_simulator_begins_when_its_modules_are_imported(found: bool, recorder:
 def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
     """An error in there would be found by the code that needs the module, and everything after it would be loaded late."""
     warm(gen, engine)
+
+
+@pytest.mark.parametrize(("engine", "processors", "compiled"), [("auto", 2, [9]), ("auto", 1, []), ("t1", 2, []), ("reference", 2, [])])
+def test_handlers_are_compiled_ahead_where_a_processor_is_free(engine: str, processors: int, compiled: list[float],
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Once everything is loaded, so that no submission waits for it."""
+    seen = list[float]()
+    answering, loaded = threading.Event(), threading.Event()
+
+    def ahead(gen: float) -> None:
+        assert answering.is_set() and loaded.is_set()
+        seen.append(gen)
+
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    monkeypatch.setattr("softgen.inspect.cli.run.warm", lambda gen, engine: None)
+    monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", ahead)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(processors)))
+    load(device("kbl"), engine, answering, loaded)
+    assert seen == compiled
 
 
 def test_a_start_imports_no_translator() -> None:

@@ -1,0 +1,37 @@
+"""Handlers of instructions that many kernels have, compiled before a kernel comes.
+
+Compilers use few forms of the instructions there are. common/*.asm has for a generation those that OpenCL kernels have most often, as one
+program that is never run; most often first. Compiled once, they are in the cache.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.threaded.handlers import HandlerKind
+from softgen.eu.threaded.library import library
+from softgen.eu.threaded.link import Linker
+from softgen.lanes.tiers import in_turn
+
+FOLDER = Path(__file__).parent / "common"
+
+
+def common(gen: float) -> list[HandlerKind]:
+    """Handlers of a generation's common instructions, in the order of its list; none where there is no list."""
+    path = FOLDER / f"{gen:g}.asm"
+    if not path.exists():
+        return []
+    from softgen.eu.text import dialect  # most processes need none
+
+    linker = Linker(KernelProgram(gen, dialect.read(path.read_text("utf-8"), gen, name=str(path))), 0, library(gen))
+    linker.explore_modes(frozenset({0}))
+    ops = [op for mode in (linker, linker.other) if mode is not None for op in mode.ops()]
+    return list(dict.fromkeys(op.kind for op in ops if op.kind is not None))
+
+
+def compile_ahead(gen: float) -> None:
+    """Compile in the background what the cache lacks of them."""
+    handlers = library(gen)
+    if not handlers.is_complete():
+        in_turn(lambda: handlers.compile_ahead(common(gen)))

@@ -1,0 +1,112 @@
+"""Handlers that are compiled before a kernel needs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.semantics.send import has_lane_program
+from softgen.eu.threaded import ahead, library
+from softgen.eu.threaded.handlers import HandlerKind
+from softgen.eu.threaded.library import Library, name_of
+from softgen.eu.threaded.shapes import computing
+from softgen.lanes.cache import Cache
+from tests.eu.semantics.build import dst, imm, instr, reg
+
+OPCODES = ("add", "and", "or", "xor", "shl")
+KINDS = [HandlerKind("compute", computing(instr(9, opcode, dst(10), reg(2), imm(5))).shape) for opcode in OPCODES]
+
+
+class Turns:
+    """Takes the place of the host thread that compiles: each job in its turn, when `take` is called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.jobs: list = []
+        for module in (ahead, library):
+            monkeypatch.setattr(module, "in_turn", self.jobs.append)
+
+    def take(self) -> None:
+        self.jobs.pop(0)()
+
+    def take_all(self) -> None:
+        while self.jobs:
+            self.take()
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    return Turns(monkeypatch)
+
+
+@pytest.fixture
+def lots(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The opcodes of each lot that is compiled."""
+    found: list[list[str]] = []
+    compile = Library._compile
+
+    def seen(self: Library, missing: dict[HandlerKind, str]) -> library.CompiledLot:
+        found.append([kind.shape.instruction.opcode for kind in missing])
+        return compile(self, missing)
+
+    monkeypatch.setattr(Library, "_compile", seen)
+    return found
+
+
+def test_handlers_are_compiled_in_lots_and_kept(turns: Turns, lots: list[list[str]], tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(library, "AHEAD", 2)
+    first = Library(9, Cache(tmp_path))
+    first.compile_ahead(KINDS)
+    assert len(turns.jobs) == 1 and not first.is_complete()
+    turns.take()
+    assert lots == [["add", "and"]] and len(turns.jobs) == 1  # others have their turn before the next lot
+    turns.take_all()
+    assert lots == [["add", "and"], ["or", "xor"], ["shl"]] and first.is_complete() and not first.compiling
+    second = Library(9, Cache(tmp_path))
+    assert second.is_complete()
+    found = second.get(KINDS)
+    assert len(lots) == 3 and all(found[kind].address and found[kind].reach == first.handlers[kind].reach for kind in KINDS)
+    assert not Library(8, Cache(tmp_path)).is_complete()
+
+
+def test_what_is_there_is_left_out(turns: Turns, lots: list[list[str]], tmp_path: Path) -> None:
+    """In the cache, in the process, or under way: a program may have asked for it before, and may while the rest is compiled."""
+    Library(9, Cache(tmp_path)).get(KINDS[:1])
+    second = Library(9, Cache(tmp_path))
+    del second.get(KINDS[1:2])[KINDS[1]]
+    second.compiling.add(KINDS[2])
+    second.compile_ahead(KINDS)
+    turns.take_all()
+    assert lots == [["add"], ["and"], ["xor", "shl"]] and second.compiling == {KINDS[2]}
+    assert second.index is not None and name_of(KINDS[2]) not in second.index
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_lists_of_common_instructions(gen: float) -> None:
+    """Each line is another handler, and none is left to the interpreter; nearly all are of the mode that kernels change to at first."""
+    kinds = ahead.common(gen)
+    lines = [line for line in (ahead.FOLDER / f"{gen}.asm").read_text().splitlines() if not line.startswith("//")]
+    assert 0.95 * len(lines) < len(kinds) <= len(lines) < 400
+    insts: list[Instruction] = [kind.shape.instruction for kind in kinds]
+    assert insts[0].opcode in ("mov", "and") and sum(inst.eot for inst in insts) == 1
+    assert all(has_lane_program(inst) for kind, inst in zip(kinds, insts, strict=True) if kind.what == "send")
+    assert {kind.what for kind in kinds} == {"compute", "send", "mode"}
+    assert 1 <= sum(bool(kind.mode.flushes) for kind in kinds if kind.what == "compute") < 5
+
+
+def test_a_generation_without_a_list() -> None:
+    assert ahead.common(7.5) == [] and ahead.common(4.5) == []
+
+
+def test_the_cache_says_that_nothing_is_left_to_do(turns: Turns, lots: list[list[str]], tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(ahead, "library", lambda gen: Library(gen, Cache(tmp_path)))
+    monkeypatch.setattr(ahead, "common", lambda gen: KINDS)
+    ahead.compile_ahead(9)
+    assert len(turns.jobs) == 1 and not lots  # not even the list is read on the thread that asks
+    turns.take_all()
+    assert lots == [list(OPCODES)]
+    ahead.compile_ahead(9)
+    assert not turns.jobs

@@ -1,0 +1,68 @@
+"""Write the list of instructions whose handlers are compiled ahead (softgen/eu/threaded/common).
+
+    python tools/common_instructions.py kbl KERNELS... > softgen/eu/threaded/common/9.asm
+
+KERNELS are compiled OpenCL programs. An instruction is listed if two kernels and one in sixty have one with the same handler; a message if
+two have, since kernels wait for those, while the rest is bytecode. Most often comes first. Registers and numbers are those of the first
+instruction that was found.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import softgen
+from softgen.bits.generation import device
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.text import dialect
+from softgen.eu.threaded.handlers import HandlerKind
+from softgen.eu.threaded.library import library
+from softgen.eu.threaded.link import Linker
+
+RARE = 60  # in so many kernels there is one with it
+PLACES = ("before", "mode", "after", "end")  # of cr0's change, and of the thread
+AROUND = re.compile(r"/\*.*?\*/|//.*|\{[^}]*\}")  # what stands around an instruction: its bits, comments, options
+
+
+class Example(NamedTuple):
+    """An instruction for a handler."""
+
+    text: str
+    place: str
+
+
+def examples(code: bytes, gen: float) -> Iterator[tuple[HandlerKind, Example]]:
+    """The instructions of a kernel by their handlers."""
+    linker = Linker(KernelProgram(gen, code), 0, library(gen))
+    linker.explore_modes(frozenset({0}))
+    for mode in (linker, linker.other):
+        for op in mode.ops() if mode else ():
+            if op.kind is not None and op.kind.what in ("send", "compute", "mode") and op.ip in mode.lines:
+                line = mode.lines[op.ip]
+                text = AROUND.sub("", dialect.text(code[op.ip : op.ip + line.size], gen)).split(":\n")[-1].strip()
+                place = "mode" if op.kind.what == "mode" else "end" if line.instruction.eot else "before" if mode is linker else "after"
+                yield op.kind, Example(re.sub(r"  +", " ", text), place)
+
+
+def main() -> None:
+    gpu, *files = sys.argv[1:]
+    gen = device(gpu).generation.number
+    kernels = {bytes(kernel.code) for file in files for kernel in softgen.load_kernels(file, gpu).values()}
+    count: Counter[HandlerKind] = Counter()
+    found: dict[HandlerKind, Example] = {}
+    for code in sorted(kernels):
+        of_kernel = dict(examples(code, gen))
+        count.update(of_kernel.keys())
+        found = of_kernel | found
+    kept = [kind for kind, number in count.most_common() if number > 1 and (kind.what == "send" or number * RARE >= len(kernels))]
+    order = sorted((found[kind] for kind in kept), key=lambda example: PLACES.index(example.place))
+    print(f"// Instructions of {len(kernels)} OpenCL kernels for {gpu} (tools/common_instructions.py).")
+    print("\n".join(example.text for example in order))
+
+
+if __name__ == "__main__":
+    main()
