@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from softgen.lanes.mode import in_background
 HOT = 1_000_000  # operations of bytecode after which compiling a function has paid for itself: a few milliseconds of them
 NUMBER = 8  # bytes
 JOB = (1 << 64) - 1  # no program's number
+MOST_REPORTS = 64  # read at a time
 
 
 @contextmanager
@@ -90,15 +92,26 @@ class BackgroundCompiler:
             os.write(self._reports, JOB.to_bytes(NUMBER, "little"))
 
     def _run(self) -> None:
-        while number := os.read(self._hot, NUMBER):
-            function = self._watched.pop(int.from_bytes(number, "little"), None)
-            try:
-                while self._jobs:
-                    self._jobs.popleft()()
-                if function is not None:
-                    function.promote()
-            except SoftgenError as error:  # it stays bytecode
-                self.errors.append(error)
+        """Functions that are reported come before the next job: threads run their bytecode now."""
+        waiting = select.poll()
+        waiting.register(self._hot, select.POLLIN)
+        while True:
+            reports = b""
+            if not self._jobs or waiting.poll(0):
+                reports = os.read(self._hot, MOST_REPORTS * NUMBER)
+                if not reports:
+                    return
+            for at in range(0, len(reports), NUMBER):
+                if (function := self._watched.pop(int.from_bytes(reports[at : at + NUMBER], "little"), None)) is not None:
+                    self._try(function.promote)
+            if self._jobs:
+                self._try(self._jobs.popleft())
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except SoftgenError as error:  # it stays bytecode
+            self.errors.append(error)
 
 
 def in_turn(job: Callable[[], None]) -> None:

@@ -151,6 +151,21 @@ def test_jobs_are_done_in_turn_on_the_thread_that_compiles() -> None:
     assert [str(error) for error in tiers._worker().errors].count("job 1") == 1
 
 
+def test_a_function_that_is_reported_comes_before_the_next_job() -> None:
+    """And jobs go on after it, though their own reports were read with it."""
+    done, last, worker, number = list[str](), threading.Event(), tiers._worker(), 1 << 60
+    worker._watched[number] = SimpleNamespace(promote=lambda: done.append("function"))  # type: ignore[assignment]
+
+    def first() -> None:
+        tiers.in_turn(lambda: done.append("second"))
+        tiers.in_turn(last.set)
+        os.write(worker._reports, number.to_bytes(8, "little"))
+        done.append("first")
+
+    tiers.in_turn(first)
+    assert last.wait(PATIENCE) and done == ["first", "function", "second"]
+
+
 def test_a_job_waits_in_its_queue_where_the_pipe_is_full() -> None:
     """Whatever fills it wakes the thread. A message of the pipe is eight bytes, as the interpreter writes them."""
     jobs, (reads, writes), job = deque[Any](), os.pipe2(os.O_NONBLOCK), object()
