@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from weakref import WeakKeyDictionary
 
@@ -10,9 +11,10 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.engine import Translator
 
-HOT = 200_000  # executions of each instruction after which a translation has paid for itself
+HOT = 600_000  # executions of each instruction that take as long as translating it, divided among the processors that do both
+LEAST = 100  # instructions that take as long to translate as what is the same for each kernel
 INSTRUCTION = 5e-9  # seconds of each on t0; messages, extended math and wide instructions on hosts with short vectors take far longer
-FALLBACK = 20_000  # instructions of t0 that take as long as one left to the interpreter (0.3 ms)
+FALLBACK = 60_000  # instructions of t0 that take as long as one left to the interpreter (0.3 ms)
 YIELD_TIME = 0.02  # seconds that a dispatch waits for a translation, once in a slice
 
 
@@ -21,8 +23,9 @@ class PromotingEngine:
 
     name = "auto"
 
-    def __init__(self, hot: int = HOT) -> None:
-        self.hot, self.slow, self.fast = hot, ThreadedEngine(), Translator()
+    def __init__(self, hot: int | None = None) -> None:
+        self.hot = HOT // len(os.sched_getaffinity(0)) if hot is None else hot
+        self.slow, self.fast = ThreadedEngine(), Translator()
         self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[AffineRange, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []
 
@@ -57,7 +60,9 @@ class PromotingEngine:
             worker.join(YIELD_TIME)
 
     def _is_hot(self, program: KernelProgram) -> bool:
-        enough = self.hot * (len(program.lines) or 1)
+        """Whether a kernel has run for as long as its translation would take. Where all processors run threads, that takes one of them
+        away; of many it is a small part, and comes sooner."""
+        enough = self.hot * (len(program.lines) + LEAST)
         if program.fallbacks:
             enough -= FALLBACK * program.fallbacks.total()
         return program.executed > enough or program.spent > INSTRUCTION * enough
