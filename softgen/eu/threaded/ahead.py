@@ -6,13 +6,13 @@ program that is never run; most often first. Compiled once, they are in the cach
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.library import library
 from softgen.eu.threaded.link import Linker
-from softgen.lanes.tiers import in_turn
 
 FOLDER = Path(__file__).parent / "common"
 
@@ -30,8 +30,10 @@ def common(gen: float) -> list[HandlerKind]:
     return list(dict.fromkeys(op.kind for op in ops if op.kind is not None))
 
 
-def compile_ahead(gen: float) -> None:
-    """Compile in the background what the cache lacks of them."""
+def compile_ahead(gen: float, stopped: Callable[[], bool]) -> None:
+    """Compile what the cache lacks of them, until that is done, or `stopped`."""
     handlers = library(gen)
     if not handlers.is_complete():
-        in_turn(lambda: handlers.compile_ahead(common(gen)))
+        kinds = common(gen)
+        while not stopped() and handlers.compile_next(kinds):
+            pass

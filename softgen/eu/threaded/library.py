@@ -28,7 +28,7 @@ from softgen.lanes.mode import in_background
 from softgen.lanes.tiers import in_turn, uncollected
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
-AHEAD = 32  # the same of handlers that nobody has asked for: what others ask for is compiled between two lots
+AHEAD = 32  # the same of handlers that nobody has asked for: between two lots one can stop
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -141,7 +141,7 @@ class Library:
         return {kind: name for kind, name in missing.items() if kind not in later}
 
     def _promote(self, lot: dict[HandlerKind, str]) -> None:
-        """Compile handlers that are bytecode, or wanted for the next program; on the compiler's host thread."""
+        """Compile handlers that are bytecode, or wanted for the next program; on a host thread that no program waits for."""
         made = self._compile(lot)
         with self.lock:
             self._enter(made)
@@ -153,24 +153,21 @@ class Library:
 
     # -- ahead of need ---------------------------------------------------------------------------------------------------
 
-    def compile_ahead(self, kinds: list[HandlerKind]) -> None:
-        """Compile in the background what is neither here nor in the cache, a lot at a time in their order, and remember that."""
+    def compile_next(self, kinds: list[HandlerKind]) -> bool:
+        """Compile the next of these that are neither here nor in the cache; False where none is left, which is remembered."""
         with self.lock:
             index = self._open()
             named = {kind: name_of(kind) for kind in kinds if kind not in self.handlers and kind not in self.compiling}
             lot = dict(itertools.islice(((kind, name) for kind, name in named.items() if name not in index), AHEAD))
             self.compiling.update(lot)
         if lot:
-            in_turn(partial(self._compile_lot, lot, kinds))
+            self._promote(lot)
         else:
             self.cache.save(self._complete, b"all")
-
-    def _compile_lot(self, lot: dict[HandlerKind, str], kinds: list[HandlerKind]) -> None:
-        self._promote(lot)
-        self.compile_ahead(kinds)
+        return bool(lot)
 
     def is_complete(self) -> bool:
-        """Whether `compile_ahead` has come to its end, in this process or before."""
+        """Whether `compile_next` has come to its end, in this process or before."""
         return self.cache.load(self._complete) is not None
 
     @property

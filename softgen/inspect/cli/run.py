@@ -59,6 +59,7 @@ CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder
 RECORDER_TIMEOUT = 0.5  # seconds
 SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
 LARGEST_MODE = 8192  # pixels across and down, on every GPU
+PATIENCE = 0.5  # seconds in which short programs have submitted their first work
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
 MESSAGES = ((0xC, 0x04205E00), (0xA, 0x02110800), (0x2, 0x02422000))  # one of each function that kernels ask: tables are read for it
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
@@ -207,10 +208,6 @@ def load(gpu: Device, engine: str, answering: threading.Event, loaded: threading
         gc.freeze()  # no later collection looks at modules
         gc.enable()
         sys.setswitchinterval(usual)
-    if engine == "auto" and len(os.sched_getaffinity(0)) > 1:  # else the program would wait for it
-        from softgen.eu.threaded.ahead import compile_ahead
-
-        compile_ahead(gpu.generation.number)
 
 
 def warm(gen: float, engine: str) -> None:
@@ -251,7 +248,10 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
-    report = Simulator(args, gpu, recorder, pictures, folder, service).run()
+    simulator = Simulator(args, gpu, recorder, pictures, folder, service)
+    if args.engine == "auto" and len(os.sched_getaffinity(0)) > 1:  # else the program would wait for it
+        threading.Thread(target=simulator.compile_ahead, name="compiling ahead", daemon=True).start()
+    report = simulator.run()
     from softgen.bits import catalogue
 
     catalogue.save()
@@ -273,6 +273,7 @@ class Simulator:
         self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
+        self.begun = threading.Event()  # there was a submission
         self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
         self.collector = Collector()
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
@@ -301,6 +302,7 @@ class Simulator:
         if self.made is not None:
             return self.made
         with self.making:
+            self.begun.set()
             if self.made is None:
                 from softgen.device.gpu import GpuDevice
                 from softgen.driver.execute import Executor
@@ -311,6 +313,14 @@ class Simulator:
                 self.made = Executor(self.gpu, recorders, self.keep, self.failed, hardware, self.dispatcher, drawn,
                                      self.shared.budget.note)  # fmt: skip
             return self.made
+
+    def compile_ahead(self) -> None:
+        """Compile what kernels have in common while a program takes its time to submit its first work."""
+        from softgen.eu.threaded.ahead import compile_ahead
+
+        self.service.loaded.wait()
+        if not self.begun.wait(PATIENCE):
+            compile_ahead(self.gpu.generation.number, self.begun.is_set)
 
     def keep(self, submission: Submission, message: str) -> str:
         from softgen.inspect.recording import keep_failure

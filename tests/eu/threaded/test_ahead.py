@@ -19,27 +19,6 @@ OPCODES = ("add", "and", "or", "xor", "shl")
 KINDS = [HandlerKind("compute", computing(instr(9, opcode, dst(10), reg(2), imm(5))).shape) for opcode in OPCODES]
 
 
-class Turns:
-    """Takes the place of the host thread that compiles: each job in its turn, when `take` is called."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.jobs: list = []
-        for module in (ahead, library):
-            monkeypatch.setattr(module, "in_turn", self.jobs.append)
-
-    def take(self) -> None:
-        self.jobs.pop(0)()
-
-    def take_all(self) -> None:
-        while self.jobs:
-            self.take()
-
-
-@pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
-    return Turns(monkeypatch)
-
-
 @pytest.fixture
 def lots(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The opcodes of each lot that is compiled."""
@@ -54,16 +33,13 @@ def lots(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return found
 
 
-def test_handlers_are_compiled_in_lots_and_kept(turns: Turns, lots: list[list[str]], tmp_path: Path,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_handlers_are_compiled_in_lots_and_kept(lots: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "AHEAD", 2)
     first = Library(9, Cache(tmp_path))
-    first.compile_ahead(KINDS)
-    assert len(turns.jobs) == 1 and not first.is_complete()
-    turns.take()
-    assert lots == [["add", "and"]] and len(turns.jobs) == 1  # others have their turn before the next lot
-    turns.take_all()
-    assert lots == [["add", "and"], ["or", "xor"], ["shl"]] and first.is_complete() and not first.compiling
+    assert first.compile_next(KINDS) and lots == [["add", "and"]] and not first.is_complete()
+    assert first.compile_next(KINDS) and first.compile_next(KINDS) and not first.is_complete()
+    assert lots == [["add", "and"], ["or", "xor"], ["shl"]] and not first.compiling
+    assert not first.compile_next(KINDS) and first.is_complete() and len(lots) == 3
     second = Library(9, Cache(tmp_path))
     assert second.is_complete()
     found = second.get(KINDS)
@@ -71,14 +47,13 @@ def test_handlers_are_compiled_in_lots_and_kept(turns: Turns, lots: list[list[st
     assert not Library(8, Cache(tmp_path)).is_complete()
 
 
-def test_what_is_there_is_left_out(turns: Turns, lots: list[list[str]], tmp_path: Path) -> None:
+def test_what_is_there_is_left_out(lots: list[list[str]], tmp_path: Path) -> None:
     """In the cache, in the process, or under way: a program may have asked for it before, and may while the rest is compiled."""
     Library(9, Cache(tmp_path)).get(KINDS[:1])
     second = Library(9, Cache(tmp_path))
-    del second.get(KINDS[1:2])[KINDS[1]]
+    second.get(KINDS[1:2])
     second.compiling.add(KINDS[2])
-    second.compile_ahead(KINDS)
-    turns.take_all()
+    assert second.compile_next(KINDS) and not second.compile_next(KINDS)
     assert lots == [["add"], ["and"], ["xor", "shl"]] and second.compiling == {KINDS[2]}
     assert second.index is not None and name_of(KINDS[2]) not in second.index
 
@@ -100,13 +75,16 @@ def test_a_generation_without_a_list() -> None:
     assert ahead.common(7.5) == [] and ahead.common(4.5) == []
 
 
-def test_the_cache_says_that_nothing_is_left_to_do(turns: Turns, lots: list[list[str]], tmp_path: Path,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_it_goes_on_until_it_is_done_or_stopped(lots: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, stops = list[float](), iter([False, True, True, False, False, False])
+    monkeypatch.setattr(library, "AHEAD", 3)
     monkeypatch.setattr(ahead, "library", lambda gen: Library(gen, Cache(tmp_path)))
-    monkeypatch.setattr(ahead, "common", lambda gen: KINDS)
-    ahead.compile_ahead(9)
-    assert len(turns.jobs) == 1 and not lots  # not even the list is read on the thread that asks
-    turns.take_all()
-    assert lots == [list(OPCODES)]
-    ahead.compile_ahead(9)
-    assert not turns.jobs
+    monkeypatch.setattr(ahead, "common", lambda gen: (asked.append(gen), KINDS)[1])
+    ahead.compile_ahead(9, stops.__next__)
+    assert lots == [["add", "and", "or"]]
+    ahead.compile_ahead(9, stops.__next__)
+    assert len(lots) == 1
+    ahead.compile_ahead(9, stops.__next__)
+    assert lots[1:] == [["xor", "shl"]] and asked == [9, 9, 9]
+    ahead.compile_ahead(9, stops.__next__)
+    assert asked == [9, 9, 9]  # the list is not even read

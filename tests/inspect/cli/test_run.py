@@ -21,7 +21,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.driver.launcher import Outcome
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import Simulator, hint, load, mode_size, orphaned, serve, size, wanted, warm
+from softgen.inspect.cli.run import Simulator, hint, mode_size, orphaned, serve, size, wanted, warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
@@ -164,8 +164,10 @@ def test_a_deterministic_clock_counts_its_readings_from_one(deterministic: bool,
     args: Any = argparse.Namespace(deterministic=deterministic, memory_limit=1 << 30, display=(640, 480), trace=None, threads=1,
                                    engine="t0", report=None, json=False)  # fmt: skip
     service: Any = SimpleNamespace(orphaned=[])
-    clock = Simulator(args, device("kbl"), None, None, None, service).clock
+    simulator = Simulator(args, device("kbl"), None, None, None, service)
+    clock = simulator.clock
     assert (clock and [clock() for _ in range(3)]) == ticks and len(service.orphaned) == 1
+    assert not simulator.begun.is_set() and simulator.executor() is simulator.executor() and simulator.begun.is_set()
 
 
 @pytest.mark.parametrize("found, recorder, report, served", [(True, None, None, True), (False, None, None, False), (False, None, "-", True),
@@ -202,23 +204,30 @@ def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
     warm(gen, engine)
 
 
-@pytest.mark.parametrize(("engine", "processors", "compiled"), [("auto", 2, [9]), ("auto", 1, []), ("t1", 2, []), ("reference", 2, [])])
-def test_handlers_are_compiled_ahead_where_a_processor_is_free(engine: str, processors: int, compiled: list[float],
+@pytest.mark.parametrize(("engine", "processors", "compiles"), [("auto", 2, True), ("auto", 1, False), ("t1", 2, False),
+                                                                ("reference", 2, False)])  # fmt: skip
+def test_handlers_are_compiled_ahead_where_a_processor_is_free(engine: str, processors: int, compiles: bool,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """Once everything is loaded, so that no submission waits for it."""
-    seen = list[float]()
-    answering, loaded = threading.Event(), threading.Event()
-
-    def ahead(gen: float) -> None:
-        assert answering.is_set() and loaded.is_set()
-        seen.append(gen)
-
-    monkeypatch.setattr("gc.freeze", lambda: None)
-    monkeypatch.setattr("softgen.inspect.cli.run.warm", lambda gen, engine: None)
-    monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", ahead)
+    ahead = threading.Event()
+    service: Any = SimpleNamespace(loaded=threading.Event(), wait_for_program=lambda: True)
+    simulator = SimpleNamespace(run=lambda: {"ahead": ahead.wait(5 if compiles else 0.05)}, compile_ahead=ahead.set)
+    monkeypatch.setattr("softgen.inspect.cli.run.load", lambda gpu, engine, answering, loaded: answering.set())
+    monkeypatch.setattr("softgen.inspect.cli.run.Simulator", lambda *given: simulator)
+    monkeypatch.setattr("softgen.bits.catalogue.save", lambda: None)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(processors)))
-    load(device("kbl"), engine, answering, loaded)
-    assert seen == compiled
+    args: Any = argparse.Namespace(engine=engine, report=None, json=False)
+    assert serve(args, device("kbl"), None, None, None, service) == {"ahead": compiles}
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_is_compiled_ahead_waits_for_modules_and_gives_way_to_work(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = list[object]()
+    loaded = SimpleNamespace(wait=lambda: order.append("loaded"))
+    submission = SimpleNamespace(wait=lambda seconds: bool(order.append(seconds)) or begun, is_set=lambda: "stop")  # type: ignore[func-returns-value]
+    held: Any = SimpleNamespace(service=SimpleNamespace(loaded=loaded), gpu=device("kbl"), begun=submission)
+    monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", lambda gen, stopped: order.append((gen, stopped())))
+    Simulator.compile_ahead(held)
+    assert order == ["loaded", 0.5, (9, "stop")][: 2 if begun else 3]
 
 
 def test_a_start_imports_no_translator() -> None:
