@@ -42,7 +42,7 @@ class TieredFunction:
 
     def __init__(self, name: str, write: Callable[[], BytecodeProgram], compile: Callable[[], jit.LoadedCode],
                  kept: Callable[[], bool]) -> None:  # fmt: skip
-        self.name, self._compile = name, compile
+        self.name, self._compile, self._promoting = name, compile, threading.Lock()
         self.code: jit.LoadedCode | None = None
         self.program: BytecodeProgram | None = None
         if in_background() and not kept():
@@ -62,11 +62,12 @@ class TieredFunction:
 
     def promote(self) -> None:
         """Compile the function now, unless that was done."""
-        if self.code is None:
-            code = self._compile()
-            assert self.program is not None
-            self.program.become(code.address(self.name))
-            self.code = code
+        with self._promoting:  # whoever runs the first code keeps it: a second would take its place
+            if self.code is None:
+                code = self._compile()
+                assert self.program is not None
+                self.program.become(code.address(self.name))
+                self.code = code
 
 
 class BackgroundCompiler:

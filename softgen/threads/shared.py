@@ -20,6 +20,8 @@ from softgen.threads.interpreted import interpreted
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 
+MANY = 8192  # threads: functions for their messages are worth to be compiled before
+
 
 class Reports:
     """Where reports about a program's threads go."""
@@ -101,8 +103,9 @@ class SharedDispatch:
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
         if found is not self._prepared:
             self._learnt = True
+            hurry = found.joint or self.dispatch.groups * self.dispatch.threads >= MANY  # a translated kernel is worth it, too
             with self._binding:
-                self.bound.prepare(found.indices, hurry=found.joint)  # a translated kernel is worth it
+                self.bound.prepare(found.indices, hurry)
             self._prepared = found
         return found
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
-from softgen.errors import GpuFault
+from softgen.errors import GpuFault, Unsupported
+from softgen.lanes import mode
 from softgen.lanes.cache import Cache
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import (
@@ -81,6 +83,29 @@ def test_a_side_exit_asks_like_any_other(monkeypatch: pytest.MonkeyPatch) -> Non
         sent = descriptors.encode("sample_l", texture.gen, simd_mode="simd16", message_length=6, response_length=8)
         asked = descriptors.named(2, sent, texture.gen)
         assert [bound.resolve(asked) for _ in range(COMPILE_AFTER)] == [False] * (COMPILE_AFTER - 1) + [True]
+
+
+def test_a_hurry_does_not_wait_until_bytecode_is_hot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the compiler refuses stays bytecode."""
+    monkeypatch.setattr(textured, "_made", {})
+    monkeypatch.setattr(mode._Mode, "background", True)
+    monkeypatch.setattr(Cache, "load", lambda self, key: None)
+    monkeypatch.setattr(Cache, "save", lambda self, key, data: None)
+    texture = Texture(sampler=modes("mirror"), format="R8G8_SNORM")
+    assert fill(pictures(), texture)
+    (made,) = textured._made.values()
+    assert made.code is None and made.program is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(made, "_compile", lambda: refused())
+        assert fill(pictures(), texture, hurry=True) and made.code is None
+    assert fill(pictures(), texture, hurry=True) and made.code is not None
+    compiled = made.code
+    made.promote()
+    assert made.code is compiled
+
+
+def refused() -> Any:
+    raise Unsupported("nothing for it")
 
 
 def test_what_is_in_the_cache_is_used_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,8 @@ from softgen.shared_functions.sampler.state import Samplers
 from softgen.threads.bindings import BindingCache, BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import load
+from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
 from tests.gpgpu.job import ADD, BATCH, DYNAMIC, PAGE, SURFACES, TABLE, Job, dwords, vector_add
@@ -97,6 +101,19 @@ class Kept:
     def find(self, **changes: int) -> BoundUnits:
         _ = self.context.space.table
         return self.cache.find(self.context, replace(self.dispatch, **changes) if changes else self.dispatch)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("groups", "threads", "joint", "hurry"), [
+    (1, 1, False, False), (1, 1, True, True), (8191, 1, False, False), (1024, 8, False, True), (8192, 1, False, True)])  # fmt: skip
+def test_many_threads_or_a_translated_kernel_are_in_a_hurry(groups: int, threads: int, joint: bool, hurry: bool,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Functions for their messages are compiled before; once for each function of a kernel."""
+    seen, found = list[object](), SimpleNamespace(indices=frozenset({1}), joint=joint)
+    monkeypatch.setattr(BoundUnits, "prepare", lambda self, indices, hurry: seen.append((indices, hurry)))
+    context, dispatch = recorded(vector_add("skl"))
+    engine: Any = SimpleNamespace(function=lambda *key: found)
+    shared = SharedDispatch(context, replace(dispatch, groups=groups, threads=threads), load(context, dispatch), engine)
+    assert shared.function(0) is shared.function(0) is found and seen == [({1}, hurry)]
 
 
 def test_a_table_that_nothing_changed_is_found_again() -> None:

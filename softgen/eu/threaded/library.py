@@ -28,7 +28,7 @@ from softgen.lanes.mode import in_background
 from softgen.lanes.tiers import in_turn, uncollected
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
-AHEAD = 32  # the same of handlers that nobody has asked for: between two lots one can stop
+AHEAD = 16  # the same of handlers that nobody has asked for: between two lots one can stop
 
 
 Index = dict[str, tuple[str, Reach]]

@@ -10,6 +10,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -169,7 +170,8 @@ _asked: Counter[TexelForm] = Counter()
 
 
 def function(form: TexelForm, hurry: bool = False) -> TieredFunction | None:
-    """The function of a form. Where functions are compiled at once, None unless it is cached or was asked for often enough."""
+    """The function of a form, compiled if there is a `hurry`. Where functions are compiled at once, None unless it is cached or was asked
+    for often enough."""
     if form not in _made:
         _asked[form] += 1
         if not in_background() and not hurry and _asked[form] < COMPILE_AFTER and not (_asked[form] == 1 and _kept(form)):
@@ -177,6 +179,9 @@ def function(form: TexelForm, hurry: bool = False) -> TieredFunction | None:
         with _making:
             if form not in _made:
                 _made[form] = TieredFunction(NAME, lambda: bytecode(*form), lambda: _compiled(form), lambda: _kept(form))
+    if hurry:
+        with suppress(SoftgenError):  # it stays bytecode
+            _made[form].promote()
     return _made[form]
 
 
