@@ -2,9 +2,10 @@
 
     python tools/common_instructions.py kbl KERNELS... > softgen/eu/threaded/common/9.asm
 
-KERNELS are compiled OpenCL programs. An instruction is listed if two kernels and one in sixty have one with the same handler; a message if
+KERNELS are compiled OpenCL programs. An instruction is listed if two kernels and one in ninety have one with the same handler; a message if
 two have, since kernels wait for those, while the rest is bytecode. Most often comes first. Registers and numbers are those of the first
-instruction that was found.
+instruction that was found. A file *.code is the code of a kernel of the runtime itself, as it is in memory: many programs run it, and it
+counts for thirty.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import softgen
@@ -23,7 +25,8 @@ from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.library import library
 from softgen.eu.threaded.link import Linker
 
-RARE = 60  # in so many kernels there is one with it
+RARE = 90  # in so many kernels there is one with it
+OWN = 30  # kernels that one of the runtime counts for
 PLACES = ("before", "mode", "after", "end")  # of cr0's change, and of the thread
 AROUND = re.compile(r"/\*.*?\*/|//.*|\{[^}]*\}")  # what stands around an instruction: its bits, comments, options
 
@@ -51,12 +54,14 @@ def examples(code: bytes, gen: float) -> Iterator[tuple[HandlerKind, Example]]:
 def main() -> None:
     gpu, *files = sys.argv[1:]
     gen = device(gpu).generation.number
-    kernels = {bytes(kernel.code) for file in files for kernel in softgen.load_kernels(file, gpu).values()}
+    own = {Path(file).read_bytes() for file in files if file.endswith(".code")}
+    programs = [softgen.load_kernels(file, gpu) for file in files if not file.endswith(".code")]
+    kernels = {bytes(kernel.code) for program in programs for kernel in program.values()} | own
     count: Counter[HandlerKind] = Counter()
     found: dict[HandlerKind, Example] = {}
     for code in sorted(kernels):
         of_kernel = dict(examples(code, gen))
-        count.update(of_kernel.keys())
+        count.update(dict.fromkeys(of_kernel, OWN if code in own else 1))
         found = of_kernel | found
     kept = [kind for kind, number in count.most_common() if number > 1 and (kind.what == "send" or number * RARE >= len(kernels))]
     order = sorted((found[kind] for kind in kept), key=lambda example: PLACES.index(example.place))

@@ -61,7 +61,7 @@ class GroupRun:
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
         self.overdue = False  # a deadline has passed between instructions that were left to the interpreter
         self.pace = 0.0  # seconds of a group in the last dispatch
-        self.staffing = Staffing()
+        self.staffing = Staffing(lambda: shared.program.contends)
         self.stages = Stages(self.staffing, dispatch.groups, alone=False)
         self.work = 0.0  # seconds that it is expected to take
         self.spent = 0.0  # seconds in compiled code, and those of all workers

@@ -10,8 +10,9 @@ from operator import itemgetter
 
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST, instructions, opcode_numbers
-from softgen.eu.interpreter import DecodedInstruction, KernelProgram
+from softgen.eu.interpreter import SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels, opcodes
+from softgen.eu.semantics.send import may_be_atomic
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.statistics import BEHIND
 
@@ -29,6 +30,13 @@ def _waiting(gen: float) -> dict[int, str]:
     """Opcodes with which threads may wait, or go where only a register says, by number."""
     found = (opcodes.opcode(name, gen) for name in (WAIT, RETURN, *CALLS, *JUMPS))
     return {opcode.number: opcode.name for opcode in found if opcode is not None}
+
+
+@cache
+def _sending(gen: float) -> frozenset[int]:
+    """Opcodes that send messages, by number."""
+    found = (opcodes.opcode(name, gen) for name in SENDS)
+    return frozenset(opcode.number for opcode in found if opcode is not None)
 
 
 class MemoryRange(ctypes.Structure):
@@ -120,6 +128,13 @@ class DispatchProgram(KernelProgram):
         if not known or WAIT not in wanted.values() or WAIT in names or RETURN in names and names.isdisjoint(CALLS):
             return True
         return any(next(instructions(known, self.gen, offset))[2].jip is None for name, offset in found if name != RETURN)
+
+    @property
+    def contends(self) -> bool:
+        """Whether host threads may contend for memory that threads change by atomic operations, in the code that is known."""
+        known, sends = self.code[: self.reach], _sending(self.gen)
+        offsets = (offset for offset, number in opcode_numbers(known, self.gen) if number in sends)
+        return any(may_be_atomic(next(instructions(known, self.gen, offset))[2]) for offset in offsets)
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""

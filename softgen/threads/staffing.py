@@ -1,16 +1,18 @@
 """How many host threads a dispatch gets: one, or all that it may have; and in how many pieces they take a group.
 
 Host threads that contend for atomics, or for the memory, take longer than one that need not lock. That is measured: the
-way that seems slower is tried again, ever more rarely. Short dispatches are run in one way each; a long one is run in stages, and goes on
-as the faster stage did.
+way that seems slower is tried again, ever more rarely; without atomics one worker is not tried before long. Short
+dispatches are run in one way each; a long one is run in stages, and goes on as the faster stage did.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 EXPLORED = 0.1  # seconds at most of a dispatch that is run in the other way to see how long it takes
-PATIENCE, MOST_PATIENCE = 2, 128  # times as long was spent in the better way before: at first, and at most, where that is confirmed
+PATIENCE, MOST_PATIENCE = 1, 128  # times as long was spent in the better way before: at first, and at most, where that is confirmed
+CALM = 32  # at first, without atomics
 STAGE = 0.002  # seconds of a stage with one worker,
 WORTH = 10  # which is for dispatches with at least so many times that left
 
@@ -24,10 +26,12 @@ def most_pieces(groups: int, threads: int, workers: int) -> int:
 class Staffing:
     """Whether dispatches of a kind are faster with one worker than with several."""
 
-    def __init__(self) -> None:
+    def __init__(self, contends: Callable[[], bool]) -> None:
+        """`contends`: whether workers may contend for atomics; asked after the first dispatch."""
+        self.contends = contends
         self.times: dict[bool, float] = {}  # seconds of a dispatch, with one worker or not
         self.spent = 0.0  # seconds in the better way since the other one was tried
-        self.patience = PATIENCE
+        self.patience = self._first = PATIENCE
 
     def alone(self, seconds: float) -> bool:
         """The choice for the next dispatch, of so many seconds of work: what one worker takes, as far as is known."""
@@ -44,12 +48,14 @@ class Staffing:
 
     def ran(self, alone: bool, seconds: float) -> None:
         """What disturbs only adds."""
+        if not self.times and not self.contends():
+            self.patience = self._first = CALM
         before = self.better_alone
         self.times[alone] = min(seconds, 1.2 * self.times.get(alone, math.inf))
         if alone == before:
             self.spent += seconds
         if self.better_alone != before:
-            self.patience = PATIENCE
+            self.patience = self._first
 
 
 class Stages:

@@ -341,9 +341,9 @@ def test_kernels_that_were_seen_are_known_again() -> None:
 # -- staffing ----------------------------------------------------------------------------------------------------------
 
 
-def choices(runs: int, work: float, one: float, several: float, first: float = 0.0) -> list[int]:
+def choices(runs: int, work: float, one: float, several: float, first: float = 0.0, contends: bool = True) -> list[int]:
     """The dispatches that one worker runs, of so many, which take so long each; the first may have been disturbed."""
-    found, chosen = staffing.Staffing(), list[int]()
+    found, chosen = staffing.Staffing(lambda: contends), list[int]()
     for run in range(1, runs + 1):
         alone = found.alone(work)
         found.ran(alone, first if first and run == 1 else one if alone else several)
@@ -352,49 +352,55 @@ def choices(runs: int, work: float, one: float, several: float, first: float = 0
 
 
 def test_the_faster_number_of_workers_is_found_by_trying() -> None:
-    """One worker is tried after four dispatches, 36 ms, which is twice the 18 that it could take. Then several are, whenever 2, 4 … 128
-    times their 9 ms have passed, to see whether it still holds."""
-    tried = sorted({*range(5, 2001)} - {*choices(2000, work=0.018, one=0.004, several=0.009)})
-    assert tried == [11, 21, 40, 77, 150, 295, 584, 873, 1162, 1451, 1740]
+    """One worker is tried after two dispatches, which took the 18 ms that it could take. Then several are, whenever 1, 2 … 128 times their
+    9 ms have passed, to see whether it still holds."""
+    tried = sorted({*range(1, 2001)} - {*choices(2000, work=0.018, one=0.004, several=0.009)})
+    assert tried == [1, 2, 7, 13, 23, 42, 79, 152, 297, 586, 875, 1164, 1453, 1742]
 
 
 def test_one_worker_is_tried_rarely_where_several_are_faster() -> None:
     """Two workers, 5 and 10 ms; sixteen, 1 and 16 ms."""
-    assert choices(64, work=0.010, one=0.010, several=0.005) == [5, 14, 31, 64]
-    assert choices(200, work=0.016, one=0.016, several=0.001) == [33, 98]
+    assert choices(64, work=0.010, one=0.010, several=0.005) == [3, 8, 17, 34]
+    assert choices(200, work=0.016, one=0.016, several=0.001) == [17, 50, 115]
     assert not choices(1000, work=0.1001, one=1.0, several=0.01)  # too long to try
     assert choices(1000, work=0.0999, one=0.0999, several=0.01)
 
 
+def test_one_worker_is_not_tried_before_long_without_atomics() -> None:
+    assert choices(400, work=0.010, one=0.010, several=0.005, contends=False) == [65, 194]
+    tried = sorted({*range(65, 301)} - {*choices(300, work=0.018, one=0.004, several=0.009, contends=False)})
+    assert tried == [138, 283]  # it is faster all the same
+
+
 def test_one_disturbed_dispatch_does_not_decide_the_number_of_workers() -> None:
-    """Several workers took 100 ms where 5 are usual, and one took 9: several are tried again after twice the 10 that one could take."""
-    assert choices(40, work=0.010, one=0.009, several=0.005, first=0.1) == [2, 3, 4, 5, 11, 20, 36]
+    """Several workers took 100 ms where 5 are usual, and one took 9: several are tried again after the 10 that one could take."""
+    assert choices(40, work=0.010, one=0.009, several=0.005, first=0.1) == [2, 3, 4, 8, 13, 22, 38]
 
 
 def test_a_long_dispatch_tries_one_worker_for_a_moment() -> None:
     """Four workers take 10 ms for each group, one takes 20 ms, or 5 ms: groups and seconds of the dispatch so far."""
-    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
     assert stages.end(4, 10, 0.1)  # one worker is tried
     assert not stages.end(1, 11, 0.12)  # and was slower
     assert not stages.end(4, 20, 0.21)
-    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
     assert stages.end(4, 10, 0.1) and stages.end(1, 12, 0.11) and stages.end(1, 20, 0.15)
     assert stages.staffing.times == {False: pytest.approx(10.0), True: pytest.approx(5.0)} and stages.count == 3
     assert stages.staffing.alone(10.0)  # the next dispatch begins so
 
 
 def test_stages_that_tell_nothing() -> None:
-    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
     assert not stages.end(4, 3, 0.1) and not stages.staffing.times  # not all workers have done a group
     assert stages.end(4, 4, 0.2)
     assert not stages.end(1, 4, 0.3) and True not in stages.staffing.times  # a group takes longer than the trial
     assert not stages.end(4, 8, 0.4)  # which is not made again
-    stages = staffing.Stages(staffing.Staffing(), 10, alone=False)
+    stages = staffing.Stages(staffing.Staffing(bool), 10, alone=False)
     assert not stages.end(4, 9, 0.09)  # too little is left
-    stages = staffing.Stages(staffing.Staffing(), 1000, alone=True)
+    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=True)
     assert stages.end(1, 0, 0.1)  # one worker was chosen before the dispatch
     assert not stages.end(1, 1, 0.2)  # several are not known yet
-    stages = staffing.Stages(staffing.Staffing(), 1000, alone=False)
+    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
     stages.begin(100, 5.0)
     stages.end(4, 110, 5.1)
     assert stages.staffing.times == {False: pytest.approx(10.0)}

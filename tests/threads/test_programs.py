@@ -278,3 +278,22 @@ def test_decoded_instructions_count(monkeypatch: pytest.MonkeyPatch) -> None:
     for at in range(8 * 16, 16 * 16, 16):
         first.line(at)
     assert cache.load(context, dispatch) is first and second not in cache
+
+
+@pytest.mark.parametrize(("line", "contends"), [
+    ("send (16|M0) r12:w r10 0xC 0x04205E00", False),
+    ("send (16|M0) null:w r10 0xC 0x08008200", True),  # untyped_atomic
+    ("send (16|M0) r12:w r10 0xC 0x040081FE", True),  # of local memory: its threads may share another one
+    ("send (16|M0) r12:w r10 0xC a0.0", True),  # who knows
+    ("send (16|M0) r12:w r10 0xF 0x04205E00", True),
+    ("mov (8|M0) r12.0<1>:ud r13.0<8;8,1>:ud", False),
+])  # fmt: skip
+def test_host_threads_contend_where_a_kernel_has_atomics(line: str, contends: bool) -> None:
+    context, dispatch = recorded(vector_add("skl"))
+    program = load(context, dispatch)
+    assert not program.contends  # of what was not read nothing is known
+    program.code = dialect.read(f"mov (8|M0) r12.0<1>:ud r13.0<8;8,1>:ud\n{line}", 9)
+    program.reach = 16
+    assert not program.contends
+    program.reach = len(program.code)
+    assert program.contends == contends

@@ -173,7 +173,7 @@ def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(mon
     assert not run.staffing.times and run.pace > 0
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", run.pace * 32)
     list(dispatcher.run(context, dispatch))
-    assert list(run.staffing.times) == [False]
+    assert list(run.staffing.times) == [False] and run.staffing.contends() == run.shared.program.contends
 
 
 def test_code_is_asked_for_by_all_of_a_threads_cr0() -> None:

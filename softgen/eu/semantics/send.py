@@ -196,6 +196,16 @@ def has_lane_program(inst: Instruction) -> bool:
     return message.compiled(inst.sfid, bits, inst.gen)
 
 
+def may_be_atomic(inst: Instruction) -> bool:
+    """Whether a send's message is an atomic operation; yes if it is not known."""
+    if not isinstance(inst.descriptor, int):
+        return True
+    try:
+        return "atomic" in message.plan(inst.sfid, inst.descriptor, inst.gen).attributes
+    except SoftgenError:
+        return True
+
+
 @lru_cache(1 << 12)
 def surface_bits(sfid: int, descriptor: int, gen: float) -> int:
     """The bits of a descriptor that name an entry of the binding table, where compiled code may take that from elsewhere; else 0."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.handlers import HandlerKind
-from softgen.eu.threaded.library import library
+from softgen.eu.threaded.library import library, name_of
 from softgen.eu.threaded.link import Linker
 
 FOLDER = Path(__file__).parent / "common"
@@ -34,6 +34,6 @@ def compile_ahead(gen: float, stopped: Callable[[], bool]) -> None:
     """Compile what the cache lacks of them, until that is done, or `stopped`."""
     handlers = library(gen)
     if not handlers.is_complete():
-        kinds = common(gen)
-        while not stopped() and handlers.compile_next(kinds):
+        names = {kind: name_of(kind) for kind in common(gen)}
+        while not stopped() and handlers.compile_next(names):
             pass

@@ -28,7 +28,7 @@ from softgen.lanes.mode import in_background
 from softgen.lanes.tiers import in_turn, uncollected
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
-AHEAD = 16  # the same of handlers that nobody has asked for: between two lots one can stop
+AHEAD = 8  # the same of handlers that nobody has asked for: between two lots one can stop
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -153,12 +153,12 @@ class Library:
 
     # -- ahead of need ---------------------------------------------------------------------------------------------------
 
-    def compile_next(self, kinds: list[HandlerKind]) -> bool:
+    def compile_next(self, names: dict[HandlerKind, str]) -> bool:
         """Compile the next of these that are neither here nor in the cache; False where none is left, which is remembered."""
         with self.lock:
-            index = self._open()
-            named = {kind: name_of(kind) for kind in kinds if kind not in self.handlers and kind not in self.compiling}
-            lot = dict(itertools.islice(((kind, name) for kind, name in named.items() if name not in index), AHEAD))
+            index, here = self._open(), self.handlers.keys() | self.compiling
+            missing = ((kind, name) for kind, name in names.items() if kind not in here and name not in index)
+            lot = dict(itertools.islice(missing, AHEAD))
             self.compiling.update(lot)
         if lot:
             self._promote(lot)

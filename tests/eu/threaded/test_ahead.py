@@ -17,6 +17,7 @@ from tests.eu.semantics.build import dst, imm, instr, reg
 
 OPCODES = ("add", "and", "or", "xor", "shl")
 KINDS = [HandlerKind("compute", computing(instr(9, opcode, dst(10), reg(2), imm(5))).shape) for opcode in OPCODES]
+NAMES = {kind: name_of(kind) for kind in KINDS}
 
 
 @pytest.fixture
@@ -36,10 +37,10 @@ def lots(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_handlers_are_compiled_in_lots_and_kept(lots: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "AHEAD", 2)
     first = Library(9, Cache(tmp_path))
-    assert first.compile_next(KINDS) and lots == [["add", "and"]] and not first.is_complete()
-    assert first.compile_next(KINDS) and first.compile_next(KINDS) and not first.is_complete()
+    assert first.compile_next(NAMES) and lots == [["add", "and"]] and not first.is_complete()
+    assert first.compile_next(NAMES) and first.compile_next(NAMES) and not first.is_complete()
     assert lots == [["add", "and"], ["or", "xor"], ["shl"]] and not first.compiling
-    assert not first.compile_next(KINDS) and first.is_complete() and len(lots) == 3
+    assert not first.compile_next(NAMES) and first.is_complete() and len(lots) == 3
     second = Library(9, Cache(tmp_path))
     assert second.is_complete()
     found = second.get(KINDS)
@@ -53,7 +54,7 @@ def test_what_is_there_is_left_out(lots: list[list[str]], tmp_path: Path) -> Non
     second = Library(9, Cache(tmp_path))
     second.get(KINDS[1:2])
     second.compiling.add(KINDS[2])
-    assert second.compile_next(KINDS) and not second.compile_next(KINDS)
+    assert second.compile_next(NAMES) and not second.compile_next(NAMES)
     assert lots == [["add"], ["and"], ["xor", "shl"]] and second.compiling == {KINDS[2]}
     assert second.index is not None and name_of(KINDS[2]) not in second.index
 
@@ -63,7 +64,7 @@ def test_lists_of_common_instructions(gen: float) -> None:
     """Each line is another handler, and none is left to the interpreter; nearly all are of the mode that kernels change to at first."""
     kinds = ahead.common(gen)
     lines = [line for line in (ahead.FOLDER / f"{gen}.asm").read_text().splitlines() if not line.startswith("//")]
-    assert 0.95 * len(lines) < len(kinds) <= len(lines) < 400
+    assert 0.95 * len(lines) < len(kinds) <= len(lines) < 600
     insts: list[Instruction] = [kind.shape.instruction for kind in kinds]
     assert insts[0].opcode in ("mov", "and") and sum(inst.eot for inst in insts) == 1
     assert all(has_lane_program(inst) for kind, inst in zip(kinds, insts, strict=True) if kind.what == "send")

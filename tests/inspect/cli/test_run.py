@@ -227,7 +227,7 @@ def test_what_is_compiled_ahead_waits_for_modules_and_gives_way_to_work(begun: b
     held: Any = SimpleNamespace(service=SimpleNamespace(loaded=loaded), gpu=device("kbl"), begun=submission)
     monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", lambda gen, stopped: order.append((gen, stopped())))
     Simulator.compile_ahead(held)
-    assert order == ["loaded", 0.5, (9, "stop")][: 2 if begun else 3]
+    assert order == ["loaded", 0.3, (9, "stop")][: 2 if begun else 3]
 
 
 def test_a_start_imports_no_translator() -> None:
