@@ -12,6 +12,7 @@ spec_names.py    search of the spec's names; spec_diff.py  differences between t
 bit_diagram.py   dwords as rows of cells; spec_html.py spec_html_page.py spec_html_assets.py  the spec as HTML pages
 report.py        the end-of-run report: how exactly, and which kernels took the time; kernel_names.py  names kernels from OpenCL binaries
 snippet.py       a piece of EU assembly, run on a thread of its own; snippet_engine.py runs it on a compiling engine
+loading.py       what a server loads while its program starts
 recording.py     what `run` records: a whole run, or a submission that failed, as a capture
 pictures.py      render targets as image files; frames.py  what the display presents
 registers.py     register names, values and types as text

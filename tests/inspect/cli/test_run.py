@@ -21,7 +21,8 @@ from softgen.bits.layout import GENERATIONS
 from softgen.driver.launcher import Outcome
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import Simulator, hint, mode_size, orphaned, serve, size, wanted, warm
+from softgen.inspect.cli.run import Simulator, hint, mode_size, orphaned, serve, size, wanted
+from softgen.inspect.loading import warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
@@ -232,7 +233,7 @@ def test_what_is_compiled_ahead_waits_for_modules_and_gives_way_to_work(begun: b
 
 def test_a_start_imports_no_translator() -> None:
     """Nor what formats instructions, or what drives engines through registers: the first result needs none of them."""
-    code = ("import sys; from softgen.inspect.cli.run import warm; warm(9.0, 'auto')\n"
+    code = ("import sys; from softgen.inspect.loading import warm; warm(9.0, 'auto')\n"
             "late = ('softgen.eu.text', 'softgen.eu.translate.kernel', 'softgen.device.engines', 'softgen.trace', 'PIL')\n"
             "print([m for m in sys.modules if m.startswith(late)])")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
