@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -270,11 +270,12 @@ class Simulator:
 
     def compile_ahead(self) -> None:
         """Compile what kernels have in common while a program takes its time to submit its first work."""
-        from softgen.eu.threaded.ahead import compile_ahead
-
         self.service.loaded.wait()
         if not self.begun.wait(PATIENCE):
-            compile_ahead(self.gpu.generation.number, self.begun.is_set)
+            with suppress(Exception):  # nobody has asked for it: a program may have taken all descriptors, or all memory
+                from softgen.eu.threaded.ahead import compile_ahead
+
+                compile_ahead(self.gpu.generation.number, self.begun.is_set)
 
     def keep(self, submission: Submission, message: str) -> str:
         from softgen.inspect.recording import keep_failure
