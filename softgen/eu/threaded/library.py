@@ -240,7 +240,7 @@ class Library:
         missing, made, lot, code = compiled
         assert self.index is not None
         if code is not None:
-            self.codes[lot] = code
+            code = self.codes.setdefault(lot, code)  # programs may be linked to what another host thread compiled meanwhile
         for kind, name in missing.items():
             self.handlers[kind] = Handler(code.address(name), made[kind]) if code is not None and kind in made else REFERENCE
         # Another process may have written an index meanwhile: what is lost from it costs a compilation.

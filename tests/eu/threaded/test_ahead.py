@@ -59,6 +59,18 @@ def test_what_is_there_is_left_out(lots: list[list[str]], tmp_path: Path) -> Non
     assert second.index is not None and name_of(KINDS[2]) not in second.index
 
 
+def test_a_lot_that_two_host_threads_compiled_is_kept_once(tmp_path: Path) -> None:
+    """A program may be linked to the first one's code, which must stay."""
+    handlers = Library(9, Cache(tmp_path))
+    handlers.open()
+    first, second = handlers._compile(NAMES), handlers._compile(NAMES)
+    assert first.code is not second.code
+    handlers._enter(first)
+    before = dict(handlers.handlers)
+    handlers._enter(second)
+    assert handlers.handlers == before and list(handlers.codes.values()) == [first.code]
+
+
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_lists_of_common_instructions(gen: float) -> None:
     """Each line is another handler, and none is left to the interpreter; nearly all are of the mode that kernels change to at first."""
