@@ -7,6 +7,7 @@ only the bytes that changed are written back, before any fence is done.
 
 from __future__ import annotations
 
+import bisect
 import errno
 import os
 import re
@@ -39,13 +40,19 @@ class Mapping(NamedTuple):
 
 
 def mappings(text: str, start: int, end: int) -> list[Mapping]:
-    """The lines of /proc/PID/maps that lie in a range."""
-    found = []
-    for line in text.splitlines():
+    """The lines of /proc/PID/maps that lie in a range. There may be thousands, in the order of their addresses."""
+    lines, found = text.strip("\n").split("\n"), []  # the kernel writes one in a name in another way, and no other separator
+    try:
+        first = bisect.bisect_right(lines, start, key=lambda line: int(line.partition("-")[0], 16))
+    except ValueError:  # something is no line
+        first = 0
+    for line in lines[max(first - 1, 0) :]:
         if match := MAPS_LINE.match(line):
             file = os.makedev(int(match[5], 16), int(match[6], 16)), int(match[7])
             mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), file, match[8])
-            if mapping.start < end and start < mapping.end:
+            if mapping.start >= end:
+                break
+            if start < mapping.end:
                 found.append(mapping)
     return found
 

@@ -7,6 +7,7 @@ import errno
 import gc
 import mmap
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,6 +55,18 @@ def test_the_lines_of_a_range(start: int, end: int, found: list[int]) -> None:
                 userptr.Mapping(0x8000, 0x9000, "rw-s", 0, (os.makedev(0, 5), 42), "/memfd:softgen userptr (deleted)"),
                 userptr.Mapping(0x7FFF_0000_0000, 0x7FFF_0001_0000, "---p", 0xAB000, (0, 0), "")]  # fmt: skip
     assert userptr.mappings(text, start, end) == [expected[number] for number in found]
+
+
+def test_of_thousands_of_lines_few_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs ask for hundreds of buffers; names may have any character but the one at the end of a line."""
+    text, read = "".join(f"{page:x}000-{page + 1:x}000 rw-p 00000000 00:00 0 {name}\n" for page in range(1, 4000)
+                         for name in ["a\x0bb\x0c\x1c\u2028c" if page % 2 else ""]), list[str]()  # fmt: skip
+    pattern = userptr.MAPS_LINE
+    monkeypatch.setattr(userptr, "MAPS_LINE", SimpleNamespace(match=lambda line: (read.append(line), pattern.match(line))[1]))
+    found = userptr.mappings(text, 0x801000, 0x803000)
+    assert [(mapping.start, mapping.name) for mapping in found] == [(0x801000, "a\x0bb\x0c\x1c\u2028c"), (0x802000, "")] and len(read) == 3
+    assert [mapping.start for mapping in userptr.mappings(text, 0x1FFF, 0x2000)] == [0x1000]
+    assert userptr.mappings(text, 0, 0x1000) == userptr.mappings(text, 4000 << 12, 4001 << 12) == userptr.mappings("", 0, 0x1000) == []
 
 
 @pytest.mark.parametrize("mode, name, swapped", [
