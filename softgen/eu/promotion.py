@@ -11,7 +11,8 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.engine import Translator
 
-HOT = 600_000  # executions of each instruction that take as long as translating it, divided among the processors that do both
+HOT = 600_000  # executions of each instruction that take as long as translating it, divided among the processors that do both,
+MOST_PROCESSORS = 16  # up to so many: translations have Python's lock in common
 LEAST = 100  # instructions that take as long to translate as what is the same for each kernel
 INSTRUCTION = 5e-9  # seconds of each on t0; messages, extended math and wide instructions on hosts with short vectors take far longer
 FALLBACK = 60_000  # instructions of t0 that take as long as one left to the interpreter (0.3 ms)
@@ -24,7 +25,7 @@ class PromotingEngine:
     name = "auto"
 
     def __init__(self, hot: int | None = None) -> None:
-        self.hot = HOT // len(os.sched_getaffinity(0)) if hot is None else hot
+        self.hot = HOT // min(len(os.sched_getaffinity(0)), MOST_PROCESSORS) if hot is None else hot
         self.slow, self.fast = ThreadedEngine(), Translator()
         self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[AffineRange, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []

@@ -184,7 +184,7 @@ def test_hot_kernels_are_translated_and_not_held(lines: int, executed: int, spen
 
 
 def test_kernels_are_translated_later_where_that_takes_a_processor_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    for processors, hot in (1, 600_000), (2, 300_000), (16, 37_500):
+    for processors, hot in (1, 600_000), (2, 300_000), (16, 37_500), (64, 37_500):
         monkeypatch.setattr("os.sched_getaffinity", lambda process, count=processors: set(range(count)))
         assert PromotingEngine().hot == hot
 
