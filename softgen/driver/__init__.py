@@ -10,11 +10,12 @@ facts.py       spec/driver: what the kernel reports for each GPU, which drivers 
 node.py        state of an opened node, and state that all nodes share
 query.py       GETPARAM, QUERY and other queries
 gem.py         ioctls on buffer objects (gem_object.py); prime.py: sharing them; aperture.py: linear views of tiled ones
-userptr.py     the program's own memory as a buffer; user_copy.py: copies of it; copy_claim.py: who may use them
+userptr.py     the program's own memory as a buffer; user_copy.py: copies of it
 context.py     ioctls on contexts (gem_context.py) and address spaces (vm.py); placement.py: buffers by address
 kms.py         mode-setting ioctls; framebuffer.py: those on framebuffers and dumb buffers; display.py: the display, page flips, events
 syncobj.py     ioctls on sync objects; fence.py: fences, sync objects and sync files
-execbuffer.py  EXECBUFFER2 becomes a submission (submission.py) with a list of buffers (buffer_list.py); relocation.py: its relocations
+execbuffer.py  EXECBUFFER2 becomes a submission (submission.py) with a list of buffers (buffer_list.py); relocation.py: its relocations;
+               buffer_claim.py: one submission at a time changes a buffer
 queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them;
                parking.py: submissions that wait at semaphores
 budget.py      limits on memory; descriptors.py: spare descriptors

@@ -16,8 +16,8 @@ from softgen.bits.units import PAGE_SIZE
 from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
+from softgen.driver.buffer_claim import BufferClaim
 from softgen.driver.buffer_list import Bound, BufferList
-from softgen.driver.copy_claim import CopyClaim
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.gem_context import AcceptedArgument, GemContext
@@ -115,16 +115,17 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
         raise Errno(errno.EINVAL, "a buffer is listed twice")
     for bo, row in zip(bos, rows, strict=True):
         check_row(row, bo.size)
+    copied, relocated = [bo for bo in bos if bo.copied], [bo for bo, row in zip(bos, rows, strict=True) if row.relocations]
+    if copied or relocated:  # before they get addresses: those of two submissions may differ
+        call.give_up = BufferClaim(node.gpu, call, relocated, copied).release
     addresses = vm.place([
         PlacementRequest(bo, row.offset & ADDRESS if row.flags & i915.EXEC_OBJECT_PINNED else None, row.alignment,
                          bool(row.flags & i915.EXEC_OBJECT_SUPPORTS_48B_ADDRESS))
         for bo, row in zip(bos, rows, strict=True)
     ])  # fmt: skip
-    if copied := [bo for bo in bos if bo.copied]:  # before relocations are applied to them
-        call.give_up = CopyClaim(node.gpu, call, copied).release
-        for bo in copied:
-            assert bo.copied is not None
-            bo.copied.bring(call)
+    for bo in copied:  # before relocations are applied to them
+        assert bo.copied is not None
+        bo.copied.bring(call)
     relocations, moved = relocate(node, call, arg, rows, bos, addresses), False
     for number, (row, address) in enumerate(zip(rows, addresses, strict=True)):
         if not row.flags & i915.EXEC_OBJECT_PINNED and row.offset != address:

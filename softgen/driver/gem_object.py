@@ -71,6 +71,7 @@ class GemObject:
         self.viewing = threading.Lock()  # while the view is made or arranged
         self.identity = None if user else pieces[0].buffer.identity
         self.exported = False
+        self.claimed = False  # by a submission that is being made (buffer_claim.py)
 
     def sync_view(self) -> None:
         """Synchronise the linear view of a tiled buffer, if it has one, with its memory."""

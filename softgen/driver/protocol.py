@@ -209,7 +209,7 @@ class Call:
     reserved = 0  # bytes of the budget, until the answer is sent
     later: Later | None = None  # work that is left
     work_first = False  # before the answer, not after it
-    give_up: Callable[[], None] | None = None  # ends claims on the program's memory, once a submission is made (copy_claim.py)
+    give_up: Callable[[], None] | None = None  # ends claims on buffers, once a submission is made (buffer_claim.py)
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument

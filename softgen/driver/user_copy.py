@@ -22,7 +22,6 @@ class Copied:
     address: int
     buffer: MemfdBuffer
     before: list[bytes] = field(default_factory=list, repr=False)  # in parts
-    claimed = False  # by a submission that is being made (copy_claim.py)
 
     @property
     def end(self) -> int:

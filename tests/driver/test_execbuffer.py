@@ -3,13 +3,15 @@
 import errno
 import itertools
 import struct
+import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from softgen.driver import gem
+from softgen.driver import execbuffer, gem
 from softgen.driver.errors import Errno
 from softgen.driver.execbuffer import check_row
 from softgen.driver.uapi import RELOCATION
@@ -246,6 +248,37 @@ def test_a_million_relocations_take_no_time_worth_mentioning(gpu: Gpu) -> None:
     assert time.process_time() - before < 5
     found = np.frombuffer(content_now(gpu, program, batch, count * 8), np.uint64)
     assert np.array_equal(found, np.array(addresses, np.uint64)[np.arange(count) % 3] + np.arange(count, dtype=np.uint64) % 4096)
+
+
+def test_two_threads_relocate_a_buffer_one_after_the_other(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two address spaces with other addresses. The second comes when the first has written its address, and is not yet submitted."""
+    first = gpu.program()
+    second, target, batch, began = first.thread(), buffer(first), buffer(first), threading.Event()
+    places, contexts = (0x5_0000_0000, 0x6_0000_0000), [first.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context for _ in range(2)]
+    relocate, written = execbuffer.relocate, list[int]()
+
+    def late(*arguments: Any) -> int:
+        count = relocate(*arguments)
+        written.append(count)
+        began.set()
+        while len(written) == 1 and not gpu.shared.signals.waiting:
+            time.sleep(0.001)
+        return count
+
+    def send(program: Program, number: int) -> None:
+        entries = relocations(program, {"target": target, "offset": 0})
+        submit(program, [row(target, offset=places[number], flags=PINNED | HIGH), row(batch, **entries)], context=contexts[number])
+
+    monkeypatch.setattr(execbuffer, "relocate", late)
+    threads = [threading.Thread(target=send, args=(program, number)) for number, program in enumerate((first, second))]
+    threads[0].start()
+    assert began.wait(60)
+    threads[1].start()
+    threads[0].join(60)
+    assert content_now(gpu, first, batch, 8) == struct.pack("<Q", places[0])
+    held.finish()
+    threads[1].join(60)
+    assert content_now(gpu, first, batch, 8) == struct.pack("<Q", places[1])
 
 
 def test_work_on_the_same_buffer_keeps_its_order(gpu: Gpu, held: Held) -> None:

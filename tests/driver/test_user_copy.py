@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from softgen.driver import user_copy
-from softgen.driver.copy_claim import overlaps, union
+from softgen.driver.buffer_claim import overlaps, union
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.user_copy import Copied, changed

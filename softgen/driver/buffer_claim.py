@@ -1,8 +1,11 @@
-"""Claims on copied USERPTR memory: one submission at a time from copy-in to copy-back.
+"""Claims on buffers: one submission at a time between what it writes to a buffer and the moment its use of the buffer is known.
 
-Buffers over the same memory of a program have copies of their own. A submission copies in, is made, and uses its buffers until its fence is
-done, after the copy-back. If another one copied in meanwhile, it would miss what the first one writes, or overwrite it in the copy before
-the copy-back. So a submission first waits until nobody uses a copy of that memory, and claims all of these until its own uses are known.
+Relocated buffers: of two submissions from different threads, the second must not write its addresses before the first one's work has read
+its own. The kernel holds the locks of all buffers from their placement to the request's fence (eb_relocate_parse, eb_submit).
+
+Copied USERPTR memory: buffers over the same memory of a program have copies of their own. A submission copies in, is made, and uses its
+buffers until its fence is done, after the copy-back. If another one copied in meanwhile, it would miss what the first one writes, or
+overwrite it in the copy before the copy-back. So a submission first waits until nobody uses a copy of that memory, and claims all of these.
 """
 
 from __future__ import annotations
@@ -22,26 +25,26 @@ if TYPE_CHECKING:
 Range = tuple[int, int, int]  # process, start, end
 
 
-class CopyClaim:
-    """A submission's claim on the copies of its USERPTR buffers, and on others of the same memory."""
+class BufferClaim:
+    """A submission's claim on the buffers that it relocates, on the copies of its USERPTR buffers, and on others of the same memory."""
 
-    def __init__(self, gpu: Shared, call: Call, bos: Iterable[GemObject]) -> None:
-        """Waits until they are idle and nobody claims them."""
-        self.signals, self.bos = gpu.signals, sharing(gpu, bos)
+    def __init__(self, gpu: Shared, call: Call, relocated: Iterable[GemObject], copied: Iterable[GemObject]) -> None:
+        """Waits until nobody claims them and the copies are idle. All are claimed at once, so no two claims wait for each other."""
+        self.signals, self.copies = gpu.signals, sharing(gpu, copied)
+        self.bos = {*relocated, *self.copies}
         if not self.signals.wait(self._claim, None, call.channel.gone):
             raise Errno(errno.EINTR, "the program has ended")
 
     def _claim(self) -> bool:
         """Called with the lock of all fences held."""
-        if any(bo.copied is not None and bo.copied.claimed or not bo.idle() for bo in self.bos):
+        if any(bo.claimed for bo in self.bos) or not all(bo.idle() for bo in self.copies):
             return False
         self._set(True)
         return True
 
     def _set(self, claimed: bool) -> None:
         for bo in self.bos:
-            if bo.copied is not None:
-                bo.copied.claimed = claimed
+            bo.claimed = claimed
 
     def release(self) -> None:
         """The submission uses its buffers from now on, or was refused."""
