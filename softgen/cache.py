@@ -26,9 +26,25 @@ _KEY = re.compile(r"[\w-][\w.-]{0,199}")            # no key leads out of the fo
 T = TypeVar("T")
 
 
+def user_folder(variable: str, default: str) -> Path | None:
+    """The folder that an XDG variable names, otherwise `default` in the user's home; None where the user has neither.
+
+    A variable that is empty or a relative path counts as not set, HOME too: the system's list of users has a home as well."""
+    if (named := os.environ.get(variable, "")).startswith("/"):
+        return Path(named)
+    home = os.environ.get("HOME", "")
+    if not home.startswith("/"):
+        import pwd
+
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:  # a container's process may have any number
+            return None
+    return Path(home) / default
+
+
 def default_folder() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.cache"))) / "softgen" / "objects"
+    return (user_folder("XDG_CACHE_HOME", ".cache") or Path(os.devnull)) / "softgen" / "objects"  # the latter cannot be made
 
 
 def checksum(key: str, data: bytes) -> bytes:

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from softgen.cache import default_folder
+
 GIB = 1 << 30
 LIBRARIES = ("numpy", "llvmlite", "zstandard", "pyelftools", "PyYAML", "pillow", "rich")
 VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",),
@@ -138,8 +140,7 @@ def python() -> Iterator[Finding]:
 
 def cache_folder() -> Finding:
     """The object cache follows XDG and is optional: a read-only home only costs time."""
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    folder = (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.cache"))) / "softgen"
+    folder = default_folder().parent
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=existing):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from softgen.bits.generation import Device
+from softgen.cache import user_folder
 from softgen.driver.buffer_list import Bound
 from softgen.driver.gem import TILINGS
 from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
@@ -90,8 +91,10 @@ class Recorder(CaptureWriter):
 
 def failures() -> Path:
     """The directory of failing submissions (XDG_STATE_HOME)."""
-    root = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.local/state"))) / "softgen" / "failures"
+    folder = user_folder("XDG_STATE_HOME", ".local/state")
+    if folder is None:
+        raise SoftgenError("there is no home folder; XDG_STATE_HOME may name another")
+    return folder / "softgen" / "failures"
 
 
 def keep_failure(submission: Submission, message: str, device: Device) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import signal
 import sys
 import time
@@ -243,3 +244,14 @@ def test_a_failure_is_kept_for_its_user_alone(tmp_path: Path, monkeypatch: pytes
     assert [path.exists() for path in kept] == [False, True, True]
     assert {path.stat().st_mode & 0o777 for path in (*kept[1:], kept[1].parent)} == {0o700}
     assert (kept[2] / "message.txt").read_text() == "a fault\n" and not CaptureTrace(kept[2]).notes
+
+
+def test_without_a_usable_home_failures_are_kept_where_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty HOME is not the root directory."""
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir="/home/me"))
+    assert recording.failures() == Path("/home/me/.local/state/softgen/failures")
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    with pytest.raises(SoftgenError, match="no home folder; XDG_STATE_HOME may name another"):
+        recording.failures()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import stat
 import struct
 import subprocess
@@ -11,10 +12,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from softgen.cache import user_folder
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, checksum, default_folder
@@ -253,6 +256,19 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")            # XDG: must be absolute, else ignored
     monkeypatch.setenv("HOME", "/home/me")
     assert default_folder() == Path("/home/me/.cache/softgen/objects")
+
+
+@pytest.mark.parametrize("home", ["", "relative", None])
+def test_without_a_usable_home_it_is_in_the_one_the_system_knows(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty HOME is not the root directory; a process whose user has no entry keeps nothing, and does not make a folder named ~."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False) if home is None else monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir="/home/me"))
+    assert default_folder() == Path("/home/me/.cache/softgen/objects")
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    cache = Cache(default_folder())
+    cache.save("key", b"data")
+    assert user_folder("XDG_CACHE_HOME", ".cache") is None and cache.load("key") is None
 
 
 def test_ir_that_llvm_refuses() -> None:
