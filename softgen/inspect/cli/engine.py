@@ -78,10 +78,14 @@ def check(args: argparse.Namespace) -> None:
 
 def check_report(args: argparse.Namespace) -> None:
     """Refuse a report that could not be written, and kernels that could not be read, before anything runs."""
+    if args.report == "":
+        raise UsageError("--report needs the name of a file, or - for a table")
     if args.report and args.report != "-" and not Path(args.report).parent.is_dir():
         raise UsageError(f"--report {args.report}: no such folder: {Path(args.report).parent}")
+    if args.report and Path(args.report).is_dir():
+        raise UsageError(f"--report {args.report}: is a folder; a report is a file")
     for place in args.kernels:
-        if not Path(place).exists():
+        if not place or not Path(place).exists():
             raise UsageError(f"--kernels {place}: no such file or folder")
 
 

@@ -219,7 +219,10 @@ def test_a_file_that_is_no_trace_is_one_line(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize("options, expected", [
     (("--report", "/no/such/folder/report.json"), "no such folder: /no/such/folder"),
+    (("--report", ""), "--report needs the name of a file, or - for a table"),
+    (("--report", "/"), "--report /: is a folder; a report is a file"),
     (("--kernels", "/no/such/file"), "--kernels /no/such/file: no such file or folder"),
+    (("--kernels", ""), "--kernels : no such file or folder"),
 ])
 def test_a_report_that_cannot_be_made_is_refused_before_the_replay(options: tuple[str, ...], expected: str,
                                                                    capsys: pytest.CaptureFixture[str]) -> None:
