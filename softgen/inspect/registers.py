@@ -28,7 +28,7 @@ Number = int | float
 Snapshot = Mapping[str, bytes]
 
 FILES = {"grf": "r", "mrf": "m"}  # how register files are called in text
-SETTING = re.compile(r"([a-z]+)(\d*)(?:\.(\d+))?(?::(\w+))?\s*=\s*(.*)", re.DOTALL)
+SETTING = re.compile(r"([a-z]+)(\d{0,9})(?:\.(\d{1,9}))?(?::(\w+))?\s*=\s*(.*)", re.DOTALL | re.ASCII)
 UNSEEN = frozenset({"null", "ip", "tm", "ce"})  # nothing of them is kept between instructions
 DTYPES = {"ub": "u1", "b": "i1", "uw": "u2", "w": "i2", "ud": "u4", "d": "i4", "uq": "u8", "q": "i8", "hf": "f2", "f": "f4", "df": "f8"}
 MOST = 1 << 12  # lanes a setting can have: all bytes of the largest file
@@ -99,7 +99,7 @@ def setting(text: str, gen: float, thread: ThreadState) -> Setting:
 def _value(text: str, kind: str) -> bytes:
     """One value, or several equal ones."""
     number, star, times = (part.strip() for part in text.partition("*"))
-    if star and (not times.isdecimal() or not 0 < int(times) <= MOST):
+    if star and (not re.fullmatch(r"[0-9]{1,9}", times) or not 0 < int(times) <= MOST):
         raise DecodeError(f"expected a number of lanes after the '*', not {times!r}")
     type = LANES[kind]
     hexadecimal = re.fullmatch(r"0[xX][0-9a-fA-F]+", number)
@@ -112,7 +112,7 @@ def _value(text: str, kind: str) -> bytes:
 
 def _integer(text: str, kind: str) -> bytes:
     type = LANES[kind]
-    if not re.fullmatch(r"[+-]?(\d+|0[xX][0-9a-fA-F]+|0[bB][01]+)", text):
+    if not re.fullmatch(r"[+-]?([0-9]{1,99}|0[xX][0-9a-fA-F]+|0[bB][01]+)", text):
         hint = "; floats need a type, such as :f" if _is_float(text) else ""
         raise DecodeError(f"expected an integer for type {kind}, not {text!r}{hint}")
     value = int(text, 10 if text.lstrip("+-").isdecimal() else 0)
@@ -129,7 +129,7 @@ def _float(text: str, kind: str) -> bytes:
 
 
 def _is_float(text: str) -> bool:
-    return re.fullmatch(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)", text) is not None
+    return re.fullmatch(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)", text, re.ASCII) is not None
 
 
 def apply(setting: Setting, state: InterpreterState) -> None:

@@ -138,6 +138,10 @@ def test_settings(setting: str, text: str, want: list[Any], file: Path, capsys: 
     ("r1.8=1", "r1 has 8 elements of type ud; expected a number below that, not 8"), ("r1=1*x", "lanes after the '*', not 'x'"),
     ("r127:d=1*9", "9 values of type d are too many; expected 8 or fewer"), ("r1=1*999999999999", "expected a number of lanes"),
     ("r1:ub=0x100", "0x100 is outside type ub; expected 0 to 255"),
+    ("r1=٣", "expected an integer for type ud, not '٣'"), ("r١=3", "expected REGISTER"), ("r1.٣=3", "expected REGISTER"),
+    ("r1:f=٣.5", "expected a float for type f"), ("r1=3*٣", "lanes after the '*', not '٣'"),  # digits, but not of numbers in programs
+    (f"r1={'9' * 5000}", "expected an integer"), (f"r1=1*{'9' * 5000}", "lanes after the '*'"),  # more than int() takes
+    (f"r{'1' * 5000}=1", "expected REGISTER"), (f"r1.{'1' * 5000}=1", "expected REGISTER"),
 ])  # fmt: skip
 def test_wrong_settings_say_what_was_expected(setting: str, message: str, file: Path, capsys: Capture) -> None:
     ran(file, ADD, "--set", setting, code=2)
