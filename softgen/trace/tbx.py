@@ -242,7 +242,7 @@ class TbxServer:
             raise SoftgenError(f"cannot listen on {LOOPBACK}:{port}: {getattr(error, 'strerror', None) or error}") from None
         self.port: int = self.listener.getsockname()[1]
         self.open: set[socket.socket] = set()
-        self.clients = self.connections = 0
+        self.clients = self.connections = self.refused = 0  # connections of the last client, and how many of these were refused
         self.wanted: int | None = None  # clients to serve
         self.done: list[Statistics] = []  # of connections that have ended
         self.simulators: set[TbxSimulator] = set()  # of open connections
@@ -299,7 +299,7 @@ class TbxServer:
                 stream.close()
                 return
             if not self.open:
-                self.clients, self.connections = self.clients + 1, 0
+                self.clients, self.connections, self.refused = self.clients + 1, 0, 0
             self.connections += 1
             name = f"client {self.clients}" + (f", connection {self.connections}" if self.connections > 1 else "")
             self.open.add(stream)
@@ -328,7 +328,10 @@ class TbxServer:
         """A connection for which the host has too little of something."""
         self.log(f"{name}: refused: {why}")
         stream.close()
-        self._leave(stream, Statistics(failures=[why]))
+        with self.left:
+            self.refused += 1
+            self.clients -= self.refused == self.connections  # none of the client's connections is served
+            self._leave(stream, Statistics(failures=[why]))
 
     def _talk(self, stream: socket.socket, name: str) -> None:
         """A connection's thread. Nothing is shared with the others: one that stalls keeps nobody waiting."""

@@ -261,6 +261,32 @@ def test_a_connection_without_memory_is_refused_and_the_next_is_served(running: 
     assert served.read_register(0x2600) == 5 and len(tries) == 4
 
 
+@pytest.mark.parametrize("refusals, clients", [(1, 1), (2, 1)])
+def test_a_client_that_is_refused_is_not_one_of_those_to_serve(refusals: int, clients: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--clients 1` ends after the first whose work could run."""
+    made, tries, log = tbx.TbxSimulator, list[int](), list[str]()
+
+    def few(*args: Any) -> TbxSimulator:
+        tries.append(1)
+        if len(tries) <= 2 * refusals:  # each is tried twice
+            raise SoftgenError("no memory")
+        return made(*args)
+
+    monkeypatch.setattr(tbx, "TbxSimulator", few)
+    server = TbxServer(device("skl"), 0, Options(), log.append)
+    thread = threading.Thread(target=server.serve, args=(1,), daemon=True)
+    thread.start()
+    for _ in range(refusals):
+        assert Client(server.port).stream.recv(1) == b""
+        with server.left:
+            assert server.left.wait_for(lambda: not server.open, 20)
+    client = Client(server.port)
+    assert client.read_register(0x2600) == 0 and server.clients == clients
+    client.close()
+    thread.join(20)
+    assert not thread.is_alive() and [bool(statistics.failures) for statistics in server.done] == [True] * refusals + [False]
+
+
 def test_connections_share_a_limit_of_memory() -> None:
     """Each may write 16 GiB; the host has less than all of them could have."""
     running = Running(all_memory=3 << 20)
