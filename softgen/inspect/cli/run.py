@@ -86,7 +86,7 @@ def size(text: str | None) -> int | None:
     """The value of --memory-limit in bytes."""
     if text is None:
         return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE | re.ASCII)
     found = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ")) if match else 0
     if found < SMALLEST_LIMIT:
         raise UsageError(f"a memory limit is a size of at least {SMALLEST_LIMIT >> 20}M, such as 512M or 8G, not {text!r}")

@@ -43,7 +43,7 @@ def test_sizes_of_memory(text: str | None, bytes: int | None) -> None:
 
 
 def test_sizes_that_are_none() -> None:
-    for text in ("", "G", "-1G", "1K", "4X", "1e9"):
+    for text in ("", "G", "-1G", "1K", "4X", "1e9", "9" * 400, "٩G"):
         with pytest.raises(UsageError, match=f"a memory limit is a size of at least .*, not {text!r}"):
             size(text)
     assert mode_size("1024x768") == (1024, 768) and mode_size("16x4096") == (16, 4096)
