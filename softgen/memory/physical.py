@@ -61,9 +61,9 @@ class PhysicalMemory(Space):
     def extent(self, address: int, limit: int) -> int:
         if not 0 <= address < self.capacity:
             return 0
-        end = min(address + limit, self.capacity)
+        end = min(address + max(limit, 0), self.capacity)
         if self.zero:
-            return max(end - address, 0)
+            return end - address
         at = address
         while at < end and at // PAGE_SIZE in self._written:
             at = (at // PAGE_SIZE + 1) * PAGE_SIZE

@@ -42,6 +42,13 @@ def test_pages_nobody_wrote_are_zero_or_a_fault_by_choice() -> None:
     assert small.extent(0x1000, 1 << 50) == (1 << 40) - 0x1000 and small.extent(1 << 40, 4) == small.extent(-1, 4) == 0
 
 
+@pytest.mark.parametrize("unwritten", ["zero", "fault"])
+def test_of_no_bytes_none_are_readable(unwritten: str) -> None:
+    memory = PhysicalMemory(bits=20, unwritten=unwritten)
+    memory.write(0x1000, b"abc")
+    assert [memory.extent(0x1000, limit) for limit in (-5, 0, 2)] == [0, 0, 2] and memory.read_mapped(0x1000, -5) == b""
+
+
 def test_what_lies_beyond_is_a_fault() -> None:
     memory = PhysicalMemory("ram", bits=40)
     for act in (lambda: memory.read((1 << 40) - 2, 4), lambda: memory.write((1 << 40) - 2, b"1234")):
