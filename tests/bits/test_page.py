@@ -292,6 +292,8 @@ def test_a_line_after_gen_or_with_a_gate_says_it_for_some_generations() -> None:
     ("merges  group depth", "does not say what the command does"),
     ("merges by nothing  group depth", "has no field 'nothing' on gen 8"),
     ("latches  group depth  acts when nothing", "has no field 'nothing' on gen 8"),
+    ("latches  group depth  acts when pointer_valid,clear_enable",
+     "p:4: A_COMMAND acts when pointer_valid and clear_enable on gen 8; these bits must stand in one dword"),
 ])  # fmt: skip
 def test_a_line_that_does_not_say_what_a_command_does_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(SpecError, match=re.escape(complaint)):

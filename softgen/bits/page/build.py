@@ -63,6 +63,9 @@ def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[
     known = own | inner if effect.rule == "index" else own
     for name in (*(n for n in effect.by if n not in known), *(n for n in effect.acts_when if n not in own)):
         raise section.complain(f"{section.name} has no field {name!r} on gen {gen:g}, by which it would be executed", block.line)
+    if len({dword for f in fields if f.name in effect.acts_when for dword in (f.low // 32, f.high // 32)}) > 1:
+        names = " and ".join(effect.acts_when)
+        raise section.complain(f"{section.name} acts when {names} on gen {gen:g}; these bits must stand in one dword", block.line)
     if effect.rule == "gates" and not any(f.gates for f in fields):
         raise section.complain(f"{section.name} merges by gates on gen {gen:g}, where no field has a gate", block.line)
     return effect
