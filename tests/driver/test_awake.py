@@ -27,16 +27,43 @@ from tests.driver.program import NUMBERS, served
 from tests.driver.running import PROGRAMS, needs_shim
 
 QUICK, SLOW = "4096", "8192"  # bytes of buffers; the second are made late
-LATE, BUSY = 0.6, 0.02  # seconds that it takes; a thread that spins has the processor for more than this, one that sleeps for less
-ATTEMPTS = 5  # on a busy machine an answer may be late by itself, and a thread that spins may not have the processor
+SHORT, LONG = 0.3, 600.0  # seconds of patience
+ATTEMPTS = 7  # each with twice the patience: on a busy machine a thread that spins is rarely on a processor, and all answers are late
+SPUN, SWITCHES = 2, 3  # ticks of the processor's clock, or times it was taken from a thread that could go on: less, before it sleeps
 
 
-def make_late(monkeypatch: pytest.MonkeyPatch, name: str, late: Callable[[Any], bool]) -> None:
+class Watch:
+    """Waits until a program's thread sleeps, or is seen to spin, however little it has of a processor; then the answer may come."""
+
+    def __init__(self, pid: int) -> None:
+        self.folder = Path(f"/proc/{pid}")
+        _, *self.began = self.now()
+
+    def now(self) -> tuple[bool, int, int]:
+        """Whether it sleeps; ticks it has had; switches to others that it did not ask for."""
+        state, *fields = (self.folder / "stat").read_text("ascii").rpartition(")")[2].split()
+        status = dict(line.split(":", 1) for line in (self.folder / "status").read_text("utf-8").splitlines())
+        return state == "S", int(fields[10]) + int(fields[11]), int(status["nonvoluntary_ctxt_switches"])
+
+    def spins(self, until_asleep: bool) -> bool:
+        spins, limit = False, time.monotonic() + LONG / 4
+        while time.monotonic() < limit:
+            asleep, ticks, switches = self.now()
+            spins |= ticks - self.began[0] > SPUN or switches - self.began[1] > SWITCHES
+            if asleep or spins and not until_asleep:
+                break
+            time.sleep(0.001)
+        return spins
+
+
+def make_late(monkeypatch: pytest.MonkeyPatch, name: str, late: Callable[[Any], bool], watched: Callable[[int], None]) -> None:
+    """`watched` is called with the process before a late answer."""
     number = NUMBERS[name]
     answered = ioctls.ANSWERED[number]
 
     def handler(node: Node, call: Call, argument: Any) -> None:
-        time.sleep(LATE * late(argument))
+        if late(argument):
+            watched(call.channel.pid)
         answered.handler(node, call, argument)
 
     monkeypatch.setitem(ioctls.ANSWERED, number, answered._replace(handler=handler))
@@ -44,21 +71,28 @@ def make_late(monkeypatch: pytest.MonkeyPatch, name: str, late: Callable[[Any], 
 
 @needs_shim
 @pytest.mark.parametrize(("patience", "orders", "spins"), [
-    (30.0, (QUICK, SLOW), (False, True)),
-    (30.0, (QUICK, "wait"), (False, False)),  # a signal may end it
-    (LATE / 2, (QUICK, SLOW, SLOW, QUICK, SLOW), (False, True, False, False, True)),  # a late answer makes it sleep, until one is in time
-    (0.0, (QUICK, SLOW), (False, False)),
+    (LONG, (QUICK, SLOW), [True]),
+    (LONG, (QUICK, "wait"), [False]),  # a signal may end it
+    (SHORT, (QUICK, SLOW, SLOW, QUICK, SLOW), [True, False, True]),  # a late answer makes it sleep, until one is in time
+    (0.0, (QUICK, SLOW), [False]),
 ])  # fmt: skip
-def test_a_program_waits_awake_as_long_as_the_server_says(patience: float, orders: tuple[str, ...], spins: tuple[bool, ...],
+def test_a_program_waits_awake_as_long_as_the_server_says(patience: float, orders: tuple[str, ...], spins: list[bool],
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    make_late(monkeypatch, "DRM_IOCTL_I915_GEM_CREATE", lambda argument: argument.size == int(SLOW))
-    make_late(monkeypatch, "DRM_IOCTL_I915_GEM_WAIT", lambda argument: True)
+    """Where patience ends, the answer comes when the program sleeps."""
+    found = list[bool]()
+
+    def watched(pid: int) -> None:
+        found.append(Watch(pid).spins(until_asleep=patience < LONG))
+
+    make_late(monkeypatch, "DRM_IOCTL_I915_GEM_CREATE", lambda argument: argument.size == int(SLOW), watched)
+    make_late(monkeypatch, "DRM_IOCTL_I915_GEM_WAIT", lambda argument: True, watched)
     with served("kbl") as gpu:
-        gpu.server.patience = patience
         command, env = [sys.executable, str(PROGRAMS / "awake.py"), *orders], environment(device("kbl"), gpu.folder, os.environ)
-        for _ in range(ATTEMPTS):
-            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
-            if (found := tuple(float(line) > BUSY for line in done.stdout.split())) == spins:
+        for attempt in range(ATTEMPTS):
+            gpu.server.patience = patience * 2**attempt
+            found.clear()
+            subprocess.run(command, env=env, check=True, timeout=LONG)
+            if found == spins:
                 break
     assert found == spins
 
