@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.api.html import table
+from softgen.bits import registers
 from softgen.errors import UsageError
 from softgen.trace.file import open_trace
 from softgen.trace.replay import Report, replay
@@ -139,6 +140,8 @@ class Capture:
             raise UsageError(f"a capture is opened by its path, not from {type(path).__name__}; softgen.decode takes bytes")
         self.path, self._gpu, self._engine = Path(path), gpu, engine
         self._trace: WorkTrace = open_trace(path, gpu, engine)
+        if engine not in (engines := registers.bases(self._trace.device.generation.number)):
+            raise UsageError(f"{self.gpu} has no engine {engine!r}; it has {', '.join(engines)}")
 
     @property
     def gpu(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from softgen.api.memory import Buffer, Heap, Image, Sampler, is_integer
 from softgen.errors import UsageError
 
 MOST = 0xFFFFFFFF  # sizes and counts have 32 bits
+FOREVER = 1e30  # seconds
 
 OnFault = Literal["raise", "collect"]
 
@@ -27,10 +29,20 @@ def check_numbers(**numbers: int) -> None:
             raise UsageError(f"{name} is a number of at most 32 bits, not {number!r}")
 
 
+def check_time_limit(seconds: float | None) -> None:
+    number = isinstance(seconds, int | float | np.integer | np.floating) and not isinstance(seconds, bool)
+    if seconds is not None and (not number or not seconds < FOREVER and seconds != math.inf):
+        raise UsageError(f"a time limit is a number of seconds, not {seconds!r}")
+
+
 def check_owner(heap: Heap, value: object, label: str) -> None:
-    """Refuse memory of another Gpu: its address means something else here."""
-    if isinstance(value, Buffer | Image) and not value.belongs_to(heap):
-        raise UsageError(f"{label} belongs to another Gpu")
+    """Refuse memory of another Gpu, and memory that was freed: its address means something else here."""
+    if isinstance(value, Buffer | Image):
+        if not value.belongs_to(heap):
+            raise UsageError(f"{label} belongs to another Gpu")
+        heap.check_open()
+        if not heap.maps(value.allocation):
+            raise UsageError(f"{label} was freed")
 
 
 def check_tables(heap: Heap, surfaces: Sequence[Buffer | Image | None], samplers: Sequence[Sampler]) -> None:
@@ -47,7 +59,8 @@ def check_tables(heap: Heap, surfaces: Sequence[Buffer | Image | None], samplers
 
 def triple(value: int | Sequence[int], fill: int, name: str) -> tuple[tuple[int, int, int], int]:
     """Three dimensions, and how many were given."""
-    numbers = list(value) if isinstance(value, Sequence | np.ndarray) else [value]
+    several = isinstance(value, Sequence | np.ndarray) and getattr(value, "shape", None) != ()  # NumPy has arrays without an axis
+    numbers: list[Any] = list(value) if several else [getattr(value, "item", lambda: value)()]  # type: ignore[arg-type]
     if not 1 <= len(numbers) <= 3 or not all(is_integer(number) and 0 <= number <= MOST for number in numbers):
         raise UsageError(f"{name} has one to three dimensions of 32 bits, not {value!r}")
     x, y, z = [int(number) for number in [*numbers, fill, fill, fill][:3]]

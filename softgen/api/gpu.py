@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from softgen.api.checks import OnFault, check_numbers, check_on_fault, check_owner, check_tables, triple
+from softgen.api.checks import OnFault, check_numbers, check_on_fault, check_owner, check_tables, check_time_limit, triple
 from softgen.api.kernels import Grid, Kernel, Value, check_arguments, chosen_local_size, cross_thread, local_ids, local_memory
 from softgen.api.machine import BatchMachine
-from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes, is_integer
+from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes, is_integer, little_endian, plain_dtype
 from softgen.api.run import Run
 from softgen.api.state import ENTRIES, Dispatch, Packer, Parts
 from softgen.bits.generation import device
@@ -34,10 +34,13 @@ class Prepared:
     batch: int
     groups: int
     memory: tuple[Allocation, ...]
+    arguments: tuple[Allocation, ...] = ()  # memory that it uses and does not own
 
     def run(self, on_fault: OnFault | None = None, trace: bool = False, time_limit: float | None = None) -> Run:
         if not all(allocation.heap.maps(allocation) for allocation in self.memory):
             raise UsageError("this launch was freed, or its Gpu is closed; prepare it again")
+        if not all(allocation.heap.maps(allocation) for allocation in self.arguments):
+            raise UsageError("an argument of this launch was freed: its address may be that of other memory by now")
         return self.gpu._execute(self.batch, on_fault, trace, time_limit)
 
     def free(self) -> None:
@@ -78,11 +81,8 @@ class Gpu:
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def buffer(self, data: npt.ArrayLike) -> Buffer:
-        """A copy of an array in GPU memory."""
-        try:
-            array = np.ascontiguousarray(data)
-        except ValueError as error:
-            raise UsageError(f"a buffer is a copy of an array: {error}") from None
+        """A copy of an array in GPU memory, which is little-endian."""
+        array = np.ascontiguousarray(little_endian(data, "a buffer is a copy of an array"))
         made = self.empty(array.shape, array.dtype)
         made.array[...] = array
         return made
@@ -92,14 +92,15 @@ class Gpu:
         whole = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         if not all(is_integer(length) and length >= 0 for length in whole):
             raise UsageError(f"a shape is a number of elements, or one for each axis, and none is negative; not {shape!r}")
-        try:
-            kind = np.dtype(dtype)
-        except TypeError as error:
-            raise UsageError(f"dtype: {error}") from None
-        if kind.hasobject:
-            raise UsageError("Python objects cannot be in GPU memory")
+        kind = plain_dtype(dtype)
+        whole, kind = whole + kind.shape, kind.base  # as NumPy does for elements that are arrays
         size = math.prod(map(int, whole)) * kind.itemsize
-        return Buffer(self._heap.allocate(size, f"buffer of {size:,} bytes"), whole, kind)
+        memory = self._heap.allocate(size, f"buffer of {size:,} bytes")
+        try:
+            return Buffer(memory, whole, kind)
+        except ValueError as error:
+            self._heap.free(memory)
+            raise UsageError(f"shape: {error}") from None
 
     def image(self, data: npt.ArrayLike, *, format: str | None = None, normalized: bool = False, channels: int | None = None,
               layered: bool = False) -> Image:  # fmt: skip
@@ -108,8 +109,10 @@ class Gpu:
         The format follows from the array (`normalized`: integers stand for 0…1 or -1…1) unless it is named. A last axis of 2 or 4 in an
         array of three or more axes is channels; `channels=1` makes it the width. Slices are those of a 3D image, or of a 2D image array
         (`layered`)."""
-        array = np.asarray(data)
-        if channels is None:
+        array = little_endian(data, "an image is a copy of an array")
+        if channels is not None:
+            check_numbers(channels=channels)
+        else:
             channels = array.shape[-1] if array.ndim >= 3 and array.shape[-1] in (2, 4) else 1
         if channels > 1 and (array.ndim < 3 or array.shape[-1] != channels):
             raise UsageError(f"the last axis of an image with {channels} channels has {channels} elements; the shape is {array.shape}")
@@ -175,8 +178,8 @@ class Gpu:
         launch = kernel.launch
         grid = self._grid(kernel, global_size, local_size, offset)
         local, local_bytes = local_memory(kernel, arguments)
-        per_thread = local_ids(grid, kernel.simd) if launch.local_ids else [bytes(GRF_BYTES)] * -(-grid.items // kernel.simd)
-        self._check_group(len(per_thread), kernel.name)
+        self._check_group(threads := -(-grid.items // kernel.simd), kernel.name)
+        per_thread = local_ids(grid, kernel.simd) if launch.local_ids else [bytes(GRF_BYTES)] * threads
         shared = cross_thread(kernel, arguments, grid, local, self._program_data(kernel))
         rest = grid.items - kernel.simd * (len(per_thread) - 1)
         dispatch = Dispatch(
@@ -185,7 +188,8 @@ class Gpu:
             barrier=launch.barrier, scratch_bytes=launch.scratch_bytes)  # fmt: skip
         samplers = self._samplers(kernel, arguments)
         table = self._surfaces(kernel, arguments)
-        return self._prepare(self._relocated(kernel), dispatch, table, samplers, fetched=shared + b"".join(per_thread))
+        prepared = self._prepare(self._relocated(kernel), dispatch, table, samplers, fetched=shared + b"".join(per_thread))
+        return replace(prepared, arguments=tuple(value.allocation for value in arguments if isinstance(value, Buffer | Image)))
 
     def _grid(self, kernel: Kernel, global_size: int | Sequence[int], local_size: int | Sequence[int] | None,
               offset: int | Sequence[int]) -> Grid:  # fmt: skip
@@ -271,7 +275,9 @@ class Gpu:
         binding table. Code ends with an EOT message to the thread spawner."""
         if not isinstance(code, bytes | bytearray | memoryview | np.ndarray):
             raise UsageError(f"code is bytes, as softgen.assemble(…) returns them, not {type(code).__name__}")
-        check_numbers(threads=threads, group=group, local_bytes=local_bytes, scratch_bytes=scratch_bytes)
+        if getattr(getattr(code, "dtype", None), "hasobject", False):
+            raise UsageError("code is bytes, and not in Python objects")
+        check_numbers(simd=simd, threads=threads, group=group, local_bytes=local_bytes, scratch_bytes=scratch_bytes)
         if simd not in (8, 16, 32) or threads < 1 or group < 1 or threads % group:
             raise UsageError(f"simd is 8, 16 or 32, threads a multiple of group; not {simd}, {threads} and {group}")
         check_tables(self._heap, surfaces, samplers)
@@ -295,8 +301,8 @@ class Gpu:
 
     def _payloads(self, payload: npt.ArrayLike | None, threads: int) -> list[bytes]:
         """A payload for every thread, or one for all; whole registers."""
-        array = np.zeros(0, np.uint8) if payload is None else np.ascontiguousarray(payload)
-        if array.dtype.kind not in "biufV":
+        array = np.zeros(0, np.uint8) if payload is None else np.ascontiguousarray(little_endian(payload, "a payload is an array"))
+        if array.dtype.kind not in "biufV" or array.dtype.hasobject:
             raise UsageError(f"a payload is an array of numbers, not of {array.dtype}")
         rows = [array[number].tobytes() for number in range(threads)] if array.ndim > 1 and len(array) == threads else [array.tobytes()]
         size = -(-len(rows[0]) // GRF_BYTES) * GRF_BYTES
@@ -369,6 +375,7 @@ class Gpu:
 
     def _execute(self, batch: int, on_fault: OnFault | None, trace: bool, time_limit: float | None) -> Run:
         self._heap.check_open()
+        check_time_limit(time_limit)
         how = self.on_fault if on_fault is None else check_on_fault(on_fault)
         return self._machine.execute(self._heap.space, batch, how == "collect", trace, time_limit)
 

@@ -100,8 +100,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
         raise UsageError(f"kernels are loaded from a path or bytes, not {type(path).__name__}")
     try:
         return os.fspath(path), Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{os.fspath(path)}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a name with a zero byte
+        raise UsageError(f"{os.fspath(path)}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 # -- payload -----------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def value_bytes(argument: Argument, value: object) -> bytes:
     """A by-value argument in the size the kernel expects; Python numbers take the argument's size and type."""
     label = f"argument {argument.index} ({argument.name})"
     if isinstance(value, bytes | np.generic | np.ndarray):
-        data = value if isinstance(value, bytes) else value.tobytes()
+        data = value if isinstance(value, bytes) else value.astype(value.dtype.newbyteorder("<")).tobytes()
         if len(data) != argument.size:
             raise UsageError(f"{label} has {argument.size} bytes, not {len(data)}")
         if not isinstance(value, bytes) and value.dtype.kind in OTHER_KINDS.get(argument.type.rstrip("0123456789"), ""):

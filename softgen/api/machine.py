@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from softgen.api.checks import check_time_limit
 from softgen.api.run import Run, Trace, TraceRow
 from softgen.bits.generation import Device
 from softgen.device.gpu import GpuDevice
@@ -80,6 +81,7 @@ def dispatcher(engine: str, threads: int | None) -> EngineDispatcher:
 
 def deadline(time_limit: float | None) -> Callable[[], bool]:
     """A predicate: whether a time limit, counted from now, has passed."""
+    check_time_limit(time_limit)
     end = None if time_limit is None else time.monotonic() + time_limit
     return lambda: end is not None and time.monotonic() >= end
 

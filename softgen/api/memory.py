@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,28 @@ Addressing = Literal["none", "repeat", "clamp_border", "clamp_edge", "mirror"]
 
 def is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def little_endian(data: npt.ArrayLike, what: str) -> Array:
+    """An array of what NumPy makes one of, its numbers as the GPU reads them."""
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}") from None
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def plain_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """A dtype whose elements are bytes, and at least one."""
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise UsageError(f"dtype: {error}") from None
+    if kind.hasobject:
+        raise UsageError("Python objects cannot be in GPU memory")
+    if not kind.itemsize:
+        raise UsageError(f"dtype: elements of {kind} have no bytes")
+    return kind
 
 
 class Heap:
@@ -108,16 +131,16 @@ class Buffer:
     """
 
     def __init__(self, allocation: Allocation, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._allocation, self.nbytes = allocation, int(np.prod(shape)) * dtype.itemsize
+        self.allocation, self.nbytes = allocation, math.prod(map(int, shape)) * dtype.itemsize
         self.array: Array = allocation.store.array[: self.nbytes].view(dtype).reshape(shape)
 
     @property
     def address(self) -> int:
         """The graphics address of the first byte."""
-        return self._allocation.address
+        return self.allocation.address
 
     def belongs_to(self, heap: Heap) -> bool:
-        return self._allocation.heap is heap
+        return self.allocation.heap is heap
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,7 +152,7 @@ class Buffer:
 
     def free(self) -> None:
         """Unmap the buffer; kernels that still use its address fault. The array stays valid."""
-        self._allocation.heap.free(self._allocation)
+        self.allocation.heap.free(self.allocation)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.array, dtype=dtype, copy=copy)
@@ -153,7 +176,7 @@ class Image:
     def __init__(self, allocation: Allocation, format: Format, size: tuple[int, ...], dtype: np.dtype[Any], channels: int,
                  layered: bool) -> None:  # fmt: skip
         """`size` is (width, height) or (width, height, slices)."""
-        self._allocation, self.format, self.size, self.layered = allocation, format, size, layered
+        self.allocation, self.format, self.size, self.layered = allocation, format, size, layered
         self.pitch, self.rows = layout(size, format)
         texel = format.bits // 8
         shape: tuple[int, ...] = tuple(reversed(size)) + ((channels,) if channels > 1 else ())
@@ -164,14 +187,14 @@ class Image:
 
     @property
     def address(self) -> int:
-        return self._allocation.address
+        return self.allocation.address
 
     def belongs_to(self, heap: Heap) -> bool:
-        return self._allocation.heap is heap
+        return self.allocation.heap is heap
 
     def free(self) -> None:
         """Unmap the image; the array stays valid."""
-        self._allocation.heap.free(self._allocation)
+        self.allocation.heap.free(self.allocation)
 
     def picture(self) -> PIL.Image.Image:
         """The first slice as a Pillow image, values clipped to 0…255 (floats: 0…1)."""
@@ -229,6 +252,8 @@ def image_bytes(size: Sequence[int], format: Format) -> int:
 def find_format(dtype: np.dtype[Any], channels: int, normalized: bool, name: str | None = None) -> Format:
     """The surface format of an array's elements, or the one that is named."""
     if name is not None:
+        if not isinstance(name, str):
+            raise UsageError(f"a surface format is named by text (str), not {type(name).__name__}")
         found = next((format for format in surface_formats().values() if format.name == name.upper()), None)
         if found is None:
             raise UsageError(f"no surface format is called {name!r}; `softgen spec SURFACE_FORMAT` lists them")

@@ -154,3 +154,77 @@ def test_text_names_and_batches() -> None:
     refused("name it with gpu=", softgen.decode, bytes(8))
     refused("whole dwords, not 7 bytes", softgen.decode, bytes(7), "kbl")
     assert [command.name for command in softgen.decode(bytearray(4), "kbl")] == ["MI_NOOP"]
+
+
+@pytest.mark.parametrize("shape, dtype, expected", [
+    (4, "V0", "elements of |V0 have no bytes"), (4, "S", "have no bytes"), (4, "U", "have no bytes"), (4, "i4,,,", "dtype: "),
+    (4, {"names": ["a"], "formats": ["u1"], "offsets": [-3]}, "dtype: offset -3 cannot be negative"),
+    ((1 << 62, 1 << 62, 0), "u1", "shape: "), ((1,) * 70, "u1", "shape: maximum supported dimension"),
+])  # fmt: skip
+def test_arrays_that_numpy_does_not_have(gpu: softgen.Gpu, shape: Any, dtype: Any, expected: str) -> None:
+    """Memory that was taken for one is free again."""
+    before = gpu.empty(1)
+    before.free()
+    refused(expected, gpu.empty, shape, dtype)
+    after = gpu.empty(1)
+    after.free()
+    assert after.address == before.address
+
+
+def test_elements_that_are_arrays(gpu: softgen.Gpu) -> None:
+    found = gpu.empty(3, (np.int32, (2, 4)))
+    assert found.shape == (3, 2, 4) and found.dtype == np.int32 and found.nbytes == 96
+
+
+@pytest.mark.parametrize("seconds", ["1", float("nan"), 10**400, [1], True])
+def test_time_limits_that_are_none(gpu: softgen.Gpu, seconds: Any) -> None:
+    refused("a time limit is a number of seconds", gpu.execute, CODE, time_limit=seconds)
+    refused("a time limit is a number of seconds", softgen.open(ROOT / "tests" / "data" / "kbl-vk-compute").replay, time_limit=seconds)
+
+
+def test_time_limits_of_numpy_and_without_end(gpu: softgen.Gpu) -> None:
+    assert gpu.execute(CODE, time_limit=np.float32(60)).threads == gpu.execute(CODE, time_limit=float("inf")).threads == 1  # type: ignore[arg-type]
+
+
+def test_a_group_of_billions_is_refused_at_once(gpu: softgen.Gpu) -> None:
+    """Before the numbers of its work items are written down."""
+    kernel, x = softgen.load_kernels(COLLATZ, "kbl")["cf_collatz"], gpu.empty(64, np.uint32)
+    refused("a group of cf_collatz has 134217728 hardware threads", gpu.launch, kernel, x, x, global_size=1 << 31, local_size=1 << 31)
+    assert gpu.launch(kernel, x, x, global_size=np.array(64), local_size=np.array([64])).threads == 4  # type: ignore[arg-type]
+
+
+def test_what_is_no_array_of_numbers(gpu: softgen.Gpu) -> None:
+    refused("a payload is an array: setting an array element", gpu.execute, CODE, payload=[[1], [1, 2]])
+    refused("a payload is an array of numbers", gpu.execute, CODE, payload=np.zeros(2, [("a", object)]))
+    refused("code is bytes", gpu.execute, np.array([None]))
+    refused("simd is a number", gpu.execute, CODE, simd=np.array([8, 16]))
+    refused("an image is a copy of an array", gpu.image, [[1], [1, 2]])
+    refused("channels is a number", gpu.image, np.zeros((2, 2), np.uint8), channels="1")
+    refused("channels is a number", gpu.image, np.zeros((2, 2, 2), np.uint8), channels=2.0)
+    refused("a surface format is named by text (str), not int", gpu.image, np.zeros((2, 2), np.uint8), format=5)
+    refused("cannot be read: embedded null byte", softgen.load_kernels, "a\0b")
+    refused("kbl has no engine 'sound'; it has render", list, softgen.decode(bytes(8), "kbl", "sound"))
+
+
+def test_freed_memory_is_no_argument(gpu: softgen.Gpu) -> None:
+    """Its address may already be that of the launch's own state, which a kernel would read and write without a fault."""
+    kernel = softgen.load_kernels(COLLATZ, "kbl")["cf_collatz"]
+    x, y, image = gpu.empty(64, np.uint32), gpu.empty(64, np.uint32), gpu.image(np.zeros((2, 2), np.uint8))
+    prepared = gpu.prepare(kernel, x, y, global_size=64)
+    assert prepared.run().threads == 4
+    for memory in (x, image):
+        memory.free()
+    refused("argument 0 (a) of cf_collatz was freed", gpu.launch, kernel, x, y, global_size=64)
+    refused("surfaces[1] was freed", gpu.execute, CODE, surfaces=[y, image])
+    refused("an argument of this launch was freed", prepared.run)
+
+
+def test_big_endian_arrays_are_converted(gpu: softgen.Gpu) -> None:
+    """The GPU is little-endian."""
+    kernel, numbers = softgen.load_kernels(COLLATZ, "kbl")["cf_collatz"], np.arange(1, 17, dtype=">u4")
+    x, steps = gpu.buffer(numbers), gpu.empty(16, np.uint32)
+    gpu.launch(kernel, x, steps, global_size=16)
+    assert x.array.tolist() == numbers.tolist() and steps.array[:4].tolist() == [1, 7, 2, 5]
+    assert gpu.image(numbers.reshape(4, 4)).array.view(np.uint8)[0, 0] == 1
+    assert gpu._payloads(numbers[:8], 1) == [numbers[:8].astype("<u4").tobytes()]
+    assert value_bytes(Argument(1, "value", "n", "uint2", 8), numbers[:2]) == b"\1\0\0\0\2\0\0\0"
