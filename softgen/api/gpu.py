@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -188,8 +188,8 @@ class Gpu:
             barrier=launch.barrier, scratch_bytes=launch.scratch_bytes)  # fmt: skip
         samplers = self._samplers(kernel, arguments)
         table = self._surfaces(kernel, arguments)
-        prepared = self._prepare(self._relocated(kernel), dispatch, table, samplers, fetched=shared + b"".join(per_thread))
-        return replace(prepared, arguments=tuple(value.allocation for value in arguments if isinstance(value, Buffer | Image)))
+        used = tuple(value.allocation for value in arguments if isinstance(value, Buffer | Image))
+        return self._prepare(self._relocated(kernel), dispatch, table, samplers, shared + b"".join(per_thread), arguments=used)
 
     def _grid(self, kernel: Kernel, global_size: int | Sequence[int], local_size: int | Sequence[int] | None,
               offset: int | Sequence[int]) -> Grid:  # fmt: skip
@@ -221,8 +221,9 @@ class Gpu:
             key = kernel, name
             with self._heap.lock:
                 if key not in self._data and (data or size):
-                    self._data[key] = self._heap.allocate(max(len(data), size), f"{name} of {kernel.name}")
-                    self._data[key].write(data)
+                    memory = self._heap.allocate(max(len(data), size), f"{name} of {kernel.name}")
+                    memory.write(data)
+                    self._data[key] = memory
             found[name] = self._data[key].address if key in self._data else 0
         return found
 
@@ -314,7 +315,8 @@ class Gpu:
     # -- both ----------------------------------------------------------------------------------------------------------
 
     def _prepare(self, code: bytes, dispatch: Dispatch, table: dict[int, bytes], samplers: list[bytes], fetched: bytes = b"",
-                 loaded: Sequence[bytes] = (), more: Sequence[Dispatch] = ()) -> Prepared:  # fmt: skip
+                 loaded: Sequence[bytes] = (), more: Sequence[Dispatch] = (),
+                 arguments: tuple[Allocation, ...] = ()) -> Prepared:  # fmt: skip
         """Put code, state and batch into memory. `fetched` is payload that the walker reads, `loaded` what the CURBE gets per dispatch."""
         all_dispatches = [dispatch, *more]
         parts = Parts()
@@ -337,9 +339,10 @@ class Gpu:
         description = self._packer.descriptor(dispatch)
         for current in all_dispatches:
             current.descriptor = parts.add(description) if current is dispatch else dispatch.descriptor
-        return self._placed(code, parts.data, surfaces.data, fetched, all_dispatches)
+        return self._placed(code, parts.data, surfaces.data, fetched, all_dispatches, arguments)
 
-    def _placed(self, code: bytes, dynamic: bytes, surfaces: bytes, fetched: bytes, dispatches: list[Dispatch]) -> Prepared:
+    def _placed(self, code: bytes, dynamic: bytes, surfaces: bytes, fetched: bytes, dispatches: list[Dispatch],
+                arguments: tuple[Allocation, ...]) -> Prepared:  # fmt: skip
         states = [_whole_pages(part) for part in (dynamic, surfaces, fetched)]
         first = dispatches[0]
         curbe = first.curbe[1] if first.curbe else 0  # every dispatch has as many bytes
@@ -348,11 +351,14 @@ class Gpu:
             general, instruction = self._scratch_space(first), self._upload(code)
         begin = len(b"".join(states))
         memory = self._heap.allocate(begin + len(walks) + PAGE_SIZE, "state")
-        at = [memory.address, memory.address + len(states[0]), memory.address + len(states[0]) + len(states[1])]
-        bases = self._packer.bases(general, at[1], at[0], at[2], instruction)
-        memory.write(b"".join(states) + bases + walks)
-        x, y, z = first.groups
-        return Prepared(self, memory.address + begin, x * y * z * len(dispatches), (memory,))
+        try:
+            at = [memory.address, memory.address + len(states[0]), memory.address + len(states[0]) + len(states[1])]
+            memory.write(b"".join(states) + self._packer.bases(general, at[1], at[0], at[2], instruction) + walks)
+            x, y, z = first.groups
+            return Prepared(self, memory.address + begin, x * y * z * len(dispatches), (memory,), arguments)
+        except BaseException:  # an interrupt
+            self._heap.free(memory)
+            raise
 
     def _scratch_space(self, dispatch: Dispatch) -> int:
         """The general state base: scratch space for every thread that can be in flight."""
@@ -369,8 +375,9 @@ class Gpu:
         if not code:
             raise UsageError("there is no code")
         if code not in self._code:
-            self._code[code] = self._heap.allocate(len(code), "code")
-            self._code[code].write(code)
+            memory = self._heap.allocate(len(code), "code")
+            memory.write(code)
+            self._code[code] = memory  # complete: an interrupt may come anywhere
         return self._code[code].address
 
     def _execute(self, batch: int, on_fault: OnFault | None, trace: bool, time_limit: float | None) -> Run:

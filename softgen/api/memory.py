@@ -75,6 +75,8 @@ class Heap:
         whole = -(-max(size, 1) // PAGE_SIZE) * PAGE_SIZE + GAP
         with self.lock:
             self.check_open()
+            if len(self._taken) != len(self._live):
+                self._reclaim()
             start, index = FIRST, 0
             while index < len(self._taken) and self._taken[index][0] - start < whole:
                 start = self._taken[index][1]
@@ -82,8 +84,8 @@ class Heap:
             if start + whole > 1 << self.space.bits:
                 raise UsageError(f"{name}: {size:,} bytes do not fit into an address space of {self.space.bits} bits")
             store = Store(max(size, 1), name)
+            self._taken.insert(index, (start, start + whole))  # first, and given back last: see _reclaim
             self.space.map(start, store)
-            self._taken.insert(index, (start, start + whole))
             self._live[start] = Allocation(self, start, store)
             return self._live[start]
 
@@ -92,8 +94,14 @@ class Heap:
             if not self.maps(allocation):
                 return  # freed already: another allocation may have its address now
             del self._live[allocation.address]
-            self._taken = [taken for taken in self._taken if taken[0] != allocation.address]
-            self.space.unmap(allocation.address, allocation.store.capacity)
+            self._reclaim()
+
+    def _reclaim(self) -> None:
+        """Give back addresses that are taken and not in use: those of memory that is freed, or whose allocation or release was interrupted
+        (a KeyboardInterrupt may come anywhere)."""
+        for start, end in [taken for taken in self._taken if taken[0] not in self._live]:
+            self.space.unmap(start, end - start - GAP)
+            self._taken.remove((start, end))
 
     def maps(self, allocation: Allocation) -> bool:
         """Whether an allocation has not been freed."""

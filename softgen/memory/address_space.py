@@ -158,8 +158,9 @@ class AddressSpace(Space):
                 self._reserve(part, table)
 
     def _reserve(self, part: int, table: ArenaTable) -> None:
-        new = self._arenas[part] = Arena(self, part)
-        table[part] = new.base
+        new = Arena(self, part)
+        table[part] = new.base  # first: who finds an arena counts on it, even if an interrupt came between
+        self._arenas[part] = new
         self._show_tail(part, 0, new.tail)
 
     def _show_tail(self, part: int, begin: int, end: int) -> None:
