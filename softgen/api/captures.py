@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,10 +201,13 @@ def decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, gpu:
 
 
 def _decode_bytes(data: bytes, gpu: str, engine: str) -> Iterator[DecodedCommand]:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "batch"
-        file.write_bytes(data)
-        yield from Capture(file, gpu, engine)
+    descriptor = os.memfd_create("batch", os.MFD_CLOEXEC)  # no folder has to be writable, and nothing stays if the rest is not asked for
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        yield from Capture(f"/proc/self/fd/{descriptor}", gpu, engine)
+    finally:
+        os.close(descriptor)
 
 
 def _commands(trace: WorkTrace) -> Iterator[DecodedCommand]:

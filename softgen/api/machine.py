@@ -37,13 +37,19 @@ class BatchMachine:
         self.host_threads = self._dispatcher.engine.threads
         self._deadline: float | None = None
         self._collected: list[SoftgenError] | None = None
-        self._running = threading.Lock()
+        self._running, self._busy = threading.RLock(), False
         self._gpu = GpuDevice(device, timed_out=self._timed_out, on_error=self._on_error, dispatcher=self._dispatcher)
 
     def execute(self, space: Space, batch: int, collect: bool, trace: bool, time_limit: float | None) -> Run:
         """Run a batch to its end, after those that other Python threads have begun."""
         with self._running:
-            return self._execute(Work("render", space, batch), collect, trace, time_limit)
+            if self._busy:  # in this thread
+                raise UsageError("a launch on this Gpu is still running; a signal handler that interrupts it cannot begin another")
+            self._busy = True
+            try:
+                return self._execute(Work("render", space, batch), collect, trace, time_limit)
+            finally:
+                self._busy = False
 
     def _execute(self, work: Work, collect: bool, trace: bool, time_limit: float | None) -> Run:
         run = Run()

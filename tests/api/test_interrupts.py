@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
+import os
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -84,3 +88,34 @@ def test_the_first_launch_of_a_kernel_may_be_interrupted_anywhere() -> None:
             left.add(len(gpu._heap._live))
         line += 13
     assert line > 100 and max(left) <= 5  # two buffers, code, scratch space; and one more in the moment before it has an owner
+
+
+def test_a_signal_handler_cannot_launch_on_a_gpu_that_it_interrupts() -> None:
+    """It would wait for ever for what it interrupts."""
+    kernel, refusals = softgen.load_kernels(COLLATZ, "kbl")["cf_collatz"], list[str]()
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        x, steps = gpu.buffer(np.arange(1, 9, dtype=np.uint32)), gpu.empty(8, np.uint32)
+        prepared, execute = gpu.prepare(kernel, x, steps, global_size=8), gpu._machine._execute
+
+        def handled(*arguments: Any) -> softgen.Run:
+            with pytest.raises(softgen.UsageError) as refused:
+                prepared.run()
+            refusals.append(str(refused.value))
+            return execute(*arguments)
+
+        gpu._machine._execute = handled  # type: ignore[method-assign]
+        for _ in range(2):
+            assert prepared.run().threads == 1
+    assert len(refusals) == 2 and "a launch on this Gpu is still running" in refusals[0]
+
+
+def test_decoding_that_is_left_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it needs no temporary folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    commands = softgen.decode(bytes(64), "kbl")
+    assert next(commands).name == "MI_NOOP" and len(list(softgen.decode(bytes(64), "kbl"))) == 16
+    del commands
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
