@@ -236,6 +236,20 @@ def test_one_is_killed_and_the_others_end(who: str, after: float) -> None:
     kill_one(who, after)
 
 
+@pytest.mark.parametrize("who", ["server", "launcher"])
+def test_the_folder_of_compiled_programs_is_removed_whoever_is_killed(who: str, tmp_path: Path) -> None:
+    """It is there for a report. One that the user has chosen stays."""
+    for chosen in ("", str(tmp_path)):
+        run = Softgen("--json", "--", "sh", "-c", "echo $cl_cache_dir; sleep 60", cl_cache_dir=chosen)
+        assert run.process.stdout is not None
+        folder = run.process.stdout.readline().strip()
+        assert Path(folder).is_dir() and (folder == chosen) == bool(chosen)
+        os.kill(run.process.pid if who == "launcher" else run.children()[0], signal.SIGKILL)
+        assert run.all_gone(), (run.alive(), run.left())
+        run.finish(seconds=PATIENCE)
+        assert Path(folder).is_dir() == bool(chosen)
+
+
 @pytest.mark.witness
 @pytest.mark.parametrize("seed", range(50))
 def test_one_is_killed_at_a_random_moment(seed: int) -> None:

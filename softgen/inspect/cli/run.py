@@ -125,10 +125,11 @@ def run(args: argparse.Namespace) -> int:
     except SpecError as error:
         raise UsageError(str(error)) from None
     recorder, pictures = recording(args.record, gpu), collected(args.images)
-    with compiled_programs(args) as folder:
+    with compiled_programs(args) as (folder, temporary):
         try:
             serving = partial(serve, args, gpu, recorder, pictures, folder)
-            outcome = launch(command, gpu, serving, partial(orphaned, recorder), args.keep_going, args.time_limit)
+            alone = partial(orphaned, recorder, folder if temporary else None)
+            outcome = launch(command, gpu, serving, alone, args.keep_going, args.time_limit)
         finally:
             if recorder and (cut_short := recorder.close()):
                 complain(cut_short)
@@ -149,18 +150,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def compiled_programs(args: argparse.Namespace) -> Iterator[str | None]:
-    """The folder into which Intel's OpenCL runtime writes the programs it compiles, so that a report can name kernels.
-
-    One that the user has chosen stays."""
+def compiled_programs(args: argparse.Namespace) -> Iterator[tuple[str | None, bool]]:
+    """The folder into which Intel's OpenCL runtime writes the programs it compiles, so that a report can name kernels; and whether it is
+    removed at the end: one that the user has chosen stays."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen or not wanted(args):
-        yield chosen
+        yield chosen, False
         return
     with tempfile.TemporaryDirectory(prefix="softgen-programs-", ignore_cleanup_errors=True) as folder:
         os.environ[CACHE_VARIABLE] = folder
         try:
-            yield folder
+            yield folder, True
         finally:
             del os.environ[CACHE_VARIABLE]
 
@@ -181,8 +181,10 @@ def collected(folder: str | None) -> SubmissionPictures | None:
     return SubmissionPictures(folder, complain)
 
 
-def orphaned(recorder: Recorder | None) -> None:
-    """Called in the server's process when the launcher has ended."""
+def orphaned(recorder: Recorder | None, folder: str | None) -> None:
+    """Called in the server's process when the launcher has ended; `folder` is a temporary one."""
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
     complain("the launcher has ended: the simulator and the program end too")
     if recorder and (cut_short := recorder.close()):
         complain(cut_short)

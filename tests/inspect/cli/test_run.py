@@ -83,9 +83,9 @@ class CutShort:
 
 def test_a_launcher_that_has_ended_cuts_a_recording_short(capsys: pytest.CaptureFixture[str]) -> None:
     ended = "softgen: the launcher has ended: the simulator and the program end too\n"
-    orphaned(None)
+    orphaned(None, None)
     assert capsys.readouterr().err == ended
-    orphaned(CutShort())  # type: ignore[arg-type]
+    orphaned(CutShort(), None)  # type: ignore[arg-type]
     assert capsys.readouterr().err == ended + "softgen: the recording was cut short\n"
 
 
