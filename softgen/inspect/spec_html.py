@@ -86,23 +86,33 @@ def write(folder: str) -> int:
 def _write(root: Path) -> int:
     _prepare(root)
     book = Reference()
-    written = {"names.js": f"{MARK}{json.dumps(list(_names(book)), separators=(',', ':'))};\n"}  # first: a run cut short can be run again
-    written |= {"index.html": pages.frame("softgen spec", "", _index(book)), "style.css": STYLE, "search.js": SCRIPT}
+    names = f"{MARK}{json.dumps(list(_names(book)), separators=(',', ':'))};\n"
+    written = {"index.html": pages.frame("softgen spec", "", _index(book)), "style.css": STYLE, "search.js": SCRIPT}
     for name, tabs in book.tabs.items():
         written[f"item/{name}.html"] = pages.frame(f"{name} · softgen spec", "../", pages.item(name, tabs, book))
     for name in book.enums:
         written[f"enum/{name}.html"] = pages.frame(f"{name} · softgen spec", "../", pages.enumeration(name, book))
+    (root / "names.js").write_text(names, "utf-8")  # first: a run that is cut short can be run again
+    _clear(root)
     for file, text in written.items():
         (root / file).write_text(text, "utf-8")
     return len(book.items) + len(book.enums) + 1
 
 
 def _prepare(root: Path) -> None:
-    """Create the output folder; one that exists must be empty or written by an earlier run."""
+    """Create the output folder; one that exists must be empty or written by an earlier run. It stays so
+    while the pages are made."""
     names = root / "names.js"
     ours = names.is_file() and names.read_bytes().startswith(MARK.encode())
     if root.is_dir() and any(root.iterdir()) and not ours:
         raise SoftgenError(f"{root}: is not empty and holds no reference of softgen; name another folder")
+    if root.exists() and not root.is_dir():
+        raise SoftgenError(f"{root}: is no folder")
+    root.mkdir(parents=True, exist_ok=True)
+
+
+def _clear(root: Path) -> None:
+    """Create the folders of pages, without those of an earlier run."""
     for folder in OWN:
         (root / folder).mkdir(parents=True, exist_ok=True)
         for old in (root / folder).glob("*.html"):

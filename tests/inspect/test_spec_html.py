@@ -151,9 +151,23 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.
     assert main(["spec", "--html", str(tmp_path)]) == 1
     capsys.readouterr()
     assert main(["spec", "--html", str(tmp_path / "letter.txt")]) == 1
-    assert capsys.readouterr().err == f"softgen: {tmp_path}/letter.txt/item: cannot be written: Not a directory\n"
+    assert capsys.readouterr().err == f"softgen: {tmp_path}/letter.txt: is no folder\n"
     assert main(["spec", "--html", "x", "--gpu", "kbl"]) == 2
     assert main(["spec", "--html", ""]) == 2
+
+
+@pytest.mark.parametrize("where", ["Reference", "_clear"])
+def test_a_run_that_was_interrupted_can_be_run_again(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the pages are made, which takes seconds, and before the first of them is written."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with monkeypatch.context() as changed:
+            changed.setattr(spec_html, where, interrupted)
+            assert main(["spec", "--html", str(tmp_path / "reference")]) == 130
+    assert main(["spec", "--html", str(tmp_path / "reference")]) == 0 and (tmp_path / "reference" / "index.html").is_file()
 
 
 def test_writing_again_clears_what_is_gone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
