@@ -14,6 +14,7 @@ report.py        the end-of-run report: how exactly, and which kernels took the 
 snippet.py       a piece of EU assembly, run on a thread of its own; snippet_engine.py runs it on a compiling engine
 loading.py       what a server loads while its program starts
 recording.py     what `run` records: a whole run, or a submission that failed, as a capture
+output_file.py   files that verbs write, whole or not at all
 pictures.py      render targets as image files; frames.py  what the display presents
 registers.py     register names, values and types as text
 behaviours.py    the numbered behaviours of the manuals and the tests that show them

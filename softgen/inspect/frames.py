@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softgen.errors import SoftgenError
-from softgen.inspect.pictures import picture
+from softgen.inspect.output_file import write_file
+from softgen.inspect.pictures import picture, png
 from softgen.memory.address_space import AddressSpace
 from softgen.surface.image import SurfaceImage
 
@@ -55,10 +56,14 @@ class FramePictures:
             return
         path = self.folder / f"frame-{number:04}.png"
         try:
-            if (image := frame(crtc)) is not None:
-                image.save(path)
-                self.files.append(str(path))
+            data = None if (image := frame(crtc)) is None else png(image)
         except SoftgenError as error:
             self.complain(f"{path.name}: {error}")
-        except OSError as error:
-            self.complain(f"{path}: cannot be written: {error.strerror}")
+            return
+        if data is not None:
+            try:
+                write_file(path, data)
+            except SoftgenError as error:
+                self.complain(str(error))
+            else:
+                self.files.append(str(path))

@@ -8,6 +8,7 @@ Stored values are shown as they are: sRGB targets without conversion, floats and
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import SoftgenError, Unsupported, UsageError
+from softgen.inspect.output_file import write_file
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
 from softgen.surface.texels import texel_offsets
@@ -46,6 +48,13 @@ def picture(space: Space, image: SurfaceImage) -> Image:
     while len(planes) < 3:  # red and green alone
         planes.append(np.zeros_like(planes[0]))
     return Image.fromarray(np.ascontiguousarray(np.stack(planes, -1)))
+
+
+def png(image: Image) -> bytes:
+    """A picture as the contents of a PNG file."""
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
 
 
 def shown(image: SurfaceImage) -> dict[str, tuple[FormatChannel, int]]:
@@ -161,13 +170,12 @@ class TargetPictures:
         for (number, image), (draw, space) in ended.targets.items() if ended else ():
             path = self.folder / f"{label}-draw-{draw}-target-{number}.png"
             try:
-                picture(space, image).save(path)
+                data = png(picture(space, image))
             except SoftgenError as error:
                 self.complain(f"{path.name}: {error}")
-            except OSError as error:
-                raise SoftgenError(f"{path}: cannot be written: {error.strerror}") from None
-            else:
-                written.append(str(path))
+                continue
+            write_file(path, data)
+            written.append(str(path))
         self.files += written
         return written
 

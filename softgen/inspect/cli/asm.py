@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
-from pathlib import Path
 
 from softgen.bits.generation import device
-from softgen.errors import SoftgenError, UsageError
+from softgen.errors import UsageError
 from softgen.eu.encoding import program
 from softgen.eu.isa.labels import COMPACT
 from softgen.eu.text import dialect
 from softgen.inspect.cli.output import print_json
 from softgen.inspect.cli.source import read_text
+from softgen.inspect.output_file import write_file
 
 EXAMPLE = """examples:
   softgen asm --gpu kbl kernel.asm -o kernel.dat           in the dialect it is written in: IGA's or Mesa's
@@ -42,38 +40,12 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and the code cannot both go to standard output")
     name, text = read_text(args.file)
     code = dialect.read(text, gen, args.syntax, name, args.compact)
-    write(args.output, code)
+    if args.output == "-":
+        sys.stdout.buffer.write(code)
+    else:
+        write_file(args.output, code)
     if args.json:
         sizes = [size for _, size, _ in program.instructions(code, gen)]
         short = sum(size == COMPACT for size in sizes)
         print_json({"output": args.output, "bytes": len(code), "instructions": len(sizes), "compact": short})
     return 0
-
-
-def write(output: str, code: bytes) -> None:
-    """Write atomically: readers of OUT see the old code or the new."""
-    path = Path(output)
-    if output == "-":
-        sys.stdout.buffer.write(code)
-    elif path.exists() and not path.is_file():  # a device or a pipe
-        path.write_bytes(code)
-    else:
-        target = path.resolve()  # a link stays a link
-        try:
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        except OSError as error:
-            raise SoftgenError(f"{output}: cannot be written: {error.strerror}") from None
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(code)
-            os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -24,6 +24,7 @@ from softgen.inspect.cli.engine import (
 )
 from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
 from softgen.inspect.kernel_names import KernelNames
+from softgen.inspect.output_file import write_file
 from softgen.inspect.report import gathered, show
 from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
@@ -119,7 +120,7 @@ def write_report(file: str, report: dict[str, Any]) -> None:
     if file == "-":
         show(report, sys.stdout)
     else:
-        Path(file).write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+        write_file(file, f"{json.dumps(report, indent=1)}\n".encode())
 
 
 def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:

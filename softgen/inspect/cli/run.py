@@ -15,10 +15,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgen.errors import SoftgenError, SpecError, UsageError
+from softgen.errors import SpecError, UsageError
 from softgen.inspect.cli.engine import (
     add_engine_options,
     add_images_option,
@@ -355,7 +354,6 @@ def write_report(args: argparse.Namespace, report: dict[str, Any]) -> None:
 
         show(report, sys.stderr)
     elif args.report and args.report != "-":
-        try:
-            Path(args.report).write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-        except OSError as error:
-            raise SoftgenError(f"{args.report}: cannot be written: {error.strerror}") from None
+        from softgen.inspect.output_file import write_file
+
+        write_file(args.report, f"{json.dumps(report, indent=2)}\n".encode())
