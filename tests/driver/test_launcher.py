@@ -65,6 +65,15 @@ def test_signals_are_passed_on(number: signal.Signals) -> None:
     assert run.finish() == 42 and run.all_gone()
 
 
+def test_a_program_works_while_nobody_reads_what_is_said_about_it() -> None:
+    """The reader of standard error has gone (`2>&1 | head`), and every ioctl is reported there."""
+    run = Softgen("--trace", "ioctls", "--", sys.executable, "-c", f"import sys; sys.path.insert(0, {str(PROGRAMS)!r})\n"
+                  "from node import *\nprint(works(open_node()))\nsys.exit(3)")  # fmt: skip
+    assert run.process.stderr is not None
+    run.process.stderr.close()
+    assert run.finish() == 3 and run.out == "True\n" and run.all_gone()
+
+
 def test_time_is_up() -> None:
     began = time.monotonic()
     run = softgen_run("--time-limit", "0.5", "--", "sleep", "30")

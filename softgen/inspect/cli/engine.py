@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softgen.errors import UsageError
+from softgen.inspect.cli.output import say
 
 if TYPE_CHECKING:
     from softgen.threads.compare import ComparingDispatcher
@@ -56,7 +56,7 @@ def traced(args: argparse.Namespace, *more: str) -> Callable[[str, str], None] |
 
     def log(topic: str, text: str) -> None:
         if topic in topics:
-            print(f"{topic}: {text}", file=sys.stderr)
+            say(f"{topic}: {text}")
 
     return log
 

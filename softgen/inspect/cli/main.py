@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import Any, Protocol, TextIO, cast
 
 from softgen import __version__
 from softgen.errors import SoftgenError, UsageError
-from softgen.inspect.cli.output import complain, paint
+from softgen.inspect.cli.output import complain, paint, silence
 
 VERBS = {
     "run": "run an unmodified program on the software GPU",
@@ -113,7 +112,7 @@ def guarded(work: Callable[[], int]) -> int:
     except SystemExit as leaving:               # argparse: 0 after --help, 2 after a mistake
         return leaving.code if isinstance(leaving.code, int) else 2
     except (BrokenPipeError, KeyboardInterrupt) as end:
-        quiet_stdout()
+        silence(sys.stdout)
         return 130 if isinstance(end, KeyboardInterrupt) else 141
     except (SoftgenError, OSError) as error:
         complain(system_error(error) if isinstance(error, OSError) else error)
@@ -128,14 +127,6 @@ def system_error(error: OSError) -> object:
     if not error.strerror:
         return error
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-
-
-def quiet_stdout() -> None:
-    """Send buffered output to /dev/null, so that the interpreter's last flush neither fails nor blocks."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, io.UnsupportedOperation):
-        pass
 
 
 def nowhere() -> TextIO:

@@ -83,7 +83,28 @@ def print_json(value: Any, indent: int | None = None) -> None:
 def complain(message: object) -> None:
     """Print a message as one line on standard error."""
     text = " ".join(str(message).split())
-    print(f"{paint(sys.stderr)('softgen:', 'bad')} {text}", file=sys.stderr)
+    say(f"{paint(sys.stderr)('softgen:', 'bad')} {text}")
+
+
+def say(line: str) -> None:
+    """Print a line on standard error. Where nobody can read it (a closed pipe, a full disk) it is dropped, as are all later ones: the
+    work that it is about goes on."""
+    try:
+        print(line, file=sys.stderr)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Send what a stream has buffered, and all that follows, to /dev/null: the interpreter's last flush neither fails nor blocks then."""
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nothing, stream.fileno())
+        finally:
+            os.close(nothing)
+    except OSError:  # or io.UnsupportedOperation, which is one: a stream without a descriptor
+        pass
 
 
 class Progress:

@@ -1,6 +1,9 @@
 """The shared look: plain in a pipe, colour on a terminal, tables that line up."""
 
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -91,3 +94,19 @@ def test_progress_does_not_mix_with_lines_on_the_same_terminal(monkeypatch: pyte
         with output.Progress("decoding", None, terminal, printing=True) as progress:
             progress.step()
         assert bool(terminal.getvalue()) == shown
+
+
+def test_what_nobody_can_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", buffering=1) as stream:
+        os.close(reading)
+        monkeypatch.setattr(sys, "stderr", stream)
+        for _ in range(2):
+            output.complain("something")
+        assert os.path.samestat(os.fstat(writing), os.stat(os.devnull))
+
+
+def test_exit_codes_are_the_same_where_messages_cannot_be_written() -> None:
+    with open("/dev/full", "w") as full:
+        for arguments, code in ((("no_verb",), 2), (("decode", "/no/such/file"), 1), (("run", "--", "no-such-program"), 2)):
+            assert subprocess.run([sys.executable, "-m", "softgen", *arguments], stderr=full, check=False).returncode == code, arguments
