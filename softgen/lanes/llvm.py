@@ -23,6 +23,7 @@ _ARITHMETIC = {"add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "f
 _BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 _COMPARE = {"equal": ("eq", "oeq"), "not_equal": ("ne", "une"), "less": ("lt", "olt"), "less_equal": ("le", "ole"),
             "greater": ("gt", "ogt"), "greater_equal": ("ge", "oge")}
+_ORDERS = frozenset({"less", "less_equal", "greater", "greater_equal"})
 _WHOLE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven"}
 _KNOWN: dict[str, Callable[..., str | None]] = {
     "bit_and": lambda a, b: b if a == YES or b == NO else a if b == YES or a == NO else None,
@@ -157,6 +158,8 @@ class LlvmMachine(LlvmCalls):
             same = [affine.uniform(self, payload) for payload in payloads] if type.is_integer and lanes in _WORDS else [None]
             if None not in same:
                 return self._compared_once(name, type, lanes, *(text() for text in same if text))
+            if type.is_float and name in _ORDERS and self.module.neon:
+                first = self._fenced(vector, first)
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
         if name in _ARITHMETIC:
             return self.emit(f"{_ARITHMETIC[name][type.is_float]} {vector} {first}, {payloads[1]}")
@@ -176,6 +179,11 @@ class LlvmMachine(LlvmCalls):
         if name == "mul_high":
             return self._mul_high(type, lanes, first, payloads[1])
         return self._divide(name, type, lanes, first, payloads[1])
+
+    def _fenced(self, vector: str, a: str) -> str:
+        """The same lanes; LLVM no longer sees that a selection is between the operands of its comparison. It makes x > 1 ? x : 1 an FMAXNM,
+        which leaves a signalling NaN a NaN where the comparison is false. The fence itself becomes no instruction."""
+        return self.intrinsic("llvm.arithmetic.fence", vector, [(vector, a)], (vector,))
 
     def _compared_once(self, name: str, type: LaneType, lanes: int, a: str, b: str) -> str:
         """Lanes that are all the same. LLVM would find that out by itself, and spread one bit over a mask in many small steps."""

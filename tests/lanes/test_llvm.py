@@ -74,6 +74,24 @@ def check_folding(program: Callable[..., Any], type: LaneType, outputs: tuple[La
 
 
 @pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("type", FLOATS, ids=str)
+def test_comparisons_with_constants_select(type: LaneType, where: str) -> None:
+    """Of a NaN and a number the comparison's result, also of a signalling one; AArch64's FMAXNM and FMINNM would leave that a NaN."""
+
+    def program(m: Machine, a: Value) -> tuple[Value, ...]:
+        one = m.like(a, 1.0)
+        held = m.variable(a > one)
+        chosen = [m.max(a, 0.0), m.min(a, 0.0), m.max(a, -2.0), m.select(one < a, a, one), m.select(a <= one, a, one)]
+        return *chosen, m.select(held.value, a, one), m.select(~(a >= 2.0), m.like(a, 2.0), a)
+
+    outputs, rng = (Lanes(type, WIDTH),) * 7, np.random.default_rng(5)
+    routine = compile_(program, Signature((Lanes(type, WIDTH),), outputs), target(where))
+    for _ in range(TURNS):
+        numbers = random_lanes(type, WIDTH, rng, specials(type))
+        agree(program, Signature((Lanes(type, WIDTH),), outputs), [numbers], routine)
+
+
+@pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize("type", [*NUMBERS, bool_], ids=str)
 def test_rows_to_nearest(type: LaneType, where: str) -> None:
     check_rows(type, "rne", where, constants=False)
