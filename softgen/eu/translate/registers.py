@@ -133,14 +133,17 @@ class RegisterPartition:
     def home(self, part: RegisterPart) -> HostPointer:
         return self._at(part.place, part.start)
 
+    def _held(self, part: RegisterPart) -> HostPointer:
+        return part.stack(self.m) if part.variable else self.home(part)
+
     def _at(self, place: str, offset: int) -> HostPointer:
         return self.m.pointer("block").at(BLOCK_OFFSETS[place] + offset)
 
     def _whole(self, parts: list[RegisterPart], type: LaneType, lanes: int) -> Value:
-        """All parts of an access as one vector, where they are variables."""
+        """All parts of an access as one vector. Some may have stayed in the block."""
         found: Value | None = None
         for part in parts:
-            dwords = part.stack(self.m).load_lanes(u32, part.dwords)
+            dwords = self._held(part).load_lanes(u32, part.dwords, align=0 if part.variable else UNIT)
             found = dwords if found is None else self._joined(found, dwords)
         assert found is not None
         return self._as(found, type, lanes)
@@ -200,7 +203,7 @@ class RegisterPartition:
         at = 0
         for part in parts:
             piece = value if len(parts) == 1 else m.pick(value, range(at, at + part.dwords))
-            part.stack(m).store(piece, align=8)
+            self._held(part).store(piece, align=8 if part.variable else UNIT)
             at += part.dwords
 
     def _blend(self, indices: Sequence[int], old: Value, value: Value) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -154,6 +155,24 @@ def test_a_load_for_one_channel_looks_at_one_lane(size: int) -> None:
     code = Listing(GEN, replace(load, sfid=0xA, descriptor=0x02110001), end(GEN))  # byte_scattered_read of surface 1
     made = translate(code, Key(0, 8, full=True))
     assert not made.escapes and ("@read_u8x8_flat" in made.ir) is (size == 8)
+
+
+def test_an_access_spans_registers_that_stay_in_the_block_and_others() -> None:
+    """r10 is used in the loop; the others of the group are only live across the wait, and wait in the block."""
+    notification = arf(0x90, "ud", 0, "0;1,0")
+    wide = [instr(GEN, "add", dst(number), reg(number), imm(number), size=16) for number in range(10, 15)]
+    code = Listing(GEN, *wide, instr(GEN, "wait", notification, notification, size=1), "loop", add(10, 3), compare(10, L, 200),
+                   branch(GEN, "while", "loop", predicate=1), *wide, end(GEN))  # fmt: skip
+
+    def results(run: Callable[[ThreadState], RunOutcome]) -> list[list[int]]:
+        made = thread(GEN, r10=LANES, r11=LANES * 5, r12=LANES * 7, r13=LANES * 11, r14=LANES * 13)
+        assert run(made) is RunOutcome.WAITING
+        made.dwords("n")[0] = 1
+        assert run(made) is RunOutcome.ENDED
+        return [sums(made, number) for number in range(10, 16)]
+
+    expected = results(lambda made: Interpreter(made, code).run())
+    assert results(lambda made: engine.run("t1", made, code, compiler=Translator(observe=True, messages=False))) == expected
 
 
 def test_a_wait_takes_a_notification_or_leaves() -> None:
