@@ -235,6 +235,7 @@ class KernelTranslator(EntryExit):
         elif cr0_propagation.writes(inst):
             self.state.control = cr0_propagation.written(inst, self.state.control)
         elif inst.opcode in OPS:
+            self.state.check_destination(inst)
             step(self.state, inst)
 
     def _wait(self, line: DecodedInstruction) -> None:

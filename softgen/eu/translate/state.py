@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from softgen.errors import Unsupported
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.isa.rules import ExecutionRules, rules, writes_accumulator
 from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import FLAG, first_channel
-from softgen.eu.thread.regions import lane_type
+from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, READ_ONLY, FloatMode, float_mode, register_sizes
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.inactive_lanes import by_lane
@@ -139,6 +139,11 @@ class TranslationState:
         self.registers.in_block.add(place)
         self.escape(m.any(offsets > self.sizes[place] - type.bytes))
         return m.pointer("block").lanes_at(m.convert(offsets, u64))
+
+    def check_destination(self, inst: Instruction) -> None:
+        """Where an address leads is checked before an instruction writes flags or the accumulator: the interpreter executes it anew."""
+        if inst.dst is not None and inst.dst.indirect and (inst.condition or writes_accumulator(inst)):
+            self._reach("grf", lane_type(inst.dst), _indirect(self, inst, inst.dst, destination_offsets(inst)))
 
     def _gather(self, place: str, type: LaneType, offsets: Value) -> Value:
         return self.m.gather_lanes(type, self._reach(place, type, offsets), self.every(offsets.lanes))

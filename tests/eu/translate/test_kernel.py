@@ -157,6 +157,27 @@ def test_a_load_for_one_channel_looks_at_one_lane(size: int) -> None:
     assert not made.escapes and ("@read_u8x8_flat" in made.ir) is (size == 8)
 
 
+@pytest.mark.parametrize("wrote", ["flags", "accumulator"])
+def test_an_address_is_checked_before_anything_is_written(wrote: str) -> None:
+    """Channels that are off would write behind the last register. The interpreter executes the instruction, with the same predicate and the
+    same accumulator."""
+    made = instr(GEN, "add", dst(0, indirect=True), reg(4), imm(7), predicate=1, condition=L)
+    if wrote == "accumulator":
+        made = instr(GEN, "mach", dst(0, indirect=True), reg(4), reg(5), predicate=1, acc_write=True)
+    code = Listing(GEN, made, end(GEN))
+
+    def state(run: Callable[[ThreadState], RunOutcome]) -> dict[str, bytes]:
+        made = thread(GEN, r4=LANES + 500, r5=LANES + 100 << 22)
+        made.arf["a"].view(np.uint16)[0], made.arf["f"][0] = 127 * 32 + 16, 0x0F
+        made.arf["acc_d"].view(np.int64)[:] = 1 << 33
+        assert run(made) is RunOutcome.ENDED
+        return made.snapshot()
+
+    expected = state(lambda made: Interpreter(made, code).run())
+    assert state(lambda made: engine.run("t1", made, code, compiler=Translator(observe=True, messages=False))) == expected
+    assert state(lambda made: engine.run("t0", made, code)) == expected
+
+
 def test_an_access_spans_registers_that_stay_in_the_block_and_others() -> None:
     """r10 is used in the loop; the others of the group are only live across the wait, and wait in the block."""
     notification = arf(0x90, "ud", 0, "0;1,0")
