@@ -110,7 +110,6 @@ class Heap:
     def close(self) -> None:
         with self.lock:
             self._closed = True
-            self._taken.clear()
             self._live.clear()
             self.space.close()
 

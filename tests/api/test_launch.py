@@ -275,13 +275,13 @@ def test_kernels_without_program_data_take_no_memory_for_it() -> None:
 
 
 def test_samplers_of_arguments_and_of_the_program_have_their_places_in_one_table() -> None:
-    """A place that nothing has is zero; a state that the container holds is taken as it is."""
+    """A place that nothing has is zero; a state that the container holds is taken as it is. Samplers of the payload alone have none."""
     own = (InlineSampler(0, "repeat", "linear", True), InlineSampler(3, state=b"state of sampler"))
-    kernel = described(Launch((Argument(0, "sampler", sampler=1),), samplers=own))
+    kernel = described(Launch((Argument(0, "sampler", sampler=1), Argument(1, "sampler"), Argument(2, "value")), samplers=own))
     with softgen.Gpu("kbl") as gpu:
         given = softgen.Sampler("linear", "mirror", True)
         first = gpu._packer.sampler(softgen.Sampler("linear", "repeat", True))
-        assert gpu._samplers(kernel, [given]) == [first, gpu._packer.sampler(given), bytes(16), b"state of sampler"]
+        assert gpu._samplers(kernel, [given, given, 5]) == [first, gpu._packer.sampler(given), bytes(16), b"state of sampler"]
         assert gpu._samplers(described(Launch()), []) == []
 
 

@@ -125,9 +125,11 @@ def test_samplers_are_counted_in_fours(packer: Packer, samplers: int, expected: 
 
 def test_a_dispatch_that_says_nothing_more_has_no_payload_and_no_samplers(packer: Packer) -> None:
     state = fields(packer, "INTERFACE_DESCRIPTOR_DATA", packer.descriptor(Dispatch(16, 1, (1, 1, 1))))
-    assert (state.constant_urb_entry_read_length, state.sampler_count) == (0, 0)
+    assert (state.constant_urb_entry_read_length, state.sampler_count, state.sampler_state_pointer, state.binding_table_pointer) == (0,) * 4
+    assert (state.barrier_enable, state.shared_local_memory_size) == (0, 0)
     walker = fields(packer, "GPGPU_WALKER", packer.walker(Dispatch(16, 1, (1, 1, 1))))
     assert (walker.right_execution_mask, walker.bottom_execution_mask) == (0xFFFFFFFF, 0xFFFFFFFF), "all channels run"
+    assert (walker.thread_group_id_starting_x, walker.thread_group_id_starting_y, walker.thread_group_id_starting_resume_z) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("gpu, size, expected", [
@@ -161,6 +163,23 @@ def test_entries_of_a_binding_table_lead_to_surfaces_or_the_null_surface(places:
         for at in range(max(places, default=0) + 1):
             entry = int.from_bytes(surfaces[dispatch.binding_table + 4 * at :][:4], "little")
             assert bytes(surfaces[entry : entry + 64]) == packer.surface(buffers[at] if at in places else None), at
+
+
+def test_base_addresses_lead_to_the_three_parts_of_state() -> None:
+    """Dynamic state, surface state and the payload that a walker fetches are of 2, 3 and 4 pages here, one after another."""
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        samplers, table = [number.to_bytes(16, "little") for number in range(300)], dict.fromkeys(range(140), gpu._packer.surface(None))
+        fetched, dispatch = bytes(range(256)) * 64, Dispatch(16, 1, (1, 1, 1))
+        prepared = gpu._prepare(softgen.assemble(END, "kbl"), dispatch, table, samplers, fetched)
+        assert (prepared.groups, prepared.batch) == (1, prepared.memory[0].address + 9 * 4096)
+        command = prepared.batch + 4 * layout("PIPELINE_SELECT", 9.0).dwords
+        bases = fields(gpu._packer, "STATE_BASE_ADDRESS", gpu._heap.space.read(command, 4 * layout("STATE_BASE_ADDRESS", 9.0).dwords))
+        found = [bases.dynamic_state_base_address, bases.surface_state_base_address, bases.indirect_object_base_address]
+        assert found == [prepared.memory[0].address + pages * 4096 for pages in (0, 2, 5)]
+        assert gpu._heap.space.read(found[0] + dispatch.samplers, 16 * 300) == b"".join(samplers)
+        assert gpu._heap.space.read(found[0] + dispatch.descriptor, 32) == gpu._packer.descriptor(dispatch)
+        assert gpu._heap.space.read(found[1], 140 * 64) == gpu._packer.surface(None) * 140
+        assert gpu._heap.space.read(found[2], len(fetched)) == fetched and dispatch.indirect == (0, len(fetched))
 
 
 # -- scratch space -----------------------------------------------------------------------------------------------------
