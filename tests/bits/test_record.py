@@ -142,6 +142,26 @@ def test_elements_up_to_the_end_begin_at_any_bit(start: str, size: int) -> None:
     assert [item.n for item in layout.unpack(dwords).it] == [item.n for item in layout.raw(dwords).it] == expected
 
 
+class Sliced(list[int]):
+    slices: list[slice]
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            self.slices.append(at)
+        return super().__getitem__(at)
+
+
+def test_inline_data_is_a_slice_of_the_command() -> None:
+    """And not shifts of a number as long as the command, whose time grows with the square of its 64 Ki dwords."""
+    text = "source public x\nstructure S\n  gen 9  1+ dwords\n    0  31:0  a\n    group it  at {}  size {}  times {}\n      15:0  n\n"
+    for at, size, times, found, expected in ((3, 32, "*", [4, 5], [slice(3, 5)]), (2, 64, "*", [3], []), (2, 32, 2, [3, 4], []),
+                                             ("2.8", 32, "*", [0, 0], [])):  # fmt: skip
+        dwords = Sliced([1, 2, 3, 4, 5])
+        dwords.slices = []
+        assert [item.n for item in read("p", text.format(at, size, times))["S", 9].raw(dwords).it] == found
+        assert dwords.slices == expected, (at, size, times)
+
+
 class Uncopied(list[int]):
     def __iter__(self) -> Iterator[int]:
         raise AssertionError("copied")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from softgen.bits import page
 from softgen.bits.catalogue import Catalogue
 from softgen.bits.store import MISSING, SIZES, PageStore, joined
 from softgen.cache import Cache
@@ -115,6 +116,20 @@ def test_what_was_compiled_later_is_kept_too(pages: Pages) -> None:
     os.utime(pages.kept(), ns=(before, before))
     again.save()
     assert pages.kept().stat().st_mtime_ns == before, "nothing new: nothing is written"
+
+
+def test_a_layout_is_made_once(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From pages or from the store; that a generation has none is kept as well."""
+    made, loaded, read, load = list[frozenset[float]](), list[str](), page.layouts, PageStore.load
+    monkeypatch.setattr(page, "layouts", lambda section, find, gens: made.append(gens) or read(section, find, gens))
+    monkeypatch.setattr(PageStore, "load", lambda store, gen, key: loaded.append(key) or load(store, gen, key))
+    for catalogue, expected in ((Catalogue(pages.texts()), [frozenset([9.0])] * 2), (pages.catalogue(), [])):
+        made.clear()
+        first = catalogue.get("C", 9.0)
+        assert first is not None and first is catalogue.get("C", 9.0) is catalogue.layout("C", 9.0)
+        assert catalogue.get("S", 9.0) is catalogue.get("S", 9.0) is None
+        assert made == expected
+    assert loaded == ["layout C", "layout S"]
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", os.urandom(5000)])

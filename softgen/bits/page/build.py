@@ -135,17 +135,16 @@ def _key(key: str) -> tuple[int, int, tuple[int, int]]:
     shift = KEY_SHIFT.get(kind, -1)
     if kind in (0, 2) and len(parts) == 2:
         low, length = int(parts[1], 16), (7, 0)
-        wide = 29 - shift
     elif kind == 3 and len(parts) in (4, 5):
         subtype, opcode, last, codec = int(parts[1]), int(parts[2]), int(parts[-1], 16), len(parts) == 5
         sub = int(parts[3]) << 5 | last if codec else last
-        low, wide = subtype << 11 | opcode << 8 | sub, 13
+        low = subtype << 11 | opcode << 8 | sub
         length = (11, 0) if codec else (15, 0) if subtype == 2 else (7, 0)
         if subtype > 3 or opcode > 7 or sub > 255 or codec and (subtype != 2 or last > 31):
             raise ValueError(key)
     else:
         raise ValueError(key)
-    if low >> wide:
+    if low >> 29 - shift:
         raise ValueError(key)
     return (1 << 32) - (1 << shift), kind << 29 | low << shift, length
 
