@@ -61,8 +61,8 @@ def pattern(cs: CommandStreamer, cmd: Record, control: Record, size: int, box: t
         return None
     colors, bits = found
     x1, y1, x2, y2 = box
-    rows = (np.arange(y1, y2) + getattr(cmd, "pattern_vertical_seed", 0)) % SIDE
-    columns = (np.arange(x1, x2) + getattr(cmd, "pattern_horizontal_seed", 0)) % SIDE
+    rows = (np.arange(y1, y2) + cmd.pattern_vertical_seed) % SIDE
+    columns = (np.arange(x1, x2) + cmd.pattern_horizontal_seed) % SIDE
     place = np.ix_(rows, columns)
     return colors[place], bits[place] if bits is not None and control.monochrome_pattern_transparency_mode else None
 
