@@ -19,6 +19,7 @@ from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.interface import SubmissionHooks
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench
 
@@ -117,6 +118,17 @@ def test_a_wait_that_nothing_ends_is_an_error() -> None:
     assert "MI_SEMAPHORE_WAIT at 0x10000" in str(execution.stuck()) and "waits for ever" in str(execution.stuck())
     with pytest.raises(SoftgenError, match="waits for ever"):
         bench.gpu.execute(Work("render", bench.space, BATCH))
+
+
+def test_a_gpus_own_hooks_are_those_it_is_made_with() -> None:
+    """Without them nothing stops work, errors are raised, and engines dispatch threads."""
+    own = GpuDevice(device("skl")).hooks
+    assert isinstance(own.dispatcher, EngineDispatcher) and own.drawn is None
+    assert not own.timed_out() and not own.on_error(SoftgenError("x"))
+    dispatcher = EngineDispatcher()
+    given = SubmissionHooks(lambda: True, lambda error: True, dispatcher, lambda *drawn: None)
+    hooks = GpuDevice(device("skl"), None, given.timed_out, None, given.on_error, dispatcher, None, given.drawn).hooks
+    assert hooks == given and hooks.dispatcher is dispatcher
 
 
 def test_hooks_belong_to_their_submission() -> None:

@@ -36,6 +36,16 @@ def test_a_context_is_named_by_its_first_table() -> None:
     assert memory.context(0x3000).name == memory.context((0x3000, 0x5000, 0, 0)).name == "context memory (tables at 0x3000)"
 
 
+@pytest.mark.parametrize("gpu, size", [("ivb", 4), ("hsw", 4), ("bdw", 8), ("icl", 8)])
+def test_an_entry_of_the_global_table_has_four_bytes_or_eight(gpu: str, size: int) -> None:
+    """Bits above them are dropped."""
+    memory = DeviceMemory(device(gpu).generation)
+    memory.write_entry(3, 1 << 8 * size | 0x5001)
+    memory.update_table(4 << 12, [-1, 0x6001])
+    assert memory.entries.read(2 * size, 5 * size) == b"".join(
+        value.to_bytes(size, "little") for value in (0, 0x5001, (1 << 8 * size) - 1, 0x6001, 0))  # fmt: skip
+
+
 @pytest.mark.parametrize("gpu", ["ivb", "hsw", "skl", "icl"])
 def test_the_global_table_maps_4_gib(gpu: str) -> None:
     """Up to the last page, and no further."""
