@@ -46,7 +46,7 @@ class PhysicalMemory(Space):
         self.mark(address, len(data))
         done = 0
         while done < len(data):
-            done += os.pwrite(self.fd, data[done:] if done else data, address + done)
+            done += os.pwrite(self.fd, data[done:], address + done)
 
     def mark(self, address: int, size: int) -> None:
         """Mark bytes as written."""

@@ -38,6 +38,18 @@ def test_pages_of_four_sizes_in_one_space() -> None:
     ]  # fmt: skip
 
 
+def test_pages_between_two_addresses() -> None:
+    """Pages beside each other are one where physical memory is contiguous as well; an end beyond the space is its last page."""
+    build, space = four_level()
+    for address, physical in ((0, 0x9000), (0x1000, 0xA000), (0x2000, 0x5000), (0x5000, 0x6000), ((1 << 48) - PAGE, 0x7000)):
+        build.map(address, physical, PAGE)
+    whole = [(0, 2 * PAGE, 0x9000), (0x2000, PAGE, 0x5000), (0x5000, PAGE, 0x6000), ((1 << 48) - PAGE, PAGE, 0x7000)]
+    for start, end, expected in ((0, None, whole), (0, 1 << 48, whole), (0, 1 << 49, whole), (0, 0x6000, whole[:3]), (0, 0x5000, whole[:2]),
+                                 (0x1000, 0x1001, [(0x1000, PAGE, 0xA000)]), (0x2000, 0x2000, []), (1 << 48, None, [])):  # fmt: skip
+        assert [page[:3] for page in space.pages(start, end)] == expected, (start, end)
+    assert [(region.start, region.size) for region in space.regions()] == [(0, 0x3000), (0x5000, PAGE), ((1 << 48) - PAGE, PAGE)]
+
+
 def test_in_a_64k_table_only_every_sixteenth_entry_counts() -> None:
     build, space = four_level("skl")
     build.map(0x20_0000, 0x50_0000, K64)

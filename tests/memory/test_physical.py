@@ -49,6 +49,24 @@ def test_of_no_bytes_none_are_readable(unwritten: str) -> None:
     assert [memory.extent(0x1000, limit) for limit in (-5, 0, 2)] == [0, 0, 2] and memory.read_mapped(0x1000, -5) == b""
 
 
+def test_a_write_that_the_host_ends_early_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux writes at most 2 GiB less a page at once."""
+    memory, data, whole = PhysicalMemory(), bytes(range(256)) * 10, os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, part, offset: whole(fd, part[:1000], offset))
+    memory.write(0x1F00, data)
+    assert memory.read(0x1EFF, len(data) + 2) == b"\0" + data + b"\0"
+
+
+def test_dwords_and_qwords_have_four_and_eight_bytes() -> None:
+    """Bits of a value above them are dropped."""
+    memory = PhysicalMemory(bits=12)
+    memory.write(0xFF0, bytes(range(1, 17)))
+    assert (memory.read32(0xFF0), memory.read64(0xFF0), memory.read32(0xFFC)) == (0x04030201, 0x0807060504030201, 0x100F0E0D)
+    memory.write32(0xFF4, 0x1_2345_6789)
+    memory.write64(0xFF8, -2)
+    assert memory.read(0xFF0, 16) == bytes.fromhex("01020304 89674523 feffffff ffffffff")
+
+
 def test_what_lies_beyond_is_a_fault() -> None:
     memory = PhysicalMemory("ram", bits=40)
     for act in (lambda: memory.read((1 << 40) - 2, 4), lambda: memory.write((1 << 40) - 2, b"1234")):
