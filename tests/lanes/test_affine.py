@@ -249,7 +249,10 @@ def test_low_bits_with_conditions_of_their_own_are_not_kept() -> None:
 def test_numbers_that_are_known_stay_known() -> None:
     m = LlvmMachine()
     listed, same = m.constant(u32, [5] * 8), m.constant(u32, 5, 8)
-    for value, number in ((listed, 5), (same, 5), (same * 3 - 16, 0xFFFFFFFF), (m.convert(m.constant(i16, -2, 8), u64), (1 << 64) - 2)):
+    widened = ((i16, -2, u64, (1 << 64) - 2), (i16, 5, u64, 5), (i16, 0x7FFF, i32, 0x7FFF), (i16, -0x8000, i32, 0xFFFF_8000),
+               (u16, 0xFFFF, i64, 0xFFFF), (i32, -2, u16, 0xFFFE), (u32, 0x1_8005, i16, 0x8005))
+    converted = [(m.convert(m.constant(source, number, 8), type), expected) for source, number, type, expected in widened]
+    for value, number in ((listed, 5), (same, 5), (same * 3 - 16, 0xFFFFFFFF), *converted):
         held = affine.known(m, value.payload)
         assert held is not None and (held.stride, held.number, held.base()) == (0, number, str(number))
     assert affine.known(m, m.constant(bool_, 1, 8).payload) is None
@@ -271,6 +274,8 @@ def test_high_bits_that_no_lane_reaches_may_be_cleared(most: int | None, mask: i
     (u32, lambda m, x: x + 5, 15), (u32, lambda m, x: x - 5, None), (u32, lambda m, x: x * 3, 30), (u32, lambda m, x: -x, None),
     (u32, lambda m, x: x << 2, 40), (u32, lambda m, x: x << 34, 40), (u32, lambda m, x: x >> 1, 10), (i32, lambda m, x: x >> 1, None),
     (u32, lambda m, x: x + x, 20), (u32, lambda m, x: x & 8, 8), (u32, lambda m, x: x & 0xFFFFFFF8, 10), (u32, lambda m, x: x | 1, None),
+    (u32, lambda m, x: x + 0xFFFFFFF5, 0xFFFFFFFF), (u32, lambda m, x: x + 0xFFFFFFF6, None), (u32, lambda m, x: x << 29, None),
+    (u32, lambda m, x: x * 0x1999_9999, 0xFFFF_FFFA), (u32, lambda m, x: x * 0x1999_999A, None),
 ])  # fmt: skip
 def test_the_highest_value_of_results(type: LaneType, compute: Callable[[LlvmMachine, Value], Value], highest: int | None) -> None:
     """Of a uniform operand of at most 10; None where it may wrap, or is not known."""

@@ -245,6 +245,14 @@ def test_operands_that_do_not_belong_together_are_refused(wrong: Callable[[Any, 
         wrong(m, m.constant(u32, 7, 4))
 
 
+@pytest.mark.parametrize("wrong", [lambda m: m.constant(bool_, 1, 4), lambda m: m.constant(u32, 1, 1)])
+def test_decisions_are_on_one_lane_of_bool(wrong: Callable[[Any], Value]) -> None:
+    m = BytecodeMachine()
+    for begin in (lambda: m.If(wrong(m)), lambda: m.While(lambda: wrong(m))):
+        with pytest.raises(TypeError, match="a decision must be on one lane of bool"):
+            next(iter(begin()))
+
+
 def test_else_must_follow_an_if() -> None:
     m = BytecodeMachine()
     with pytest.raises(TypeError, match="must follow"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Region, Value
 
 LANES, SIZE, CALLED = 8, 256, 60  # bytes of memory; the word of the note that says that there was a call
-PARTS = 1 << 16
+PARTS, PAGE = 1 << 16, 4096
 Offsets = Callable[[LlvmMachine, LaneType], Value]
 
 
@@ -55,19 +56,28 @@ def widened(m: LlvmMachine, type: LaneType) -> Value:
     return m.convert(of_stride(4)(m, u32), u64)
 
 
-def run(place: Place, offsets: Offsets, given: list[int], mask: int = 0xFF) -> tuple[bool, list[int]]:
-    """Whether a load is a call, and what is loaded if not."""
+@cache
+def compiled(place: Place, offsets: Offsets, count: int) -> Any:
+    """A load under a mask, whose function says that it was called and does no more. Of adjacent elements the last is stored."""
     m = LlvmMachine()
     on = Value(m, bool_, LANES, m.emit(f"bitcast i8 {m.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
-    found = m.load(u32, place.region(m), offsets(m, place.type), on)
+    found = m.load_adjacent(u32, count, place.region(m), offsets(m, place.type), on)[-1]
     m.line(f"store <{LANES} x i32> {found.payload}, ptr %given, align 1")
     m.line("ret i64 0")
     m.define("i64 @f(ptr %memory, ptr %table, ptr %note, ptr %given, ptr %mask)")
     for name, text in m.module.internals.items():
-        said = f"  %p = getelementptr i64, ptr %a0, i64 {CALLED}\n  store i64 1, ptr %p\n  ret <{LANES} x i32> zeroinitializer\n}}"
-        m.module.internals[name] = f"{text.partition(chr(10))[0]}\n{said}"
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
-    memory, table, note = np.arange(SIZE // 4, dtype=np.uint32), np.zeros(PARTS if place.table else 1, np.uint64), np.zeros(64, np.uint64)
+        head = text.partition("\n")[0]
+        kind = head.removeprefix("define internal ").partition(" @")[0]
+        said = f"  %p = getelementptr i64, ptr %a0, i64 {CALLED}\n  store i64 1, ptr %p\n  ret {kind} zeroinitializer\n}}"
+        m.module.internals[name] = f"{head}\n{said}"
+    return jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+
+
+def run(place: Place, offsets: Offsets, given: list[int], mask: int = 0xFF, count: int = 1) -> tuple[bool, list[int]]:
+    """Whether a load is a call, and what is loaded if not. Memory begins as far into a page as its base."""
+    pages, table, note = np.zeros(3 * PAGE, np.uint8), np.zeros(PARTS if place.table else 1, np.uint64), np.zeros(64, np.uint64)
+    memory = pages[-pages.ctypes.data % PAGE + place.base % PAGE :][:SIZE].view(np.uint32)
+    memory[:] = np.arange(SIZE // 4)
     if place.table:
         part, low = divmod(place.base % (1 << 48), 1 << 32)
         table[part] = memory.ctypes.data - low
@@ -75,7 +85,8 @@ def run(place: Place, offsets: Offsets, given: list[int], mask: int = 0xFF) -> t
     words.view(f"u{place.type.bytes if offsets is not widened else 4}")[: len(given)] = given
     chosen = np.array([mask], np.uint8)
     pointers = [array.ctypes.data for array in (memory, table, note, words, chosen)]
-    ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in pointers))(code.address("f"))(*pointers)
+    address = compiled(place, offsets, count).address("f")
+    ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in pointers))(address)(*pointers)
     return bool(note[CALLED]), words[:LANES].tolist()
 
 
@@ -136,3 +147,17 @@ def test_contiguous_lanes_that_wrapped_are_not_contiguous(place: Place, offsets:
     assert found is called
     if not called:
         assert numbers == list(range(start // 4, start // 4 + LANES))
+
+
+@pytest.mark.parametrize("place", [*FLAT, TABLE[0], TABLE[3]], ids=str)
+@pytest.mark.parametrize(("stride", "count", "start", "total"), [(16, 4, 16, 128), (12, 2, 4, 92), (8, 2, 64, 64)])
+def test_adjacent_elements_of_inactive_lanes_are_read_on_the_page_of_an_active_one(
+        place: Place, stride: int, count: int, start: int, total: int) -> None:  # fmt: skip
+    """Where all lanes are active, it may be two pages; where none is, none is read."""
+    offsets, numbers = of_stride(stride), [(start + stride * lane) // 4 + count - 1 for lane in range(LANES)]
+    for beyond in (0, 4, total - 4, total):  # bytes that are on a second page
+        here = place._replace(base=place.base + PAGE - start - total + beyond)
+        for mask in (0xFF, 0b0010_0000, 0xFE, 0):
+            called = mask != 0xFF and (not mask or 0 < beyond < total)
+            found = [0 if called or not mask >> lane & 1 else number for lane, number in enumerate(numbers)]
+            assert run(here, offsets, [start], mask, count) == (called, found), (beyond, mask)

@@ -16,7 +16,8 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.operations import ATOMICS
 from softgen.lanes.types import LaneType, i32, u32, u64
-from softgen.lanes.value import Region
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions.context import ContextHead
 from tests.lanes.test_region import Held
 
 SIZE, LANES = 0x400, 8
@@ -31,6 +32,17 @@ def every(m: Machine, memory: Region, type: LaneType) -> None:
         operands = [first] if op != "compare_exchange" else [m.load(type, here, m.constant(u32, [place * 8 for place in places])), first]
         old = m.atomic(op, here, m.constant(u32, [place * 8 for place in places]), operands, m.mask_from_bits(0b1101_1111, LANES))
         m.store_block(m.slice(old, 0, 32 // type.bytes), here.moved(32), m.constant(u64, 0, 1))
+
+
+def test_whether_a_host_thread_is_alone_is_the_word_after_the_note() -> None:
+    """The note is two words and an offset for each of 32 lanes; atomics of memory that others see read the word."""
+    word = (ContextHead.alone.offset - ContextHead.mask.offset) // 8
+    assert word == 34 == ALONE and (ContextHead.alone.size, ContextHead.base.offset - ContextHead.mask.offset) == (8, 8)
+    for quiet in (False, True):
+        m = LlvmMachine()
+        memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
+        m.atomic("add", memory, Value(m, u32, LANES, "%offsets"), [m.lane_index(LANES)])
+        assert (f"getelementptr i64, ptr %a0, i64 {word}\n" in m.module.text()) is not quiet
 
 
 @pytest.mark.parametrize("type", [i32, u32, u64], ids=str)

@@ -138,6 +138,21 @@ def test_masks_and_bits(run: Callable[..., list[int]]) -> None:
     assert run(write, 0x1A00F)[1:4] == [0xA000, 3, 0x3401E] and run(write, 0xF)[1:4] == [0, 4, 0x1E]
 
 
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_a_function_of_the_host_is_called_with_numbers_and_pointers(run: Callable[..., list[int]], count: int) -> None:
+    seen: list[tuple[int, ...]] = []
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * count)(lambda *given: seen.append(given))
+
+    def write(m: Any, block: Any) -> None:
+        given = (block.at(24), word(block, 1), word(block, 1, u32), block, m.number(u64, 9), block.at(8).at(word(block, 2)))
+        m.call_native(block.load_pointer(), *given[:count])
+        block.at(24).store(block)
+
+    found = run(write, ctypes.cast(function, ctypes.c_void_p).value or 0, 0x1_8000_0005, 16)
+    block = found[3]
+    assert seen == [(block + 24, 0x1_8000_0005, 0x8000_0005, block, 9, block + 24)[:count]]
+
+
 def test_what_callers_promise_of_parameters() -> None:
     """LLVM may read ahead through a pointer of so many bytes, and of no others."""
     m = LlvmMachine()

@@ -92,7 +92,8 @@ def atomics(m: Machine, memory: Region) -> None:
 def adjacent(m: Machine, memory: Region) -> None:
     """Two and four elements of lanes in one part and in both, of known strides and anywhere; two elements are one value."""
     strides = (m.lane_index(8) * stride + (START + first - BASE) for stride in (16, 32, 0x180) for first in (8, 0xF80))
-    for at in (*strides, offsets(m, 16, 48, 0xC0, 0x80, 0x1100, 0x40, 0x20, 0x90)):
+    near, overlapping = offsets(m, 16, 48, 0xC0, 0x80, 0x1100, 0x40, 0x20, 0x90), offsets(m, 16, 52, 0xC4, 0x88, 0x1100, 0x44, 0x28, 0xC8)
+    for at in (*strides, near, overlapping):
         for count in (2, 4):
             found = m.load_adjacent(u32, count, memory, at)
             m.store_adjacent([found[-1] + 1, *found[1:-1], found[0]], memory, at)
@@ -146,6 +147,14 @@ def test_lanes_in_one_part_need_one_entry_of_the_table() -> None:
         near, apart = body.split("\npart", 1)[1].split("\nparts", 1)
         assert near.count("sext <8 x i32>") == near.count(f"masked.{act}.v8i32") == 1 and "v8i64" not in near
         assert apart.count("masked.gather.v8i64") == apart.count(f"masked.{act}.v8i32") == 1
+
+
+def test_adjacent_elements_in_one_part_need_one_entry_of_the_table() -> None:
+    m = LlvmMachine()
+    memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48)
+    m.load_adjacent(u32, 4, memory, offsets(m, 16, 48, 0xC0, 0x80, 0x1100, 0x40, 0x20, 0x90))
+    near, apart = m.module.internals["read_4_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
+    assert "masked.gather" not in near and apart.count("masked.gather.v8i64") == 1
 
 
 # -- canonical addresses -------------------------------------------------------------------------------------------
