@@ -33,6 +33,16 @@ def test_constants_have_room_and_begin_at_a_line() -> None:
     assert said(job.run()) == ["constants at 0x120 should begin at a multiple of 64", "64 bytes of constants, 32 are allocated for them"]
 
 
+@pytest.mark.parametrize("allocated, length, broken", [
+    (None, 0, []), (None, 1, ["1 bytes of constants, 0 are allocated for them"]),
+    (0, 1, ["1 bytes of constants, 0 are allocated for them"]),
+    (2, 64, []), (2, 65, ["65 bytes of constants, 64 are allocated for them"])])  # fmt: skip
+def test_without_media_vfe_state_there_is_no_room_for_constants(allocated: int | None, length: int, broken: list[str]) -> None:
+    page, load = layout("MEDIA_VFE_STATE", 9), layout("MEDIA_CURBE_LOAD", 9)
+    front = FrontEnd(None if allocated is None else page.raw(page.pack(curbe_allocation_size=allocated)))
+    assert list(checks.constants(front, load.raw(load.pack(curbe_total_data_length=length, curbe_data_start_address=64)), 64)) == broken
+
+
 @pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
 def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8)
@@ -186,6 +196,17 @@ def test_headers_have_the_scratch_size_of_the_front_end_state(code: int | None) 
     assert header.raw(struct.unpack("<8I", made.data)).per_thread_scratch_space == (code or 0)
     assert [(slot.offset, slot.base, slot.step) for slot in made.slots] == [
         (20, 0, 1), (20, *((0, 0) if code is None else (0x8000, 1024 << code)))]  # fmt: skip
+
+
+@pytest.mark.parametrize("page, gen, field, slot", [
+    ("GPGPU_THREAD_HEADER", 9, "fixed_function_thread_id", (20, 0x3FF, 3, 1)),
+    ("GPGPU_THREAD_HEADER", 9, "scratch_space_offset", (20, 0xFFFF_FC00, 3, 1)),
+    ("EU_STATE_REGISTER", 7, "fixed_function_thread_id", (4, 0xFF00_0000, 3 << 24, 1 << 24))])  # fmt: skip
+def test_addresses_stand_in_place_and_numbers_at_the_lowest_bit_of_their_field(
+        page: str, gen: float, field: str, slot: tuple[int, ...]) -> None:  # fmt: skip
+    """Byte of the dword, mask in it, base and step."""
+    found = front_end._slot_field(gen, page, field, 3, 1)
+    assert (found.offset, found.mask, found.base, found.step) == slot
 
 
 @pytest.mark.parametrize("most, groups", [(1, 1), (7, 2), (8, 2), (11, 3)])
