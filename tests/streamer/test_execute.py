@@ -62,6 +62,16 @@ def test_batches_in_the_upper_half_of_the_space() -> None:
     assert [bench.gpu.read_register((page.offset or 0) + 0x2000 * page.relative) for page in start] == [0x4567_8000, 0x8123]
 
 
+@pytest.mark.parametrize("start", [0, 4, 0x400, 0xF00])
+def test_batches_near_the_beginning_of_the_space(start: int) -> None:
+    """Dwords are counted from where reading ahead began."""
+    bench = Bench()
+    bench.space.map(0, MemfdBuffer(0x2000, "low"))
+    bench.put(start, *(bench.store(4 * number, number + 5) for number in range(4)), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.execute(Work("render", bench.space, start))
+    assert bench.data(4) == [5, 6, 7, 8] and bench.gpu.counters.commands == 5
+
+
 def test_what_a_command_writes_the_next_ones_are_read_from() -> None:
     """The batch overwrites the value of its own second store."""
     bench = Bench()

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from softgen.bits.catalogue import catalogue, layout
+from softgen.bits.catalogue import layout
 from softgen.bits.field import BitField, Effect
 from softgen.errors import SpecError
 from softgen.streamer import latch_rules
@@ -70,17 +70,26 @@ def test_keys_without_a_command_or_with_none_that_is_state_latch_nothing() -> No
     assert table.numbers == numbers and table.slots == 1 and table.slot_names == [MASK]
 
 
-def test_commands_that_share_a_key_are_told_apart() -> None:
+@pytest.mark.parametrize("names", [(), (MASK,), (MASK, HZ_OP), ("MI_STORE_DATA_IMM", HZ_OP, "3DSTATE_VS", MASK)])
+def test_commands_that_share_a_key_are_told_apart(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules of all of them are a chain that ends with 0xffff, as latch.c knows it; so do keys that were not met."""
-    table = LatchTable(9.0, "render")
+    table, found = LatchTable(9.0, "render"), [layout(name, 9.0) for name in names]
     assert set(table.keys) == {0xFFFF}
-    found = catalogue().commands_like(layout(MASK, 9.0).pack()[0], 9.0, "render")
+    monkeypatch.setattr(latch_rules, "catalogue", lambda: SimpleNamespace(commands_like=lambda header, gen, engine: found))
     table.add(layout(MASK, 9.0).pack()[0])
     chain, number = [], int(table.keys[layout(MASK, 9.0).pack()[0] >> 16])
     while number != 0xFFFF:
         chain.append(table.layouts[number].name)
         number = table.rules[number].next
-    assert chain == [page.name for page in found]
+    assert chain == list(names) and table.latching == ({layout(MASK, 9.0).pack()[0] >> 16} if names else set())
+
+
+@pytest.mark.parametrize("name, dwords", [
+    (MASK, 2), ("MI_NOOP", 1), ("MI_STORE_DATA_IMM", 1025), ("3DSTATE_BINDING_TABLE_EDIT_DS", 513), ("3DSTATE_VERTEX_ELEMENTS", 257),
+    ("MEDIA_OBJECT", 65537), ("HCP_PIC_STATE", 38), ("INTERFACE_DESCRIPTOR_DATA", 8)])  # fmt: skip
+def test_the_longest_command_is_as_its_page_or_its_length_field_says(name: str, dwords: int) -> None:
+    """A length of 8 bits, all set, and the bias of 2 make 257 dwords."""
+    assert latch_rules.longest(layout(name, 9.0)) == dwords
 
 
 def gates(*fields: BitField, size: int = 8) -> list[tuple[int, int, int, int]]:

@@ -208,7 +208,7 @@ def test_a_flush_finishes_writes_and_then_interrupts(collected: bool, stalls: in
     streamer: Any = bench.gpu.begin(Work("render", bench.space, BATCH)).streamer
     streamer.device = dataclasses.replace(bench.gpu.interface, pipelines=(collects,),
                                           interrupt=lambda base, cause: seen.append((cause, bench.data(2))))  # fmt: skip
-    streamer.saved.unfinished, streamer.counters.draws = collected, 1
+    streamer.saved.unfinished, streamer.counters.draws, streamer.counters.dispatches = collected, 1, 2
     page = layout("PIPE_CONTROL", 9.0)
     command = page.pack(command_streamer_stall_enable=stalls, post_sync_operation=operation, notify_enable=notifies, address=DATA,
                         immediate_data=7)  # fmt: skip
