@@ -309,7 +309,7 @@ def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value
     Offsets may be u32 where the image is `near`."""
     lanes = coordinates[0].lanes
     zero = m.constant(u32, 0, lanes)
-    u, *rest = [*coordinates, *[zero] * 3][:3]
+    u, rest = coordinates[0], [*coordinates[1:], zero, zero]
     if image.kind in ("buffer", "null"):
         if image.kind == "null":
             return m.convert(u, type), m.constant(bool_, 0, lanes)

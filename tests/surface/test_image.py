@@ -247,7 +247,9 @@ def test_buffers_and_null_surfaces() -> None:
     m, numbers = NumpyMachine(), np.array([0, 1, 99, 100], np.uint32)
     where, inside = locate(m, plain("buffer", (100, 1, 1), pitch=12), [m.value(u32, numbers)], None)
     assert where.payload.tolist() == [0, 12, 1188, 1200] and inside.payload.tolist() == [True, True, True, False]
-    assert not locate(m, plain("null", (0, 1, 1)), [m.value(u32, numbers)], None)[1].payload.any()
+    for width in (0, 100):
+        where, inside = locate(m, plain("null", (width, 1, 1)), [m.value(u32, numbers)], None)
+        assert where.type is u64 and not inside.payload.any(), width
 
 
 @pytest.mark.parametrize("kind", ["3d", "cube"])

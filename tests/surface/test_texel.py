@@ -49,6 +49,21 @@ def test_the_table_has_what_the_formula_gives() -> None:
     assert list(texel.linear_table()) == texel.unpack(m, look, words)[1].payload.tolist()
 
 
+@pytest.mark.parametrize("name, looked_up", [
+    ("R8G8B8A8_UNORM_SRGB", "rgb"), ("B8G8R8X8_UNORM_SRGB", "rgb"), ("L8_UNORM_SRGB", "rgb"), ("L8A8_UNORM_SRGB", "rgb"),
+    ("B5G6R5_UNORM_SRGB", ""), ("R10G10B10A2_UNORM_SRGB", ""), ("B4G4R4A4_UNORM_SRGB", ""), ("R8G8B8A8_UNORM", ""), ("R16G16_UNORM", ""),
+])  # fmt: skip
+def test_srgb_channels_of_8_bits_are_looked_up_in_a_table(name: str, looked_up: str) -> None:
+    """Those of other widths are computed, and alpha is linear."""
+    m, look = NumpyMachine(), BY_NAME[name]
+    words = [m.value(u32, np.random.default_rng(5).integers(0, 1 << 32, LANES, np.uint32))]
+    real, other = (m.memory(np.array(texel.linear_table(), np.uint32) + by) for by in (0, 1))
+    wanted = [value.payload for value in texel.unpack(m, look, words)]
+    assert np.array_equal([value.payload for value in texel.unpack(m, look, words, real)], wanted)
+    shown = [value.payload for value in texel.unpack(m, look, words, other)]
+    assert np.array_equal(shown, [bits + (channel in looked_up) for channel, bits in zip("rgba", wanted, strict=True)])
+
+
 def plain() -> list[Format]:
     found = []
     for surface_format in surface_formats().values():
@@ -66,7 +81,9 @@ def bits(number: float) -> int:
 
 def unpacked(name: str, *words: int) -> list[int]:
     m = NumpyMachine()
-    return [int(record.payload[0]) for record in texel.unpack(m, BY_NAME[name], [m.constant(u32, word, 1) for word in words])]
+    found = texel.unpack(m, BY_NAME[name], [m.constant(u32, word, 1) for word in words])
+    assert [value.type for value in found] == [u32] * 4
+    return [int(value.payload[0]) for value in found]
 
 
 def packed(name: str, *values: int) -> list[int]:
@@ -195,6 +212,10 @@ def test_what_is_no_plain_texel_is_refused_by_name() -> None:
     for name in ("BC1_UNORM", "YCRCB_NORMAL", "R64G64_FLOAT"):
         with pytest.raises(Unsupported, match=name):
             unpacked(name, 0, 0, 0, 0)
+    m = NumpyMachine()
+    for name in ("R32_UNORM", "BC1_UNORM"):  # steps of 32 bits are more than a float counts
+        with pytest.raises(Unsupported, match=name):
+            texel.unpack_steps(m, BY_NAME[name], [m.constant(u32, 0, 1)])
 
 
 def test_what_can_only_be_read_is_not_written() -> None:
