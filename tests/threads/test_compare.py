@@ -13,6 +13,7 @@ import pytest
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
+from softgen.memory.space import MappedRegion
 from softgen.memory.store import MemfdBuffer
 from softgen.threads import snapshot
 from softgen.threads.compare import ComparingDispatcher
@@ -201,6 +202,17 @@ def test_memory_that_is_too_large_is_not_compared(monkeypatch: pytest.MonkeyPatc
     MemorySnapshot(space)
     monkeypatch.setattr(snapshot, "MAX_SNAPSHOT", 4096 * pages - 1)
     with pytest.raises(Unsupported, match="too much to compare engines on"):
+        MemorySnapshot(space)
+
+
+def test_memory_of_2_gib_is_compared() -> None:
+    """Of which none can be read here."""
+    space = AddressSpace("large")
+    space.regions = lambda: iter([MappedRegion(0x1000, size, "")])  # type: ignore[method-assign]
+    size = 2 << 30
+    assert not MemorySnapshot(space).pieces
+    size += 1
+    with pytest.raises(Unsupported, match="large has more than 2 GiB: too much to compare engines on"):
         MemorySnapshot(space)
 
 

@@ -59,6 +59,26 @@ def test_kernels_in_turn_at_an_address_are_counted_together(few: None) -> None:
     assert len(found) == kinds and set(found.values()) == {8}
 
 
+def test_as_many_programs_are_kept_as_were_added_since_the_last_summary(few: None) -> None:
+    groups, kept = EngineDispatcher("t0", 1), []
+    kernels = [KernelProgram(9, bytes(dialect.read(f"(W)  mov (8|M0)  r126.0<1>:ud {number}:ud\n{ADD}", 9))) for number in range(9)]
+    for number, kernel in enumerate(kernels):
+        groups._add(kernel, "t0", number, 10, 0.5)
+        kept.append(sum(program in kernels for program, _ in groups.ran))
+    assert kept == [1, 2, 3, 4, 1, 2, 3, 4, 1] and len(groups.ran) == 9
+    assert sorted((total.dispatches, total.threads, total.instructions) for total in groups.ran.values()) == [
+        (1, number, 10) for number in range(9)]  # fmt: skip
+
+
+def test_statistics_are_equal_where_their_numbers_are() -> None:
+    program = KernelProgram(9, bytes(dialect.read(ADD, 9)))
+    first, second = KernelStatistics(program, "t0"), KernelStatistics(program, "t0")
+    first.add(1, 10, 0.5)
+    assert first != second and "lock" not in repr(first)
+    second.add(1, 10, 0.5)
+    assert first == second != KernelStatistics(program, "t1", 1, 1, 10, 0.5)
+
+
 def test_a_part_counts_for_the_whole() -> None:
     """Also what a dispatch counts that still has the part: a worker may be kept longer than its program is loaded."""
     whole, part = (KernelStatistics(KernelProgram(9, bytes(dialect.read(ADD, 9))), "t0") for _ in range(2))
