@@ -265,7 +265,7 @@ class FetchPlan:
     def address(self) -> int:
         return ctypes.addressof(self.structure)
 
-    def run(self, vertex_ids: int, instance_ids: int, count: int, into: int, stride: int, primitive_ids: int = 0) -> None:
+    def run(self, vertex_ids: int, instance_ids: int, count: int, into: int, stride: int, primitive_ids: int) -> None:
         """Fetch vertices into an array, given the addresses of their IDs."""
         guarded_call("fetch_vertices", FetchRun(self.address, vertex_ids, instance_ids, primitive_ids, into, stride, count), self.space)
 

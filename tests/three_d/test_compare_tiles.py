@@ -66,7 +66,8 @@ def test_one_tile_and_its_first_objects() -> None:
     bins, _owner = bins_of(TILES, 2)
     selection = TileSelection(tile=2, objects=2)
     assert tiles_of(SelectedBins(bins, selection).bins) == [[], [], [1, 2], [], [], []] and selection.objects_seen == 3
-    assert tiles_of(SelectedBins(bins, TileSelection(tile=1)).bins) == [[]] * 6
+    nothing = TileSelection(tile=1)
+    assert tiles_of(SelectedBins(bins, nothing).bins) == [[]] * 6 and nothing.objects_seen == 0
 
 
 # -- planted faults ----------------------------------------------------------------------------------------------------

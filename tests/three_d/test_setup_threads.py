@@ -70,6 +70,7 @@ def test_entries_are_transposed_in_whole_blocks(bytes_: int, blocks: int) -> Non
     entries = np.arange(3 * 32 * blocks, dtype=np.uint32).reshape(3, -1)
     threads.urb = SimpleNamespace(bytes=np.concatenate([entries.reshape(-1).view(np.uint8), np.full(64, 255, np.uint8)]))
     address = threads._transpose(3)
+    assert len(threads._read) == 3 * 128 * blocks + 2 * 63 * 32, "reads go past the last entry by as much as state can say"
     found = np.frombuffer(ctypes.string_at(address, 3 * 128 * blocks), np.uint32).reshape(3, blocks, 8, 4)
     for record, block, attribute in np.ndindex(3, blocks, 8):
         cx, cy, co = (entries[record, 24 * block + 8 * row + attribute] for row in range(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, Unsupported
+from softgen.three_d.thread_output import ThreadOutput
 from tests.three_d.g45_draw import (
     GEN,
     LINES,
@@ -81,6 +83,9 @@ def test_other_entries_need_another_fence() -> None:
     ({"WM_STATE": {"setup_urb_entry_read_length": 5, "setup_urb_entry_read_offset": 1}}, ""),
     ({"WM_STATE": {"setup_urb_entry_read_length": 5, "setup_urb_entry_read_offset": 2}},
      "WM_STATE: setup_urb_entry_read_length 5 at 2 goes past the 192 bytes of SF_STATE's"),
+    ({"WM_STATE": {"setup_urb_entry_read_length": 7, "setup_urb_entry_read_offset": 1, "transposed_urb_read_enable": 1}}, ""),
+    ({"WM_STATE": {"setup_urb_entry_read_length": 7, "setup_urb_entry_read_offset": 2, "transposed_urb_read_enable": 1}},
+     "WM_STATE: setup_urb_entry_read_length 7 at 2 goes past the 256 bytes of SF_STATE's"),
     ({"VS_STATE": {"urb_entry_allocation_size": 15}, "SF_STATE": {"vertex_urb_entry_read_length": 32, "vertex_urb_entry_read_offset": 1}},
      "SF_STATE: vertex_urb_entry_read_length 32 at 1 goes past the 1024 bytes of VS_STATE's"),
 ])  # fmt: skip
@@ -142,6 +147,23 @@ def test_threads_that_allocate_no_handle_may_have_one_entry_between_them() -> No
     state: dict[str, Fields] = {"GS_STATE": {"number_of_urb_entries": 1, "maximum_number_of_threads": 1}}
     assert "URB handles" not in remarks(TRIANGLE, state=state, gs=urb_write(1, eot=True, used=False))
     assert "retains 2 URB handles; 1 entries and 2 threads allow 0" in remarks(TRIANGLE, state=state, gs=allocating(1))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_how_many_handles_each_topology_needs(threads: int) -> None:
+    """Line strips 3, fans and polygons 4, triangle strips 5 for each thread (G45 1424-1428); other topologies none."""
+    least = dict.fromkeys((3, 18, 19, 20), 3) | dict.fromkeys((6, 14, 22), 4) | dict.fromkeys((5, 13), 5)
+    output: Any = object.__new__(ThreadOutput)
+    output.urb = SimpleNamespace(pools=[{"retained": 0}])
+    for clip, entries in ((1, 0), (1, 3 * threads), (1, 4 * threads), (1, 5 * threads - 1), (1, 5 * threads), (0, 0)):
+        unit: Any = SimpleNamespace(number_of_urb_entries=entries, maximum_number_of_threads=threads - 1)
+        output.state = SimpleNamespace(command=lambda name, clip=clip: SimpleNamespace(clip_enable=clip))
+        output.struct = SimpleNamespace(rewritten=0, incomplete=0, put_out=(1 << 23) - 1)
+        wanted = {code: handles * threads for code, handles in least.items() if clip and entries < handles * threads}
+        assert list(output._complaints("CLIP", unit)) == []
+        assert list(output._complaints("GS", unit)) == [
+            f"GS_STATE: number_of_urb_entries {entries}; {threads} threads that put out topology {code} to CLIP need {wanted[code]}"
+            for code in sorted(wanted)]  # fmt: skip
 
 
 @pytest.mark.behaviour("G45-URB-17", shows="action")

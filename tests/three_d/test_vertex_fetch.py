@@ -18,7 +18,7 @@ from softgen.bits.generation import generations
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import ObjectArray, PrimitiveObject
-from softgen.three_d.vertex_fetch import Destination, fetch_key, vertex_dwords, vertex_fetch
+from softgen.three_d.vertex_fetch import Destination, channels, fetch_key, vertex_dwords, vertex_fetch
 from tests.three_d.made import call, controls, made_state
 
 NOSTORE, SRC, ZERO, ONE, ONE_INT, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)
@@ -54,7 +54,7 @@ def fetched(state: DrawState, draw: DrawCall, vertices: list[int], instances: li
     plan = vertex_fetch(state, draw, destination)
     ids, instance_ids = np.array(vertices, np.uint32), np.array(instances or [0] * len(vertices), np.uint32)
     into = np.full((len(vertices), max(destination.dwords, 1)), 0xDEADBEEF, np.uint32)
-    plan.run(ids.ctypes.data, instance_ids.ctypes.data, len(vertices), into.ctypes.data, into.strides[0])
+    plan.run(ids.ctypes.data, instance_ids.ctypes.data, len(vertices), into.ctypes.data, into.strides[0], 0)
     return into
 
 
@@ -151,6 +151,20 @@ def test_passthru_formats_copy_64_bit_components(gen: float) -> None:
     assert fetched(state, call(), [0]).tolist() == [[0, 0, 3, 4, 1, 2, 0, 0, 5, 6, 7, 8]]
 
 
+@pytest.mark.parametrize("name, loads", [
+    ("R8G8B8A8_UNORM", [("unorm", n, 1, 0, 8) for n in range(4)]), ("R16G16_FLOAT", [("float16", 2 * n, 2, 0, 16) for n in range(2)]),
+    ("R16G16B16_SNORM", [("snorm", 2 * n, 2, 0, 16) for n in range(3)]), ("R32G32_UINT", [("raw", 4 * n, 4, 0, 32) for n in range(2)]),
+    ("R64G64_FLOAT", [("float64", 8 * n, 8, 0, 64) for n in range(2)]),
+    ("R10G10B10A2_UNORM", [("unorm", 0, 4, shift, width) for shift, width in ((0, 10), (10, 10), (20, 10), (30, 2))]),
+    ("B5G6R5_UNORM", [("unorm", 0, 2, shift, width) for shift, width in ((11, 5), (5, 6), (0, 5))]),
+])  # fmt: skip
+def test_fields_of_whole_bytes_are_loaded_by_themselves(name: str, loads: list[tuple[str, int, int, int, int]]) -> None:
+    """Kind, first byte, bytes, shift and width of red, green, blue and alpha."""
+    (form,) = (form for form in surface_formats().values() if form.name == name)
+    found = channels(form)
+    assert [found[number][:1] + found[number][2:6] for number in sorted(found)] == loads
+
+
 def test_formats_that_are_not_fetched_are_refused() -> None:
     element = {"source_element_format": value("BC1_UNORM"), **controls(SRC, SRC, SRC, SRC)}
     with pytest.raises(Unsupported, match=r"vertex element 0: source_element_format \d+, BC1_UNORM: gen 9 does not fetch it"):
@@ -229,7 +243,7 @@ def test_eight_vertices_in_registers_are_what_entries_are(address: int) -> None:
         registers = Destination(0, entries.dwords, 128, 32)
         plan, into = vertex_fetch(state, draw, registers), np.full((entries.dwords, 8), 0xDEADBEEF, np.uint32)
         ids, zeros = np.array(vertices, np.uint32), np.zeros(8, np.uint32)
-        plan.run(ids.ctypes.data, zeros.ctypes.data, 8, into.ctypes.data, 4)
+        plan.run(ids.ctypes.data, zeros.ctypes.data, 8, into.ctypes.data, 4, 0)
         assert into.T.tolist() == fetched(state, draw, vertices).tolist()
         assert into.any()
 
@@ -242,7 +256,7 @@ def test_vertices_in_registers_are_never_beyond_the_4_gib_of_their_buffer(vertex
     ids, into = np.array([0, 1, 0, 1, 0, 1, 0, vertex], np.uint32), np.zeros((4, 8), np.uint32)
     plan = vertex_fetch(state, call(8), Destination(0, 4, 128, 32))
     for fetch in (lambda: fetched(state, call(8), [vertex]),
-                  lambda: plan.run(ids.ctypes.data, ids.ctypes.data, 8, into.ctypes.data, 4)):  # fmt: skip
+                  lambda: plan.run(ids.ctypes.data, ids.ctypes.data, 8, into.ctypes.data, 4, 0)):  # fmt: skip
         with pytest.raises(GpuFault, match=f"read at {AT + 4 * (vertex & 0xF):#x} in made: low half of an address in a 4 GiB part"):
             fetch()
 
@@ -428,7 +442,7 @@ def test_components_go_where_the_destination_says() -> None:
     state = made_state(9, {AT: dwords(1, 2, 3, 4)}, {}, {0: buffer(9, 16)}, elements)
     plan = vertex_fetch(state, call(), Destination(4, 8, 128, 32))
     ids, into = np.zeros(1, np.uint32), np.full(64, 0xDEADBEEF, np.uint32)
-    plan.run(ids.ctypes.data, ids.ctypes.data, 1, into.ctypes.data + 4, 0)
+    plan.run(ids.ctypes.data, ids.ctypes.data, 1, into.ctypes.data + 4, 0, 0)
     assert into[1::8].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
     assert (np.delete(into, range(1, 64, 8)) == 0xDEADBEEF).all()
 
