@@ -200,6 +200,7 @@ def test_expectations_come_in_order_with_what_they_expect(opened: Open) -> None:
     memory, _, _, register = trace.expectations
     assert (memory.kind, memory.expected.read(), memory.equal) == ("memory", dwords(0x05000000), True)
     assert (register.kind, register.address, register.mask, register.expected.read()) == ("register", 0x2358, 0xFFFF, dwords(0x1234))
+    assert len(list(trace.events())) == 5 and [e.kind for e in trace.expectations] == ["memory", "memory", "memory", "register"], "again"
 
 
 def test_a_register_has_no_more_bits_than_its_mask_may_say(opened: Open) -> None:

@@ -389,7 +389,7 @@ def test_a_private_capture_keeps_others_out(tmp_path: Path, in_place: bool, priv
             assert writer.folder.stat().st_mode & 0o777 == (0o755 if in_place and not private else 0o700)
         assert (tmp_path / "new").stat().st_mode & 0o777 == (0o700 if private else 0o755)
     finally:
-        os.umask(before)
+        assert os.umask(before) == 0o022, "the process has the mask that it had"
 
 
 def test_writing_never_destroys(tmp_path: Path) -> None:

@@ -62,6 +62,24 @@ def written(tmp_path: Path, kernel: Kernel = NEW, hang: Hang | None = None, fini
     return path
 
 
+@pytest.mark.parametrize("gpu, label, engine, name", [
+    ("ivb", "PP_DIR_BASE", "render", "PP_DIR_BASE"), ("ivb", "PP_DIR_BASE", "blitter", None), ("ivb", "PP_DIR_BASE", "", "PP_DIR_BASE"),
+    ("ivb", "PP_DIR_BASE", None, None), ("skl", "PP_DIR_BASE", "render", None),
+    ("ivb", "EIR", None, "EIR"), ("skl", "CCID", None, "CCID"), ("skl", "CCID", "blitter", "CCID"),
+    ("skl", "FAULT_TLB_DATA0", None, "FAULT_TLB_DATA0"),
+    ("ivb", "HWS", "video", "VCS_HWS_PGA"), ("ivb", "HWS", "", None), ("skl", "HWS", "video", "HWS_PGA"), ("skl", "HWS", "", "HWS_PGA"),
+    ("skl", "INSTDONE", "render", "INSTDONE_1"), ("skl", "INSTDONE", "blitter", "BCS_INSTDONE"), ("skl", "INSTDONE", "", None),
+    ("ivb", "INSTDONE", "video_enhance", None), ("skl", "SC_INSTDONE", "video", "SC_INSTDONE"), ("skl", "UNHEARD_OF", "render", None),
+])  # fmt: skip
+def test_registers_by_what_a_line_calls_them(gpu: str, label: str, engine: str | None, name: str | None) -> None:
+    """An engine's own name comes before that of all engines, and only registers count that the engine has. An engine that is not known has
+    no kind; without one it is a register of the GPU."""
+    trace = object.__new__(ErrorStateTrace)
+    trace.generation = device(gpu).generation
+    found = trace.register(label, engine)
+    assert (found and found.name) == name
+
+
 # -- what is read ----------------------------------------------------------------------------------------------------
 
 

@@ -107,6 +107,14 @@ def start(client: Client, host: Host, address: int, number: int) -> None:
         client.write_register(0x2230, value)
 
 
+def test_a_deterministic_clock_counts_from_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it is the host's."""
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 5000 * 10**9)
+    first, second = (tbx.TbxSimulator(device("skl"), Options(deterministic=counted), lambda text: None).gpu for counted in (True, False))
+    assert [first.clock() for _ in range(3)] == [1, 2, 3]
+    assert second.clock() == 5000 * device("skl").limit("timestamp_hz")
+
+
 def test_registers_memory_and_the_global_table(running: Running) -> None:
     client = running.client()
     client.send(CONTROL, 0x00320002)
