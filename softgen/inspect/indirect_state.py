@@ -23,7 +23,6 @@ from softgen.memory.space import Space
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command
 
-DEEPEST = 5  # command -> descriptor -> binding table -> surface -> data
 MOST_SURFACES = 256  # a binding table's entries
 GUESSED_SURFACES = 32  # tried when nothing says how many there are
 SHOWN_BYTES = 256  # of data
@@ -137,7 +136,7 @@ class IndirectStateDecoder:
     def follow(self, command: Command, context: LatchedState) -> Iterator[Found]:
         if command.layout is not None:
             yield from self._registers(command)
-            yield from self._follow(command.layout, command.record, command.address, context, 0)
+            yield from self._follow(command.layout, command.record, command.address, context)
 
     def _registers(self, command: Command) -> Iterator[Found]:
         """The registers a command names (MI_LOAD_REGISTER_IMM and its relatives)."""
@@ -154,16 +153,15 @@ class IndirectStateDecoder:
                     known = "data_dword" in owner._fields and place.layout.dwords == 1
                     yield CommandRegister(place.label, place.offset, command.address, place.layout, [owner.data_dword] if known else [])
 
-    def _follow(self, layout: Layout, values: Record, by: int, context: LatchedState, depth: int, certain: bool = True) -> Iterator[Found]:
-        if depth > DEEPEST:
-            return
+    def _follow(self, layout: Layout, values: Record, by: int, context: LatchedState, certain: bool = True) -> Iterator[Found]:
+        """What the pointers of a record lead to; no structure leads to one of its own kind again."""
         for pointer in pointers(layout):
             owners = getattr(values, pointer.group) if pointer.group else (values,)
             for index, owner in enumerate(owners):
                 if in_use(layout, pointer.field, owner, values):
-                    yield from self._pointer(IndirectPointer(layout, pointer.field, owner, values, index, by), context, depth, certain)
+                    yield from self._pointer(IndirectPointer(layout, pointer.field, owner, values, index, by), context, certain)
 
-    def _pointer(self, place: IndirectPointer, context: LatchedState, depth: int, certain: bool) -> Iterator[Found]:
+    def _pointer(self, place: IndirectPointer, context: LatchedState, certain: bool) -> Iterator[Found]:
         target = place.field.type.target
         address = self._address(place, context)
         if not address:
@@ -178,7 +176,7 @@ class IndirectStateDecoder:
             number, sure = count(place, context)
             if place.layout.name == "BINDING_TABLE_STATE" and not place.values.surface_state_pointer:
                 sure = 0  # zero is an offset like others, or an entry nobody filled
-            yield from self._structures(target, address, number, sure if certain else 0, place.by, context, depth)
+            yield from self._structures(target, address, number, sure if certain else 0, place.by, context)
 
     def _address(self, place: IndirectPointer, context: LatchedState) -> int | None:
         """Where a pointer leads; None when it counts from a base that was set before the capture began and cannot be found."""
@@ -216,7 +214,7 @@ class IndirectStateDecoder:
         except SoftgenError:
             return set()  # page tables too large to list
 
-    def _structures(self, target: str, address: int, number: int, sure: int, by: int, context: LatchedState, depth: int) -> Iterator[Found]:
+    def _structures(self, target: str, address: int, number: int, sure: int, by: int, context: LatchedState) -> Iterator[Found]:
         """`number` structures at most; of the first `sure` it is known that they are there."""
         layout = catalogue().layout(target, self.generation.number)
         for index in range(number):
@@ -238,7 +236,7 @@ class IndirectStateDecoder:
                 return
             context.note_structure(kind, values)
             yield IndirectState(kind, at, by, dwords[: kind.dwords], index, certain)
-            yield from self._follow(kind, values, by, context, depth + 1, certain)
+            yield from self._follow(kind, values, by, context, certain)
 
     def _hinted(self, layout: Layout, dwords: list[int], values: Record) -> bool:
         """Counts only say how much to prefetch (KBL 12664): what is no surface and leads nowhere is an entry nobody filled."""

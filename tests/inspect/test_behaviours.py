@@ -1,5 +1,7 @@
 """The list of behaviours and the marks that cover it."""
 
+import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -144,3 +146,24 @@ def test_rows_with_what_shows_them_or_why_nothing_does(capsys: pytest.CaptureFix
         "4 behaviours, 1 of them on a list with the reason"]  # fmt: skip
     verb.show_rows(rows[3:], {}, {})
     assert capsys.readouterr().out == "A-3  text 3\n1 behaviours\n"
+
+
+def test_every_form_says_what_is_covered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a unit and of what is not covered single behaviours are listed, otherwise units are counted."""
+    (tmp_path / "test_x.py").write_text('import pytest\n@pytest.mark.behaviour("BDW-VF-01", shows="action")\ndef test_x(): pass\n')
+    rows = [row for row in book.behaviours().values() if row.manual == "BDW"]
+    found, unit = citations.read(tmp_path), {row.id for row in rows if row.unit == "BDW-VF"}
+    assert set(found) == {"BDW-VF-01"} and len(unit) > 1
+
+    def said(**options: object) -> str:
+        given = {"manual": "BDW", "unit": None, "uncovered": False, "tests": tmp_path, "json": False, "markdown": False} | options
+        assert verb.run(argparse.Namespace(**given)) == 0
+        return capsys.readouterr().out
+
+    assert said(markdown=True) == book.markdown(book.count(rows, found))
+    assert said(unit="vf").splitlines()[-1].startswith(f"{len(unit):,} behaviours")
+    assert said(unit="BDW-VF", uncovered=True).splitlines()[-1].startswith(f"{len(unit) - 1:,} behaviours")
+    assert said(uncovered=True).splitlines()[-1].startswith(f"{len(rows) - 1:,} behaviours")
+    assert said().splitlines()[0].split()[:3] == ["manual", "unit", "actions"]
+    answer = json.loads(said(json=True, unit="VF"))
+    assert (answer["covered"], answer["total"]) == (1, len(unit)) and {row["id"] for row in answer["behaviours"]} == unit

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from softgen.bits.catalogue import layout
-from softgen.bits.generation import device
+from softgen.bits.catalogue import catalogue, layout
+from softgen.bits.generation import device, generations
 from softgen.inspect import kernels
 from softgen.inspect.indirect_state import (
     CommandRegister,
@@ -19,6 +19,7 @@ from softgen.inspect.indirect_state import (
     IndirectStateDecoder,
     count,
     data_size,
+    pointers,
 )
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -53,6 +54,18 @@ class Bench:
         command = self.command(name, **values)
         self.context.note(command)
         return list(IndirectStateDecoder(self.generation, "render", self.space).follow(command, self.context))
+
+
+@pytest.mark.parametrize("gen", generations())
+def test_no_structure_leads_to_another_of_its_kind(gen: float) -> None:
+    """Pointers are followed as far as they lead."""
+    pages = {name: catalogue().layout(name, gen) for name in catalogue().names(gen=gen)}
+    leads = {name: {pointer.field.type.target for pointer in pointers(page)} for name, page in pages.items()}
+    leads["RENDER_SURFACE_STATE"] |= leads.get("MEDIA_SURFACE_STATE", set())  # another form of it
+    while ends := [name for name, targets in leads.items() if not targets & set(leads)]:
+        for name in ends:
+            del leads[name]
+    assert not leads
 
 
 def test_a_kernel_counts_from_the_instruction_base() -> None:

@@ -132,8 +132,9 @@ def test_memory_that_is_not_mapped_is_black() -> None:
 
 
 @pytest.mark.parametrize("image, complaint", [
-    (surface("R8_UNORM", 1, 1, samples=4), "4 samples"),
+    (surface("R8_UNORM", 1, 1, samples=2), "2 samples"), (surface("R8_UNORM", 1, 1, samples=4), "4 samples"),
     (replace(surface("R8_UNORM", 1, 1), kind="buffer"), "a buffer surface"),
+    (replace(surface("R8_UNORM", 1, 1), kind="null"), "a null surface"),
     (surface("DXT1_RGB", 4, 4), "DXT1_RGB"),
 ])  # fmt: skip
 def test_what_no_picture_can_be_made_of(image: SurfaceImage, complaint: str) -> None:

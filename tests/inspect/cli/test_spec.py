@@ -147,6 +147,14 @@ def test_second_readings_and_conditions_in_json(capsys: pytest.CaptureFixture[st
         [{"field": "alpha_test_format", "values": [value], "not": False}] for value in (0, 1)]  # fmt: skip
 
 
+def test_fields_in_several_pieces_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """The most significant piece first; other fields have none."""
+    found = json.loads(spec(capsys, "3DSTATE_GS", "--gpu", "kbl", "--json"))["3DSTATE_GS"]["fields"]
+    (field,) = (field for field in found if "pieces" in field)
+    assert (field["name"], field["pieces"]) == ("dispatch_grf_start_register_for_urb_data", [[222, 221], [195, 192]])
+    assert (field["high"], field["low"]) == (222, 192)
+
+
 # -- differences -----------------------------------------------------------------------------------------------------
 
 
