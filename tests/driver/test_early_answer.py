@@ -153,6 +153,15 @@ def test_a_thread_that_looked_for_a_request_in_vain_sleeps_the_next_time(request
     assert requests.next() == 77 and requests.spins == 1
 
 
+@pytest.mark.parametrize("took, soon", [(0.0, True), (0.00025, True), (0.00035, False), (1.0, False)])
+def test_what_comes_within_300_microseconds_is_soon(took: float, soon: bool, requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([5.0, 5.0 + took])
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    requests.channel.waited_for = True
+    requests.program.sendall(MESSAGE.pack(IOCTL, 0, 77, 0, 0, b""))
+    assert requests.channel.next_request().a == 77 and requests.channel.hopeful is soon
+
+
 def test_only_after_a_submission_that_was_waited_for_the_next_is_hoped_for(requests: Requests) -> None:
     requests.channel.hopeful = True
     assert requests.next() == 77 and not requests.spins and requests.channel.hopeful

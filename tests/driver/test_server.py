@@ -15,7 +15,7 @@ import pytest
 
 from softgen.driver import protocol, server
 from softgen.driver.budget import Budget
-from softgen.driver.errors import Gone
+from softgen.driver.errors import Errno, Gone
 from softgen.driver.protocol import MESSAGE, Call, Channel, ShimMessage
 from softgen.driver.server import BREATH, Server
 
@@ -94,6 +94,31 @@ def test_the_answer_of_an_exhausted_host(world: World, error: OSError, number: i
     assert world.done == ["reclaim"] * reclaims and len(world.log) == logs
     if logs:
         assert world.log == ["softgen itself failed in DRM_IOCTL_I915_GEM_EXECBUFFER2: OSError: [Errno 28] no space"]
+
+
+@pytest.mark.parametrize("error, number, log", [
+    (None, 0, []), (Errno(errno.EINVAL, "no such flag"), errno.EINVAL, []), (MemoryError(), errno.ENOMEM, []),
+    (ValueError("x"), errno.EIO, ["softgen itself failed in DRM_IOCTL_I915_GEM_EXECBUFFER2: ValueError: x"]),
+    (OSError(errno.ENOSPC, "y"), errno.EIO, ["softgen itself failed in DRM_IOCTL_I915_GEM_EXECBUFFER2: OSError: [Errno 28] y"]),
+])  # fmt: skip
+def test_a_program_gets_the_number_of_an_error(world: World, error: Exception | None, number: int, log: list[str],
+                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Negative, as the kernel returns it; EIO for what is an error of softgen."""
+    theirs, ours = socket.socketpair()
+    channel, node = Channel(ours, Budget(1 << 30)), Node()
+
+    def answer(node: object, call: Call, request: int, data: bytes) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(server.ioctls, "answer", answer)
+    world.server.nodes[NAME] = node  # type: ignore[assignment]
+    channel.nodes.add(node)
+    assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b""))
+    _, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
+    assert result == -number % (1 << 64) and world.log == log
+    channel.close()
+    theirs.close()
 
 
 @pytest.mark.parametrize("submitted", [True, False])
