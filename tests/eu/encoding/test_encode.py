@@ -74,3 +74,13 @@ def test_sources_of_one_type() -> None:
                       sources=(Operand("grf", "f", 2, swizzle=0xE4),) * 2 + (Operand("grf", "d", 2, swizzle=0xE4),))  # fmt: skip
     with pytest.raises(DecodeError, match="sources of mad must all have type f, not d"):
         encode(mad)
+
+
+@pytest.mark.parametrize(("descriptor", "extended", "bits"), [
+    (None, None, 0), (0, 0, 0), (1, 0, 1 << 96), (0x7FFFFFFF, 0, 0x7FFFFFFF << 96), (0, 0x40, 1 << 64), (0, 0x3C0, 15 << 64),
+    (0, 0x10000, 1 << 80), (0, 0xFFFF0000, 0xFFFF << 80)])  # fmt: skip
+def test_the_descriptors_of_sends_stand_in_three_places(descriptor: int | None, extended: int | None, bits: int) -> None:
+    """The message descriptor at bit 96; of the extended one the length at 64 and the upper half at 80."""
+    sends = decode(0x2800141E01800600033, 9.0)
+    assert (sends.opcode, sends.descriptor, sends.extended, sends.residue) == ("sends", 0, 0, 0)
+    assert encode(replace(sends, descriptor=descriptor, extended=extended)) == 0x2800141E01800600033 | bits
