@@ -150,7 +150,8 @@ class Snippet:
         """Run on; the problem, if any, without the place that the interpreter would name."""
         try:
             if not runner.step():
-                return f"{last} waits for a notification that no other thread can send"
+                spot = self.places[self.thread.ip]  # a compiling engine comes from further above
+                return f"{spot.where}: {spot.text}: waits for a notification that no other thread can send"
         except SoftgenError as error:
             return f"{last} {error.__cause__ or error}"
         return ""

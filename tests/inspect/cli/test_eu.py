@@ -191,7 +191,8 @@ def test_an_empty_text_changes_nothing(file: Path, capsys: Capture) -> None:
     (LOOP, ("--time-limit", "0.2"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 0.2 s and "),
     ("mov (16|M0) r127.0<1>:d 1:w\n", (), "a.asm:1:1: mov (16|M0) r127.0<1>:d 1:w: write at 0x1000 in grf"),
     ("nop\nillegal\n", (), "a.asm:2:1: illegal: opcode 0 is not an instruction of gen 9"),
-    ("wait n0.0<0;1,0>:ud\n", (), "a.asm:1:1: wait n0.0"),
+    *(("nop\nwait n0.0<0;1,0>:ud\n", ("--engine", engine, "--time-limit", "20"),
+       "a.asm:2:1: wait n0.0<0;1,0>:ud: waits for a notification that no other thread can send") for engine in ("reference", "t0", "t1")),
     ("mov (1|M0) ip<1>:ud 0x100:ud\n", (), "a.asm:1:1: mov (1|M0) ip<1>:ud 0x100:ud: leads to 0x100, where no instruction"),
 ])  # fmt: skip
 def test_failures_name_the_instruction(text: str, arguments: tuple[str, ...], message: str, file: Path, capsys: Capture) -> None:
