@@ -7,13 +7,15 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from softgen.bits.catalogue import catalogue, layout
 from softgen.bits.describe import values_of
+from softgen.bits.page import read
 from softgen.inspect import spec_diff, spec_html, spec_html_page
+from softgen.inspect.bit_diagram import Cell, Row
 from softgen.inspect.cli.main import main
 
 EMPTY = {"meta", "link", "input", "wbr"}
@@ -213,3 +215,21 @@ def test_facts_of_a_page(change: dict[str, Any], facts: list[str]) -> None:
     assert re.findall("<span>(.*?)</span>", found) == facts
     if page.dwords > 1:
         assert spec_diff._frame(page) == (facts[0], page.key, " ".join(page.engines))
+
+
+def test_cells_of_a_diagram_are_as_wide_as_their_bits_and_say_which_those_are() -> None:
+    field = layout("3DSTATE_SAMPLE_MASK", 9.0).field("sample_mask")
+    cells = (Cell(31, 17, "reserved"), Cell(16, 16, "reserved"), Cell(15, 1, "field", "mask", field), Cell(0, 0, "field", "on", field))
+    text = "".join(spec_html_page._diagram([Row(1, cells), Row(2, cells[:1], 5)], "t", "of"))
+    assert re.findall(r'colspan="(\d+)" title="([^"]*)"', text) == [
+        ("15", "31:17 reserved"), ("1", "16 reserved"), ("15", "15:1 mask"), ("1", "0 on"), ("15", "31:17 reserved")]  # fmt: skip
+    assert re.findall(r'<th class="dword">([^<]+)</th>', text) == ["1", "2–5"] and '<a href="#t-of.on">on</a>' in text
+    assert not list(spec_html_page._diagram([], "t", "of"))
+
+
+@pytest.mark.parametrize("count, folded", [(1, False), (6, False), (7, True)])
+def test_up_to_six_values_are_shown_at_once(count: int, folded: bool) -> None:
+    values = " | ".join(f"v{number}" for number in range(count)) if count > 1 else "v0 | -"
+    found = read("p", f"source KBL 1\nstructure S\n  gen 9  1 dwords\n    0  7:0  f  {values}\n")["S", 9.0]
+    text = spec_html_page._meaning(found.field("f"), 9.0, cast(Any, None))
+    assert (f"<summary>{count} values</summary>" in text) is folded and text.count("<li>") == count

@@ -36,6 +36,17 @@ def needs_opencl() -> None:
     needs_driver("kbl", "OpenCL")
 
 
+@pytest.mark.parametrize("why, said", [
+    ("", []), ("is linked statically", [f"softgen: {sys.executable} is linked statically: it will not find the GPU"])])
+def test_a_program_that_cannot_find_the_gpu_is_named(why: str, said: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    """And is run nevertheless; here a GPU is asked for that does not exist."""
+    monkeypatch.setattr("softgen.driver.environment.unreachable", lambda program: why)
+    assert main(["run", "--gpu", "nothing", "--", sys.executable]) == 2
+    *first, last = capsys.readouterr().err.splitlines()
+    assert first == said and "'nothing'" in last
+
+
 @pytest.mark.parametrize("text, bytes", [(None, None), ("512M", 512 << 20), ("1.5g", 3 << 29), ("2GiB", 2 << 30), ("67108864", 64 << 20),
                                          ("0.001T", int(0.001 * 2**40))])  # fmt: skip
 def test_sizes_of_memory(text: str | None, bytes: int | None) -> None:
