@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from softgen.eu.interpreter import RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.mask_stack import ADD_IP, branch_of
 from softgen.eu.thread.block import MASK_STACK_DEPTH
+from softgen.eu.translate.control_flow import stack_successors
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import ENGINES, left_to_reference
 from tests.eu.semantics.build import NZ, L, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
@@ -36,6 +40,19 @@ def test_additions_to_ip_are_branches_for_compilers() -> None:
         assert branch_of(other) == other
     later = instr(9, "add", arf(IP, "ud"), arf(IP, "ud", region="0;1,0"), imm(16, "d"), size=1)
     assert branch_of(later) == later
+
+
+@pytest.mark.parametrize("opcode, predicate, no_mask, successors", [
+    ("jmpi", 0, False, {64}), ("jmpi", 0, True, {64}), ("jmpi", 1, True, {16, 64}), (ADD_IP, 0, True, {64}), (ADD_IP, 0, False, {16, 64}),
+    (ADD_IP, 1, True, {16, 64}), ("if", 0, True, {16, 64}), ("while", 1, False, {16, 64}), ("else", 0, False, {16, 64}),
+    ("endif", 0, True, {16}), ("do", 0, False, {16}),
+])  # fmt: skip
+def test_the_successors_of_branches_with_a_mask_stack(opcode: str, predicate: int, no_mask: bool, successors: set[int]) -> None:
+    """The next instruction follows unless the branch is taken for certain; an addition to ip is where no mask can hold it back."""
+    inst = SimpleNamespace(opcode=opcode, predicate=predicate, no_mask=no_mask)
+    probe: Any = SimpleNamespace(instruction=inst, next=16, jip=64, successors=set())
+    stack_successors(probe)
+    assert probe.successors == successors
 
 
 @pytest.mark.parametrize("control", [0, SINGLE_PROGRAM_FLOW])

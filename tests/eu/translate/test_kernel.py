@@ -17,7 +17,7 @@ from softgen.eu.thread.state import ROUNDING_MODE, ThreadState
 from softgen.eu.translate import control_flow, cr0_propagation
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
-from softgen.eu.translate.kernel import Key, translate
+from softgen.eu.translate.kernel import KernelTranslator, Key, translate
 from softgen.eu.translate.state import moved_lanes
 from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
@@ -205,6 +205,21 @@ def test_a_wait_takes_a_notification_or_leaves() -> None:
     made.dwords("n")[0] = 1
     assert engine.run("t1", made, code, 9, translator) is RunOutcome.ENDED
     assert made.dwords("n")[0] == 0 and sums(made) == [11] * 8
+
+
+@pytest.mark.parametrize("waits, in_block", [(True, {22}), (False, set())])
+def test_what_is_live_across_a_wait_stays_in_the_block_unless_a_loop_uses_it(waits: bool, in_block: set[int]) -> None:
+    """r20 is written in a loop and r21 read there; r22 is only used before and after the wait, r23 not across it."""
+    notification = arf(0x90, "ud", region="0;1,0")
+    wait = [instr(GEN, "wait", notification, notification, size=1)] if waits else []
+    used = (instr(GEN, "add", dst(20), reg(20), reg(21)), compare(20, L, 100), branch(GEN, "while", "loop", predicate=1))
+    items = [*(add(number, 1) for number in (20, 21, 22)), *wait, "loop", *used, instr(GEN, "mov", dst(23), reg(22)), add(23, 1)]
+    code = Listing(GEN, *items, instr(GEN, "mov", dst(20), reg(23)), end(GEN))
+    made = KernelTranslator(code, Key(0, 8, full=True))
+    made.translate()
+    parts = [part for part in made.state.registers.all() if part.place == "grf" and 20 <= part.start // 32 <= 23]
+    assert {part.start // 32 for part in parts} == {20, 21, 22, 23}
+    assert {part.start // 32 for part in parts if not part.variable} == in_block
 
 
 def test_the_reference_lends_a_hand_in_the_middle() -> None:
