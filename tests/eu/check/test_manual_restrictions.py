@@ -143,3 +143,29 @@ def test_what_an_instruction_takes(opcode: str) -> None:
         sources = (reg(2, "d", negate=rule == "modifiers_taken"), *(reg(6 + 2 * n, "d") for n in range(row.sources - 1)))
         inst = branch(8, opcode, 16, 16, **controls) if row.form == "branch" else instr(8, opcode, dst(4), *sources, **controls)
         assert (rule in broken(inst)) == (taken == "N"), rule
+
+
+@pytest.mark.parametrize("opcode", ["line", "pln"])
+@pytest.mark.parametrize("source, align16, kept", [
+    (scalar(2, "f"), False, True), (scalar(2, "f", 16), False, True), (scalar(2, "f", 4), False, False), (reg(2, "f"), False, False),
+    (reg(2, "f"), True, True), (scalar(2, "f", 4), True, True),
+])  # fmt: skip
+def test_the_first_source_of_line_and_pln_is_four_dwords(opcode: str, source: Operand, align16: bool, kept: bool) -> None:
+    """In align1 a scalar at the beginning or in the middle of a register; in align16 any source has four."""
+    assert ("line_region" in broken(instr(8, opcode, dst(4, "f"), source, reg(6, "f"), align16=align16))) is not kept
+
+
+@pytest.mark.parametrize("opcode", ["line", "pln"])
+def test_line_and_pln_have_8_or_16_channels(opcode: str) -> None:
+    made = {size: instr(8, opcode, dst(4, "f"), scalar(2, "f"), reg(6, "f"), size=size) for size in (1, 2, 4, 8, 16, 32)}
+    assert [size for size, inst in made.items() if "line_width" not in broken(inst)] == [8, 16]
+
+
+@pytest.mark.parametrize("gen, target, source, name", [
+    (7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), "control_switch"), (7.5, arf(CR0, "ud", 8), scalar(4, "ud"), "control_switch"),
+    (9, arf(CR0, "ud", 8), scalar(4, "ud"), "control_switch_written"), (9, dst(4, "ud"), arf(CR0, "ud", 4, WORD), ""),
+])  # fmt: skip
+def test_atomic_is_no_switch(gen: float, target: Operand, source: Operand, name: str) -> None:
+    """Thread Control has a bit for either; only writes of cr0 switch since Gen8."""
+    made = [instr(gen, "mov", target, source, size=1, thread_control=control) for control in range(4)]
+    assert [broken(inst) for inst in made] == [[name] if name else []] * 2 + [[]] * 2
