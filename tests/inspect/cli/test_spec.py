@@ -147,6 +147,13 @@ def test_second_readings_and_conditions_in_json(capsys: pytest.CaptureFixture[st
         [{"field": "alpha_test_format", "values": [value], "not": False}] for value in (0, 1)]  # fmt: skip
 
 
+def test_numbers_with_a_fraction_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(spec(capsys, "SAMPLER_STATE", "--gpu", "kbl", "--json"))["SAMPLER_STATE"]["fields"]
+    fixed = [field for field in found if "fraction" in field or "signed" in field]
+    assert {field["name"]: (field["type"], field["fraction"], field["signed"]) for field in fixed} == {
+        "texture_lod_bias": ("fixed", 8, True), "min_lod": ("fixed", 8, False), "max_lod": ("fixed", 8, False)}  # fmt: skip
+
+
 def test_fields_in_several_pieces_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     """The most significant piece first; other fields have none."""
     found = json.loads(spec(capsys, "3DSTATE_GS", "--gpu", "kbl", "--json"))["3DSTATE_GS"]["fields"]
