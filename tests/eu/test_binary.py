@@ -16,6 +16,8 @@ from hypothesis import given
 from softgen.errors import DecodeError
 from softgen.eu import binary
 from softgen.eu.binary import tokens as patch_tokens
+from softgen.eu.binary import zebin
+from softgen.eu.binary.launch import Relocation
 from softgen.eu.binary.view import FileView
 from softgen.eu.encoding import program
 from tests.conftest import SHARED, needs_shared
@@ -242,6 +244,30 @@ def test_arguments_of_every_kind() -> None:
     assert [(found[index].kind, found[index].surface, found[index].writable) for index in range(4, 8)] == [
         ("buffer", 1, True), ("buffer", 2, False), ("image", 3, True), ("image", 1, False)]  # fmt: skip
     assert [(found[index].kind, found[index].sampler) for index in (8, 9)] == [("sampler", 0), ("sampler", 15)]
+
+
+def test_relocations_of_a_zebin() -> None:
+    """An address as a whole and its two halves; of constant and global data, and of what else there is. Other kernels have others."""
+    from elftools.elf.structs import ELFStructs
+
+    structs = ELFStructs(little_endian=True, elfclass=64)
+    structs.create_basic_structs()
+    structs.create_advanced_structs()
+    names = ("", ".data.const", ".data.global", ".text.k", ".rel.text.k", ".rel.text.other", ".rel.text.k")
+    kinds = ("SHT_NULL", *["SHT_PROGBITS"] * 3, "SHT_REL", "SHT_REL", "SHT_NOTE")
+    held = [(0, 1), (1, 2), (1, 3), (2, 1)]
+    rows = b"".join(struct.pack("<2Q", 16 * number, symbol << 32 | kind) for number, (symbol, kind) in enumerate(held))
+    sections = [zebin.Section(index, name, kind, 0, FileView(rows if kind == "SHT_REL" and index == 4 else b"", "f", 0x100))
+                for index, (name, kind) in enumerate(zip(names, kinds, strict=True))]  # fmt: skip
+    symbols = [zebin.Symbol(1, 8, 0, False), zebin.Symbol(2, 24, 0, False), zebin.Symbol(9, 5, 0, False)]
+    assert list(zebin._relocations(structs, sections, symbols, "k")) == [
+        Relocation(0, "constant", 8, 8), Relocation(16, "global", 24, 4, 0), Relocation(32, "global", 24, 4, 32),
+        Relocation(48, "code", 5, 8)]  # fmt: skip
+    assert not list(zebin._relocations(structs, sections, symbols, "other"))
+    for symbol, kind in ((0, 0), (0, 4), (3, 1)):
+        bad = replace(sections[4], content=FileView(struct.pack("<2Q", 0, symbol << 32 | kind), "f", 0x100))
+        with pytest.raises(DecodeError, match=rf"f: at 0x100: relocation type {kind}, symbol {symbol}: types \[1, 2, 3\] are known"):
+            list(zebin._relocations(structs, [bad], symbols, "k"))
 
 
 @needs_shared("kernels")
