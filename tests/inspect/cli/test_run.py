@@ -260,6 +260,20 @@ def test_contexts_that_compute_import_nothing_that_draws() -> None:
     assert found.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("images, said", [
+    (None, ["out: no pictures, because nothing was drawn"]), ([], ["out: no pictures, because nothing was drawn"]),
+    (["1.png"], ["1 picture in out"]), (["1.png", "2.png", "3.png"], ["3 pictures in out"])])  # fmt: skip
+def test_how_many_pictures_there_are(images: list[str] | None, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                     capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    outcome = Outcome(3, {} if images is None else {"images": images})
+    monkeypatch.setattr("softgen.driver.launcher.launch", lambda *given: outcome)
+    monkeypatch.setattr("softgen.driver.environment.unreachable", lambda program: "")
+    for options, lines in ((("--images", "out"), said), ((), [])):
+        assert main(["run", *options, "--", sys.executable]) == 3
+        assert capsys.readouterr().err.splitlines() == [f"softgen: {line}" for line in lines]
+
+
 def test_images_where_nothing_is_drawn(tmp_path: Path) -> None:
     run = softgen_run("--images", str(tmp_path / "out"), "--", "/bin/true")
     assert run.process.returncode == 0 and "no pictures, because nothing was drawn" in run.err
