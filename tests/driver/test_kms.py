@@ -106,9 +106,10 @@ def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
     found = card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=1, modes=room.address)
     mode = MODE.unpack(bytes(room))
     assert (mode.hdisplay, mode.vdisplay, mode.vrefresh, mode.name.rstrip(b"\0")) == (800, 600, 60, b"800x600") and mode.kind == 0x48
-    assert (found.status, found.encoder, found.property_count) == (1, ModeObject.ENCODER, 0)
+    assert (found.status, found.encoder, found.encoder_count, found.property_count) == (1, ModeObject.ENCODER, 1, 0)
+    assert (found.kind, found.number) == (11, 1)  # HDMI-A
     encoder = card.ioctl("DRM_IOCTL_MODE_GETENCODER", encoder=found.encoder)
-    assert (encoder.crtc, encoder.possible_crtcs) == (ModeObject.CRTC, 1)
+    assert (encoder.crtc, encoder.kind, encoder.possible_crtcs, encoder.possible_clones) == (ModeObject.CRTC, 2, 1, 0)  # TMDS
     assert card.ioctl("DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", crtc=encoder.crtc, pipe=9).pipe == 0
 
 
@@ -155,7 +156,7 @@ def test_planes_are_for_clients_that_know_primary_ones(card: Program) -> None:
     [plane] = struct.unpack("<I", bytes(room))
     formats = card.memory(4 * card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=plane).format_count)
     found = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=plane, formats=formats.address, format_count=len(bytes(formats)) // 4)
-    assert found.possible_crtcs == 1 and XR24 in struct.unpack(f"<{found.format_count}I", bytes(formats))
+    assert (found.possible_crtcs, found.gamma_size) == (1, 0) and XR24 in struct.unpack(f"<{found.format_count}I", bytes(formats))
 
 
 @pytest.mark.parametrize("name, modifiers", [("bdw", {0, 1 << 56 | 1}), ("kbl", {0, 1 << 56 | 1, 1 << 56 | 2})])
