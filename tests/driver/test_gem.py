@@ -5,6 +5,7 @@ import errno
 import fcntl
 import mmap
 import os
+import platform
 import struct
 import threading
 import time
@@ -350,7 +351,12 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
 
 
-@pytest.mark.parametrize("address, size, number", [(4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT)])
+END = 1 << (47 if platform.machine() == "x86_64" else 48)  # of a program's addresses
+
+
+@pytest.mark.parametrize("address, size, number", [
+    (4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT), (END - (1 << 30), 1 << 30, errno.EFAULT),
+    (END - (1 << 30), (1 << 30) + 4096, errno.EINVAL), (END, 4096, errno.EINVAL), (END - 4096, 0, errno.EINVAL)])  # fmt: skip
 def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, number: int) -> None:
     refused(number, gpu.program(), "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
 

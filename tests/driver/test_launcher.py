@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -398,6 +399,12 @@ def test_programs_the_shim_cannot_reach(tmp_path: Path) -> None:
     head[4], head[56:58] = 2, bytes(2)  # no program headers, so no interpreter among them
     (tmp_path / "static").write_bytes(bytes(head))
     assert unreachable(str(tmp_path / "static")) == "is linked statically"
+    for kinds, why in (((1, 6, 3), ""), ((3,), ""), ((1, 2, 0x70000003, 0x300), "is linked statically")):  # PT_INTERP is 3
+        rows = b"".join(struct.pack("<I", kind).ljust(56, b"\0") for kind in kinds)
+        struct.pack_into("<Q", head, 32, 64)
+        struct.pack_into("<2H", head, 54, 56, len(kinds))
+        (tmp_path / "made").write_bytes(bytes(head[:64]) + rows)
+        assert unreachable(str(tmp_path / "made")) == why, kinds
     (tmp_path / "script").write_text("#!/bin/sh\n")
     assert unreachable(str(tmp_path / "script")) == ""
     os.mkfifo(tmp_path / "pipe")

@@ -39,9 +39,10 @@ def test_a_few_bytes() -> None:
     assert process.read_small(other.pid, other.closed - 4, 8) is None and process.read_small(ended(), other.address, 8) is None
 
 
-def test_ranges_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [100, process.STEP])
+def test_ranges_are_joined(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than a call takes, and some longer than a call takes."""
-    monkeypatch.setattr(process, "STEP", 100)
+    monkeypatch.setattr(process, "STEP", step)
     other, into = Other(), bytearray(4000)
     ranges = [(other.address + 3 * number, 3) for number in range(1200)] + [(other.address + 256, 400)]
     assert process.read_ranges(other.pid, ranges, into)

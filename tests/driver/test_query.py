@@ -66,6 +66,7 @@ def test_each_gpu_is_what_devices_toml_says(name: str) -> None:
         names = [f"{('rcs', 'bcs', 'vcs', 'vecs')[row.kind]}{row.instance}" for row in rows]
         assert tuple(names) == kernel(name).engines
         assert [(row.flags, row.logical) for row in rows] == [(1, row.instance) for row in rows]
+        assert not any(engines[4:16]) and not any(getattr(row, f"r{number}") for row in rows for number in range(6)), "reserved"
         topology = query(program, 1)
         if not kernel(name).topology:
             assert topology == -errno.ENODEV
