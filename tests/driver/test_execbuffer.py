@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -52,6 +52,28 @@ def test_only_buffers_that_support_48_bits_are_above_4_gib(gpu: Gpu, held: Held)
         refused(errno.EINVAL, program, [row(handle, offset=address, flags=PINNED)])
         assert submit(program, [row(handle, flags=HIGH)])[0].offset == address
         assert submit(program, [row(handle)])[0].offset < 0xFFFF_F000
+
+
+def test_sixteen_arguments_of_a_context_are_remembered() -> None:
+    """Whatever their buffers and the start of the batch; then all are forgotten."""
+    context: Any = SimpleNamespace(accepted={}, engine=lambda flags: f"engine {flags & 63}", slot=lambda flags: flags)
+
+    class Argument(NamedTuple):
+        buffers: int
+        count: int
+        start: int
+        size: int
+        dr1: int = 0
+        dr4: int = 0
+        fences_at: int = 0
+        fences: int = 0
+        flags: int = 0
+
+    found = [execbuffer.accept(context, Argument(number, 1, 8 * number, 8 * number, flags=1 << 18)) for number in range(16)]
+    assert list(context.accepted.values()) == found and {made.batch_first for made in found} == {True}
+    last = execbuffer.accept(context, Argument(0, 1, 0, 128, flags=2))
+    assert list(context.accepted.items()) == [((128, 0, 0, 0, 0, 2), last)]
+    assert (last.engine, last.slot, last.batch_first, last.fenced, last.fence_out) == ("engine 2", 2, False, False, False)
 
 
 def test_the_same_list_again_means_what_its_handles_mean_now(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:

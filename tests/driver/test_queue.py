@@ -225,14 +225,16 @@ def test_a_context_that_is_banned_stays_so() -> None:
     assert queues.drain(5) and context.banned and context.guilty == 2
 
 
-def test_a_submission_that_no_thread_is_left_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is over then, for whoever waits for it; the next one may find a thread."""
+@pytest.mark.parametrize("more", [True, False])
+def test_a_submission_that_no_thread_is_left_for_is_refused(more: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is over then, for whoever waits for it; the next one may find a thread. One that came meanwhile and is lost bans its context."""
     done: list[int] = []
     queues, context = Queues(lambda queued, turn: done.append(queued.sequence), nobody), Context("a")
     refused, meanwhile, later = (submission(number, context) for number in range(3))
 
     def start(thread: threading.Thread) -> None:
-        queues.submit(meanwhile)  # of another thread of the program
+        if more:
+            queues.submit(meanwhile)  # of another thread of the program
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
@@ -240,7 +242,8 @@ def test_a_submission_that_no_thread_is_left_for_is_refused(monkeypatch: pytest.
         with pytest.raises(Errno) as found:
             queues.submit(refused)
     assert found.value.number == errno.ENOMEM
-    assert refused.fence.error == meanwhile.fence.error == errno.ENOMEM and queues.drain(1) and context.banned
+    assert refused.fence.error == errno.ENOMEM and meanwhile.fence.error == (errno.ENOMEM if more else 0)
+    assert queues.drain(1) and context.banned is more
     context.banned = False
     queues.submit(later)
     wait(later)
