@@ -132,6 +132,15 @@ def test_generations_that_read_alike_are_shown_once(capsys: pytest.CaptureFixtur
     assert [head.partition("gen ")[2].partition(",")[0] for head in heads] == ["7", "7.5", "8 9", "11"]
 
 
+@pytest.mark.parametrize("name, head", [
+    ("3DSTATE_SAMPLE_MASK", "command, gen 9, key 3.3.0.18, 2 dwords, render"),
+    ("3DSTATE_VERTEX_BUFFERS", "command, gen 9, key 3.3.0.08, 5 dwords or more, render position_only"),
+    ("RENDER_SURFACE_STATE", "structure, gen 9, 16 dwords"),
+])  # fmt: skip
+def test_the_head_of_a_page_says_how_long_a_thing_is(name: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert spec(capsys, name, "--gpu", "kbl", "--no-diagram").splitlines()[0] == f"{name}  {head}"
+
+
 def test_a_list_of_names_says_where_each_is(capsys: pytest.CaptureFixture[str]) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in spec(capsys, "3dstate", "vertex").splitlines()}
     assert rows["3DSTATE_VERTEX_BUFFERS"] == ["command", "3.3.0.08", "4", "4.5", "7", "7.5", "8", "9", "11", "three_d/vertex_fetch.layout"]
