@@ -106,7 +106,7 @@ def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
     found = card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=1, modes=room.address)
     mode = MODE.unpack(bytes(room))
     assert (mode.hdisplay, mode.vdisplay, mode.vrefresh, mode.name.rstrip(b"\0")) == (800, 600, 60, b"800x600") and mode.kind == 0x48
-    assert (found.status, found.encoder, found.encoder_count, found.property_count) == (1, ModeObject.ENCODER, 1, 0)
+    assert (found.status, found.encoder, found.encoder_count, found.property_count, found.subpixel) == (1, ModeObject.ENCODER, 1, 0, 0)
     assert (found.kind, found.number) == (11, 1)  # HDMI-A
     encoder = card.ioctl("DRM_IOCTL_MODE_GETENCODER", encoder=found.encoder)
     assert (encoder.crtc, encoder.kind, encoder.possible_crtcs, encoder.possible_clones) == (ModeObject.CRTC, 2, 1, 0)  # TMDS
