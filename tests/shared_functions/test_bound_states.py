@@ -19,23 +19,23 @@ from softgen.lanes.value import Value
 from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import KEYED
-from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.bound_surfaces import BoundSurfaces, SurfaceName
 from softgen.shared_functions.pixel_backend import BackendState, TargetState
-from softgen.shared_functions.pixel_backend.binding import BoundTargets
+from softgen.shared_functions.pixel_backend.binding import BoundTargets, named_target
 from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS
 from softgen.shared_functions.texture.functions import COMPILE_AFTER
-from softgen.shared_functions.texture.operations import bindless_offset
+from softgen.shared_functions.texture.operations import TexelRequest, bindless_offset
 from softgen.shared_functions.unit import DispatchBindings, HostRange
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.rendering import Target
-from tests.shared_functions.sending import BASE, TABLE, Bench, Sent, header
+from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, TABLE, Bench, Sent, header
 from tests.shared_functions.test_sampler import coordinates, floats
 from tests.shared_functions.texture import BORDER, STATES, Texture
 
 SECOND = 0x200 + 0x80  # from the first sampler table to the second
 BINDLESS = 252
-RENDER_CACHE = 5  # shared function number
+RENDER_CACHE, DATA_CACHE_0, DATA_CACHE_1 = 5, 10, 12  # shared function numbers
 
 
 class Resolving(Bench):
@@ -145,6 +145,37 @@ def test_a_null_surface_is_compiled_as_a_buffer_without_bytes() -> None:
     assert not found.any() and bench.compiled == 1
 
 
+def test_more_bindless_surfaces_than_there_are_entries() -> None:
+    """Those without an entry are left to the interpreter."""
+    bench = Resolving()
+    bound, request = bench.resolved(), TexelRequest("resinfo", 16)
+    for number in range(1, KEYED + 1):
+        bench.state.array[64 * number : 64 * number + 64] = bench.state.array[:64]
+    *names, last = (SurfaceName(64 * number, bindless=True) for number in range(KEYED + 1))
+    assert all(bound.resolve_buffer(name) for name in names) and all(bound.resolve_image(request, name, hurry=True) for name in names)
+    assert not bound.resolve_buffer(last) and not bound.resolve_image(request, last, hurry=True)
+    assert None not in bound.known and sorted(bound.known) == list(range(256, 256 + KEYED))
+
+
+@pytest.mark.parametrize("index", [BINDLESS, 253, SLM, STATELESS])
+def test_special_indices_name_no_surface_of_the_table(index: int) -> None:
+    """However long it is."""
+    bound, request = Resolving().resolved(), TexelRequest("resinfo", 16)
+    assert bound.surfaces.plain(index) == (DATA, 256), "as the table has it"
+    assert not bound.resolve_buffer(SurfaceName(index)) and not bound.resolve_image(request, SurfaceName(index), hurry=True)
+    bound.prepare(frozenset({index}))
+    assert not bound.dispatch.resolved.entries and not bound.bindings.surfaces[index].known
+    assert bound.resolve_buffer(SurfaceName(251)) and bound.resolve_image(request, SurfaceName(251), hurry=True)
+
+
+def test_messages_that_name_no_surface_are_not_resolved() -> None:
+    bound, lengths = Resolving().resolved(), {"message_length": 1, "response_length": 1}
+    scratch = descriptors.encode("scratch_block_read", 9, hword_offset=3, **lengths)
+    local = descriptors.encode("untyped_surface_read", 9, simd_mode="simd8", channel_mask="r", binding_table_index=SLM, **lengths)
+    assert not bound.resolve(descriptors.named(DATA_CACHE_0, scratch, 9)) and not bound.resolve(descriptors.named(DATA_CACHE_1, local, 9))
+    assert not bound.known and not bound.dispatch.resolved.entries
+
+
 @dataclass(frozen=True)
 class BlendBytes:
     """Blend states in memory, of a byte each: bit 0 disables writes of red."""
@@ -228,6 +259,33 @@ def test_targets_that_were_not_prepared_are_resolved_from_a_message(gen: float, 
     found = descriptors.named(RENDER_CACHE, word, gen)
     assert bound.resolve(found) and not bound.resolve(found)
     assert [any(record.functions) for record in bound.records[0]] == [True] * count + [False] * (TARGETS - count)
+
+
+@pytest.mark.parametrize(("precision", "registers", "variants"), [
+    ("single", 8, ["", "alpha", "depth", "alpha depth"]), ("single", 10, ["alpha", "depth", "alpha depth"]),
+    ("single", 12, ["alpha depth"]), ("half", 4, ["", "alpha", "depth", "alpha depth"]), ("half", 6, ["alpha", "depth", "alpha depth"]),
+    ("half", 8, ["alpha depth"]), ("half", 9, []),
+])  # fmt: skip
+def test_variants_that_a_message_may_have_are_resolved(precision: str, registers: int, variants: list[str]) -> None:
+    """By the registers of its first payload: colours are eight, or four where they are half floats, and an output mask is one."""
+    bound = BoundTargets(Target().dispatch)
+    word = descriptors.encode("render_target_write", 9, message_subtype="simd16", precision=precision, binding_table_index=0,
+                              last_render_target=1, message_length=registers, response_length=0)  # fmt: skip
+    assert bound.resolve(descriptors.named(RENDER_CACHE, word, 9)) == bool(variants)
+    found = [number for number, address in enumerate(bound.records[0][0].functions) if address] if variants else []
+    assert found == sorted(Variant(16, False, "alpha" in each, "depth" in each, False).number for each in variants)
+
+
+@pytest.mark.parametrize(("surface", "index", "filled"), [(0, 0, 0), (0, 2, 2), (1, None, 1), (1, 0, 0), (2, 1, 1), (NULL_TARGET, None, 0)])
+@pytest.mark.parametrize("variant", [Variant(8, False, False, False, False), Variant(16, False, True, True, False),
+                                     Variant(16, False, False, False, False, read=True)])  # fmt: skip
+def test_targets_are_prepared_by_the_names_that_code_has_for_them(variant: Variant, surface: int, index: int | None, filled: int) -> None:
+    """A render target index that only the message knows is likely that of the binding table."""
+    bound = BoundTargets(Target(state_of_backend=BackendState((TargetState(),) * 3)).dispatch)
+    bound.prepare(frozenset({named_target(surface, variant, index), surface}))
+    found = [(at, number, kind) for at, held in bound.records.items() for number, record in enumerate(held)
+             for kind, address in enumerate(record.functions) if address]  # fmt: skip
+    assert found == [(surface, filled, variant.number)]
 
 
 class Unprepared(Target):

@@ -347,6 +347,19 @@ def test_register_writes_look_at_channels_by_dword_or_oword(mode: str, written: 
     assert changed.tolist() == written
 
 
+@pytest.mark.parametrize("mask, by_dword, by_oword", [
+    (0b10, [1, 9], [0, 1, 2, 3, 8, 9, 10, 11]), (0x90, [4, 7, 12, 15], [4, 5, 6, 7, 12, 13, 14, 15]), (0, [], []),
+    (0xFF, list(range(16)), list(range(16)))])  # fmt: skip
+def test_register_writes_at_addresses_look_at_channels_as_the_header_says(mask: int, by_dword: list[int], by_oword: list[int]) -> None:
+    """Bit 31 of its dword 5: by dword (KBL 11846-11862). Each register has the same eight channels."""
+    for mode, written in ((1, by_dword), (0, by_oword)):
+        bench = Bench()
+        expected, data = bench.data.array.view(u32).copy(), lanes(16, 1, 1000)
+        expected[written] = data[written]
+        bench.send("a64_hword_block_write", header(d0=DATA, d5=mode << 31), data, mask=mask, width=8, data_blocks="2_registers", **FAR)
+        assert (bench.data.array.view(u32) == expected).all(), mode
+
+
 @pytest.mark.behaviour("BDW-DP-23", shows="action")
 def test_a_fence_answers_who_asks_for_it() -> None:
     assert not Bench().send("memory_fence", header(), answer=1, commit=1).any()

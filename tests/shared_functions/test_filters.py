@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import i32
 from softgen.shared_functions.sampler.address import texel
-from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, surface
-from tests.shared_functions.mipmaps import Twin
+from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, send, surface, values
+from tests.shared_functions.mipmaps import Mipmap, Twin
+from tests.shared_functions.sending import DATA, PAGE
 from tests.shared_functions.test_sampler import coordinates, filters, modes
 from tests.shared_functions.texture import Texture
 
@@ -30,6 +32,25 @@ def test_integers_are_not_filtered(gen: float, format: str, mip: int, ways: tupl
         wanted = twin.filtered([place[lane] for place in places], 0, levels[0][0], False)
         assert found[lane].view(np.int32).tolist() == wanted.astype(np.int64).astype(np.int32).tolist(), lane
     assert mipmap.compiled == 1
+
+
+# The levels of detail of an even and an odd lane, by what lanes may need: the page that holds level 0, or the one of level 1.
+@pytest.mark.parametrize(("there", "ways", "mip", "lods"), [
+    (0, (1, 1), LINEAR, (0, 0.5)), (1, (1, 1), LINEAR, (1, 0.5)), (0, (0, 1), LINEAR, (-1, 1)), (1, (0, 1), NEAREST, (1, -1)),
+    (1, (1, 0), NEAREST, (1, 0)),
+])  # fmt: skip
+def test_a_level_that_no_lane_needs_is_not_read(there: int, ways: tuple[int, int], mip: int, lods: tuple[float, float]) -> None:
+    """Neither the next one nor that of the other filter: its memory need not be there. Lanes that are off need nothing."""
+    sampler = modes("clamp") | limits(mip, mag_mode_filter=ways[0], min_mode_filter=ways[1])
+    mipmap = Mipmap(shape=(16, 8, 1), levels=2, sampler=sampler)  # eight rows are a page
+    mipmap.space.unmap(DATA + (1 - there) * PAGE, PAGE)
+    u, lod = np.linspace(0.1, 0.9, 16, dtype=np.float32), np.array(lods * 8)
+    found, twin = values(send(mipmap, "sample_l", lod, u, u[::-1], mask=0x5555)), Twin(mipmap)
+    for lane in range(0, 16, 2):
+        assert np.allclose(found[lane], twin.sample([u[lane], u[15 - lane]], 0, lods[0]), atol=3e-6), lane
+    assert mipmap.compiled == 1
+    with pytest.raises(GpuFault):
+        send(mipmap, "sample_l", lod, u, u[::-1])
 
 
 @pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "mirror_once"])

@@ -274,6 +274,19 @@ def test_what_the_table_refuses(text: str, complaint: str) -> None:
     assert str(wrong.value) == complaint
 
 
+def test_a_row_may_cite_a_source_of_its_own() -> None:
+    """After a semicolon; otherwise it has the last one before it. A comment is none."""
+    text = """source KBL 1
+a sampler 9 none MSD_SAMPLER message_type=1  # BDW 7
+b sampler 9 none MSD_SAMPLER message_type=2 ; BDW 2-3
+
+source public Mesa brw_eu.h
+c sampler 9 none MSD_SAMPLER message_type=3
+d sampler 9 none MSD_SAMPLER message_type=4;KBL 5"""
+    found = [(row.name, row.source, row.line) for row in descriptors.read(text, "t")[0]]
+    assert found == [("a", "KBL 1", 2), ("b", "BDW 2-3", 3), ("c", "public Mesa brw_eu.h", 6), ("d", "KBL 5", 7)]
+
+
 # -- properties ----------------------------------------------------------------------------------------------------
 
 

@@ -160,6 +160,20 @@ def test_an_array_index_counts_from_the_first_element_and_is_checked(gen: float,
     assert (bench.data.array == expected).all() and bench.compiled == 1
 
 
+@pytest.mark.parametrize(("layer", "slice"), [(0, 0), (1, 1), (5, 5), (6, 0), (7, 0)])
+def test_an_array_index_of_a_cube_map_is_one_of_its_six_faces(layer: int, slice: int) -> None:
+    """Whatever the view's extent is."""
+    faces = {f"cube_face_enable_{sign}_{axis}": 1 for sign in ("negative", "positive") for axis in "xyz"}
+    bench = Target(gen=9, width=16, height=16, surface={"surface_type": 3, "surface_qpitch": 4, **faces})
+    bench.pixel.layer = layer
+    expected = bench.data.array.copy()
+    bench.write(colors())
+    for (x, y), color in zip(pixels(BLOCK), colors(), strict=True):
+        at = bench.place(x, y, 16 * slice)
+        expected[at : at + 4] = bgra(color)
+    assert (bench.data.array == expected).all() and bench.compiled == 1
+
+
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_a_level_is_where_the_surface_has_it(gen: float) -> None:
     """The mip count is the level of a render target."""

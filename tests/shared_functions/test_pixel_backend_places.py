@@ -13,7 +13,7 @@ from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.shared_functions.pixel_backend import functions
 from softgen.shared_functions.pixel_backend.messages import Variant
-from softgen.shared_functions.pixel_backend.surface import subspans
+from softgen.shared_functions.pixel_backend.surface import one_block, subspans
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
 
@@ -49,6 +49,14 @@ def test_subspans_are_a_block_where_they_are_beside_and_below_the_first(places: 
     found = subspans(m, m.constant(u32, [x | y << 16 for x, y in places]))
     assert list(zip(found.x.payload.tolist(), found.y.payload.tolist(), strict=True)) == pixels(places, 4 * len(places))
     assert found.block is not None and found.block.payload.tolist() == [block] and found.lanes == 4 * len(places)
+
+
+def test_a_block_has_four_subspans() -> None:
+    m = NumpyMachine()
+    found = one_block(m, m.constant(u32, 8, 1), m.constant(u32, 20, 1))
+    places = [(8, 20), (9, 20), (8, 21), (9, 21), (10, 20), (11, 20), (10, 21), (11, 21),
+              (8, 22), (9, 22), (8, 23), (9, 23), (10, 22), (11, 22), (10, 23), (11, 23)]  # fmt: skip
+    assert list(zip(found.x.payload.tolist(), found.y.payload.tolist(), strict=True)) == places and found.block is None
 
 
 ROTATIONS = {90: 1, 180: 2, 270: 3}

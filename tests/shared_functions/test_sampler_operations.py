@@ -181,6 +181,15 @@ def test_the_level_of_detail_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[::4].tolist() == [[0, 0, 0, 0], [1, 1, 0, 0], [2, 3, 0, 0], [2, 6, 0, 0]] and set(results) == {4}
 
 
+@pytest.mark.parametrize(("masked", "wanted"), [(0, [2, 3, 0, 0]), (1, [3, 0, 0, 0]), (2, [2, 0, 0, 0]), (3, [0, 0, 0, 0])])
+def test_a_header_masks_channels_of_the_level_of_detail(masked: int, wanted: list[float]) -> None:
+    """Red is bit 12 of dword 2; what follows moves up."""
+    mipmap = surface(9, levels=3, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
+    u, zero = (np.array([0, 1, 0, 1] * 4) / 2).astype(np.float32), np.zeros(16, np.float32)
+    found = mipmap.send("lod", header(d2=masked << 12, d3=STATES), u, zero, answer=8, simd_mode=2, header_present=1)
+    assert values(found.view(np.uint32).reshape(-1, 16).T).tolist() == [wanted] * 16
+
+
 @pytest.mark.parametrize(("mip", "levels"), [(NONE, [0, 0, 0, 0]), (NEAREST, [0, 1, 1, 2]), (LINEAR, [0, 0.75, 1.25, 2])])
 def test_the_level_of_detail_is_that_of_levels_which_are_sampled(mip: int, levels: list[float]) -> None:
     """Whole levels where the nearest is sampled, the first where there is no other; before clamps it is the same for all."""

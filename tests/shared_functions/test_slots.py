@@ -178,6 +178,17 @@ def test_a_sideband_offset_counts_for_all_lanes() -> None:
     assert found.tolist() == [words[0]] * 8
 
 
+@pytest.mark.parametrize(("aside", "pitch"), [(0, 4), (0x60, 4), (0x60, 12), (0, 12)])
+def test_scaled_offsets_from_an_address_of_64_bits(aside: int, pitch: int) -> None:
+    """A header's base, 32-bit offsets times its pitch, and the sideband's offset (KBL 1064, 1086-1135, 25255-25261)."""
+    bench, at = Bench(), np.array([0, 5, 1, 2, 9, 3, 3, 8], u32)
+    bench.space.map(0x7000_0000_0000, bench.data)
+    found = bench.send("scaled_a64_dword_scattered_read", header(d0=pitch - 1, d4=64, d5=0x7000), at, answer=1, width=8, mask=0xFF,
+                       simd_mode="simd8", data_elements=0, header_present=1, extended=aside << 16 | 4,
+                       sideband_offset_enable=int(aside > 0)).view(u32)  # fmt: skip
+    assert found.tolist() == bench.data.array.view(u32)[(64 + aside + pitch * at) // 4].tolist()
+
+
 def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
     bench = Bench()
     bench.port.surfaces.bases = {"bindless": 0x10000, "surface": 0}
