@@ -261,22 +261,25 @@ def test_targets_that_were_not_prepared_are_resolved_from_a_message(gen: float, 
     assert [any(record.functions) for record in bound.records[0]] == [True] * count + [False] * (TARGETS - count)
 
 
+@pytest.mark.parametrize("header", [0, 1])
 @pytest.mark.parametrize(("precision", "registers", "variants"), [
     ("single", 8, ["", "alpha", "depth", "alpha depth"]), ("single", 10, ["alpha", "depth", "alpha depth"]),
     ("single", 12, ["alpha depth"]), ("half", 4, ["", "alpha", "depth", "alpha depth"]), ("half", 6, ["alpha", "depth", "alpha depth"]),
     ("half", 8, ["alpha depth"]), ("half", 9, []),
 ])  # fmt: skip
-def test_variants_that_a_message_may_have_are_resolved(precision: str, registers: int, variants: list[str]) -> None:
-    """By the registers of its first payload: colours are eight, or four where they are half floats, and an output mask is one."""
+def test_variants_that_a_message_may_have_are_resolved(precision: str, registers: int, variants: list[str], header: int) -> None:
+    """By the registers of its first payload after the header: colours are eight, or four of half floats, an output mask is one."""
     bound = BoundTargets(Target().dispatch)
     word = descriptors.encode("render_target_write", 9, message_subtype="simd16", precision=precision, binding_table_index=0,
-                              last_render_target=1, message_length=registers, response_length=0)  # fmt: skip
+                              last_render_target=1, message_length=registers + 2 * header, response_length=0,
+                              header_present=header)  # fmt: skip
     assert bound.resolve(descriptors.named(RENDER_CACHE, word, 9)) == bool(variants)
     found = [number for number, address in enumerate(bound.records[0][0].functions) if address] if variants else []
     assert found == sorted(Variant(16, False, "alpha" in each, "depth" in each, False).number for each in variants)
 
 
-@pytest.mark.parametrize(("surface", "index", "filled"), [(0, 0, 0), (0, 2, 2), (1, None, 1), (1, 0, 0), (2, 1, 1), (NULL_TARGET, None, 0)])
+@pytest.mark.parametrize(("surface", "index", "filled"), [(0, 0, 0), (0, 2, 2), (1, None, 1), (1, 0, 0), (2, 1, 1), (8, None, 0),
+                                                          (NULL_TARGET, None, 0)])  # fmt: skip
 @pytest.mark.parametrize("variant", [Variant(8, False, False, False, False), Variant(16, False, True, True, False),
                                      Variant(16, False, False, False, False, read=True)])  # fmt: skip
 def test_targets_are_prepared_by_the_names_that_code_has_for_them(variant: Variant, surface: int, index: int | None, filled: int) -> None:
@@ -286,6 +289,17 @@ def test_targets_are_prepared_by_the_names_that_code_has_for_them(variant: Varia
     found = [(at, number, kind) for at, held in bound.records.items() for number, record in enumerate(held)
              for kind, address in enumerate(record.functions) if address]  # fmt: skip
     assert found == [(surface, filled, variant.number)]
+
+
+def test_messages_without_a_target_to_resolve() -> None:
+    """Of threads that have no pixel backend, and of forms that are not simulated."""
+    bench, lengths = Target(gen=7), {"message_length": 8, "response_length": 0}
+    known, unknown = (descriptors.named(RENDER_CACHE, descriptors.encode("render_target_write", 7, message_subtype=subtype, **lengths), 7)
+                      for subtype in ("simd16", "simd8_image_write"))  # fmt: skip
+    bare = BoundTargets(DispatchBindings(generation(7), bench.space, {"surface": BASE}, TABLE))
+    assert not bare.resolve(known) and not bare.records and not bare.fields()["targets"]
+    bound = BoundTargets(bench.dispatch)
+    assert not bound.resolve(unknown) and not bound.records and bound.resolve(known) and bound.fields()["targets"]
 
 
 class Unprepared(Target):
