@@ -44,7 +44,9 @@ def pictures() -> Pictures:
 
 
 def fill(to: Pictures, texture: Texture, what: str = "sample_l", hurry: bool = False) -> bool:
-    return to.fill(0, what, 16, 0, texture.port.picture(0, False), texture.port.sampling(0), hurry)
+    """There is no hurry unless one says so."""
+    said = {"hurry": True} if hurry else {}
+    return to.fill(0, what, 16, 0, texture.port.picture(0, False), texture.port.sampling(0), **said)
 
 
 def test_a_function_is_there_once() -> None:
