@@ -165,7 +165,8 @@ def test_special_indices_name_no_surface_of_the_table(index: int) -> None:
     assert not bound.resolve_buffer(SurfaceName(index)) and not bound.resolve_image(request, SurfaceName(index), hurry=True)
     bound.prepare(frozenset({index}))
     assert not bound.dispatch.resolved.entries and not bound.bindings.surfaces[index].known
-    assert bound.resolve_buffer(SurfaceName(251)) and bound.resolve_image(request, SurfaceName(251), hurry=True)
+    assert bound.resolve_image(request, SurfaceName(251), hurry=True) and list(bound.dispatch.resolved.entries) == [251]
+    assert bound.resolve_buffer(SurfaceName(251))
 
 
 def test_messages_that_name_no_surface_are_not_resolved() -> None:
