@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
 
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
-MESSAGES = ((0xC, 0x04205E00), (0xA, 0x02110800), (0x2, 0x02422000))  # one of each function that kernels ask: tables are read for it
 
 
 def load(gpu: Device, engine: str, answering: threading.Event, loaded: threading.Event) -> None:
@@ -46,12 +45,12 @@ def warm(gen: float, engine: str) -> None:
     if engine != "reference":
         import softgen.eu.promotion
         import softgen.threads.pool
-        from softgen.eu.semantics.send import surface_bits
         from softgen.eu.threaded.library import library
+        from softgen.shared_functions.message_table import decision, shared_functions
 
         library(gen).open()
-        for function, descriptor in MESSAGES:
-            surface_bits(function, descriptor, gen)
+        for function in shared_functions(gen).values():
+            decision(function, gen)
     decoder(gen)
     compactor(gen)
     formats.surface_formats()

@@ -175,23 +175,6 @@ def test_a_gpus_memory_keeps_at_most_16_gib() -> None:
     assert DeviceMemory(device("skl").generation).physical.limit == 16 << 30
 
 
-def test_the_spaces_of_64_contexts_are_kept() -> None:
-    """The same tables are the same space, until there are too many."""
-    memory = DeviceMemory(device("skl").generation)
-    spaces = [memory.context(number << 12) for number in range(64)]
-    assert memory.context(0) is spaces[0]
-    memory.context(64 << 12)
-    assert memory.context(0) is not spaces[0]
-
-
-def test_the_space_of_a_directory_on_gen7_is_kept_by_both_of_its_registers() -> None:
-    memory = DeviceMemory(device("ivb").generation)
-    space = memory.two_level(0x1000, 1)
-    assert memory.two_level(0x1000, 1) is space
-    assert memory.two_level(0x1000, 3) is not space and memory.two_level(0x2000, 1) is not space
-    assert memory.two_level(0x1000, 1) is space
-
-
 def test_a_watchdog_ends_at_its_threshold() -> None:
     """And begins again from there; zeros stop it, any other value changes nothing (ICL 250-255)."""
     file, now, ends = registers("icl"), [100], list[int]()

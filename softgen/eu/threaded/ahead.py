@@ -1,4 +1,4 @@
-"""Handlers of instructions that many kernels have, compiled before a kernel comes.
+"""Ahead-of-time compilation of t0's handlers, for the instructions that many kernels have.
 
 Compilers use few forms of the instructions there are. common/*.asm has for a generation those that OpenCL kernels have most often, as one
 program that is never run; most often first. Compiled once, they are in the cache.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.send import has_lane_program
+from softgen.eu.text import dialect
 from softgen.eu.threaded import ahead, library
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.library import Library, name_of
 from softgen.eu.threaded.shapes import computing
 from softgen.lanes.cache import Cache
+from tests.conftest import ROOT
 from tests.eu.semantics.build import dst, imm, instr, reg
 
 OPCODES = ("add", "and", "or", "xor", "shl")
@@ -82,6 +86,22 @@ def test_lists_of_common_instructions(gen: float) -> None:
     assert all(has_lane_program(inst) for kind, inst in zip(kinds, insts, strict=True) if kind.what == "send")
     assert {kind.what for kind in kinds} == {"compute", "send", "mode"}
     assert 1 <= sum(bool(kind.mode.flushes) for kind in kinds if kind.what == "compute") < 5
+
+
+def test_a_list_has_what_compiled_programs_have_in_common(tmp_path: Path) -> None:
+    """Two kernels have these five: one before cr0 changes, and the end of the thread last. All of what the runtime's own have is listed."""
+    kernels = sorted(str(path) for path in (ROOT / "tests/data/kernels").glob("*.kbl*.bin"))
+
+    def made(*more: str) -> list[str]:
+        command = [sys.executable, str(ROOT / "tools/common_instructions.py"), "kbl", *kernels, *more]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    first, *lines = made()
+    assert first.startswith("// Instructions of 2 OpenCL kernels")
+    assert [line.split("(")[1].split()[1] for line in lines] == ["mov", "or", "mul", "mov", "send"] and "cr0" in lines[1]
+    own = tmp_path / "own.code"
+    own.write_bytes(dialect.read(f"xor (8|M0) r2.0<1>:ud r3.0<8;8,1>:ud 7:ud\n{lines[-1]}", 9) + bytes(64))
+    assert [line.split()[0] for line in made(str(own)) if "xor" in line] == ["xor"]
 
 
 def test_a_generation_without_a_list() -> None:
