@@ -13,7 +13,7 @@ from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded import library
 from softgen.eu.threaded.engine import run as run_threaded
 from softgen.eu.threaded.engine import threaded as engine_of
-from softgen.lanes import mode
+from softgen.lanes import bytecode_program, mode
 from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.cache import Cache
 from tests.eu.random_programs.cases import generate
@@ -24,6 +24,9 @@ from tests.eu.semantics.test_exceptions import *  # noqa: F403
 from tests.eu.semantics.test_placed import *  # noqa: F403
 
 Jobs = list[Callable[[], None]]
+# Numbers of handlers are not given back, and a process has some 2,000. All tests here have these, one after the other: what the one before
+# has made is gone with its library.
+NUMBERS = [next(bytecode_program._numbers[False]) for _ in range(600)]
 pytestmark = pytest.mark.usefixtures("threaded", "jobs")
 
 
@@ -33,6 +36,7 @@ def jobs(fresh: Cache, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     found: Jobs = []
     monkeypatch.setattr(mode._Mode, "background", True)
     monkeypatch.setattr(library, "in_turn", found.append)
+    monkeypatch.setitem(bytecode_program._numbers, False, iter(NUMBERS))
     yield found
 
 
