@@ -4,8 +4,8 @@
 
 KERNELS are compiled OpenCL programs. An instruction is listed if two kernels and one in ninety have one with the same handler; a message if
 two have, since kernels wait for those, while the rest is bytecode. Most often comes first. Registers and numbers are those of the first
-instruction that was found. A file *.code is the code of a kernel of the runtime itself, as it is in memory: many programs run it, and it
-counts for thirty.
+instruction that was found, and branches lead to the next one. A file *.code is the code of a kernel of the runtime itself, as it is in
+memory: many programs run it, and it counts for thirty.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from softgen.eu.threaded.link import Linker
 RARE = 90  # in so many kernels there is one with it
 OWN = 30  # kernels that one of the runtime counts for
 PLACES = ("before", "mode", "after", "end")  # of cr0's change, and of the thread
+WHATS = ("compute", "send", "branch", "wait", "mode")  # handlers of instructions
+TARGET = re.compile(r"(?<= )(L\d+|\.[+-]\d+)(?= |$)")  # of a branch
 AROUND = re.compile(r"/\*.*?\*/|//.*|\{[^}]*\}")  # what stands around an instruction: its bits, comments, options
 
 
@@ -44,9 +46,10 @@ def examples(code: bytes, gen: float) -> Iterator[tuple[HandlerKind, Example]]:
     linker.explore_modes(frozenset({0}))
     for mode in (linker, linker.other):
         for op in mode.ops() if mode else ():
-            if op.kind is not None and op.kind.what in ("send", "compute", "mode") and op.ip in mode.lines:
+            if op.kind is not None and op.kind.what in WHATS and op.ip in mode.lines:
                 line = mode.lines[op.ip]
-                text = AROUND.sub("", dialect.text(code[op.ip : op.ip + line.size], gen)).split(":\n")[-1].strip()
+                lines = AROUND.sub("", dialect.text(code[op.ip : op.ip + line.size], gen)).splitlines()
+                text = " ".join(line.strip() for line in lines if not line.endswith(":")).strip()
                 place = "mode" if op.kind.what == "mode" else "end" if line.instruction.eot else "before" if mode is linker else "after"
                 yield op.kind, Example(re.sub(r"  +", " ", text), place)
 
@@ -66,7 +69,9 @@ def main() -> None:
     kept = [kind for kind, number in count.most_common() if number > 1 and (kind.what == "send" or number * RARE >= len(kernels))]
     order = sorted((found[kind] for kind in kept), key=lambda example: PLACES.index(example.place))
     print(f"// Instructions of {len(kernels)} OpenCL kernels for {gpu} (tools/common_instructions.py).")
-    print("\n".join(example.text for example in order))
+    for number, example in enumerate(order):
+        text, targets = TARGET.subn(f"L{number}", example.text)
+        print(text + f"\nL{number}:" * bool(targets))
 
 
 if __name__ == "__main__":

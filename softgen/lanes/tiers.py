@@ -10,6 +10,7 @@ import gc
 import os
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ HOT = 1_000_000  # operations of bytecode after which compiling a function has p
 NUMBER = 8  # bytes
 JOB = (1 << 64) - 1  # no program's number
 MOST_REPORTS = 64  # read at a time
+GAP = 0.05  # seconds in which a processor was free: the next are too, most often
 
 
 @contextmanager
@@ -76,6 +78,7 @@ class BackgroundCompiler:
     def __init__(self) -> None:
         self._watched: dict[int, TieredFunction] = {}
         self._jobs: deque[Callable[[], None]] = deque()
+        self._later: deque[Callable[[], None]] = deque()
         self._hot, self._reports = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._reports, False)
         library().bytecode_report_to(self._reports)
@@ -86,9 +89,9 @@ class BackgroundCompiler:
         self._watched[int(program.record.number)] = function
         program.record.hot = max(1, HOT // max(program.size, 1))
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Do something else when it is its turn."""
-        self._jobs.append(job)
+    def submit(self, job: Callable[[], None], later: bool = False) -> None:
+        """Do something else when it is its turn; `later`: when a processor is free."""
+        (self._later if later else self._jobs).append(job)
         with suppress(BlockingIOError):  # whatever fills the pipe wakes the thread, too
             os.write(self._reports, JOB.to_bytes(NUMBER, "little"))
 
@@ -97,16 +100,27 @@ class BackgroundCompiler:
         waiting = select.poll()
         waiting.register(self._hot, select.POLLIN)
         while True:
-            reports = b""
-            if not self._jobs or waiting.poll(0):
+            if self._told(waiting):
                 reports = os.read(self._hot, MOST_REPORTS * NUMBER)
                 if not reports:
                     return
-            for at in range(0, len(reports), NUMBER):
-                if (function := self._watched.pop(int.from_bytes(reports[at : at + NUMBER], "little"), None)) is not None:
-                    self._try(function.promote)
+                for at in range(0, len(reports), NUMBER):
+                    if (function := self._watched.pop(int.from_bytes(reports[at : at + NUMBER], "little"), None)) is not None:
+                        self._try(function.promote)
             if self._jobs:
                 self._try(self._jobs.popleft())
+
+    def _told(self, waiting: select.poll) -> bool:
+        """Waits while there is nothing to do; whether the pipe has something. Where a processor was free, it is the turn of a job that
+        could wait for one."""
+        if self._jobs or not self._later:
+            return bool(waiting.poll(0 if self._jobs else None))
+        began, used = time.monotonic(), time.process_time()
+        if waiting.poll(1000 * GAP):
+            return True
+        if time.process_time() - used < max(len(os.sched_getaffinity(0)) - 1, 0.5) * (time.monotonic() - began):
+            self._jobs.append(self._later.popleft())
+        return False
 
     def _try(self, work: Callable[[], None]) -> None:
         try:
@@ -115,9 +129,9 @@ class BackgroundCompiler:
             self.errors.append(error)
 
 
-def in_turn(job: Callable[[], None]) -> None:
-    """Do something on the host thread that compiles."""
-    _worker().submit(job)
+def in_turn(job: Callable[[], None], later: bool = False) -> None:
+    """Do something on the host thread that compiles; `later`: when a processor is free."""
+    _worker().submit(job, later)
 
 
 _workers: list[BackgroundCompiler] = []

@@ -166,6 +166,34 @@ def test_a_function_that_is_reported_comes_before_the_next_job() -> None:
     assert last.wait(PATIENCE) and done == ["first", "function", "second"]
 
 
+@pytest.mark.parametrize(("processors", "used", "turn"), [(2, 0.9, True), (2, 1.1, False), (16, 14.9, True), (16, 15.1, False),
+                                                          (1, 0.4, True), (1, 0.6, False)])  # fmt: skip
+def test_a_job_that_may_wait_is_done_when_a_processor_is_free(processors: int, used: float, turn: bool,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """One of them, in a gap of the others; of a single one half."""
+    waited, job = list[float](), object()
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(processors)))
+    clocks = SimpleNamespace(monotonic=iter((10.0, 12.0)).__next__, process_time=iter((5.0, 5.0 + 2 * used)).__next__)
+    monkeypatch.setattr(tiers, "time", clocks)
+    worker: Any = SimpleNamespace(_jobs=deque[Any](), _later=deque[Any]([job]))
+    waiting: Any = SimpleNamespace(poll=lambda milliseconds: waited.append(milliseconds))
+    assert not tiers.BackgroundCompiler._told(worker, waiting)
+    assert (list(worker._jobs), list(worker._later)) == (([job], []) if turn else ([], [job]))
+    assert waited == [1000 * tiers.GAP]
+
+
+def test_jobs_that_may_wait_come_after_all_others() -> None:
+    done, last = list[str](), threading.Event()
+
+    def first() -> None:
+        tiers.in_turn(lambda: done.append("later"), later=True)
+        tiers.in_turn(last.set, later=True)
+        tiers.in_turn(lambda: done.append("second"))
+
+    tiers.in_turn(first)
+    assert last.wait(PATIENCE) and done == ["second", "later"]
+
+
 def test_a_job_waits_in_its_queue_where_the_pipe_is_full() -> None:
     """Whatever fills it wakes the thread. A message of the pipe is eight bytes, as the interpreter writes them."""
     jobs, (reads, writes), job = deque[Any](), os.pipe2(os.O_NONBLOCK), object()

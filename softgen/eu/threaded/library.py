@@ -121,7 +121,8 @@ class Library:
     # -- bytecode --------------------------------------------------------------------------------------------------------
 
     def _interpret(self, missing: dict[HandlerKind, str], needed: bool) -> dict[HandlerKind, str]:
-        """Handlers as bytecode, as far as there is some; what must be compiled now. All are compiled in the background."""
+        """Handlers as bytecode, as far as there is some; what must be compiled now. All are compiled in the background, those that are not
+        `needed` when a processor is free."""
         later: dict[HandlerKind, str] = {}
         for kind, name in missing.items():
             if not needed:
@@ -137,7 +138,7 @@ class Library:
         self.compiling.update(asked)
         lots = [dict(itertools.islice(asked.items(), first, first + MOST)) for first in range(0, len(asked), MOST)]
         for lot in lots:
-            in_turn(partial(self._promote, lot))
+            in_turn(partial(self._promote, lot), later=not needed)
         return {kind: name for kind, name in missing.items() if kind not in later}
 
     def _promote(self, lot: dict[HandlerKind, str]) -> None:

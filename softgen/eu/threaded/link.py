@@ -137,14 +137,14 @@ class Linker:
                 yield self._bridge(before.ip + before.size)
             line = replace(self.lines[ip], instruction=built.after(self.lines[ip].instruction))
             if self._needs_label(line, before):
-                yield LinkedOp(ip, self._kind("label"), self.plain, counts=0)
+                yield LinkedOp(ip, self.kind("label"), self.plain, counts=0)
             yield self._op(line)
             before = line
         if before is not None:
             yield self._bridge(before.ip + before.size)
 
     def _bridge(self, ip: int) -> LinkedOp:
-        return LinkedOp(ip, self._kind("jump"), self.plain, 0, jump=ip) if ip in self.lines else LinkedOp(ip, None)
+        return LinkedOp(ip, self.kind("jump"), self.plain, 0, jump=ip) if ip in self.lines else LinkedOp(ip, None)
 
     def _needs_label(self, line: DecodedInstruction, before: DecodedInstruction | None) -> bool:
         if not self.channels or self.single:
@@ -154,7 +154,7 @@ class Linker:
         after_branch = before is not None and before.ip + before.size == line.ip and before.instruction.opcode in self.table
         return line.ip in self.waited and not after_branch
 
-    def _kind(self, what: str, shape: InstructionShape | None = None) -> HandlerKind:
+    def kind(self, what: str, shape: InstructionShape | None = None) -> HandlerKind:
         shape = shape or self.plain.shape
         found = self.kinds.get((what, shape))
         if found is None:
@@ -176,11 +176,11 @@ class Linker:
             return self._mode(line, control)
         if inst.opcode in OPS:
             use = computing(inst)
-            return LinkedOp(line.ip, self._kind("compute", use.shape), use)
+            return LinkedOp(line.ip, self.kind("compute", use.shape), use)
         if inst.opcode in SENDS:
             return self._send(line)
         if inst.opcode in NOPS:
-            return LinkedOp(line.ip, self._kind("idle"), self.plain)
+            return LinkedOp(line.ip, self.kind("idle"), self.plain)
         if inst.opcode == "wait":
             return self._wait(line)
         if inst.opcode in self.table:
@@ -193,7 +193,7 @@ class Linker:
         if other is None or other.control != control or line.ip + line.size not in other.lines:
             return LinkedOp(line.ip, None)
         use = replace(self.plain, slots=(0, self.control, control, 0))
-        return LinkedOp(line.ip, self._kind("mode"), use, jump=line.ip + line.size, control=control)
+        return LinkedOp(line.ip, self.kind("mode"), use, jump=line.ip + line.size, control=control)
 
     def _send(self, line: DecodedInstruction) -> LinkedOp:
         inst = line.instruction
@@ -202,7 +202,7 @@ class Linker:
             return LinkedOp(line.ip, None)
         use = sending(inst)
         use = replace(use, slots=(*use.slots[:3], line.ip + line.size & NOWHERE))
-        return LinkedOp(line.ip, self._kind("send", use.shape), use)
+        return LinkedOp(line.ip, self.kind("send", use.shape), use)
 
     def _wait(self, line: DecodedInstruction) -> LinkedOp:
         try:
@@ -210,14 +210,14 @@ class Linker:
         except SoftgenError:
             return LinkedOp(line.ip, None)
         use = ShapeUse(self.plain.shape, (BLOCK_OFFSETS["n"] + 4 * number, number, 0, 0))
-        return LinkedOp(line.ip, self._kind("wait"), use)
+        return LinkedOp(line.ip, self.kind("wait"), use)
 
     def _branch(self, line: DecodedInstruction) -> LinkedOp:
         inst, addresses = line.instruction, self.addresses(line)
         if any(to < 0 and count is not None for to, count in zip(addresses[1:], (inst.jip, inst.uip), strict=True)):
             return LinkedOp(line.ip, None)
         use = branching(inst)
-        return LinkedOp(line.ip, self._kind("branch", use.shape), use, addresses=addresses)
+        return LinkedOp(line.ip, self.kind("branch", use.shape), use, addresses=addresses)
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class Linker:
         parts = [LinkedPart(linker.control, linker.lines, linker.waited, list(linker.ops())) for linker in linkers]
         gates = sorted({*self.lines, *self.other.lines}) if self.other is not None else []
         ops = [op for part in parts for op in part.ops]
-        kinds = [op.kind for op in ops if op.kind is not None] + [self._kind("gate")] * bool(gates)
+        kinds = [op.kind for op in ops if op.kind is not None] + [self.kind("gate")] * bool(gates)
         handlers = self.library.get(kinds)
         total = sum(part.place(start) for part, start in zip(parts, (0, parts[0].size), strict=False))
         raw = np.zeros((total + len(gates) + 1) * OP.itemsize, np.uint8)
@@ -243,7 +243,7 @@ class Linker:
         if gates:
             first = {ip: total + number for number, ip in enumerate(gates)}
             for ip, number in first.items():
-                writer.gate(number, ip, self._kind("gate"), parts)
+                writer.gate(number, ip, self.kind("gate"), parts)
         linked = self._finish(kept, {ip: number for ip, number in first.items() if ip in self.lines or gates}, entries, writer.escapes)
         linked.streams = made
         linked.whole = all(kind in handlers for kind in kinds)
@@ -262,7 +262,7 @@ class Linker:
         found = [stream for part in parts for stream in part.streams(writer)]
         if not found:
             return b""
-        start, back = self._kind("start"), self._kind("back")
+        start, back = self.kind("start"), self.kind("back")
         kinds = [start, back, *(kind for stream in found for kind, _ in stream.sequences)]
         handlers = {kind: handler.address for kind, handler in self.library.get(kinds, needed=False).items() if handler.address}
         found = [stream for stream in found if all(kind in handlers for kind in (start, back, *(kind for kind, _ in stream.sequences)))]

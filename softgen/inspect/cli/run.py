@@ -274,9 +274,12 @@ class Simulator:
         self.service.loaded.wait()
         if not self.begun.wait(PATIENCE):
             with suppress(Exception):  # nobody has asked for it: a program may have taken all descriptors, or all memory
-                from softgen.eu.threaded.ahead import compile_ahead
+                from softgen.eu.threaded import ahead as handlers
+                from softgen.shared_functions import ahead as texels
 
-                compile_ahead(self.gpu.generation.number, self.begun.is_set)
+                gen = self.gpu.generation.number
+                for part in (handlers, texels) if handlers.has_list(gen) else ():
+                    part.compile_ahead(gen, self.begun.is_set)
 
     def keep(self, submission: Submission, message: str) -> str:
         from softgen.inspect.recording import keep_failure

@@ -174,22 +174,24 @@ def function(form: TexelForm, hurry: bool = False) -> TieredFunction | None:
     for often enough."""
     if form not in _made:
         _asked[form] += 1
-        if not in_background() and not hurry and _asked[form] < COMPILE_AFTER and not (_asked[form] == 1 and _kept(form)):
+        if not in_background() and not hurry and _asked[form] < COMPILE_AFTER and not (_asked[form] == 1 and is_cached(form)):
             return None
         with _making:
             if form not in _made:
-                _made[form] = TieredFunction(NAME, lambda: bytecode(*form), lambda: _compiled(form), lambda: _kept(form))
+                _made[form] = TieredFunction(NAME, lambda: bytecode(*form), lambda: compiled(form), lambda: is_cached(form))
     if hurry:
         with suppress(SoftgenError):  # it stays bytecode
             _made[form].promote()
     return _made[form]
 
 
-def _kept(form: TexelForm) -> bool:
+def is_cached(form: TexelForm) -> bool:
+    """Whether a function was compiled before."""
     return jit.has_form(form, (NAME,))
 
 
-def _compiled(form: TexelForm) -> jit.LoadedCode:
+def compiled(form: TexelForm) -> jit.LoadedCode:
+    """The code of a function, out of the cache or compiled now."""
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     assert leave
     return jit.load_form(form, lambda: text(*form), (NAME,), {LEAVE: leave})

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -237,9 +238,16 @@ def test_what_is_compiled_ahead_waits_for_modules_and_gives_way_to_work(begun: b
     loaded = SimpleNamespace(wait=lambda: order.append("loaded"))
     submission = SimpleNamespace(wait=lambda seconds: bool(order.append(seconds)) or begun, is_set=lambda: "stop")  # type: ignore[func-returns-value]
     held: Any = SimpleNamespace(service=SimpleNamespace(loaded=loaded), gpu=device("kbl"), begun=submission)
-    monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", lambda gen, stopped: order.append((gen, stopped())))
+    for module in ("eu.threaded", "shared_functions"):
+        told = partial(lambda module, gen, stopped: order.append((module, gen, stopped())), module)
+        monkeypatch.setattr(f"softgen.{module}.ahead.compile_ahead", told)
     Simulator.compile_ahead(held)
-    assert order == ["loaded", 0.3, (9, "stop")][: 2 if begun else 3]
+    assert order == ["loaded", 0.3, ("eu.threaded", 9, "stop"), ("shared_functions", 9, "stop")][: 2 if begun else 4]
+    order.clear()
+    held.gpu = device("hsw")  # of no OpenCL kernels
+    Simulator.compile_ahead(held)
+    assert order == ["loaded", 0.3]
+    held.gpu = device("kbl")
     monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", lambda gen, stopped: open("/", "rb"))
     Simulator.compile_ahead(held)  # what it lacks is nobody's trouble
 
