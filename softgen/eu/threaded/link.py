@@ -90,8 +90,7 @@ class Linker:
             ip = todo.pop()
             while ip not in self.lines:
                 try:
-                    line = self.code.line(ip)
-                    line = replace(line, instruction=branch_of(line.instruction))
+                    line = with_instruction(self.code.line(ip), branch_of)
                 except SoftgenError:
                     break
                 self.lines[ip] = line
@@ -135,7 +134,7 @@ class Linker:
         for ip in sorted(self.lines):
             if before is not None and before.ip + before.size != ip:
                 yield self._bridge(before.ip + before.size)
-            line = replace(self.lines[ip], instruction=built.after(self.lines[ip].instruction))
+            line = with_instruction(self.lines[ip], built.after)
             if self._needs_label(line, before):
                 yield LinkedOp(ip, self.kind("label"), self.plain, counts=0)
             yield self._op(line)
@@ -298,6 +297,12 @@ class Linker:
         header = np.zeros(1, PROGRAM)
         header[0] = (ops.ctypes.data, index.ctypes.data, start, len(index))
         return Linked(ops, index, header, self.library, self.control, entries, escapes, frozenset(self.lines))
+
+
+def with_instruction(line: DecodedInstruction, become: Callable[[Instruction], Instruction]) -> DecodedInstruction:
+    """A line with what its instruction becomes, which is most often the same."""
+    inst = become(line.instruction)
+    return line if inst is line.instruction else replace(line, instruction=inst)
 
 
 UNCHANGED = SINGLE_PROGRAM_FLOW | VECTOR_MASK | MASTER  # what of cr0.0 decides where channels and threads are

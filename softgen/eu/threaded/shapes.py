@@ -134,7 +134,7 @@ def computing(inst: Instruction) -> ShapeUse:
     kept = {"dst": dst, "sources": sources, **_kept(inst, COMPUTING)}
     by_quarter = writes_accumulator(inst) or inst.opcode in KEEPS_GROUP
     first, flag = _places(inst)
-    if not _moves(inst) or by_quarter and inst.predicate in HORIZONTAL:
+    if not _moves(inst, flag) or by_quarter and inst.predicate in HORIZONTAL:
         kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
     elif by_quarter:
@@ -151,7 +151,7 @@ def branching(inst: Instruction) -> ShapeUse:
     kept |= {name: None if getattr(inst, name) is None else 0 for name in ("jip", "uip")}
     kept |= _kept(inst, ("no_mask",)) if inst.opcode == ADD_IP else {}
     first, flag = _places(inst)
-    if not _moves(inst):
+    if not _moves(inst, flag):
         kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
     return ShapeUse(_one(InstructionShape(_instruction(kept))), group=first, flag=flag)
@@ -166,7 +166,7 @@ def sending(inst: Instruction) -> ShapeUse:
     kept = {"dst": dst, "sources": sources, **_kept(inst, SENDING)}
     kept |= _kept(inst, ("quarter",)) if len(halves(inst)) > 1 else {}
     first, flag = _places(inst)
-    if not _moves(inst):
+    if not _moves(inst, flag):
         kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
     surface = bits = 0
@@ -207,22 +207,24 @@ class _Ruled(NamedTuple):
     rules: ExecutionRules
 
 
-def _moves(inst: Instruction) -> bool:
+def _moves(inst: Instruction, flag: int) -> bool:
     """Whether the flag bits it looks at are those of channel 0 moved: groups of them are counted from a multiple of their size."""
-    return not _places(inst)[1] % HORIZONTAL.get(inst.predicate, (1, ""))[0]
+    return not flag % HORIZONTAL.get(inst.predicate, (1, ""))[0]
 
 
 def _instruction(kept: dict[str, Any]) -> Instruction:
-    return make_instruction(*(kept.get(name, DEFAULTS[name]) for name in NAMES))
+    return make_instruction(*(DEFAULTS | kept).values())
 
 
-OPERAND = [field.name for field in fields(Operand)]
+OPERAND = {field.name: number for number, field in enumerate(fields(Operand))}
 VALUES = attrgetter(*OPERAND)
 
 
 def changed(operand: Operand, **new: Any) -> Operand:
-    values = dict(zip(OPERAND, VALUES(operand), strict=True))
-    return make_operand(*(values | new).values())
+    values = list(VALUES(operand))
+    for name, value in new.items():
+        values[OPERAND[name]] = value
+    return make_operand(*values)
 
 
 def _four(given: list[int]) -> tuple[int, int, int, int]:
