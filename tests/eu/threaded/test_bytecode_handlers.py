@@ -13,6 +13,8 @@ from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded import library
 from softgen.eu.threaded.engine import run as run_threaded
 from softgen.eu.threaded.engine import threaded as engine_of
+from softgen.eu.threaded.handlers import HandlerKind
+from softgen.eu.threaded.shapes import computing
 from softgen.lanes import bytecode_program, mode
 from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.cache import Cache
@@ -35,7 +37,7 @@ def jobs(fresh: Cache, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     """Handlers are bytecode; what would be compiled in the background is collected."""
     found: Jobs = []
     monkeypatch.setattr(mode._Mode, "background", True)
-    monkeypatch.setattr(library, "in_turn", found.append)
+    monkeypatch.setattr(library, "in_turn", lambda job, later: found.append(job))
     monkeypatch.setitem(bytecode_program._numbers, False, iter(NUMBERS))
     yield found
 
@@ -50,6 +52,15 @@ def test_examples(gen: float) -> None:
 def test_random_programs() -> None:
     for number in range(12):
         assert compare("reference", run_threaded, generate(9, number)) is None
+
+
+def test_handlers_that_no_thread_waits_for_are_compiled_when_a_processor_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[bool]()
+    monkeypatch.setattr(library, "in_turn", lambda job, later: asked.append(later))
+    handlers = engine_of(9).library
+    first, second = (HandlerKind("compute", computing(instr(9, opcode, dst(10), reg(2), imm(5))).shape) for opcode in ("add", "xor"))
+    assert list(handlers.get([first])) == [first] and not handlers.get([second], needed=False)
+    assert asked == [False, True]
 
 
 def test_compiled_handlers_take_their_place(jobs: Jobs) -> None:
