@@ -329,9 +329,11 @@ class Gpu:
         offsets = {index: surfaces.add(state) for index, state in table.items()}
         if any(index >= ENTRIES for index in table):
             raise UsageError(f"a binding table has at most {ENTRIES} entries")
-        null = surfaces.add(self._packer.surface(None))
-        entries = [offsets.get(index, null) for index in range(max(table, default=0) + 1)]
-        binding_table = surfaces.add(b"".join(self._packer.pack("BINDING_TABLE_STATE", surface_state_pointer=entry) for entry in entries))
+        null = self._packer.pack("BINDING_TABLE_STATE", surface_state_pointer=surfaces.add(self._packer.surface(None)))
+        entries = [null] * ENTRIES  # all of them: entries that are zero would be the first surface
+        for index, offset in offsets.items():
+            entries[index] = self._packer.pack("BINDING_TABLE_STATE", surface_state_pointer=offset)
+        binding_table = surfaces.add(b"".join(entries))
         for current in all_dispatches:
             current.binding_table = binding_table
             if fetched:

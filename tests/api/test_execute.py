@@ -9,8 +9,9 @@ import pytest
 import softgen
 from softgen.api.gpu import SLOTS
 from softgen.api.machine import TracingDispatcher
+from softgen.api.run import Trace
 from softgen.threads.dispatcher import EngineDispatcher
-from tests.gpgpu.job import ADD, Job
+from tests.gpgpu.job import ADD, Job, stores
 
 GPUS = ("ivb", "hsw", "bdw", "skl", "kbl", "icl")
 # Each channel stores three times its payload into surface 0, at the payload as an index.
@@ -101,6 +102,28 @@ def test_threads_of_a_group_are_traced_one_after_the_other() -> None:
         run = gpu.execute(code("kbl"), threads=2, group=2, payload=np.arange(16, dtype=np.int32), surfaces=[gpu.empty(16, np.int32)],
                           trace=True)  # fmt: skip
     assert [(row.thread, row.offset) for row in run.trace] == [(thread, offset) for thread in (0, 1) for offset in range(0, 80, 16)]
+
+
+@pytest.mark.parametrize("number, stored", [(0, [0, 3, 6, 9]), (1, [0] * 4), (2, [0] * 4), (8, [0] * 4)])
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "kbl", "icl"])
+def test_messages_to_an_entry_without_a_surface_store_nowhere(gpu: str, number: int, stored: list[int]) -> None:
+    """Neither to None in the binding table, nor past its last surface."""
+    program = softgen.assemble(IGA.replace("0x08025E00", f"0x08025E{number:02X}"), gpu)
+    with softgen.Gpu(gpu, engine="t0", threads=1) as device:
+        x, last = device.empty(16, np.int32), device.empty(16, np.int32)
+        for surfaces in ([x], [x, None, None, last]):
+            device.execute(program, payload=np.arange(16, dtype=np.int32), surfaces=surfaces)
+            assert x.array[:4].tolist() == stored and not last.array.any()
+
+
+def test_threads_without_a_thread_group_id_are_traced_by_their_number() -> None:
+    """Root threads of MEDIA_OBJECT."""
+    dispatcher, trace = TracingDispatcher(EngineDispatcher("t0", 1)), Trace()
+    dispatcher.trace = trace
+    job = Job(stores("(8|M0) r11.0<1>:ud 0x7:ud"), [bytes(4)])
+    job.starts_threads = [job.pack("MEDIA_OBJECT", inline_data=[{"inline_data": 0}])] * 2
+    assert job.run(groups=dispatcher).buffer(0) == (7,)
+    assert [(row.group, row.thread, row.offset) for row in trace] == [((0, 0, 0), 0, offset) for offset in range(0, 80, 16)] * 2
 
 
 def test_memory_of_programs_is_counted_until_the_dispatcher_is_retired() -> None:

@@ -90,6 +90,22 @@ def test_the_first_launch_of_a_kernel_may_be_interrupted_anywhere() -> None:
     assert line > 100 and max(left) <= 5  # two buffers, code, scratch space; and one more in the moment before it has an owner
 
 
+def test_memory_of_state_is_free_again_where_writing_it_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = softgen.load_kernels(COLLATZ, "kbl")["cf_collatz"]
+
+    def interrupt(*bases: int) -> bytes:
+        raise KeyboardInterrupt
+
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        x = gpu.empty(8, np.uint32)
+        gpu.launch(kernel, x, x, global_size=8)
+        before = list(gpu._heap._live)
+        monkeypatch.setattr(gpu._packer, "bases", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            gpu.prepare(kernel, x, x, global_size=8)
+        assert list(gpu._heap._live) == before
+
+
 def test_a_signal_handler_cannot_launch_on_a_gpu_that_it_interrupts() -> None:
     """It would wait for ever for what it interrupts."""
     kernel, refusals = softgen.load_kernels(COLLATZ, "kbl")["cf_collatz"], list[str]()

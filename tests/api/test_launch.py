@@ -253,6 +253,15 @@ def test_a_range_without_an_offset_begins_at_zero() -> None:
     assert payload(Argument(0, "value", "n", "int", 4), 7, "arg_byvalue", "global_id_offset") == [7, 0]
 
 
+@pytest.mark.parametrize("sizes, expected", [
+    ((16, 8, 4), Grid((16, 1, 1), (8, 1, 1), (4, 0, 0), 1)), (((16, 6), (8, 3), (4, 5)), Grid((16, 6, 1), (8, 3, 1), (4, 5, 0), 2)),
+    (((4, 6, 8), (2, 3), 0), Grid((4, 6, 8), (2, 3, 1), (0, 0, 0), 3)), ((16, None, (1, 2, 3)), Grid((16, 1, 1), (16, 1, 1), (1, 2, 3), 1)),
+])  # fmt: skip
+def test_dimensions_that_are_not_given_have_one_item_and_no_offset(sizes: tuple[Any, Any, Any], expected: Grid) -> None:
+    with softgen.Gpu("kbl") as gpu:
+        assert gpu._grid(described(Launch()), *sizes) == expected
+
+
 def test_relocations_store_addresses_of_program_data() -> None:
     """Both halves; of constant and of global data."""
     places = (Relocation(0, "constant", 8, 4), Relocation(4, "constant", 8, 4, 32), Relocation(8, "global", 4, 8))
