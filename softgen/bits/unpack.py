@@ -82,7 +82,7 @@ def _field(f: BitField, read: Callable[[int, int], str], natural: bool) -> str:
     parts, shift = [], f.width
     for high, low in f.pieces:
         shift -= high - low + 1
-        parts.append(f"({read(high, low)}) << {shift}" if shift else f"({read(high, low)})" if len(f.pieces) > 1 else read(high, low))
+        parts.append(f"({read(high, low)}) << {shift}" if shift else read(high, low))
     value = " | ".join(parts)
     kind = f.type.name
     if f.alignment:

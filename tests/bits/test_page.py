@@ -166,9 +166,15 @@ def test_derived_attributes_divide_and_shift_by_small_numbers() -> None:
     assert layout.unpack([1000 << 8 | 3])[-7:] == (250, 8000, 0, 1000, 1000, 1000, 3 << 63)
     with pytest.raises(SpecError, match="expression names no field: 'nothing'"):
         read("p", f"{text}    derive a many << nothing\n")
-    for bad in ("many // 0", "many // few", "many << 64", "few >> many"):
+    for bad in ("many // 0", "many // few", "many << 64", "few >> many", "1\n    derive b many << a"):
         with pytest.raises(SpecError, match="may shift by numbers below 64 and fields of at most 6 bits, and divide by numbers above 0"):
             read("p", f"{text}    derive a {bad}\n")
+
+
+def test_a_group_up_to_the_end_leaves_bits_between_its_fields_to_others() -> None:
+    layout = read("p", OPEN.format("3 31:16,7:0 a") + "    group h at 4.16 size 32 times *\n      15:0 c\n")["S", 9]
+    got = layout.unpack([0, 0x100, 0x200, 0x1234_0356, 0x789A_0400])
+    assert [e.b for e in got.g] == [1, 2, 3, 4] and got.a == 0x123456
 
 
 def test_nested_groups() -> None:
@@ -193,6 +199,7 @@ def test_ranges() -> None:
 # Each bad page with the complaint it must get.
 HEAD = "source public x\nstructure S\n  gen 9  1 dwords\n"
 OF_ELEMENT = "source public x\nstructure E\n  gen 9  1 dwords\n    0 7:0 a\nstructure S\n  gen 9  1 dwords\n    group g at 0 size 32 times 1 of E\n"
+OPEN = "source public x\nstructure S\n  gen 9  1+ dwords\n    {}\n    group g at 1 size 32 times *\n      15:8 b\n"
 BAD = {
     "overlap": (HEAD + "    0 5:0 a\n      3 b\n", "p:5: S.b overlaps a; write 'or' if it is meant"),
     "overlap with the header": ("source public x\ncommand C 0.22 all\n  gen 9 1+ dwords\n    0 5 a\n", "p:4: C.a overlaps the header; write 'or' if it is meant"),
@@ -225,6 +232,9 @@ BAD = {
     "derived by a call": (HEAD + "    0 5:0 a\n    derive b a.real\n", "p:5: expression 'a.real' may use + - * // << >> & | ( ), whole numbers and fields"),
     "group past end": (HEAD + "    group g at 0 size 32 times 2\n      0 a\n", "p:4: S.g ends at bit 63 of 32"),
     "group overlap": (HEAD + "    0 4 a\n    group g at 0 size 8 times 4\n      7:0 b\n", "p:5: S.g overlaps other fields; write 'or' if it is meant"),
+    "group to the end over a field": (OPEN.format("2 8 a"), "p:5: S.g overlaps other fields; write 'or' if it is meant"),
+    "group to the end over a group": (OPEN.format("0 8 a") + "    group h at 3 size 16 times 1\n      8 c\n", "p:7: S.h overlaps other fields; write 'or' if it is meant"),
+    "groups to the end": (OPEN.format("0 8 a") + "    group h at 1 size 64 times *\n      8 c\n", "p:7: S.h overlaps other fields; write 'or' if it is meant"),
     "empty group": (HEAD + "    group g at 0 size 8 times 4\n", "p:4: group g has no fields"),
     "group of nothing": (HEAD + "    group g at 0 size 8 times 4 of T\n", "p:4: group g is of T, which gen 9 does not have"),
     "group of a structure with a field": (OF_ELEMENT + "      15:8 b\n", "p:7: group g is of E, and has lines of its own"),

@@ -166,11 +166,12 @@ def _check(section: PageSection, owner: str, fields: tuple[BitField, ...], group
             raise section.complain(f"{owner}.{f.name} overlaps {other}; write 'or' if it is meant", f.line)
         names.add(f.name)
         claimed |= f.mask
+    end = max([claimed.bit_length(), *(group.start + group.size * (group.count or 1) for group in groups)])
     for group in groups:
         if group.name in names:
             raise section.complain(f"{owner}.{group.name} is named twice", group.line)
         names.add(group.name)
-        count = group.count or 1
+        count = group.count or -(-(end - group.start) // group.size)  # elements up to the end are in the way of all that follows
         if group.start + group.size * count > bits and group.count is not None and not open_end:
             raise section.complain(f"{owner}.{group.name} ends at bit {group.start + group.size * count - 1} of {bits}", group.line)
         if not group.fields and not group.groups:
