@@ -123,11 +123,11 @@ def test_pack_refuses_what_does_not_fit() -> None:
 @pytest.mark.parametrize("option, most, header", [("", 257, 0x780800FF), ("length 3:0", 17, 0x7808000F), ("length 7:4", 17, 0x780800F0),
                                                   ("length 7:4 bias 1", 16, 0x780800F0), ("fixed", 300, 0x78080000)])  # fmt: skip
 def test_a_command_is_as_long_as_its_length_can_say(option: str, most: int, header: int) -> None:
-    text = f"source public x\ncommand C  3.3.0.08  render\n  gen 9  1+ dwords  {option}\n    group it  at 1  size 32  times *\n      31:0  n\n"
+    text = f"source public x\ncommand C  3.3.0.08  render\n  gen 9  1+ dwords {option}\n    group it at 1 size 32 times *\n      31:0 n\n"
     layout = read("p", text)["C", 9]
     assert layout.pack(it=[{"n": 7}] * (most - 1)) == [header, *[7] * (most - 1)]
     if option != "fixed":
-        with pytest.raises(ValueError, match="C.length must fit"):
+        with pytest.raises(ValueError, match=r"C\.length must fit"):
             layout.pack(it=[{"n": 7}] * most)
 
 

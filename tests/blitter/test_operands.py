@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.bits.catalogue import layout
 from softgen.blitter import operands
 from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
@@ -165,6 +166,24 @@ def test_a_range_of_colours_may_be_transparent(gpu: str, mode: int) -> None:
         bench.run(*switch(bench, to, source), command)
         changed = np.flatnonzero(bench.memory() != wanted).tolist()
         assert changed == []
+
+
+@pytest.mark.parametrize("depth, mode, low, high, pixel, inside", [
+    (0, 1, 0x100, 0xFFF7F, 0x7F, True), (0, 1, 0x100, 0xFFF7F, 0x80, False),  # bits above the pixel's are no part of a colour
+    (1, 3, 0x10000, 0xFFFF, 0xF81F, True), (1, 3, 0x0801, 0xFFFF, 0xF801, True), (1, 3, 0x0801, 0xFFFF, 0xF800, False),
+    (1, 3, 0, 0x07FF, 0x07FF, True), (1, 3, 0, 0x07FF, 0x0800, False), (1, 3, 0, 0xF81F, 0x0020, False),
+    (2, 3, 0x10000, 0x7FFF, 0x7FFF, True), (2, 3, 0, 0x7FFF, 0x8000, False), (2, 3, 0x8000, 0xFFFF, 0x7FFF, False),
+    (2, 1, 0x8000, 0xFFFF, 0x7FFF, True), (2, 5, 0, 0x17FFF, 0x8000, False), (2, 7, 0, 0x7FFF, 0x8000, True),
+    (2, 1, 0, 0xFC1F, 0x0020, False), (2, 1, 0, 0x83FF, 0x0400, False), (2, 1, 0, 0x03FF, 0x03FF, True),
+    (3, 3, 0x01000000, 0xFFFFFFFF, 0x00FFFFFF, False), (3, 1, 0x01000000, 0xFFFFFFFF, 0x00FFFFFF, True),
+])  # fmt: skip
+def test_the_components_of_a_colour_in_a_range(depth: int, mode: int, low: int, high: int, pixel: int, inside: bool) -> None:
+    """8 bits; 5, 6 and 5; 5, 5, 5 and 1 of alpha; 8 each. Modes 3 and 5 compare alpha as well (KBL 2592-2622)."""
+    command = BlitBench("kbl").pack("XY_SRC_COPY_CHROMA_BLT", color_depth=depth, transparency_range_mode=mode, transparency_color_low=low,
+                                    transparency_color_high=high)  # fmt: skip
+    record, seen = layout("XY_SRC_COPY_CHROMA_BLT", 9).unpack(command), np.array([[pixel]], KINDS[BYTES[depth]])
+    lit = operands.keyed(record, seen if mode in (1, 3) else None, seen)
+    assert lit is not None and lit.tolist() == [[inside == (mode in (5, 7))]]
 
 
 @pytest.mark.behaviour("KBL-BLT-07", shows="action")
@@ -343,6 +362,14 @@ def test_patterns_that_are_not_aligned_to_their_size_are_remarked(depth: int) ->
     said = [remark.partition("): ")[2] for remark in bench.gpu.remarks]
     assert said == [f"pattern at {at:#x}, which is not aligned to its {held} bytes (KBL 3134-3137)"
                     for at in (PATTERN + 64, PATTERN + held + 64) if depth]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", [PATTERN, PATTERN + 64, PATTERN + 256 + 128])
+def test_a_pattern_is_read_where_it_begins_aligned_to_its_size_or_not(at: int) -> None:
+    bench, to = BlitBench("kbl"), Area(DATA, 64, "linear", 0, 0)
+    wanted = bench.space.read(at, 256)
+    bench.run(bench.pack("XY_PAT_BLT", pattern_base_address=at, **controls(3, 0xF0), **corners((0, 0, 8, 8)), **tiled(to, "destination")))
+    assert bench.memory()[: 8 * 64].reshape(8, 64)[:, :32].tobytes() == wanted
 
 
 def test_a_tile_at_the_end_of_memory() -> None:
