@@ -160,8 +160,7 @@ class GpuDevice:
         """Prepare another batch in the context, the space and with the hooks of an execution that has ended, by which it is executed."""
         streamer = before.streamer
         registers: Any = streamer.registers  # ContextRegisters, as `begin` made them
-        if registers.own is not streamer.submitted.registers:  # the context was switched
-            registers.own = streamer.submitted.registers
+        registers.own = streamer.submitted.registers  # MI_SET_CONTEXT may have switched to others
         self._load(streamer.engine, registers)
         before.restart(batch)
         return before

@@ -14,7 +14,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.command import Counters
 from softgen.device import execution
-from softgen.device.gpu import GpuDevice
+from softgen.device.gpu import GpuDevice, handled_commands
 from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -351,3 +351,31 @@ def test_another_batch_sees_the_registers_of_its_context() -> None:
     bench.put(OTHER, bench.pack("MI_STORE_REGISTER_MEM", register_address=GPR, memory_address=DATA), bench.pack("MI_BATCH_BUFFER_END"))
     bench.gpu.begin_again(first, OTHER).run_to_end()
     assert bench.space.read32(DATA) == 7 and bench.gpu.read_register(GPR) == 7
+
+
+def test_another_batch_has_the_registers_of_its_context_after_one_that_switched_to_another() -> None:
+    bench = Bench("ivb")
+    switch = bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1)
+    bench.put(BATCH, bench.load({UNKNOWN: 3}), switch, bench.load({UNKNOWN: 5}), bench.pack("MI_BATCH_BUFFER_END"))
+    first = bench.gpu.begin(Work("render", bench.space, BATCH))
+    first.run_to_end()
+    bench.put(OTHER, bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA), bench.load({UNKNOWN: 4}), bench.pack("MI_BATCH_BUFFER_END"))
+    found = []
+    for _ in range(2):
+        bench.gpu.begin_again(first, OTHER).run_to_end()
+        found.append(bench.space.read32(DATA))
+    assert found == [3, 4] and bench.gpu.read_register(UNKNOWN) == 4
+
+
+@pytest.mark.parametrize("name", ["MI_STORE_DATA_IMM", "MI_MATH", "PIPE_CONTROL", "MI_SET_CONTEXT", "MEDIA_OBJECT", "GPGPU_WALKER",
+                                  "3DPRIMITIVE", "XY_COLOR_BLT"])  # fmt: skip
+def test_commands_of_the_streamer_and_of_every_pipeline_are_handled(name: str) -> None:
+    assert name in handled_commands("kbl")
+
+
+def test_a_blit_is_executed() -> None:
+    bench = Bench()
+    fields = {"32bpp_byte_mask": 3, "color_depth": 3, "raster_operation": 0xF0, "destination_pitch": 8, "destination_x2_coordinate": 2,
+              "destination_y2_coordinate": 1, "destination_base_address": DATA, "solid_pattern_color": 0x12345678}  # fmt: skip
+    run(bench, bench.pack("XY_COLOR_BLT", **fields), engine="blitter")
+    assert bench.data(3) == [0x12345678, 0x12345678, 0]

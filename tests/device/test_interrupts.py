@@ -161,6 +161,15 @@ def test_a_host_that_touches_a_contexts_registers() -> None:
     assert len(made.remarks) == 1 and made.read_register(0x22A4) & 0x7F == 0
 
 
+@pytest.mark.parametrize("name, cause, bit", [
+    ("kbl", "user", 1), ("kbl", "page_fault", 0x80), ("icl", "context_switch", 0x100), ("icl", "page_fault", 0), ("ivb", "notify", 0x10),
+    ("ivb", "context_switch", 0), ("g45", "user", 0),
+])  # fmt: skip
+def test_what_has_no_bit_on_a_gpu_is_an_event_all_the_same(name: str, cause: str, bit: int) -> None:
+    made = gpu(name)
+    assert made.interrupts.raised(0x2000, cause) == bit and [event.cause for event in made.interrupts.events] == [cause]
+
+
 def test_the_page_of_interrupt_bits() -> None:
     fields = {field.name: field.low for field in layout("ENGINE_INTERRUPT", 9).fields}
     assert fields == BITS

@@ -85,6 +85,20 @@ def test_a_ring_that_is_not_enabled_does_not_run() -> None:
     assert host.dwords(DATA, 1) == [1]
 
 
+@pytest.mark.parametrize("gpu", ["gm965", "g45", "ivb", "hsw"])
+def test_a_ring_that_has_run_to_its_tail_may_be_moved(gpu: str) -> None:
+    """The engine is idle; the next tail starts the ring at its new place and head."""
+    host = Host(gpu)
+    for number, head in enumerate((0, 16)):
+        store = host.store(4 * number, 7 + number)
+        store += [0] * (len(store) % 2)
+        host.put((ring := host.pages(1)) + head, store)
+        for offset, value in ((0x38, ring), (0x34, head), (0x3C, 1), (0x30, head + 4 * len(store))):
+            host.gpu.write_register(0x2000 + offset, value)
+        assert not host.gpu.engines[0x2000].busy() and host.gpu.read_register(0x2034) == head + 4 * len(store)
+    assert host.dwords(DATA, 3) == [7, 8, 0]
+
+
 def test_two_rings_with_a_mailbox() -> None:
     host = Host("ivb")
     rings = {0x2000: host.pages(1), 0x22000: host.pages(1)}
