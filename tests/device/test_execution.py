@@ -359,7 +359,8 @@ def test_another_batch_has_the_registers_of_its_context_after_one_that_switched_
     bench.put(BATCH, bench.load({UNKNOWN: 3}), switch, bench.load({UNKNOWN: 5}), bench.pack("MI_BATCH_BUFFER_END"))
     first = bench.gpu.begin(Work("render", bench.space, BATCH))
     first.run_to_end()
-    bench.put(OTHER, bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA), bench.load({UNKNOWN: 4}), bench.pack("MI_BATCH_BUFFER_END"))
+    store = bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA)
+    bench.put(OTHER, store, bench.load({UNKNOWN: 4}), bench.pack("MI_BATCH_BUFFER_END"))
     found = []
     for _ in range(2):
         bench.gpu.begin_again(first, OTHER).run_to_end()

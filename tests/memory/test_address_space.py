@@ -28,6 +28,13 @@ def host_bytes(space: AddressSpace, address: int, size: int) -> bytes:
     return ctypes.string_at(space.table[address >> 32] + (address & 0xFFFFFFFF), size)
 
 
+@pytest.mark.parametrize("bits", [32, 48])
+def test_compiled_code_finds_a_part_for_each_of_48_bit_addresses_and_no_more(bits: int) -> None:
+    """However few bits the space has; nothing is mapped in it."""
+    space = AddressSpace("s", bits)
+    assert len(space.table) == (1 << 48) // GIB4 and set(space.table) == {arena.void()}
+
+
 def test_one_buffer_at_two_addresses_and_in_two_spaces() -> None:
     first, two, buffer = AddressSpace("one"), AddressSpace("two"), MemfdBuffer(2 * PAGE, "b")
     first.map(0x10000, buffer)
