@@ -151,6 +151,7 @@ def set_predicate(cs: Streamer, cmd: Record) -> None:
 # -- atomics -------------------------------------------------------------------------------------------------------
 
 SIZES = {"dword": 4, "qword": 8, "octword": 16}
+# Of the number in memory and two operands; `signed` orders numbers with a sign: with its bit the other way round, they are as unsigned ones
 OPERATIONS: dict[str, Callable[[int, int, int, Callable[[int], int]], int]] = {
     "and": lambda old, a, b, signed: old & a,
     "or": lambda old, a, b, signed: old | a,
@@ -191,7 +192,7 @@ def atomic(cs: Streamer, cmd: Record) -> None:
     first, second = _inline(cs, size) if cmd.inline_data else _indirect(cs, size)
     ones = (1 << 8 * size) - 1
     old = int.from_bytes(cs.read(cmd.memory_address, size, cmd.memory_type), "little")
-    new = operation(old, first, second, lambda value: value - ((value >> 8 * size - 1) << 8 * size)) & ones
+    new = operation(old, first, second, lambda value: value ^ 1 << 8 * size - 1) & ones
     cs.write(cmd.memory_address, new.to_bytes(size, "little"), cmd.memory_type)
     if cmd.return_data_control:
         returned = new if name.startswith("predec") else old  # KBL 1374-1393

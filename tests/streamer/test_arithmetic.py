@@ -220,7 +220,7 @@ def test_every_atomic_operation(gpu: str, inline: int, opcode: str) -> None:
     size = 16 if opcode.endswith("16b") else 8 if opcode.endswith("8b") else 4
     name, bits = opcode.removesuffix("16b").removesuffix("8b"), 8 * size
     ones = (1 << bits) - 1
-    for old, a in ((0xF0F0, 0x0FF0), (ones, 1), (0, ones), (1 << bits - 1, 5), (77, 77), (ones - 2, ones - 2)):
+    for old, a in ((0xF0F0, 0x0FF0), (ones, 1), (0, ones), (1 << bits - 1, 5), (77, 77), (ones - 2, ones - 2), (ones - 2, ones - 9)):
         bench, b = Bench(gpu), 0x99AABBCCDDEEFF001122334455667788 & ones
         bench.space.write(DATA, old.to_bytes(16, "little"))
         dwords = [value >> 32 * i & 0xFFFFFFFF for i in range(size // 4) for value in (a, b)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -37,6 +37,21 @@ def test_who_submitted_a_draw_is_told_its_render_targets() -> None:
 
 def test_the_time_is_that_of_who_submitted_the_work() -> None:
     assert [streamer(Bench(), hooks=SubmissionHooks(timed_out=lambda up=up: up)).timed_out() for up in (True, False)] == [True, False]
+
+
+def test_the_work_of_threads_is_counted_and_may_have_changed_memory() -> None:
+    class Finishes:
+        def run(self, *arguments: object) -> list[tuple[int, int]]:
+            asked.append(arguments)
+            return [(2, 10), (3, 5)]
+
+    asked, hooks, context, dispatch = list[tuple[object, ...]](), SubmissionHooks(dispatcher=cast(Any, Finishes())), object(), object()
+    cs = streamer(Bench(), hooks=hooks)
+    for times in (1, 2):
+        cs._read_ahead_is_stale = False
+        cs.run_threads(cast(Any, context), cast(Any, dispatch))
+        assert (cs.counters.threads, cs.counters.instructions, cs._read_ahead_is_stale) == (5 * times, 15 * times, True)
+    assert asked == [(context, dispatch, hooks.timed_out)] * 2
 
 
 @pytest.mark.parametrize("privileged, is_global, found", [(None, 1, "global"), (True, 1, "global"), (False, 1, "own"), (True, 0, "own"),

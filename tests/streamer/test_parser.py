@@ -15,7 +15,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.streamer.parser import MOST_ZEROS, Command, CommandParser, Remark, record
+from softgen.streamer.parser import Command, CommandParser, Remark, record
 
 KBL, G45 = device("kbl").generation, device("g45").generation
 
@@ -196,8 +196,12 @@ def test_the_tail_of_a_ring_ends_its_last_command() -> None:
 
 
 def test_memory_full_of_zeros_is_left_early() -> None:
-    met = road(space({0x10000: [0] * (2 * MOST_ZEROS)}))
-    assert len(met) == MOST_ZEROS + 1 and met[-1].kind == "limit" and met[-1].address == 0x10000 + 4 * MOST_ZEROS
+    """After 64 Ki dwords in a row; as many between other commands are MI_NOOPs."""
+    met = road(space({0x10000: [0] * 0x20000}))
+    assert len(met) == 0x10001 and met[-1].kind == "limit" and met[-1].address == 0x50000
+    assert met[-1].text == "stopped after 65536 zero dwords in a row: unwritten memory"
+    met = road(space({0x10000: [*[0] * 0xFFFF, *[0x01000000, *[0] * 0xFFFF] * 2, 0x05000000]}))
+    assert len(met) == 3 * 0x10000 and met[-1].name == "MI_BATCH_BUFFER_END"
 
 
 def test_a_submission_is_left_after_half_a_million_commands() -> None:
