@@ -102,6 +102,13 @@ def test_two_equal_ends_leave_room_for_the_extremes(name: str) -> None:
     assert np.abs(unpacked(format, data) - np.array(wanted)).max() < 2e-7
 
 
+@pytest.mark.parametrize("name, first, lacking", [("BC4_UNORM", 1, [0, 0, 1]), ("BC4_SNORM", 1, [0, 0, 1]), ("BC5_UNORM", 2, [0, 1]),
+                                                  ("BC5_SNORM", 2, [0, 1]), ("DXT1_RGB", 3, [1])])  # fmt: skip
+def test_channels_that_blocks_lack_are_exactly_zero_and_alpha_one(name: str, first: int, lacking: list[int]) -> None:
+    data = np.random.default_rng(3).integers(0, 256, BY_NAME[name].bits // 8, np.uint8).tobytes()
+    assert unpacked(BY_NAME[name], data)[:, first:].tolist() == [lacking] * LANES
+
+
 # -- decoded by C -------------------------------------------------------------------------------------------------------------
 
 

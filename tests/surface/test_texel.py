@@ -13,6 +13,7 @@ from softgen.bits.formats import Format, FormatChannel, surface_formats
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.primitives import Operand
 from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Value
@@ -31,6 +32,22 @@ def test_division_by_multiplication_rounds_correctly(bits: int) -> None:
     for start in range(0, len(every), 256):
         part = every[start : start + 256]
         assert (texel.divided(m, m.value(f32, part), steps).payload == part / np.float32(steps)).all()
+
+
+class CountsDivisions(NumpyMachine):
+    divisions = 0
+
+    def div(self, a: Operand, b: Operand, rounding: str = "rne") -> Value:
+        self.divisions += 1
+        return super().div(a, b, rounding)
+
+
+@pytest.mark.parametrize("bits, divisions", [(1, 0), (8, 0), (15, 0), (16, 0), (24, 1)])
+def test_only_channels_of_more_than_16_bits_are_divided(bits: int, divisions: int) -> None:
+    """A division takes several times as long as a multiplication and its correction."""
+    m, most = CountsDivisions(), (1 << bits) - 1
+    found = texel.decode_channel(m, FormatChannel("r", "unorm", bits), m.constant(u32, [0, most // 3, most]))
+    assert found.payload.view(np.float32).tolist() == [np.float32(n / most) for n in (0, most // 3, most)] and m.divisions == divisions
 
 
 @pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R16G16_SNORM", "B5G6R5_UNORM", "L8_UNORM", "A8_UNORM", "R10G10B10A2_UNORM"])
