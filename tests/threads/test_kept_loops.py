@@ -12,14 +12,16 @@ import pytest
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.native import address
+from softgen.eu.text import dialect
 from softgen.threads import kept_loop, scheduler, worker
-from softgen.threads.dispatch import DispatchContext, NativeLoop, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.payload import LoopPayload
 from softgen.threads.scheduler import ReturnReason, WorkerPart
+from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Leaving
-from tests.gpgpu.job import ADD
+from tests.gpgpu.job import ADD, CODE
 from tests.threads.test_loops import CONSTANT, HELD, LANES, THREADS, Loop, Memory, library, reference
 from tests.threads.test_pool import SLOW
 
@@ -160,4 +162,39 @@ def test_the_worker_of_a_record_is_kept(library: ctypes.CDLL, monkeypatch: pytes
     for record in (*records, *records, records[0]):
         loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
         list(dispatcher.run_loops(memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+    assert len(made) == 2
+
+
+def test_thread_blocks_are_used_again_whatever_became_of_their_loop(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that could not be made, one that faulted, the one of a kernel that was written over, and the one used longest ago."""
+    memory, dispatcher, made, real = Memory(), EngineDispatcher("t1", 1), list[WorkerState](), kept_loop.KeptLoop
+
+    def state() -> WorkerState:
+        made.append(WorkerState())
+        return made[-1]
+
+    def failing(*args: object) -> KeptLoop:
+        raise MemoryError
+
+    def dispatch(record: ThreadDispatch) -> None:
+        loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
+        list(dispatcher.run_loops(memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+
+    monkeypatch.setattr(kept_loop, "MOST_KEPT", 1)
+    monkeypatch.setattr(kept_loop, "WorkerState", state)
+    record = memory.record(LoopPayload(3), 8, 0)
+    monkeypatch.setattr(kept_loop, "KeptLoop", failing)
+    with pytest.raises(MemoryError):
+        dispatch(record)
+    monkeypatch.setattr(kept_loop, "KeptLoop", real)
+    for kernel in (ADD.replace("0x08025E01", "0x08025EFF"), ADD, ADD.replace("r2.0<0;1,0>:d", "1:w"), ADD):
+        memory.space.write(CODE, dialect.read(kernel, memory.job.gen))
+        if kernel == ADD.replace("0x08025E01", "0x08025EFF"):  # stateless: nothing is mapped at 0
+            with pytest.raises(GpuFault):
+                dispatch(record)
+        else:
+            dispatch(record)
+    assert len(made) == 1 and (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
+    for another in [memory.record(LoopPayload(3), 8, 0) for _ in range(3)]:
+        dispatch(another)
     assert len(made) == 2

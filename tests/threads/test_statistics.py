@@ -92,6 +92,16 @@ def test_a_part_counts_for_the_whole() -> None:
     assert whole.program.fallbacks == {0: 2} and part.program is whole.program
 
 
+def test_the_whole_knows_the_instructions_of_a_part_that_were_left_to_the_interpreter() -> None:
+    """Those of a system routine, too, which is no part of the kernel's code."""
+    whole, part = (KernelStatistics(KernelProgram(9, bytes(dialect.read(ADD, 9))), "t0") for _ in range(2))
+    routine = KernelProgram(9, bytes(dialect.read("(W)  mov (8|M0)  r126.0<1>:ud 7:ud", 9)))
+    part.program.lines[0x10000] = routine.line(0)
+    part.program.fallbacks.update({0: 2, 0x10000: 3, 0x10: 4})
+    part.join(whole)
+    assert report.fallbacks([whole]) == {"mov": 5, "shl": 4}
+
+
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_no_kernel_is_decoded_when_a_dispatcher_is_retired(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A context may have had hundreds of kernels, and who waits for its end is the server."""
