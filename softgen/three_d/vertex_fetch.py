@@ -142,7 +142,7 @@ def _components(gen: float, number: int, element: Record, form: Format | None, r
         if control == SOURCE and n not in has:
             remarks.append(f"vertex element {number}: component {n} of {form}, which has none; 0 is stored")
         constant = Source("constant", value=CONSTANTS.get(control, 0))
-        made = {NOSTORE: None, SOURCE: has.get(n, GAP)._replace(element=number if n in has else -1), VERTEX_ID: Source("vertex_id"),
+        made = {NOSTORE: None, SOURCE: has[n]._replace(element=number) if n in has else GAP, VERTEX_ID: Source("vertex_id"),
                 INSTANCE_ID: Source("instance_id"), PRIMITIVE_ID: Source("primitive_id")}.get(control, constant)  # fmt: skip
         if wide and made is not None and made.kind == "raw":
             found += [made._replace(start=made.start + half) for half in (0, 4)]

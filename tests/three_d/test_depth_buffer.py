@@ -42,6 +42,17 @@ def test_levels_of_gen45_may_be_to_the_right_of_the_first() -> None:
     assert (placed.left, placed.top) == (128, 50)
 
 
+@pytest.mark.parametrize(("width", "height", "lod", "size"), [
+    (4, 100, 2, (1, 25)), (3, 100, 2, (1, 25)), (1, 100, 5, (1, 3)), (128, 3, 1, (64, 1)), (128, 2, 2, (32, 1)), (6, 6, 14, (1, 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9])
+def test_a_level_has_one_pixel_at_least(gen: float, kind: int, width: int, height: int, lod: int, size: tuple[int, int]) -> None:
+    fields = SOLID | {"surface_type": kind, "width": width - 1, "height": height - 1, "lod": lod} | pitched(gen, 40)
+    placed = found(gen, fields).depth
+    assert (placed.width, placed.height) == size
+
+
 @pytest.mark.parametrize("gen", [7, 8, 9, 11])
 def test_a_level_of_16_bits_begins_at_a_multiple_of_8_pixels(gen: float) -> None:
     placed = found(gen, LEVEL | {"surface_format": FORMATS["d16_unorm"], "width": 113} | pitched(gen, 40)).depth

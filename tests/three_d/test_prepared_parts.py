@@ -20,6 +20,7 @@ from softgen.threads.statistics import KernelStatistics
 from softgen.three_d import fill, prepared_draws
 from softgen.three_d.draw_structures import Base, DrawStruct, PreparedStruct, Stage
 from softgen.three_d.front import FrontDraw
+from softgen.three_d.latched_state import NotPrepared
 from softgen.three_d.pixel_shader import TESTS, loop_count
 from softgen.three_d.prepared import PreparedDraw
 from softgen.three_d.prepared_draws import PreparedDraws
@@ -99,6 +100,31 @@ def test_the_deadline_of_tests_without_threads_is_that_of_the_draw(draws: Any, l
         return draws._answer(cs, None, ReturnReason.DEADLINE)
     with pytest.raises(SoftgenError, match=f"time is up: {TESTS}, tile 7"):
         draws._answer(cs, None, ReturnReason.DEADLINE)
+
+
+@pytest.mark.parametrize("helped, settled, ran, done", [
+    (True, True, False, ["follow now", "renew"]), (False, False, False, ["ran (1, 2)"]),
+    (False, False, True, ["ran (1, 2)", "follow now", "look"]),
+    (True, False, True, ["follow now", "renew", "ran (1, 2)", "follow now", "look"]),
+])  # fmt: skip
+def test_what_a_draw_has_resolved_is_noted_where_commands_lead_now(draws: Any, helped: bool, settled: bool, ran: bool, done: list[str],
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Other draws may have moved what they share with this one. A draw of which something cannot be compared is forgotten."""
+    monkeypatch.setattr(prepared_draws, "DrawState", SimpleNamespace(of=lambda cs: cs))
+    said, forgotten = list[str](), list[Any]()
+    draw: Any = SimpleNamespace(settled=settled, follow=lambda state: said.append(f"follow {state}"), renew=lambda: said.append("renew"),
+                                look=lambda: said.append("look"), ran=lambda counts: said.append(f"ran {counts}") or ran)  # fmt: skip
+    draws._helped, draws._forget = helped, forgotten.append
+    draws._renew("now", draw, (1, 2))
+    assert said == done and not forgotten and not draws._helped
+
+    def refuse() -> None:
+        raise NotPrepared("moved")
+
+    draw.renew = draw.look = refuse
+    draws._helped = helped
+    draws._renew("now", draw, (1, 2))
+    assert forgotten == [draw] * (helped or ran)
 
 
 @pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])
