@@ -180,6 +180,19 @@ def test_a_context_image_loads_the_registers_of_its_engine(tmp_path: Path, gpu: 
     assert image[11] == 0x3001, "a ring of four pages, enabled"
 
 
+@pytest.mark.parametrize("gpu", GPUS)
+def test_contexts_that_are_submitted_walk_four_levels_of_tables(gpu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their descriptors say so: valid, addresses of 64 bits in legacy mode, privileged (KBL 5259-5368)."""
+    written = list[int]()
+    monkeypatch.setattr(AubWriter, "register", lambda writer, offset, value: written.append(value))
+    with AubWriter(tmp_path / "t.aub", device(gpu)) as writer:
+        before = len(written)
+        for space in ("one", "two"):
+            writer.submit("render", space, 0x1000, [Mapped(0x1000, "b", memoryview(bytes(4096)))])
+    low = [value for value in written[before:] if value >> 12]
+    assert len(set(low)) == 2 and {value & 0xFFF for value in low} == {0x119}
+
+
 def test_what_is_no_longer_mapped_is_gone(tmp_path: Path) -> None:
     page = memoryview(bytes(4096))
     with AubWriter(tmp_path / "t.aub", device("bdw")) as writer:

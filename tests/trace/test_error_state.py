@@ -327,6 +327,19 @@ def test_rings_that_make_no_sense_are_noted(tmp_path: Path) -> None:
     assert any("from 0x9000 to 0x9010 is no part of it" in note for note in trace.notes)
 
 
+@pytest.mark.parametrize("label", ["HEAD", "TAIL"])
+def test_a_ring_whose_head_or_tail_is_not_there_is_noted(tmp_path: Path, label: str) -> None:
+    trace = open_trace(changed(tmp_path, f"  {label}: ", "  LOST: "))
+    assert [work.kind for work in trace.work()] == ["batch"]
+    assert "rcs0: its registers do not say which part of the ring was to run" in trace.notes
+
+
+def test_a_ring_that_has_run_dry_is_noted(tmp_path: Path) -> None:
+    trace = open_trace(written(tmp_path, hang=replace(compute()[1], head=0x120, tail=0x120, request=(0x120, 0x120))))
+    assert [work.kind for work in trace.work()] == ["batch"]
+    assert "rcs0: nothing was left to do in its ring" in trace.notes
+
+
 @pytest.mark.parametrize("start, end", [(0x4000, 0x10), (0x10, 0x4000), (0x12, 0x20), (0x10, 0x22)])
 def test_a_part_of_a_ring_is_inside_it_and_whole_dwords(tmp_path: Path, start: int, end: int) -> None:
     trace = open_trace(written(tmp_path, hang=replace(compute()[1], request=(start, end))))

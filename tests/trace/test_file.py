@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
+from softgen.trace import raw
 from softgen.trace.aub import AubTrace
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.error_state import ErrorStateTrace
@@ -52,6 +53,16 @@ def test_a_raw_batch(file: Path) -> None:
     with pytest.raises(DecodeError, match=r"a batch at 0xfffff000 must be at most 0x1000 bytes, not 0x2000"):
         file.write_bytes(BATCH * 1024)
         RawTrace(file, "ivb", address=0xFFFFF000)
+
+
+def test_a_raw_batch_ends_within_its_space_and_is_not_too_large(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(BATCH * 512)
+    assert next(RawTrace(file, "ivb", address=0xFFFFF000).work()).end == 1 << 32
+    monkeypatch.setattr(raw, "MAX_BYTES", 4096)
+    assert next(RawTrace(file, "ivb").work()).end == ADDRESS + 4096
+    file.write_bytes(BATCH * 512 + BATCH[:4])
+    with pytest.raises(DecodeError, match=r"a batch at 0x10000000 must be at most 0x1000 bytes, not 0x1004"):
+        RawTrace(file, "ivb")
 
 
 def test_a_large_raw_batch_is_whole(file: Path) -> None:

@@ -1,0 +1,50 @@
+"""Contents of a capture's buffers: which of them are kept for the submissions to come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from softgen.trace.capture import Blobs, CaptureTrace
+from softgen.trace.capture_json import ZERO
+from tests.trace.test_capture import RELOCATED
+
+
+def test_few_contents_are_kept_when_there_are_many() -> None:
+    blobs = Blobs(RELOCATED / "bo", keep_buffers=2)
+    names = sorted(f.stem for f in (RELOCATED / "bo").iterdir())[:4]
+    sizes = {bo.blob: bo.size for e in CaptureTrace(RELOCATED).execs() for bo in e.bos}
+    first = bytes(blobs.get(names[0], sizes[names[0]]).view)
+    for name in names:
+        blobs.get(name, sizes[name])
+    assert len(blobs._kept) == 2
+    assert bytes(blobs.get(names[0], sizes[names[0]]).view) == first and blobs.decompressed == 5
+
+
+def test_contents_that_were_used_last_are_kept() -> None:
+    blobs = Blobs(RELOCATED / "bo", keep_buffers=2)
+    sizes = {bo.blob: bo.size for e in CaptureTrace(RELOCATED).execs() for bo in e.bos if bo.blob != ZERO}
+    one, two, three = sorted(sizes)[:3]
+    for name in (one, two, one, three, one):
+        blobs.get(name, sizes[name])
+    assert blobs.decompressed == 3
+
+
+def test_contents_are_kept_up_to_a_number_of_bytes_the_latest_used_ones(tmp_path: Path) -> None:
+    """One content is always kept, however large."""
+    blobs, page = Blobs(tmp_path, keep_bytes=3 * 4096), 4096
+    first, second = blobs.get(ZERO, page), blobs.get(ZERO, 2 * page)
+    assert blobs.get(ZERO, page) is first and blobs.get(ZERO, 2 * page) is second and blobs.get(ZERO, page) is first
+    third = blobs.get(ZERO, 2 * page + 1)
+    assert blobs.get(ZERO, 2 * page + 1) is third and blobs.get(ZERO, page) is not first
+    fourth = blobs.get(ZERO, 4 * page)
+    assert blobs.get(ZERO, 4 * page) is fourth and blobs.get(ZERO, page) is not first
+    kept = [blobs.get(ZERO, page), blobs.get(ZERO, 2 * page)]
+    assert [blobs.get(ZERO, page), blobs.get(ZERO, 2 * page)] == kept and blobs.decompressed == 0
+
+
+def test_a_gib_of_contents_is_kept(tmp_path: Path) -> None:
+    """As they are stated; zeros take no memory."""
+    blobs, half = Blobs(tmp_path), 1 << 29
+    first, second = blobs.get(ZERO, half), blobs.get(ZERO, half - 4096)
+    assert blobs.get(ZERO, 4096) and blobs.get(ZERO, half) is first
+    assert blobs.get(ZERO, 1) and blobs.get(ZERO, half) is first and blobs.get(ZERO, half - 4096) is not second
