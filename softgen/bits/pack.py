@@ -85,8 +85,10 @@ def _encode(owner: str, f: BitField, value: Any) -> int:
             raise ValueError(f"{owner}.{f.name} must be a multiple of {1 << f.alignment}, not {value:#x}")
         return int(value >> f.alignment)
     if kind == "int" and value < 0 or kind == "fixed" and f.type.signed and value < 0:
-        value = round(value * (1 << f.type.fraction)) + (1 << f.width)
-        return int(value) if value >> f.width - 1 else -1
+        number: int = round(value * (1 << f.type.fraction))
+        if number >> f.width - 1 not in (0, -1):
+            raise ValueError(f"{owner}.{f.name} must fit {f.width} bits with its sign, not {value}")
+        return number & (1 << f.width) - 1
     if kind == "fixed":
         scaled: int = round(value * (1 << f.type.fraction))
         return scaled

@@ -234,6 +234,8 @@ BAD = {
     "group overlap": (HEAD + "    0 4 a\n    group g at 0 size 8 times 4\n      7:0 b\n", "p:5: S.g overlaps other fields; write 'or' if it is meant"),
     "group to the end over a field": (OPEN.format("2 8 a"), "p:5: S.g overlaps other fields; write 'or' if it is meant"),
     "group to the end over a group": (OPEN.format("0 8 a") + "    group h at 3 size 16 times 1\n      8 c\n", "p:7: S.h overlaps other fields; write 'or' if it is meant"),
+    "group to the end over a later element": (OPEN.replace("32", "96").format("0 8 a") + "    group h at 2 size 128 times 3\n      8 c\n", "p:7: S.h overlaps other fields; write 'or' if it is meant"),
+    "past the end of a group": (HEAD + "    group g at 0 size 8 times 2\n      8:0 a\n", "p:5: S.g.a ends at bit 8 of 8"),
     "groups to the end": (OPEN.format("0 8 a") + "    group h at 1 size 64 times *\n      8 c\n", "p:7: S.h overlaps other fields; write 'or' if it is meant"),
     "empty group": (HEAD + "    group g at 0 size 8 times 4\n", "p:4: group g has no fields"),
     "group of nothing": (HEAD + "    group g at 0 size 8 times 4 of T\n", "p:4: group g is of T, which gen 9 does not have"),

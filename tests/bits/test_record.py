@@ -105,6 +105,12 @@ def test_natural_values() -> None:
     assert layout.raw(dwords).real == 0x3FC00000 and layout.raw(dwords).fixed == 0xF80
 
 
+@pytest.mark.parametrize("value, bits", [(-8.0, 0x800), (-0.00390625, 0xFFF), (-0.001, 0), (-0.002, 0xFFF), (0.001, 0)])
+def test_fixed_point_numbers_are_rounded(value: float, bits: int) -> None:
+    """To 256ths; those that are hardly negative to 0."""
+    assert read("p", TEXT)["S", 9].pack(fixed=value) == [bits << 20, 0, 0]
+
+
 def test_a_double_has_two_dwords() -> None:
     layout = read("p", "source public x\nstructure S\n  gen 9  2 dwords\n    0  63:0  exact  double\n")["S", 9]
     assert layout.unpack([0, 0xC0060000]).exact == -2.75 and layout.raw([0, 0xC0060000]).exact == 0xC006_0000_0000_0000
@@ -112,7 +118,9 @@ def test_a_double_has_two_dwords() -> None:
 
 def test_pack_refuses_what_does_not_fit() -> None:
     layout = read("p", TEXT)["S", 9]
-    table = (({"ufixed": 16.0}, "must fit 12 bits"), ({"where": 3}, "must be a multiple of 64"), ({"signed": -200}, "must fit 8 bits"))
+    table = (({"ufixed": 16.0}, "must fit 12 bits"), ({"where": 3}, "must be a multiple of 64"), ({"signed": 256}, "must fit 8 bits"),
+             ({"signed": -129}, "S.signed must fit 8 bits with its sign, not -129"), ({"signed": -400}, "its sign, not -400"),
+             ({"fixed": -8.25}, "S.fixed must fit 12 bits with its sign, not -8.25"))  # fmt: skip
     for bad, words in table:
         with pytest.raises(ValueError, match=words):
             layout.pack(**bad)
@@ -129,6 +137,18 @@ def test_a_command_is_as_long_as_its_length_can_say(option: str, most: int, head
     if option != "fixed":
         with pytest.raises(ValueError, match=r"C\.length must fit"):
             layout.pack(it=[{"n": 7}] * most)
+
+
+def test_a_value_is_spread_over_the_pieces_of_its_field() -> None:
+    layout = read("p", "source public x\nstructure S\n  gen 9  1 dwords\n    0  31:24,3:0  parted\n       11:8,7:4  turned  int\n")["S", 9]
+    assert [layout.pack(parted=value) for value in (0xF, 0x1F, 0xFFF, 0x800)] == [[0xF], [0x0100000F], [0xFF00000F], [0x80000000]]
+    assert [layout.pack(turned=value) for value in (-1, -128, 127)] == [[0xFF0], [0x800], [0x7F0]]
+
+
+@pytest.mark.parametrize("given, dwords", [({}, 1), ({"a": 1}, 1), ({"b": 1}, 2), ({"c": 1}, 3), ({"c": 0, "b": 0}, 1), ({"d": 1}, 4)])
+def test_a_record_is_as_long_as_its_last_field_that_is_not_zero(given: dict[str, int], dwords: int) -> None:
+    text = "source public x\nstructure S\n  gen 9  1+ dwords\n    0  31:0  a\n    1  31  b\n    2  0  c\n    3  31:0  d\n"
+    assert len(read("p", text)["S", 9].pack(**given)) == dwords
 
 
 def test_a_record_names_what_it_has() -> None:

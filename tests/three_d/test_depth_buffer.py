@@ -42,6 +42,14 @@ def test_levels_of_gen45_may_be_to_the_right_of_the_first() -> None:
     assert (placed.left, placed.top) == (128, 50)
 
 
+@pytest.mark.parametrize(("across", "down", "placed"), [(0, 0, (0, 0)), (8, -16, (8, 0xFFFFFFF0)), (-24, 40, (0xFFFFFFE8, 40))])
+def test_pixels_of_gen45_may_be_elsewhere_in_the_depth_buffer(across: int, down: int, placed: tuple[int, int]) -> None:
+    """By offsets, which may be negative, of buffers without levels and slices (G45 7090-7113)."""
+    flat = LEVEL | {"lod": 0, "minimum_array_element": 0, "render_target_view_extent": 0}
+    depth = found(4.5, flat | {"depth_coordinate_offset_x": across, "depth_coordinate_offset_y": down}).depth
+    assert (depth.left, depth.top) == placed
+
+
 @pytest.mark.parametrize(("width", "height", "lod", "size"), [
     (4, 100, 2, (1, 25)), (3, 100, 2, (1, 25)), (1, 100, 5, (1, 3)), (128, 3, 1, (64, 1)), (128, 2, 2, (32, 1)), (6, 6, 14, (1, 1)),
 ])  # fmt: skip

@@ -43,7 +43,7 @@ def test_each_kind_is_recognised_by_its_content(file: Path) -> None:
 def test_a_raw_batch(file: Path) -> None:
     file.write_bytes(BATCH)
     (work,) = open_trace(file, "ivb", engine="blitter").work()
-    assert (work.batch, work.end, work.engine, work.kind) == (ADDRESS, ADDRESS + 8, "blitter", "batch")
+    assert (work.batch, work.end, work.engine, work.kind, work.context) == (ADDRESS, ADDRESS + 8, "blitter", "batch", 0)
     assert work.space.read(ADDRESS, 8) == BATCH and work.space.extent(ADDRESS, 1 << 20) == 8
     assert work.space.read_mapped(ADDRESS, 4096) == BATCH, "what is read ahead ends with the file"
     assert [work.space.extent(ADDRESS + at, 4) for at in (4, 6, 8, 100, 4096)] == [4, 2, 0, 0, 0]
