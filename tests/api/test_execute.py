@@ -57,6 +57,15 @@ def test_a_row_of_payload_for_each_thread(gpu: str, engine: str) -> None:
         assert (run.threads, run.instructions, run.faults, run.remarks) == (4, 20, [], [])
 
 
+@pytest.mark.parametrize("threads", [64, 200])
+def test_payloads_of_threads_may_take_several_pages(threads: int) -> None:
+    """What follows them in memory, surface states and commands, is found all the same."""
+    with softgen.Gpu("kbl", engine="t0", threads=1) as gpu:
+        x = gpu.empty(16 * threads, np.int32)
+        run = gpu.execute(code("kbl"), threads=threads, payload=np.arange(16 * threads, dtype=np.int32).reshape(threads, 16), surfaces=[x])
+        assert run.threads == threads and x.array.tolist() == [3 * number for number in range(16 * threads)]
+
+
 def test_one_payload_for_all_threads_and_group_numbers() -> None:
     with softgen.Gpu("kbl", engine="t0", threads=1) as gpu:
         x = gpu.buffer(np.full(64, -1, np.int32))

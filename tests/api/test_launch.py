@@ -262,6 +262,23 @@ def test_dimensions_that_are_not_given_have_one_item_and_no_offset(sizes: tuple[
         assert gpu._grid(described(Launch()), *sizes) == expected
 
 
+def test_a_kernel_may_require_its_local_size() -> None:
+    kernel = described(Launch(required_local_size=(8, 2, 1)))
+    with softgen.Gpu("kbl") as gpu:
+        for given in (None, (8, 2)):
+            assert gpu._grid(kernel, (16, 4), given, 0).local_size == (8, 2, 1)
+        with pytest.raises(softgen.UsageError, match=r"k requires local_size \(8, 2, 1\), not \(4, 4, 1\)"):
+            gpu._grid(kernel, (16, 4), (4, 4), 0)
+        with pytest.raises(softgen.UsageError, match=r"global_size \(16, 3, 1\) must be a multiple of local_size \(8, 2, 1\)"):
+            gpu._grid(kernel, (16, 3), None, 0)
+
+
+def test_a_launch_has_groups_in_three_dimensions(collatz: softgen.Kernel) -> None:
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        x = gpu.empty(64, np.uint32)
+        assert gpu.prepare(collatz, x, x, global_size=(32, 2, 3), local_size=(16, 1, 1)).groups == 12
+
+
 def test_relocations_store_addresses_of_program_data() -> None:
     """Both halves; of constant and of global data."""
     places = (Relocation(0, "constant", 8, 4), Relocation(4, "constant", 8, 4, 32), Relocation(8, "global", 4, 8))

@@ -86,6 +86,16 @@ def test_groups_of_several_threads_have_a_barrier(group: int, enabled: int, monk
     assert (state.barrier_enable, state.number_of_threads_in_gpgpu_thread_group) == (enabled, group)
 
 
+@pytest.mark.parametrize("payload, registers", [(0, 0), (1, 2), (64, 2), (65, 4)])
+def test_the_curbe_has_room_for_the_payload(payload: int, registers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    with softgen.Gpu("kbl", engine="reference", threads=1) as gpu:
+        packed = gpu._packer.front_end
+        monkeypatch.setattr(gpu._packer, "front_end", lambda *sizes: made.append(packed(*sizes)) or made[-1])
+        gpu.execute(softgen.assemble(END, "kbl"), threads=2, payload=np.zeros(payload, np.uint8))
+        assert fields(gpu._packer, "MEDIA_VFE_STATE", made[0]).curbe_allocation_size == registers
+
+
 def test_the_pipeline_is_selected_whatever_was_before(packer: Packer) -> None:
     """From Gen9 on only the bits change whose mask bits are set."""
     select = fields(packer, "PIPELINE_SELECT", packer.bases(0, 0, 0, 0, 0))
