@@ -270,6 +270,19 @@ def test_high_bits_that_no_lane_reaches_may_be_cleared(most: int | None, mask: i
     assert held.highest == (None if conditions else most)
 
 
+@pytest.mark.parametrize("stride, mask, first", [(1, 15, 8), (1, 7, 0), (2, 15, 1), (1, 3, None), (2, 7, None), (-1, 15, None)])
+def test_high_bits_are_clear_if_the_last_lane_has_none(stride: int, mask: int, first: int | None) -> None:
+    """Of eight lanes that count up, as far as the first one is at most a number; None where some lane has high bits in any case."""
+    m = LlvmMachine()
+    affine.declare(m, u32, 8, "%x", stride % (1 << 32))
+    held = affine.known(m, (Value(m, u32, 8, "%x") & mask).payload)
+    assert (held is not None) is (first is not None)
+    if held is not None:
+        (condition,) = held.conditions
+        condition()
+        assert m.lines[-1].endswith(f", {first}") and "icmp ule i32" in m.lines[-1]
+
+
 @pytest.mark.parametrize("type, compute, highest", [
     (u32, lambda m, x: x + 5, 15), (u32, lambda m, x: x - 5, None), (u32, lambda m, x: x * 3, 30), (u32, lambda m, x: -x, None),
     (u32, lambda m, x: x << 2, 40), (u32, lambda m, x: x << 34, 40), (u32, lambda m, x: x >> 1, 10), (i32, lambda m, x: x >> 1, None),

@@ -14,6 +14,7 @@ from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import FlatRegion, TableRegion, region
+from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Region, Value
 
@@ -46,7 +47,7 @@ def of_stride(stride: int) -> Offsets:
 
     def offsets(m: LlvmMachine, type: LaneType) -> Value:
         start = Value(m, type, 1, m.emit(f"load <1 x i{type.bits}>, ptr %given, align 1"))
-        return m.broadcast(start, LANES) + m.lane_index(LANES, type) * stride
+        return m.broadcast(start, LANES) + m.lane_index(LANES, type) * (stride % (1 << type.bits))
 
     return offsets
 
@@ -161,3 +162,32 @@ def test_adjacent_elements_of_inactive_lanes_are_read_on_the_page_of_an_active_o
             called = mask != 0xFF and (not mask or 0 < beyond < total)
             found = [0 if called or not mask >> lane & 1 else number for lane, number in enumerate(numbers)]
             assert run(here, offsets, [start], mask, count) == (called, found), (beyond, mask)
+
+
+# -- offsets that are known to be inside -------------------------------------------------------------------------------
+
+
+@cache
+def inside(type: LaneType, offsets: Offsets, masked: bool) -> Any:
+    """A function of a start, a size and a mask, which says whether eight lanes of four bytes are known to be inside."""
+    m = LlvmMachine()
+    on = Value(m, bool_, LANES, m.emit(f"bitcast i8 {m.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
+    every = m.constant(bool_, 1, LANES)
+    m.give(m.affine_inside(offsets(m, type), on if masked else every, m.argument(u64, "size"), 4))
+    m.frame("f", bool_, [Parameter("given"), Parameter("mask"), Parameter("size", u64)])
+    return jit.load(m.module.text(), ("f",), Cache(None))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("type", [u32, u64], ids=str)
+@pytest.mark.parametrize("offsets, start, size, known", [
+    (of_stride(4), 8, 40, True), (of_stride(4), 9, 40, False), (of_stride(4), 8, 39, False), (of_stride(4), 0, 0, False),
+    (of_stride(16), 0, 116, True), (of_stride(16), 1, 116, False), (of_stride(0), 36, 40, True), (of_stride(0), 37, 40, False),
+    (of_stride(4), 0xFFFFFFF0, 1 << 40, True), (of_stride(-4), 400, 1 << 20, False), (at_run_time, 8, 1 << 20, False),
+])  # fmt: skip
+def test_ascending_offsets_are_inside_if_the_last_one_is(offsets: Offsets, start: int, size: int, known: bool, type: LaneType,
+                                                         masked: bool) -> None:  # fmt: skip
+    """Nothing is known of others, which may be inside."""
+    given, mask = np.array([start, 0, 0, 0, 0, 0, 0, 0], f"u{type.bytes}"), np.array([0x7F], np.uint8)
+    found = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)(inside(type, offsets, masked).address("f"))
+    assert found(given.ctypes.data, mask.ctypes.data, size) is known

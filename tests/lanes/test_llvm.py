@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 from collections.abc import Callable
 from functools import cache
@@ -240,6 +241,41 @@ def test_neon_estimates_four_reciprocal_square_roots_at_a_time(type: str, lanes:
     found = m.estimate_rsq(Value(m, BY_NAME[type], lanes, "%x"))
     assert [sum(f"neon.{name}.v4f32" in line for line in m.lines) for name in ("frsqrte", "frsqrts")] == [calls] * 2
     assert (found.lanes if found is not None else 0) == (lanes if calls else 0)
+
+
+def test_an_estimate_of_neon_and_a_step_of_newtons_are_near_the_reciprocal_root() -> None:
+    """Where FRSQRTE is within 2^-8 and FRSQRTS is (3 - a b) / 2, as AArch64 has them; both are plain functions here."""
+    m = LlvmMachine(LlvmModule(jit.Target("aarch64-unknown-linux-gnu", "", "+neon")))
+    found = m.estimate_rsq(Value(m, BY_NAME["f32"], 8, m.emit("load <8 x float>, ptr %x, align 4")))
+    assert found is not None
+    m.line(f"store <8 x float> {found.payload}, ptr %x, align 4")
+    m.line("ret void")
+    m.define("void @f(ptr %x)")
+    text = "\n".join(line for line in m.module.text().replace("llvm.aarch64.neon.", "").splitlines() if "declare" not in line)
+    code = jit.load(text + NEON_ROOTS, ("f",), NOTHING_KEPT)
+    numbers = np.array([1, 2, 3, 0.3, 1e-20, 1e20, 7, 1.999], np.float32)
+    given = numbers.copy()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address("f"))(given.ctypes.data)
+    assert np.allclose(given * np.sqrt(numbers.astype(np.float64)), 1, rtol=0, atol=2.0**-15)
+
+
+NEON_ROOTS = """
+declare <4 x float> @llvm.sqrt.v4f32(<4 x float>)
+define <4 x float> @frsqrte.v4f32(<4 x float> %x) {
+  %root = call <4 x float> @llvm.sqrt.v4f32(<4 x float> %x)
+  %y = fdiv <4 x float> splat (float 1.0), %root
+  %bits = bitcast <4 x float> %y to <4 x i32>
+  %few = and <4 x i32> %bits, splat (i32 -32768)
+  %found = bitcast <4 x i32> %few to <4 x float>
+  ret <4 x float> %found
+}
+define <4 x float> @frsqrts.v4f32(<4 x float> %a, <4 x float> %b) {
+  %product = fmul <4 x float> %a, %b
+  %rest = fsub <4 x float> splat (float 3.0), %product
+  %half = fmul <4 x float> %rest, splat (float 0.5)
+  ret <4 x float> %half
+}
+"""
 
 
 @pytest.mark.parametrize("triple, features, broadcast, bytes", [("x86_64", "+avx2", True, False), ("aarch64", "+neon", False, True)])

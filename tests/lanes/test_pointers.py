@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from softgen.lanes.record import RecordField, RecordLayout
 from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import FLOATS, INTEGERS, LaneType, bool_, f16, f32, f64, i8, i32, u8, u16, u32, u64
 from softgen.lanes.value import Memory, Value
-from tests.lanes.both import NOTHING_KEPT, agree, on_numpy, random_lanes
+from tests.lanes.both import NOTHING_KEPT, agree, compile_, on_numpy, random_lanes
 
 NUMBERS = (*INTEGERS, *FLOATS)
 
@@ -245,10 +246,12 @@ def test_a_function_without_results() -> None:
     def program(m: Machine, code: Value, address: Value, a: Value) -> None:
         assert m.call(kind, code, address, a) == ()
 
-    held = np.zeros(64, np.uint8)
-    code, address = np.array([function.address], np.uint64), np.array([held.ctypes.data], np.uint64)
-    agree(program, Signature((Lanes(u64, 1), Lanes(u64, 1), Lanes(u32, 8))), [code, address, np.arange(8, dtype=np.uint32)])
-    assert held.view(np.uint32).tolist() == [0] * 8 + list(range(8))
+    shape = Signature((Lanes(u64, 1), Lanes(u64, 1), Lanes(u32, 8)))
+    for run in (partial(on_numpy, program, shape), lambda given: compile_(program, shape)(*given)):
+        held = np.zeros(64, np.uint8)
+        code, address = np.array([function.address], np.uint64), np.array([held.ctypes.data], np.uint64)
+        run([code, address, np.arange(8, dtype=np.uint32)])
+        assert held.view(np.uint32).tolist() == [0] * 8 + list(range(8))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

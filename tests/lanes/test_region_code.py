@@ -12,7 +12,7 @@ import pytest
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import SIZE_SHIFT, WIDE
+from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, UNIFORM, WIDE
 from softgen.lanes.llvm_region import FlatRegion, region
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
@@ -135,9 +135,11 @@ def copied(m: Machine, memory: Region, type: LaneType) -> None:
     m.store(m.load(type, memory.moved(64), lanes * type.bytes, on) + 1, memory.moved(192), lanes * type.bytes, on)
 
 
+@pytest.mark.parametrize("target", [None, AVX2], ids=str)
 @pytest.mark.parametrize("type", [u8, u16, u32, u64], ids=str)
-def test_contiguous_lanes_under_a_mask_are_all_stored_or_some_or_none(type: LaneType) -> None:
-    m, kind = LlvmMachine(), f"u{type.bytes}"
+def test_contiguous_lanes_under_a_mask_are_all_stored_or_some_or_none(type: LaneType, target: tuple[str, str] | None) -> None:
+    """On this host, and as on one that has no masked loads and stores of bytes and words."""
+    m, kind = LlvmMachine() if target is None else machine(target), f"u{type.bytes}"
     copied(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "320", "%context")), type)
     run = finished(m)
     for mask in (0xFFFF, 0, 1, 0x8000, 0x7FFF, 0xFFFE, 0b1011_0110_0000_0111):
@@ -191,6 +193,23 @@ def test_offsets_are_kept_in_the_note_where_one_is_due(quiet: bool, atomic: bool
         m.load(u32, memory(m, quiet), Value(m, u32, 8, "%offsets"), Value(m, bool_, 8, "%on"))
     (function,) = (text for name, text in m.module.internals.items() if ("add" if atomic else "read") in name)
     assert ("getelementptr i64, ptr %a0, i64 2" in function) is noted
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("step, how", [(4, CONTIGUOUS), (0, UNIFORM)])
+def test_contiguous_and_uniform_lanes_are_noted_unless_memory_cannot_be_missing(step: int, how: int, quiet: bool) -> None:
+    """Found so when the program runs, beside an inactive lane that is elsewhere. Local memory leaves the note as it is."""
+    m = LlvmMachine()
+    given = memory(m, quiet=True)
+    offsets, mask = m.load_block(u32, 8, given, m.constant(u64, 0, 1)), m.mask_from_bits(m.load_block(u32, 1, given, 32), 8)
+    m.line("store i64 7, ptr %context")
+    found = m.load(u32, memory(m, quiet), offsets, mask)
+    m.line(f"store <8 x i32> {found.payload}, ptr {m.emit('getelementptr i8, ptr %block, i64 64')}, align 4")
+    data = np.arange(1024, dtype=np.uint32)
+    data[:9] = [128, *(256 + step * lane for lane in range(1, 8)), 0xF6]
+    note = finished(m)(data)
+    assert data[16:24].tolist() == [0, 64 + step // 4, 64 + step // 2, 0, *(64 + step * lane // 4 for lane in range(4, 8))]
+    assert note[:2].tolist() == ([7, 0] if quiet else [0xF6 | how | 4 << SIZE_SHIFT, data.ctypes.data + 256])
 
 
 @pytest.mark.parametrize("type, limit", [(u32, True), (u64, False)], ids=str)

@@ -165,3 +165,11 @@ def test_a_place_in_a_frame_of_bytecode_is_one_address() -> None:
     m = ScalarBytecode()
     places = (m.stack(u32, 8), m.stack(u64, 2, 3), m.stack(u32, 1, 0, align=8))
     assert [(place.address.type, place.address.lanes) for place in places] == [(u64, 1)] * 3
+
+
+@pytest.mark.parametrize("count, size", [(0, 64), (1, 64), (2, 128), (3, 192)])
+def test_a_place_in_a_frame_of_bytecode_has_the_bytes_of_its_vectors(count: int, size: int) -> None:
+    """One, where their number is not said."""
+    m = ScalarBytecode()
+    m.stack(u32, 16, count)
+    assert m.code.sizes[m.code.kept[-1]] == size

@@ -12,11 +12,12 @@ from softgen.errors import GpuFault
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_access import BLOCK, SIZE_SHIFT, TABLE
 from softgen.lanes.llvm_region import LEAVE, TableRegion, region, table_region
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import u8, u16, u32, u64
+from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
@@ -53,7 +54,8 @@ class Addresses:
         return [(int(lane), BASE + int(offsets[lane])) for lane in np.flatnonzero(mask)]
 
 
-def compiled(data: np.ndarray, program: Program, canonical: bool) -> None:
+def compiled(data: np.ndarray, program: Program, canonical: bool) -> np.ndarray:
+    """Runs a program on data; the note that it leaves."""
     m = LlvmMachine()
     program(m, table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48, canonical=canonical))
     m.give()
@@ -63,6 +65,7 @@ def compiled(data: np.ndarray, program: Program, canonical: bool) -> None:
     table[0] = (data.ctypes.data - START) % (1 << 64)
     table[1] = data.ctypes.data + SIZE // 2
     ctypes.CFUNCTYPE(None, *(ctypes.c_uint64 for _ in range(3)))(code.address("f"))(table.ctypes.data, BASE, note.ctypes.data)
+    return note
 
 
 def offsets(m: Machine, *places: int) -> Value:
@@ -123,6 +126,22 @@ def test_both_machines_do_the_same_to_addresses(program: Program, canonical: boo
     compiled(second, program, canonical)
     assert np.flatnonzero(first != second).tolist() == []
     assert (first != before).sum() > 3
+
+
+@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize("what", ["read", "write"])
+@pytest.mark.parametrize("lanes, type", [(8, u32), (16, u8), (32, u64)], ids=str)
+def test_the_note_of_a_block_has_its_size_and_graphics_address(lanes: int, type: LaneType, what: str, canonical: bool) -> None:
+    """It is marked as one without lanes, and as an address of a table."""
+    def act(m: Machine, memory: Region) -> None:
+        at = m.constant(u64, START + 12 - BASE, 1)
+        if what == "read":
+            assert m.load_block(type, lanes, memory, at).lanes == lanes
+        else:
+            m.store_block(m.lane_index(lanes, type), memory, at)
+
+    note = compiled(np.zeros(SIZE, np.uint8), act, canonical)
+    assert note[:2].tolist() == [BLOCK | TABLE | lanes * type.bytes << SIZE_SHIFT, START + 12]
 
 
 @pytest.mark.parametrize("given, canonical", [({}, False), ({"canonical": False}, False), ({"canonical": True}, True)])

@@ -209,6 +209,13 @@ def test_a_job_waits_in_its_queue_where_the_pipe_is_full() -> None:
     os.close(writes)
 
 
+def test_threads_that_report_a_function_do_not_wait_for_the_compiler() -> None:
+    """Where its pipe is full, the function stays bytecode; programs that the process starts do not get it."""
+    worker = tiers._worker()
+    assert not os.get_blocking(worker._reports) and os.get_blocking(worker._hot)
+    assert not os.get_inheritable(worker._reports) and not os.get_inheritable(worker._hot)
+
+
 def test_a_child_process_has_a_compiler_of_its_own() -> None:
     """Threads do not survive fork()."""
     tiers.in_turn(lambda: None)
