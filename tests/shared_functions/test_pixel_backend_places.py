@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.shared_functions.pixel_backend import functions
+from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.pixel_backend.surface import one_block, subspans
 from tests.shared_functions.rendering import BLOCK, Target
+from tests.shared_functions.sending import DATA, PAGE
 from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
 
 
@@ -109,6 +111,41 @@ def test_a_target_may_begin_inside_a_tile(gen: float, right: int, down: int) -> 
         at = bench.place(x + right, y + down)
         expected[at : at + 4] = bgra(color)
     assert (bench.data.array == expected).all() and bench.compiled == 1
+
+
+LARGEST = 1 << 14  # pixels across and down
+
+
+@pytest.mark.parametrize(("format", "tiling", "size", "gen"), [
+    *(("B8G8R8A8_UNORM", "y_major", 4, gen) for gen in (7, 8, 9, 11)),
+    *(("R16G16B16A16_FLOAT", "x_major", 8, gen) for gen in (7, 8, 9, 11)),
+    *(("R32G32B32A32_FLOAT", "y_major", 16, gen) for gen in (8, 9, 11)),
+])  # fmt: skip
+def test_the_largest_targets_are_written_up_to_their_last_pixel(format: str, tiling: str, size: int, gen: float) -> None:
+    """Some have 4 GiB, which addresses of Gen7 cannot reach."""
+    end = DATA + LARGEST * LARGEST * size
+    bench = Target(gen=gen, format=format, tiling=tiling, width=LARGEST, height=LARGEST, buffers={end - PAGE: np.zeros(PAGE, np.uint8)})
+    bench.at([(LARGEST - 2, LARGEST - 2)] * 4)
+    bench.write(np.ones((16, 4), np.float32), mask=0x8)
+    (last,) = bench.extra
+    assert last.array[-size:].any() and not last.array[:-size].any() and bench.compiled == 1
+
+
+@pytest.mark.parametrize("tiling", ["linear", "x_major", "y_major"])
+@pytest.mark.parametrize(("height", "first", "slices", "fits"), [
+    (LARGEST, 0, 1, True), (LARGEST, 0, 2, True), (LARGEST, 0, 3, False), (LARGEST, 1, 1, True), (LARGEST, 1, 2, False),
+    (LARGEST, 2, 1, False), (LARGEST - 1, 0, 2, True), (LARGEST - 63, 1, 2, False), (LARGEST // 2, 0, 4, True), (LARGEST // 2, 3, 2, False),
+])  # fmt: skip
+def test_targets_extend_over_4_gigabytes_at_most(tiling: str, height: int, first: int, slices: int, fits: bool) -> None:
+    """Slices of 128 KiB a row; the one before the first counts, those after the last do not."""
+    surface = {"surface_array": 1, "depth": 7, "minimum_array_element": first, "render_target_view_extent": slices - 1}
+    bench = Target(format="R16G16B16A16_FLOAT", tiling=tiling, width=LARGEST, height=height, surface=surface)
+    form = Variant(8, dual=False, alpha=False, depth=False, stencil=False)
+    if fits:
+        assert BoundTargets(bench.dispatch).fill(0, form, (0,))
+        return
+    with pytest.raises(Unsupported, match=r"surface 0 .* extends over 0x1\w{8} bytes: not yet simulated for render targets"):
+        bench.write(np.ones((16, 4), np.float32))
 
 
 def test_every_variant_of_a_message_has_a_number() -> None:

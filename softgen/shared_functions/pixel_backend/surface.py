@@ -96,8 +96,9 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     left, top = left + image.at[0], top + image.at[1]
     slices = CUBE_FACES if image.kind == "cube" else int(state.render_target_view_extent) + 1  # KBL 20625-20629
     rows, columns, across = _slice_steps(image, level)
-    end = (rows * ((image.first + slices >> columns) + 1) + top + height) * image.pitch
-    if end >= REACH:
+    tile = 1 << (tiling.orders()[image.tiling].count("Y") if image.tiling != "linear" else 0)  # rows
+    end = -(-(rows * (image.first + slices - 1 >> columns) + top + height) // tile) * tile * image.pitch
+    if end > REACH:
         raise Unsupported(f"{what} extends over {end:#x} bytes: not yet simulated for render targets")
     placement = SurfacePlacement(image.base, width, height, slices, image.pitch, rows, image.first, left, top, columns, across)
     return TargetSurface(image.format, image.tiling, _order(image), rotation), placement
