@@ -11,11 +11,19 @@ import pytest
 from softgen.bits import catalogue, describe
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
+from softgen.eu.semantics.send import execute_message
+from softgen.eu.thread.block import Context
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import u32, u64
+from softgen.lanes.value import Value
 from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.dataport.block import BYTE_PORTS
 from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.texture.operations import ASKERS
+from tests.shared_functions.compiled import BlockState, instruction
 from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
 
 DESCRIPTORS, TURNS = 2, 12  # so many of each message, sent so often
@@ -111,6 +119,29 @@ def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
                 pass
         compared, useful = compared + bench.compiled, useful + bool(bench.compiled)
     assert compared >= TURNS, f"{compared} were compared"
+
+
+def entries(name: str, width: int, resolved: bool = False, surface: bool = False, **fields: Any) -> set[int]:
+    """What compiled code of a message says that it needs of the binding table. `surface`: its index is known when the code runs."""
+    m, indices = LlvmMachine(), set[int]()
+    row = next(row for row in descriptors.rows(9) if row.name == name)
+    sfid = next(number for number, function in descriptors.shared_functions(9).items() if function == row.function)
+    inst = instruction(9, sfid, descriptors.encode(name, 9, message_length=2, response_length=1, **fields), width, 1, 0)
+    code = MessageCode(m, 9, m.number(u64, 0), lambda condition: None, RecordLayout.of(Context), indices, resolved=resolved)
+    execute_message(BlockState(m, 9), inst, code, Value(m, u32, 1, "%surface") if surface else None)
+    return indices
+
+
+@pytest.mark.parametrize(("name", "fields"), [
+    ("untyped_surface_read", {"simd_mode": "simd8", "channel_mask": "r"}), ("oword_block_read", {"data_blocks": "2_owords"}),
+    ("dword_scattered_read", {"simd_mode": "simd8"})])  # fmt: skip
+def test_compiled_code_names_the_entries_of_the_binding_table_that_it_needs(name: str, fields: dict[str, str]) -> None:
+    """They are resolved before it runs. An index that only the message knows is none of them, unless whoever runs the code resolves it:
+    then it stands for entry 0. Local and stateless memory have no entry."""
+    assert [entries(name, 8, binding_table_index=index, **fields) for index in (0, 7, 239)] == [{0}, {7}, {239}]
+    assert [entries(name, 8, binding_table_index=index, **fields) for index in (SLM, STATELESS)] == [set(), set()]
+    assert entries(name, 8, surface=True, binding_table_index=7, **fields) == set()
+    assert entries(name, 8, surface=True, resolved=True, binding_table_index=7, **fields) == {0}
 
 
 @pytest.mark.parametrize("name", ["untyped_surface_read", "untyped_surface_write"])

@@ -349,6 +349,7 @@ def test_register_writes_look_at_channels_by_dword_or_oword(mode: str, written: 
 
 @pytest.mark.parametrize("mask, by_dword, by_oword", [
     (0b10, [1, 9], [0, 1, 2, 3, 8, 9, 10, 11]), (0x90, [4, 7, 12, 15], [4, 5, 6, 7, 12, 13, 14, 15]), (0, [], []),
+    (0x08, [3, 11], [0, 1, 2, 3, 8, 9, 10, 11]), (0x40, [6, 14], [4, 5, 6, 7, 12, 13, 14, 15]),
     (0xFF, list(range(16)), list(range(16)))])  # fmt: skip
 def test_register_writes_at_addresses_look_at_channels_as_the_header_says(mask: int, by_dword: list[int], by_oword: list[int]) -> None:
     """Bit 31 of its dword 5: by dword (KBL 11846-11862). Each register has the same eight channels."""

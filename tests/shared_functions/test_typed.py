@@ -207,6 +207,19 @@ def test_a_media_block_write_drops_what_is_outside() -> None:
     assert np.flatnonzero(bench.data.array != before).tolist() == [4 * PITCH + x for x in (16, 17, 18, 19)]
 
 
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (16, 0), (-4, 0), (0, 3), (0, -2), (17, 4), (-7, -3), (20, 0), (0, 5), (0, -4), (-8, 1)])
+def test_bytes_of_a_media_block_write_are_those_of_their_places(x: int, y: int) -> None:
+    """Of 4 rows by 8 bytes, each another number: none is written in the place of its neighbour at an edge."""
+    bench = picture(format="R8_UINT", width=5, height=5)  # dwords
+    expected, data = bench.data.array.copy(), np.arange(200, 232, dtype=np.uint8)
+    for row in range(4):
+        for column in range(8):
+            if 0 <= x + column < 20 and 0 <= y + row < 5:
+                expected[(y + row) * PITCH + x + column] = data[8 * row + column]
+    bench.send("media_block_write", header(d0=x % (1 << 32), d1=y % (1 << 32), d2=control(8, 4)), data, **BOUND)
+    assert bench.data.array.tolist() == expected.tolist()
+
+
 @pytest.mark.behaviour("KBL-DP-19", shows="action")
 def test_masks_of_a_media_block_write() -> None:
     bench = picture(format="R8_UINT", width=16, height=8)

@@ -1,0 +1,66 @@
+"""Faults of messages as they are reported: the first byte that is not mapped, on the interpreter and in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import GpuFault, SoftgenError
+from tests.shared_functions.sending import DATA, PAGE, STATELESS, Bench, header
+
+END = DATA + PAGE  # nothing is mapped from here on
+
+
+@dataclass
+class Faulting(Bench):
+    """A surface of two pages, the second of which is not there; faults of both machines are kept."""
+
+    size: int = 2 * PAGE
+    faults: list[SoftgenError] = field(default_factory=list)
+
+    def _attempt(self, run: Callable[[], object]) -> SoftgenError | None:  # type: ignore[override]
+        found = Bench._attempt(run)
+        self.faults += [] if found is None else [found]
+        return found
+
+
+def faults(name: str, *parts: Any, **fields: Any) -> list[tuple[int, str, str]]:
+    """Address, access and reason of the fault on the interpreter and of the one in compiled code."""
+    bench = Faulting(general=DATA)
+    with pytest.raises(GpuFault):
+        bench.send(name, *parts, **fields)
+    assert bench.compiled == 1
+    return [(fault.address, fault.access, fault.why) for fault in bench.faults if isinstance(fault, GpuFault)]
+
+
+@pytest.mark.parametrize("before", [16, 112, 0, -16])
+@pytest.mark.parametrize("what", ["read", "write"])
+@pytest.mark.parametrize("place", ["a surface", "an address", "the general base"])
+def test_a_block_is_at_fault_at_the_first_byte_that_is_not_mapped(place: str, what: str, before: int) -> None:
+    """Of eight OWords that begin so many bytes before the end of what there is: the end, or where they begin."""
+    at = PAGE - before
+    name, top, index = {"a surface": ("oword_block", header(d2=at // 16), 0),
+                        "an address": ("a64_oword_block", header(d0=DATA + at), STATELESS),
+                        "the general base": ("oword_block", header(d2=at // 16), STATELESS)}[place]  # fmt: skip
+    data = [np.arange(32, dtype=np.uint32)] if what == "write" else []
+    found = faults(f"{name}_{what}", top, *data, answer=4 * (what == "read"), data_blocks="8_owords", binding_table_index=index)
+    assert [each[:2] for each in found] == [(END + max(-before, 0), what)] * 2
+    assert found[1][2].startswith("not mapped") and "lane" not in found[1][2], "a block has no lanes"
+
+
+@pytest.mark.parametrize(("at", "lane"), [
+    (np.arange(8) * 4 + PAGE - 12, 3), (np.full(8, PAGE + 8), 1), (np.array([0, 64, PAGE + 40, 4, PAGE + 8, 8, 12, PAGE]), 2)])  # fmt: skip
+@pytest.mark.parametrize("what", ["read", "write"])
+@pytest.mark.parametrize("place", ["a surface", "an address"])
+def test_lanes_are_at_fault_at_the_lowest_one_that_is_not_mapped(place: str, what: str, at: np.ndarray[Any, Any], lane: int) -> None:
+    """Contiguous, uniform and divergent ones; lane 0 is off."""
+    addresses = at.astype(np.uint32) if place == "a surface" else (at + DATA).astype(np.uint64)
+    name = "untyped_surface" if place == "a surface" else "a64_untyped_surface"
+    data = [np.arange(8, dtype=np.uint32)] if what == "write" else []
+    found = faults(f"{name}_{what}", addresses, *data, answer=int(what == "read"), simd_mode="simd8", channel_mask="r", width=8, mask=0xFE,
+                   binding_table_index=0 if place == "a surface" else STATELESS)  # fmt: skip
+    assert found == [(DATA + int(at[lane]), what, f"not mapped (lane {lane})")] * 2
