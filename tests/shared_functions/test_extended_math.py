@@ -63,6 +63,25 @@ def test_functions_of_floats(name: str, saturate: int) -> None:
         assert found.view(np.uint32)[7] == 0xEEEEEEEE, "a channel that is off"
 
 
+NAN = np.nan
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, NAN, 1e-40, -1e-40, -1.0]  # denormals are zeros of their sign
+
+
+@pytest.mark.parametrize(("name", "sources", "wanted"), [
+    ("inv", SPECIAL, [np.inf, -np.inf, 0.0, -0.0, NAN, np.inf, -np.inf, -1.0]),
+    ("log", SPECIAL, [-np.inf, -np.inf, np.inf, NAN, NAN, -np.inf, -np.inf, NAN]),
+    ("exp", SPECIAL, [1.0, 1.0, np.inf, 0.0, NAN, 1.0, 1.0, 0.5]),
+    ("sqrt", SPECIAL, [0.0, -0.0, np.inf, NAN, NAN, 0.0, -0.0, NAN]),
+    ("rsq", SPECIAL, [np.inf, -np.inf, 0.0, NAN, NAN, np.inf, -np.inf, NAN]),
+    ("log", [1.0, 2.0, 0.5, 2.0**127, 2.0**-126, 4.0, 8.0, 0.25], [0.0, 1.0, -1.0, 127.0, -126.0, 2.0, 3.0, -2.0]),
+    ("exp", [127.0, 128.0, -126.0, -127.0, 200.0, -200.0, 3e38, -3e38], [2.0**127, np.inf, 2.0**-126, 0.0, np.inf, 0.0, np.inf, 0.0]),
+])  # fmt: skip
+def test_zeros_infinities_and_the_ends_of_floats(name: str, sources: list[float], wanted: list[float]) -> None:
+    found = send(name, np.array(sources, np.float32)).view(np.float32)
+    assert np.array_equal(found, np.array(wanted, np.float32), equal_nan=True)
+    assert [bool(sign) for sign in np.signbit(found[~np.isnan(found)])] == [str(number)[0] == "-" for number in wanted if number == number]
+
+
 def test_a_scalar_goes_to_all_channels() -> None:
     found = send("inv", np.array([4, 0, 1, 1, 1, 1, 1, 1], np.float32), data_type="scalar")
     assert found.view(np.float32).tolist() == [0.25] * 8

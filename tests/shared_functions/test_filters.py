@@ -7,8 +7,8 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import i32
-from softgen.shared_functions.sampler.address import texel
+from softgen.lanes.types import f32, i32
+from softgen.shared_functions.sampler.address import FAR, MODES, brings_near, scaled, texel
 from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, send, surface, values
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.sending import DATA, PAGE
@@ -92,3 +92,16 @@ def test_texels_beyond_the_edges_are_the_last_or_the_border(mode: str, size: int
     assert "".join("abc"[number] for number in at.payload) == letters
     found = None if border is None else "".join(str(int(on)) for on in border.payload)
     assert found == (EDGES.get(mode) if smooth or mode != "half_border" else None)
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_coordinates_are_near_the_picture_where_the_address_mode_brings_them_there(mode: str, normalised: bool, offset: bool) -> None:
+    """The others may be anywhere; what is no number is never far."""
+    m, numbers = NumpyMachine(), [0.3, -0.7, 5.25, -3.0, 1e6, -1e6, 3e38, -3e38, np.inf, -np.inf, np.nan]
+    with np.errstate(all="ignore"):
+        u = m.value(f32, np.array(numbers, np.float32))
+        found = scaled(m, mode, normalised, u, m.constant(i32, 1000, len(numbers)), offset).payload
+    assert bool(((found >= -FAR) & (found <= 1000 + FAR)).all()) == brings_near(mode, normalised, offset)
+    assert found[-1] == 0

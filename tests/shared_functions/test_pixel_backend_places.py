@@ -11,10 +11,12 @@ import pytest
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
-from softgen.shared_functions.pixel_backend import functions
+from softgen.shared_functions.dataport import Surfaces
+from softgen.shared_functions.pixel_backend import BackendState, BlendEquation, DepthTarget, TargetState, functions
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.pixel_backend.surface import one_block, subspans
+from softgen.shared_functions.pixel_backend.targets import Targets
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.sending import DATA, PAGE
 from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colors, pixels
@@ -96,6 +98,27 @@ def test_arguments_of_a_compiled_write_have_slots_of_their_own() -> None:
     starts = {functions.COLOR: 4, functions.SECOND: 4, functions.ALPHA: 1, functions.DEPTH_SLOT: 1, functions.STENCIL: 1}
     slots = [slot for start, count in starts.items() for slot in range(start, start + count)]
     assert sorted(slots) == list(range(functions.SLOTS))
+
+
+@pytest.mark.parametrize("gen", [8, 9])
+def test_a_message_of_two_sources_may_have_the_alpha_of_source_0_besides(gen: float) -> None:
+    """Pixels are compared by that; the second source only decides what is written."""
+    state = TargetState(color=BlendEquation("add", "src1_alpha", "zero"), alpha_test="greater")
+    bench = Target(gen=gen, state_of_backend=BackendState((state,), alpha_reference=0.5))
+    alphas, first, second = np.array([0.25, 0.75] * 4, np.float32), np.full((8, 4), 1.0), np.full((8, 4), 0.0)
+    second[:, 3] = np.arange(8) * 17 / 255
+    before = [bench.texel(x, y) for x, y in pixels(BLOCK, 8)]
+    bench.write(np.concatenate([first, second], 1), "simd8_dual_source_low", bench.header(source0_alpha_present=1), before=(alphas,))
+    found = [bench.texel(x, y) for x, y in pixels(BLOCK, 8)]
+    assert found == [bytes([17 * lane] * 4) if lane % 2 else before[lane] for lane in range(8)] and bench.compiled == 1
+
+
+def test_surfaces_that_are_not_there_have_no_pixels() -> None:
+    """A null surface, the null target, and depth and stencil buffers that were not said."""
+    bench = Target()
+    targets = Targets(bench.dispatch.state(Surfaces.of), BackendState())
+    found = [targets.target(surface, 0).placement for surface in (2, None)] + [DepthTarget().depth, DepthTarget().stencil]
+    assert [(place.width, place.height) for place in found] == [(0, 0)] * 4
 
 
 @pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])

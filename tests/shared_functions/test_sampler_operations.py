@@ -15,7 +15,7 @@ from tests.shared_functions.levels import GENERATIONS, LINEAR, NEAREST, NONE, li
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.sending import header
 from tests.shared_functions.test_sampler import filters, modes
-from tests.shared_functions.texture import STATES
+from tests.shared_functions.texture import STATES, Texture
 
 # -- comparison -------------------------------------------------------------------------------------------------------------
 
@@ -188,6 +188,16 @@ def test_a_header_masks_channels_of_the_level_of_detail(masked: int, wanted: lis
     u, zero = (np.array([0, 1, 0, 1] * 4) / 2).astype(np.float32), np.zeros(16, np.float32)
     found = mipmap.send("lod", header(d2=masked << 12, d3=STATES), u, zero, answer=8, simd_mode=2, header_present=1)
     assert values(found.view(np.uint32).reshape(-1, 16).T).tolist() == [wanted] * 16
+
+
+@pytest.mark.parametrize(("masked", "wanted"), [(0, [1, 5, 0, 0]), (1, [5, 0, 0, 0]), (2, [1, 0, 0, 0]), (12, [1, 5, 0, 0])])
+def test_a_header_masks_channels_of_sampleinfo(masked: int, wanted: list[int]) -> None:
+    """Two of its four channels are zero; registers of the answer after these four are not written."""
+    texture, nothing = Texture(surface={"multisample_position_palette_index": 5}), np.zeros(16, np.uint32)
+    found = texture.send("sampleinfo", header(d2=masked << 12, d3=STATES), nothing, answer=10, simd_mode=2, header_present=1)
+    assert found.view(np.uint32).reshape(-1, 16).T.tolist() == [[*wanted, 0xEEEEEEEE]] * 16
+    plain = texture.send("sampleinfo", nothing, answer=10, simd_mode=2)
+    assert plain.view(np.uint32).reshape(-1, 16).T.tolist() == [[1, 5, 0, 0, 0xEEEEEEEE]] * 16
 
 
 @pytest.mark.parametrize(("mip", "levels"), [(NONE, [0, 0, 0, 0]), (NEAREST, [0, 1, 1, 2]), (LINEAR, [0, 0.75, 1.25, 2])])

@@ -84,6 +84,21 @@ def test_units_by_name_and_by_function() -> None:
     assert len(functions) == len(set(functions))
 
 
+def test_data_port_and_sampler_take_the_index_of_a_surface_from_elsewhere() -> None:
+    """Where it is one of the binding table. Code for a render target is compiled for one index."""
+    assert {unit.name for unit in units.UNITS if unit.indexed} == {"data port", "sampler"}
+    assert not Unit("another", (), group, group).indexed  # type: ignore[arg-type]
+    found = {}
+    for name, fields in (("untyped_surface_read", {"simd_mode": "simd8", "channel_mask": "r"}), ("sample_lz", {"simd_mode": "simd8"}),
+                         ("render_target_write", {"message_subtype": "simd8"}), ("barrier", {})):  # fmt: skip
+        function = next(row.function for row in descriptors.rows(GEN) if row.name == name)
+        sfid = next(number for number, known in descriptors.shared_functions(GEN).items() if known == function)
+        found[name] = send.surface_bits(sfid, descriptors.encode(name, GEN, message_length=4, response_length=4, **fields), GEN)
+    assert found == {"untyped_surface_read": 0xFF, "sample_lz": 0xFF, "render_target_write": 0, "barrier": 0}
+    local = descriptors.encode("untyped_surface_read", GEN, simd_mode="simd8", channel_mask="r", binding_table_index=254)
+    assert send.surface_bits(12, local, GEN) == 0
+
+
 @pytest.mark.parametrize("gen", [4.5, 7.0, 9.0, 11.0])
 def test_handlers_are_by_function_number(gen: float) -> None:
     own = GroupBindings(DispatchBindings(generation(gen), AddressSpace("bench", 48), {}))
