@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -54,7 +55,7 @@ def _llvm() -> Any:
         llvm.set_option("softgen", option)
     from llvmlite.binding import ffi
 
-    _pages.library = str(ffi.lib._name)
+    _pages.library = os.path.realpath(ffi.lib._name)  # as the process has it in its list of mappings
     _pages.release()
     in_flight.wait_at_exit()
     return llvm

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
+import llvmlite
 import pytest
 
 from softgen.lanes import jit, resident
@@ -36,6 +39,15 @@ def test_pages_of_llvm_are_given_back_and_llvm_still_works() -> None:
     before, after = map(int, sizes.split())
     assert after < before - 20_000  # kB
     assert results == "42 6"
+
+
+def test_pages_are_those_of_the_file_where_the_library_is_behind_a_link(tmp_path: Path) -> None:
+    """As in an environment that is a link to another: a process has the file's own name in its list of mappings."""
+    (tmp_path / "linked").symlink_to(Path(llvmlite.__file__).resolve().parent.parent)
+    script = "from softgen.lanes import jit, resident; jit.host(); print(len(resident._unwritten(jit._pages.library)))"
+    path = os.pathsep.join([str(tmp_path / "linked"), *sys.path])
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path})
+    assert int(ran.stdout) > 0
 
 
 def test_what_is_not_loaded_has_no_pages() -> None:
