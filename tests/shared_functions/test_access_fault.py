@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault, SoftgenError
+from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, TABLE
+from softgen.shared_functions.access_fault import explain
+from softgen.shared_functions.context import ContextHead
 from tests.shared_functions.sending import DATA, PAGE, STATELESS, Bench, header
 
 END = DATA + PAGE  # nothing is mapped from here on
@@ -64,3 +67,12 @@ def test_lanes_are_at_fault_at_the_lowest_one_that_is_not_mapped(place: str, wha
     found = faults(f"{name}_{what}", addresses, *data, answer=int(what == "read"), simd_mode="simd8", channel_mask="r", width=8, mask=0xFE,
                    binding_table_index=0 if place == "a surface" else STATELESS)  # fmt: skip
     assert found == [(DATA + int(at[lane]), what, f"not mapped (lane {lane})")] * 2
+
+
+@pytest.mark.parametrize(("place", "lane"), [
+    (0xFFF, None), (0x1000, 0), (0x1003, 0), (0x1004, 1), (0x100B, 2), (0x100C, None), (0x1010, 4), (0x1014, None)])  # fmt: skip
+def test_without_a_space_the_lane_that_holds_the_byte_is_named(place: int, lane: int | None) -> None:
+    """Of contiguous dwords; lane 3 is off."""
+    head = ContextHead(mask=0b10111 | TABLE | CONTIGUOUS | 4 << SIZE_SHIFT, base=0x1000)
+    found = explain(head, 0x7000, place, "read", None, "a kernel")
+    assert (found.address, found.access, found.why) == (place, "read", "not mapped" if lane is None else f"not mapped (lane {lane})")

@@ -30,7 +30,7 @@ from softgen.shared_functions.unit import DispatchBindings, HostRange
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.rendering import Target
 from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, TABLE, Bench, Sent, header
-from tests.shared_functions.test_sampler import coordinates, floats
+from tests.shared_functions.test_sampler import coordinates, floats, modes
 from tests.shared_functions.texture import BORDER, STATES, Texture
 
 SECOND = 0x200 + 0x80  # from the first sampler table to the second
@@ -136,6 +136,14 @@ def test_border_colours_of_samplers_are_compared() -> None:
     assert bound.dispatch.current()
     sampled.put(sampled.state, BORDER, [0x3F800000])
     assert not bound.dispatch.current()
+
+
+def test_a_border_colour_that_is_not_mapped_is_not_compared() -> None:
+    """Drivers leave the pointer as it was where no address mode needs a border."""
+    sampled = Sampled(sampler=modes("wrap"))
+    sampled.put(sampled.state, STATES, layout("SAMPLER_STATE", sampled.gen).pack(border_color_pointer=0x100000, **modes("wrap")))
+    sampled.ask("sample_lz", *coordinates(sampled))
+    assert sampled.compiled == 1 and sampled.resolved().dispatch.current()
 
 
 def test_a_null_surface_is_compiled_as_a_buffer_without_bytes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.dataport.media import MediaBlock, nearest, pitch, signed
 from tests.shared_functions.sending import header
 from tests.shared_functions.test_typed import BOUND, PITCH, control, picture, regs
@@ -100,3 +100,54 @@ def test_lines_beyond_an_edge(mode: str, step: int, first: int, expected: dict[i
     """Seven lines; KBL 19156-19176."""
     rows = (7 - first + step - 1) // step
     assert {y: nearest(MediaBlock(0, y, 4, 1, step, first), 0, rows, 7, mode) for y in expected} == expected
+
+
+@pytest.mark.parametrize(("right", "down"), [(0, 0), (4, 0), (0, 4), (12, 8)])
+def test_a_surface_may_begin_inside_a_tile(right: int, down: int) -> None:
+    """X offset in four dwords whatever the format, Y offset in four rows (KBL 19691-19694). Reads repeat edges, writes leave them."""
+    offsets = {"x_offset": right // 4, "y_offset": down // 4}
+    bench = picture(format="R8_UINT", tile="y_major", pitch=128, width=4, height=8, **offsets)
+
+    def place(x: int, y: int) -> int:
+        column, row = 4 * right + x, down + y
+        return column // 16 * 512 + row * 16 + column % 16
+
+    found = bench.send("media_block_read", header(d0=12, d1=6, d2=control(8, 4)), answer=1, **BOUND).reshape(4, 8)
+    expected = [[int(bench.data.array[place(min(12 + x, 15), min(6 + y, 7))]) for x in range(8)] for y in range(4)]
+    assert found.tolist() == expected
+    held, data = bench.data.array.copy(), np.arange(200, 232, dtype=np.uint8)
+    for y in range(2):
+        for x in range(4):
+            held[place(12 + x, 6 + y)] = data[8 * y + x]
+    bench.send("media_block_write", header(d0=12, d1=6, d2=control(8, 4)), data, **BOUND)
+    assert bench.data.array.tolist() == held.tolist()
+
+
+def test_a_null_surface_reads_zero_and_keeps_nothing() -> None:
+    """Its block lies in mapped memory, which stays as it is."""
+    bench = picture(format="R8_UINT", width=16, height=8, kind=7)
+    before = bench.data.array.copy()
+    found = bench.send("media_block_read", header(d2=control(8, 4)), answer=1, **BOUND)
+    bench.send("media_block_write", header(d2=control(8, 4)), np.full(32, 9, np.uint8), **BOUND)
+    assert not found.any() and (bench.data.array == before).all()
+
+
+def test_a_block_of_256_bytes_is_the_largest() -> None:
+    bench = picture(format="R8_UINT", width=16, height=8)
+    found = bench.send("media_block_read", header(d2=control(64, 4)), answer=8, **BOUND)
+    assert found.tolist() == bench.data.array[: 4 * PITCH].tolist()
+    for width, height in ((64, 5), (33, 5), (16, 17)):
+        with pytest.raises(DecodeError, match=f"{width} bytes by {height} rows is more than 256 bytes"):
+            bench.send("media_block_read", header(d2=control(width, height)), answer=15, **BOUND)
+
+
+@pytest.mark.parametrize(("kind", "array", "depth", "refused"), [(1, 0, 0, False), (1, 1, 0, False), (1, 1, 1, True), (2, 0, 1, True),
+                                                                 (0, 0, 0, True)])  # fmt: skip
+def test_blocks_are_those_of_one_picture(kind: int, array: int, depth: int, refused: bool) -> None:
+    """An array of one is one; others are refused by name."""
+    bench = picture(format="R8_UINT", width=16, height=8 if kind else 1, kind=kind, surface_array=array, depth=depth)
+    if refused:
+        with pytest.raises(Unsupported, match=r"media_block_read of a \dd surface: not yet simulated"):
+            bench.send("media_block_read", header(d2=control(8, 1)), answer=1, **BOUND)
+        return
+    assert bench.send("media_block_read", header(d2=control(8, 1)), answer=1, **BOUND)[:8].tolist() == bench.data.array[:8].tolist()

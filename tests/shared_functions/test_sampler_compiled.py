@@ -26,7 +26,7 @@ from softgen.shared_functions.bindings import (
     sampling_slot,
     texels_named,
 )
-from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.bound_surfaces import BoundSurfaces, SurfaceName
 from softgen.shared_functions.pixel_backend.binding import NAMED as TARGET_NAMED
 from softgen.shared_functions.pixel_backend.binding import named_target
 from softgen.shared_functions.pixel_backend.messages import Variant
@@ -183,17 +183,19 @@ def test_operations_that_code_names_are_prepared() -> None:
 
 
 def test_operations_are_prepared_once_and_once_more_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dispatches name them again each time: they are neither looked up nor counted again."""
-    seen: list[bool] = []
+    """Dispatches name them again each time: they are neither looked up nor counted again. Buffers know no hurry."""
+    seen, buffers = list[bool](), list[SurfaceName]()
+    resolve_buffer = BoundSurfaces.resolve_buffer
     monkeypatch.setattr(BoundSurfaces, "resolve_image", lambda self, request, name, hurry: seen.append(hurry))
+    monkeypatch.setattr(BoundSurfaces, "resolve_buffer", lambda self, name: buffers.append(name) or resolve_buffer(self, name))
     texture = Texture(sampler=modes("wrap"))
     bound = BoundSurfaces(DispatchBindings(generation(texture.gen), texture.space, {"surface": BASE, "dynamic": BASE}, TABLE, STATES))
-    named = frozenset({named_texels(0, "sample_l", 16, 0), named_target(3, Variant(16, False, False, False, False), 7)})
+    named = frozenset({5, named_texels(0, "sample_l", 16, 0), named_target(3, Variant(16, False, False, False, False), 7)})
     for hurry in (False, False, True, True, False):
         bound.prepare(named, hurry)
     bound.prepare(named | {named_texels(1, "sample_l", 16, 0)}, hurry=True)
     bound.prepare(named | {named_texels(1, "sample_l", 16, 0)})
-    assert seen == [False, True, True]
+    assert seen == [False, True, True] and buffers == [SurfaceName(5)]
 
 
 def test_a_border_colour_is_read_only_where_one_is_needed() -> None:

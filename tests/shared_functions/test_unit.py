@@ -107,6 +107,29 @@ def test_handlers_are_by_function_number(gen: float) -> None:
     assert {known[sfid] for sfid in handlers(units.UNITS, own)} == set(known.values()) & answered
 
 
+class Begun(Exception):
+    """A message reached an environment."""
+
+
+class Marked:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def begin(self, sender: object) -> None:
+        raise Begun(self.name)
+
+
+@pytest.mark.parametrize(("name", "fields", "answers"), [
+    ("render_target_write", {"message_subtype": "simd8"}, "pixel backend"), ("typed_surface_read", {"slot_group": "low_8"}, "data port"),
+    ("", {}, "data port")])  # fmt: skip
+def test_messages_of_one_function_may_be_answered_by_several_units(name: str, fields: dict[str, str], answers: str) -> None:
+    """By their names; one that has none is the function's own unit's."""
+    handler = MessageHandler(GEN, Marked("data port"), {"render_target_write": Marked("pixel backend")})
+    word = descriptors.encode(name, GEN, message_length=4, response_length=0, **fields) if name else 0x1F << 14
+    with pytest.raises(Begun, match=answers):
+        handler(None, Sent(12 if name.startswith("typed") else 5, word, np.zeros(128, np.uint8)))
+
+
 # -- a unit of its own ---------------------------------------------------------------------------------------------------
 
 

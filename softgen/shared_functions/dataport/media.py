@@ -132,7 +132,7 @@ def media_write(x: StateMessage) -> None:
         raise DecodeError(f"{x.plan.name}: blocks with masks have 32 bytes a row at most, not {what.width}")
     memory: Region = x.environment.absolute(image.base)
     data = [x.take(u8, line * pitch(what.width), what.width) for line in range(what.height)]
-    for line, value in enumerate(data if image.kind != "null" else []):
+    for line, value in enumerate(data):  # a null surface has no width
         at, inside = row(x, image, what, line)
         x.m.store(value, memory, at, inside & x.any(what.width) & masked(x, mode, line, what.width))
 
