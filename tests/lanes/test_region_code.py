@@ -12,7 +12,7 @@ import pytest
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, UNIFORM, WIDE
+from softgen.lanes.llvm_access import BLOCK, CONTIGUOUS, SIZE_SHIFT, UNIFORM, WIDE
 from softgen.lanes.llvm_region import FlatRegion, region
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
@@ -210,6 +210,19 @@ def test_contiguous_and_uniform_lanes_are_noted_unless_memory_cannot_be_missing(
     note = finished(m)(data)
     assert data[16:24].tolist() == [0, 64 + step // 4, 64 + step // 2, 0, *(64 + step * lane // 4 for lane in range(4, 8))]
     assert note[:2].tolist() == ([7, 0] if quiet else [0xF6 | how | 4 << SIZE_SHIFT, data.ctypes.data + 256])
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_a_block_is_noted_by_its_size_and_host_address_unless_memory_cannot_be_missing(what: str, quiet: bool) -> None:
+    m = LlvmMachine()
+    m.line("store i64 7, ptr %context")
+    if what == "read":
+        m.load_block(u32, 16, memory(m, quiet), m.constant(u64, 24, 1))
+    else:
+        m.store_block(m.lane_index(16), memory(m, quiet), m.constant(u64, 24, 1))
+    data = np.zeros(1024, np.uint32)
+    assert finished(m)(data)[:2].tolist() == ([7, 0] if quiet else [BLOCK | 64 << SIZE_SHIFT, data.ctypes.data + 24])
 
 
 @pytest.mark.parametrize("type, limit", [(u32, True), (u64, False)], ids=str)

@@ -138,6 +138,18 @@ def test_masks_and_bits(run: Callable[..., list[int]]) -> None:
     assert run(write, 0x1A00F)[1:4] == [0xA000, 3, 0x3401E] and run(write, 0xF)[1:4] == [0, 4, 0x1E]
 
 
+def test_lanes_are_picked_from_one_vector_or_two(run: Callable[..., list[int]]) -> None:
+    """None: any lane will do."""
+    def write(m: Any, block: Any) -> None:
+        a, b = (block.at(at).load_lanes(u64, 2, align=8) for at in (0, 16))
+        block.at(32).store(m.pick(a, [1, 0, 0]), align=8)
+        block.at(64).store(m.pick(a, [0, 3, 1, 2], b), align=8)
+        block.at(96).store(m.pick(a, [1, None, 0]), align=8)
+
+    found = run(write, 5, 6, 7, 8)
+    assert found[4:7] == [6, 5, 5] and found[8:12] == [5, 8, 6, 7] and (found[12], found[14]) == (6, 5)
+
+
 @pytest.mark.parametrize("count", [1, 4, 6])
 def test_a_function_of_the_host_is_called_with_numbers_and_pointers(run: Callable[..., list[int]], count: int) -> None:
     seen: list[tuple[int, ...]] = []
