@@ -56,6 +56,7 @@ def test_the_faults_of_a_piece() -> None:
 
 def test_operands_change_places() -> None:
     assert "x = m.select(c, b, a)" in edits("x = m.select(c, a, b)\n")
+    assert edits("x = m.select(c, a, a)\n") == []  # nothing would change
 
 
 def test_imports_for_types_are_left_alone() -> None:

@@ -185,7 +185,8 @@ class Finder:
             a, b = node.args[-2:]
             (start, middle), (later, end) = self.span(a), self.span(b)
             text = self.source(b) + self.whole[middle:later] + self.source(a)
-            self.add(a.lineno, start, end, text, f"{name}: the last two operands change places")
+            if self.source(a) != self.source(b):
+                self.add(a.lineno, start, end, text, f"{name}: the last two operands change places")
 
     def _If(self, node: ast.If) -> None:
         if self._only_raises(node.body) or self.source(node.test) == "TYPE_CHECKING":  # never true when it runs
