@@ -33,7 +33,7 @@ class SmallReads:
     def __init__(self) -> None:
         self.data = ctypes.create_string_buffer(SMALL)
         self.view = memoryview(self.data).cast("B")
-        self.here, self.there = _Iovec(ctypes.addressof(self.data), 0), _Iovec(0, 0)
+        self.here, self.there = _Iovec(ctypes.addressof(self.data)), _Iovec()
         self.arguments = ctypes.byref(self.here), 1, ctypes.byref(self.there), 1, 0
 
 
