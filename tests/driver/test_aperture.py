@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from softgen.driver import aperture
 from softgen.driver.budget import Budget
 from softgen.driver.fence import Fence, Signals
 from softgen.memory.store import MemfdBuffer
+from tests.driver.program import Gpu
 
 PAGE = 4096
 
@@ -68,6 +71,29 @@ def test_a_linear_view_counts_with_its_memory_and_what_both_held() -> None:
     del view
     budget.check(5, 1, "settled")
     assert not budget.other
+
+
+DOORS = {"DRM_IOCTL_I915_GEM_SET_DOMAIN": {}, "DRM_IOCTL_I915_GEM_WAIT": {"timeout": -1}, "DRM_IOCTL_I915_GEM_SW_FINISH": {},
+         "DRM_IOCTL_I915_GEM_PREAD": {"size": 4}, "DRM_IOCTL_I915_GEM_PWRITE": {"size": 4}}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_what_was_written_through_the_aperture_is_there_when_a_program_asks(gpu: Gpu, name: str) -> None:
+    """And what is in the memory is in the aperture. With X tiles the second row begins 512 bytes after the first."""
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8 * PAGE).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
+    offsets = [program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=flags).offset for flags in (2, 0)]
+    raw, linear = (program.mmap(offset, 8 * PAGE)[0] for offset in offsets)
+    os.pwrite(linear, b"program", 1024)
+    os.pwrite(raw, b"memory", 3 * 512)
+    fields: dict[str, int] = dict(DOORS[name])
+    if "size" in fields:
+        fields |= {"data": program.memory(4).address, "offset": 7 * PAGE}
+    program.ioctl(name, handle=handle, **fields)
+    assert os.pread(raw, 7, 512) == b"program" and os.pread(linear, 6, 3 * 1024) == b"memory"
+    os.close(raw)
+    os.close(linear)
 
 
 def test_a_fence_brings_both_memories_to_the_same_contents() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
 import threading
 from types import SimpleNamespace
@@ -25,6 +26,18 @@ def exported(program: Program) -> tuple[int, int]:
 
 def argument(flags: int = READ, fd: int = -1) -> bytes:
     return DMABUF_SYNC_FILE.pack(SimpleNamespace(flags=flags, fd=fd))
+
+
+def test_a_buffer_whose_last_descriptor_was_closed_is_forgotten_when_another_is_exported(gpu: Gpu) -> None:
+    """Nobody is told that a program closed a descriptor: it is looked for now and then, or the memory would stay for ever."""
+    program = gpu.program()
+    (other, _), (handle, descriptor) = exported(program), exported(program)
+    program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+    program.received.remove(descriptor)
+    os.close(descriptor)
+    assert len(gpu.shared.objects) == 2
+    program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=other)
+    assert [bo.handles for bo in gpu.shared.objects.values()] == [1]
 
 
 def test_access_of_the_processor_waits_for_the_work(gpu: Gpu, held: Held) -> None:

@@ -70,6 +70,22 @@ def test_what_x86_64_programs_need_is_told(arm: pytest.MonkeyPatch, tmp_path: Pa
     assert environment.advice(__file__) == ""
 
 
+@pytest.mark.parametrize("at, byte", [(18, 183), (19, 1), (4, 1), (0, ord("#"))], ids=["AArch64", "no processor", "32-bit", "no program"])
+def test_other_programs_are_not_said_to_be_x86_64(arm: pytest.MonkeyPatch, tmp_path: Path, at: int, byte: int) -> None:
+    program = Path(x86_64_program(tmp_path / "program"))
+    head = bytearray(program.read_bytes())
+    head[at] = byte
+    program.write_bytes(head)
+    assert environment.advice(str(program)) == ""
+    arm.setattr(environment, "x86_64_shim", lambda: "")
+    assert "x86-64" not in environment.unreachable(str(program))
+
+
+def test_an_x86_64_host_starts_x86_64_programs_itself(arm: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    arm.setattr(environment, "x86_64_host", lambda: True)
+    assert environment.advice(x86_64_program(tmp_path / "program")) == ""
+
+
 def test_an_x86_64_program_that_the_kernel_does_not_start(tmp_path: Path) -> None:
     if x86_64_host():
         pytest.skip("this host is x86-64")

@@ -4,11 +4,13 @@ import errno
 import os
 import struct
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softgen.bits.generation import devices
 from softgen.driver import i915_drm as i915
+from softgen.driver import query as answers
 from softgen.driver.facts import kernel, runtimes
 from softgen.driver.uapi import ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
 from tests.driver.program import Program, served
@@ -76,6 +78,17 @@ def test_each_gpu_is_what_devices_toml_says(name: str) -> None:
         bits = int.from_bytes(topology[16 + head.eu_offset :], "little").bit_count()
         assert bits == device.limit("eus") == param(program, 34)
         assert int.from_bytes(topology[16 + head.subslice_offset : 16 + head.eu_offset], "little").bit_count() == device.limit("subslices")
+
+
+def test_units_of_a_gpu_with_two_slices() -> None:
+    """drm_i915_query_topology_info, with two of three slices, three of four subslices in each, eight EUs in each of those."""
+    limits = {"slices": 2, "subslices": 6, "eus": 48}
+    gpu: Any = SimpleNamespace(device=SimpleNamespace(limit=limits.__getitem__), kernel=SimpleNamespace(topology=(3, 4, 8)))
+    topology = answers.topology(gpu)
+    assert isinstance(topology, bytes) and answers.subslice_mask(gpu) == 0b111
+    assert struct.unpack_from("<8H", topology) == (0, 3, 4, 8, 1, 1, 4, 1)  # flags, how many there could be, offsets and strides
+    slices, subslices, eus = topology[16:17], topology[17:20], topology[20:]
+    assert (slices, subslices, eus) == (b"\x03", b"\x07\x07\0", 2 * (3 * b"\xff" + b"\0") + bytes(4))
 
 
 YES, NO = (5, 8, 9, 12, 13, 15, 16, 19, 21, 24, 25, 26, 29, 30, 37, 43, 44, 45, 48, 49, 52, 53, 55, 56), (7, 14, 20, 23, 27, 36, 38, 39, 54)

@@ -117,6 +117,24 @@ def test_a_run_without_processes_is_over_at_once(short: Path, monkeypatch: pytes
     assert looked == [short]
 
 
+@pytest.mark.parametrize("program, command", [("server", False), ("renderD128", False), ("", True), ("card0", True)])
+def test_a_server_waits_for_a_program_or_the_launchers_command(program: str, command: bool, short: Path) -> None:
+    """A program that came is answered even if the command is there too, which stays to be read."""
+    ours, theirs = socket.socketpair()
+    listening = service.listen(short)
+    with ours, theirs, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        server = service.Service(theirs, short, listening)
+        if program:
+            connection.connect(str(short / program))
+        if command:
+            ours.send(b"end")
+        assert server.wait_for_program() is bool(program)
+        assert not command or server.command() == b"end"
+        server.reserve.close()
+    for listener in listening.values():
+        listener.close()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_server_ends_all_of_a_run_when_its_launcher_is_gone(fails: bool, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,8 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.log, self.lent = list[Any](), list[str](), False
-        gpu: Any = SimpleNamespace(log_once=self.log.append, log=self.log.append, reclaim=lambda: self.done.append("reclaim"))
+        gpu: Any = SimpleNamespace(budget=Budget(1 << 30), log_once=self.log.append, log=self.log.append,
+                                   reclaim=lambda: self.done.append("reclaim"))  # fmt: skip
         service: Any = SimpleNamespace(listening={}, leave_descriptors=lambda: None, reserve=SimpleNamespace(lent=self.lend))
         self.server = Server(gpu, service)
         monkeypatch.setattr(server, "time", SimpleNamespace(sleep=self.done.append))
@@ -81,6 +82,22 @@ def test_where_not_even_that_is_possible_it_is_tried_again_later(world: World) -
 @pytest.mark.parametrize("error", [errno.ECONNABORTED, errno.EAGAIN])
 def test_a_connection_that_went_away_again_is_forgotten(world: World, error: int) -> None:
     assert world.accept(error) == ["accept"] and not world.log
+
+
+def test_a_channel_for_which_no_thread_is_left_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EAGAIN, as the kernel's clone() says it."""
+
+    def start(function: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    theirs, ours = socket.socketpair()
+    theirs.settimeout(10)
+    monkeypatch.setattr(world.server.threads, "start", start)
+    assert world.accept(ours) == ["accept"]
+    kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
+    assert kind == protocol.WELCOME and result == (1 << 64) - errno.EAGAIN
+    assert theirs.recv(1) == b"" and not world.log
+    theirs.close()
 
 
 @pytest.mark.parametrize("error, number, says, reclaims, logs", [

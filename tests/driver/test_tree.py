@@ -34,6 +34,9 @@ def test_the_configuration_space_says_what_the_files_say(tree: Path) -> None:
 
     assert [int.from_bytes(config[at : at + 2], "little") for at in (0, 2, 0x2C, 0x2E)] == [
         number(name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")]  # fmt: skip
+    command, status = int.from_bytes(config[4:6], "little"), int.from_bytes(config[6:8], "little")
+    assert command == 1 | 2 | 4 | 1 << 10, "it answers for ports and memory, reads and writes memory itself, and has no interrupt line"
+    assert status == 1 << 4 | 1 << 7, "it has a list of capabilities, and is fast back-to-back"
     assert config[8] == number("revision") and int.from_bytes(config[9:12], "little") == number("class")
 
 
