@@ -64,6 +64,17 @@ def test_a_float_in_such_an_instruction_stands_at_the_first_channel_of_its_pair(
     assert doubles(made, 8) == [0.0, 2.0, 4.0, 6.0]
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_float_made_of_a_double_stands_at_the_first_channel_of_its_pair(stride: int) -> None:
+    """The destination's stride counts channels."""
+    made = thread(7, r4=np.arange(1.0, 5.0), r8=np.full(16, 9.0, np.float32))
+    run(made, instr(7, "mov", dst(8, "f", stride), reg(4, "df")))
+    found = np.concatenate([made.register(8), made.register(9)]).view(np.float32)
+    expected = np.full(16, 9.0, np.float32)
+    expected[: 8 * stride : 2 * stride] = 1, 2, 3, 4
+    assert found.tolist() == expected.tolist()
+
+
 def test_one_channel_is_too_few_for_a_double() -> None:
     with pytest.raises(DecodeError, match="two channels each"):
         run(thread(7), instr(7, "mov", dst(8, "df"), scalar(4, "df"), size=1))

@@ -16,7 +16,7 @@ from softgen.eu.translate import control_flow
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import Key, translate
-from tests.eu.semantics.build import L, Listing, branch, dst, end, imm, instr, reg, scalar, thread
+from tests.eu.semantics.build import NULL, L, Listing, branch, dst, end, imm, instr, reg, scalar, thread
 
 GEN = 9
 LANES = np.arange(8, dtype=np.int32)
@@ -37,7 +37,8 @@ def call(label: str, link: int = LINK, **controls: int) -> Instruction:
 
 
 def ret(link: int = LINK, **controls: int) -> Instruction:
-    return branch(GEN, "ret", None, None, reg(link, "ud", "2;2,1"), **controls)
+    """As it is encoded: the second source is the null register."""
+    return branch(GEN, "ret", None, None, reg(link, "ud", "2;2,1"), NULL, **controls)
 
 
 def same(code: Listing, control: int = 0, limit: int = 100) -> tuple[ThreadState, ThreadState]:
@@ -143,6 +144,7 @@ def test_a_thread_that_returns_elsewhere_is_left_to_the_interpreter(word: int, v
 @pytest.mark.parametrize("code, why", [
     (Listing(GEN, ret(), end(GEN)), "no call to return from"),
     (Listing(GEN, call("sub"), end(GEN), "sub", branch(GEN, "ret", None, None, imm(16))), "no general register"),
+    (Listing(GEN, call("sub"), end(GEN), "sub", branch(GEN, "ret", None, None, scalar(0, indirect=True), NULL)), "no general register"),
     (Listing(GEN, call("sub", 128), end(GEN), "sub", ret()), "byte 0x1000"),
     (Listing(GEN, branch(GEN, "call", None, None, scalar(4), target=dst(LINK, "ud")), end(GEN)), "target from a register"),
 ])  # fmt: skip

@@ -233,6 +233,16 @@ def test_the_reference_lends_a_hand_in_the_middle() -> None:
     assert sums(ran) == [11] * 8 and sums(ran, 30) == [77] * 8
 
 
+def test_a_function_reads_nothing_for_an_instruction_of_the_reference() -> None:
+    """Its first source has a translation, the clock has none; no other instruction uses registers."""
+    code = Listing(GEN, instr(GEN, "add", dst(30, "ud"), reg(4, "ud"), arf(0xC0, "ud", region="0;1,0")), end(GEN))
+    assert "load <8 x i32>" not in translate(code, Key(0, 8, True, messages=False)).ir
+    ran = thread(GEN, r4=LANES)
+    ran.clock = lambda: 77
+    assert engine.run("t1", ran, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
+    assert sums(ran, 30) == list(range(77, 85)) and ran.executed == 2
+
+
 def test_lanes_of_a_register_that_stays_in_the_block() -> None:
     """Contiguous, all the same, and every other one."""
     sources = [arf(0x70, "ud", region=region) for region in ("4;4,1", "0;1,0", "4;2,2")]

@@ -41,6 +41,15 @@ def test_what_an_address_reaches_stays_in_the_block() -> None:
     assert not next(iter(made.all())).variable
 
 
+def test_parts_know_whether_they_are_written() -> None:
+    """Those that are only read need not be stored when the function is left."""
+    made = RegisterPartition(LlvmMachine())
+    made.accesses = [RegisterAccess("grf", u32, (0, 4), "%x"), RegisterAccess("grf", u32, (32, 36), value="%v", mask="%m"),
+                     RegisterAccess("grf", u32, (64,), "%y"), RegisterAccess("grf", u32, (64, 68), value="%v")]  # fmt: skip
+    made.partition()
+    assert {part.start: part.written for part in made.all()} == {0: False, 32: True, 64: True}
+
+
 def test_elements_across_others_are_taken_as_bytes() -> None:
     made = RegisterPartition(LlvmMachine())
     across, plain = RegisterAccess("grf", u32, (2, 6), "%x"), RegisterAccess("grf", u16, (4, 8), "%y")
