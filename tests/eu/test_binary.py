@@ -246,6 +246,13 @@ def test_arguments_of_every_kind() -> None:
     assert [(found[index].kind, found[index].sampler) for index in (8, 9)] == [("sampler", 0), ("sampler", 15)]
 
 
+@pytest.mark.parametrize("said, found", [("0", 0), ("16", 16), ("999999999", 999_999_999), ("1000000000", None), ("9" * 5000, None),
+                                         ("-1", None), ("1e3", None), ("0x10", None), ("", None), (["1"], None), (None, None)])  # fmt: skip
+def test_numbers_of_a_zebin(said: object, found: int | None) -> None:
+    """What is no number counts as not said, and so does one of ten digits or more, which no kernel has."""
+    assert zebin._number({"size": said}, "size", 7) == (7 if found is None else found)
+
+
 def test_relocations_of_a_zebin() -> None:
     """An address as a whole and its two halves; of constant and global data, and of what else there is. Other kernels have others."""
     from elftools.elf.structs import ELFStructs

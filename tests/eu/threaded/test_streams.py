@@ -13,7 +13,7 @@ from softgen.eu.threaded.engine import threaded as engine_of
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.shapes import channels, computing
-from tests.eu.semantics.build import Listing, branch, dst, end, imm, instr, reg, thread
+from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, thread
 
 NUMBERS = np.arange(8, dtype=np.int32) * 77 + 5
 
@@ -92,6 +92,19 @@ def test_in_loops_short_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
     code = Listing(9, "top", add(20, 2, 3), add(21, 20, 3), xor(22, 21), instr(9, "add", dst(10), reg(10), imm(-99)),
                    instr(9, "cmp", dst(23), reg(10), imm(0), condition=3), branch(9, "while", "top", predicate=1), end(9))  # fmt: skip
     assert count(code) == 1
+    same(code)
+    same(code, 0xA5)
+
+
+def test_in_a_loop_behind_a_change_of_cr0_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These records are the second of two parts. Short code before the loop is no stream."""
+    monkeypatch.setattr(streams, "SHORTEST", 64)
+    rounding = instr(9, "or", arf(0x80, "ud"), arf(0x80, "ud", region="0;1,0"), imm(0x10, "ud"), size=1, no_mask=True)
+    code = Listing(9, rounding, *STRAIGHT[:6], "top", add(20, 2, 3), add(21, 20, 3), xor(22, 21),
+                   instr(9, "add", dst(10), reg(10), imm(-99)), instr(9, "cmp", dst(23), reg(10), imm(0), condition=3),
+                   branch(9, "while", "top", predicate=1), end(9))  # fmt: skip
+    linked = engine_of(9.0).link(code, 0, 0, messages=False)
+    assert [ip for ip, need in linked.ops.view(OP)[["ip", "need"]].tolist() if need] == [code.labels["top"]]
     same(code)
     same(code, 0xA5)
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from softgen.eu.encoding import program
+from softgen.eu.isa.instruction import Operand
 from softgen.eu.text.iga import format as iga_format
+from softgen.eu.text.iga import operand
 from softgen.eu.text.iga.parse import parse
 
 FOLDER = Path(__file__).parent / "examples"
@@ -69,6 +71,22 @@ READ = [  # what iga64 reads, or prints with other options, and we write otherwi
 def test_other_spellings_are_read(gen: float, said: str, written: str) -> None:
     (inst,) = parse(said, gen)
     assert " ".join(iga_format.text(inst).split()) == written
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("said", ["r2.8:uw r10:f", "r2.3:d r10:f", "r[a0.1,32]:uw r10:f", "null:uw r10:f"])
+def test_a_message_says_where_in_a_register_its_answer_begins(gen: float, said: str) -> None:
+    (inst,) = parse(f"send (8|M0) {said} 0xC 0x041401FF", gen)
+    assert iga_format.text(inst).split() == f"send (8|M0) {said} 0xC 0x041401FF".split()
+
+
+def test_no_more_texts_of_operands_are_kept_than_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs without end have operands without end."""
+    monkeypatch.setattr(operand, "LIMIT", 3)
+    cache = operand.OperandTextCache(lambda given: (f"r{given.number}", given), 4)
+    kept = [Operand("grf", "f", number) for number in range(10)]
+    for given in (*kept, *kept):
+        assert cache(given) == (given, f"r{given.number}   ", given) and len(cache.known) <= 3
 
 
 def test_labels_stand_where_iga_puts_them() -> None:

@@ -129,6 +129,7 @@ def test_what_is_written(gen: float, said: str) -> None:
     ("math inv.f1(8) g4<1>F g5<8,8,1>F null<8,8,1>F;", "math inv.f1.0(8) g4<1>F g5<8,8,1>F null<8,8,1>F { align1 1Q };"),
     ("math inv.f1.1(8) g4<1>F g5<8,8,1>F null<8,8,1>F;", "math inv.f1.1(8) g4<1>F g5<8,8,1>F null<8,8,1>F { align1 1Q };"),
     ("mov(8) g4<1>F [64, 80, 96, 112]VF;", "mov(8) g4<1>F 0x70605040VF { align1 1Q };"),
+    ("mov(8) g4<1>F [0x81, 255, 3, 0]VF;", "mov(8) g4<1>F 0x0003ff81VF { align1 1Q };"),
     ("mov(8) g4<1>UD ce0<0,1,0>UD;", "mov(8) g4<1>UD mask0<0,1,0>UD { align1 1Q };"),
     ("send(8) g4<1>UW g5<8,8,1>UD 0x02420001 2;", "send(8) g4<1>UW g5<8,8,1>UD 0x02420001 sampler MsgDesc: x = 1 { align1 1Q };"),
     ("// a comment\nnop /* and\nanother */;", "nop;"),
@@ -170,6 +171,18 @@ def test_a_compr4_register_whose_bytes_cannot_be_said() -> None:
     odd = replace(inst, dst=replace(inst.dst, sub=7))
     assert "m2.1<1>F" in text(odd) and "compr4" in text(odd) and text(odd).endswith("/* bits: 0x3000000000000 */")
     assert parse(text(odd), 4.5) == [odd]
+
+
+@pytest.mark.parametrize("gen", [8.0, 9.0])
+@pytest.mark.parametrize("place", range(4))
+def test_a_sub_register_beside_an_extended_accumulator_cannot_be_said(gen: float, place: int) -> None:
+    """Of the destination, and of each source."""
+    (inst,) = parse("madm(4) g4.mme2<1>F g5.mme8<4,4,1>F g6.mme0<4,4,1>F g7.mme1<4,4,1>F { align16 1N };", gen)
+    assert "bits" not in text(inst) and inst.dst is not None
+    operands = [inst.dst, *inst.sources]
+    operands[place] = replace(operands[place], sub=8)
+    odd = replace(inst, dst=operands[0], sources=tuple(operands[1:]))
+    assert text(odd).startswith(text(inst)) and "bits" in text(odd) and parse(text(odd), gen) == [odd] and normal(odd) == inst
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
