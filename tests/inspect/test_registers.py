@@ -45,6 +45,8 @@ def test_message_registers_where_there_are_any() -> None:
     ("f0=7", Setting("f", 0, "ud", b"\7\0\0\0")), ("f1.1=7", Setting("f", 6, "uw", b"\7\0")), ("f.1=7", Setting("f", 2, "uw", b"\7\0")),
     ("r2:b=-1*3, 0b11", Setting("grf", 64, "b", b"\xff\xff\xff\3")), ("r2:f=0x3f800000", Setting("grf", 64, "f", b"\0\0\x80\x3f")),
     ("r2:hf=inf", Setting("grf", 64, "hf", b"\0\x7c")), ("r2:q=-2", Setting("grf", 64, "q", b"\xfe" + b"\xff" * 7)),
+    ("r2:d=0", Setting("grf", 64, "d", bytes(4))), ("r2:b=-128,127", Setting("grf", 64, "b", b"\x80\x7f")),
+    ("r2:uw=65535,+1", Setting("grf", 64, "uw", b"\xff\xff\1\0")), ("r2:w=-0x1", Setting("grf", 64, "w", b"\xff\xff")),
     ("r127.7=1", Setting("grf", 4092, "ud", b"\1\0\0\0")),
 ])  # fmt: skip
 def test_settings(thread: ThreadState, text: str, found: Setting) -> None:

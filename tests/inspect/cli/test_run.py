@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.driver.launcher import Outcome
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import Simulator, hint, mode_size, orphaned, serve, size, wanted
+from softgen.inspect.cli.run import CACHE_VARIABLE, Simulator, compiled_programs, hint, mode_size, orphaned, serve, size, wanted
 from softgen.inspect.loading import warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
@@ -99,6 +100,38 @@ def test_a_launcher_that_has_ended_cuts_a_recording_short(capsys: pytest.Capture
     assert capsys.readouterr().err == ended
     orphaned(CutShort(), None)  # type: ignore[arg-type]
     assert capsys.readouterr().err == ended + "softgen: the recording was cut short\n"
+
+
+def test_programs_that_were_compiled_go_with_a_launcher_that_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "first.bin").write_bytes(b"code")
+    (tmp_path / "other").write_bytes(b"")
+    orphaned(None, str(tmp_path / "programs"))
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    orphaned(None, str(tmp_path / "programs"))  # somebody else removed it
+
+
+@pytest.mark.parametrize("report, json", [("-", False), (None, True)])
+def test_a_report_has_compiled_programs_written_to_a_folder_for_the_time_being(report: str | None, json: bool,
+                                                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
+    with compiled_programs(argparse.Namespace(report=report, json=json)) as (folder, removed):
+        assert folder is not None and removed and os.environ[CACHE_VARIABLE] == folder
+        Path(folder, "first.bin").write_bytes(b"code")
+    assert not Path(folder).exists() and CACHE_VARIABLE not in os.environ
+
+
+@pytest.mark.parametrize("report", ["-", None])
+def test_a_folder_for_compiled_programs_that_the_user_chose_stays(report: str | None, tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    with compiled_programs(argparse.Namespace(report=report, json=False)) as found:
+        assert found == (str(tmp_path), False)
+    assert tmp_path.is_dir() and os.environ[CACHE_VARIABLE] == str(tmp_path)
+    monkeypatch.delenv(CACHE_VARIABLE)
+    if report is None:
+        with compiled_programs(argparse.Namespace(report=None, json=False)) as found:
+            assert found == (None, False) and CACHE_VARIABLE not in os.environ
 
 
 def test_a_simulator_that_leaves_lets_a_submission_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

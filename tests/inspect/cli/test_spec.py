@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_enumerations(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 # -- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding, drawn", [("utf-8", True), ("UTF-16", True), ("ascii", False), ("latin-1", False), (None, True)])
+def test_a_box_is_drawn_with_what_the_output_can_show(encoding: str | None, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output that does not say what it can show is one in memory, which takes any text."""
+    output = io.StringIO() if encoding is None else io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr("sys.stdout", output)
+    assert main(["spec", "3DSTATE_VS", "--gpu", "kbl"]) == 0
+    output.seek(0)
+    found = output.read()
+    assert ("│" in found, "+--" in found) == (drawn, not drawn) and "kernel_start_pointer" in found
 
 
 def test_the_diagram_and_the_table(capsys: pytest.CaptureFixture[str]) -> None:
