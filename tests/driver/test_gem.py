@@ -230,9 +230,10 @@ def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
 
 def test_names_for_buffers(gpu: Gpu) -> None:
     first, other = gpu.program("card0"), gpu.program("card0")
-    name = first.ioctl("DRM_IOCTL_GEM_FLINK", handle=first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle).name
-    assert other.ioctl("DRM_IOCTL_GEM_OPEN", name=name).size == 8192
-    refused(errno.ENOENT, other, "DRM_IOCTL_GEM_OPEN", name=name + 1)
+    handles = [first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle for size in (8192, 4096)]
+    name, second, again = (first.ioctl("DRM_IOCTL_GEM_FLINK", handle=handle).name for handle in (*handles, handles[0]))
+    assert [other.ioctl("DRM_IOCTL_GEM_OPEN", name=number).size for number in (name, second)] == [8192, 4096] and name == again != 0
+    refused(errno.ENOENT, other, "DRM_IOCTL_GEM_OPEN", name=max(name, second) + 1)
 
 
 def test_names_are_for_the_primary_node_alone(gpu: Gpu) -> None:

@@ -57,6 +57,41 @@ def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]
         assert len(placement) == len(present) and placement.starts == sorted(placement.owner)
 
 
+def test_a_buffer_that_is_placed_again_is_at_its_new_place_alone() -> None:
+    placement, bo = Placement(), Bo(size=2 * PAGE_SIZE)
+    first, second = LOWEST, LOWEST + 8 * PAGE_SIZE
+    placement.put(bo, first)
+    placement.put(bo, second)
+    assert len(placement) == 1 and placement.get(bo) == second and not placement.overlapping(first, second)
+    assert placement.overlapping(second, second + 1) == [bo] and placement.remove(bo) == second and placement.remove(bo) is None
+
+
+def test_a_change_is_never_taken_for_an_earlier_one() -> None:
+    """Who keeps what follows from places compares the count; nothing that is kept has one below 0."""
+    placement, bo, other = Placement(), Bo(size=PAGE_SIZE), Bo(size=PAGE_SIZE)
+    counts = [placement.changes]
+    for moved, at in ((bo, 0), (bo, 4), (other, 0), (bo, None), (bo, 4), (other, 8), (other, None), (bo, None)):
+        if at is None:
+            placement.remove(moved)
+        else:
+            placement.put(moved, LOWEST + at * PAGE_SIZE)
+        counts.append(placement.changes)
+    assert len(set(counts)) == len(counts) and min(counts) >= 0
+    assert placement.remove(bo) is None and placement.changes == counts[-1], "nothing has changed"
+
+
+@pytest.mark.parametrize("start, end, found", [
+    (0, 3, []), (0, 4, [0]), (2, 5, [0]), (3, 4, [0]), (4, 9, [0, 1]), (5, 6, []), (5, 7, [1]), (7, 20, [1, 2]), (0, 20, [0, 1, 2]),
+    (8, 10, []), (11, 20, [2]), (12, 20, []),
+])  # fmt: skip
+def test_buffers_in_a_range(start: int, end: int, found: list[int]) -> None:
+    """In pages; there are buffers of two pages at 3, 6 and 10."""
+    placement, buffers = Placement(), [Bo(size=2 * PAGE_SIZE) for _ in range(3)]
+    for bo, at in zip(buffers, (3, 6, 10), strict=True):
+        placement.put(bo, LOWEST + at * PAGE_SIZE)
+    assert placement.overlapping(LOWEST + start * PAGE_SIZE, LOWEST + end * PAGE_SIZE) == [buffers[number] for number in found]
+
+
 @pytest.mark.parametrize("pages, alignment, at", [(1, 1, 0), (2, 1, 0), (3, 1, 6), (1, 2, 0), (3, 4, 8), (1, 16, 0), (3, 16, 16)])
 def test_a_hole_is_used_to_its_last_page(pages: int, alignment: int, at: int) -> None:
     """In pages from the lowest address on: a buffer of two pages at 3, which leaves one free on either side."""

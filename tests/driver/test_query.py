@@ -89,6 +89,9 @@ def test_units_of_a_gpu_with_two_slices() -> None:
     assert struct.unpack_from("<8H", topology) == (0, 3, 4, 8, 1, 1, 4, 1)  # flags, how many there could be, offsets and strides
     slices, subslices, eus = topology[16:17], topology[17:20], topology[20:]
     assert (slices, subslices, eus) == (b"\x03", b"\x07\x07\0", 2 * (3 * b"\xff" + b"\0") + bytes(4))
+    gpu.kernel.topology = 2, 9, 17  # the masks of more than eight take more bytes
+    wide = answers.topology(gpu)
+    assert isinstance(wide, bytes) and struct.unpack_from("<8H", wide) == (0, 2, 9, 17, 1, 2, 5, 3) and wide[16:21] == b"\3\7\0\7\0"
 
 
 YES, NO = (5, 8, 9, 12, 13, 15, 16, 19, 21, 24, 25, 26, 29, 30, 37, 43, 44, 45, 48, 49, 52, 53, 55, 56), (7, 14, 20, 23, 27, 36, 38, 39, 54)
@@ -133,6 +136,17 @@ def test_a_buffer_too_small_for_the_answer() -> None:
         item = program.memory(QUERY_ITEM.pack(SimpleNamespace(kind=2, size=20, flags=0, data=program.memory(20).address)))
         program.ioctl("DRM_IOCTL_I915_QUERY", count=1, items=item.address)
         assert QUERY_ITEM.unpack(bytes(item)).size == -errno.EINVAL
+
+
+def test_several_questions_at_once() -> None:
+    """Each has its own answer, in its own place; one that has none does not concern the others."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+        items = program.memory(b"".join(QUERY_ITEM.pack(SimpleNamespace(kind=kind, size=0, flags=0, data=0)) for kind in (4, 99, 2, 1)))
+        program.ioctl("DRM_IOCTL_I915_QUERY", count=4, items=items.address)
+        found = [item.size for item in QUERY_ITEM.unpack_all(bytes(items))]
+        alone = [query(program, kind) for kind in (4, 99, 2, 1)]
+        assert found == [each if isinstance(each, int) else len(each) for each in alone] and found[1] == -errno.EINVAL
 
 
 def test_an_unknown_parameter_is_logged_once() -> None:
