@@ -63,7 +63,7 @@ class PairedLaneState:
         self.state, self.whole = state, inst
         self.m: Machine = state.m
         self.gen = state.gen
-        self.rules: ExecutionRules = replace(state.rules, double_pairs=False)
+        self.rules: ExecutionRules = state.rules
 
     @property
     def mode(self) -> FloatMode:

@@ -64,6 +64,24 @@ def test_a_float_in_such_an_instruction_stands_at_the_first_channel_of_its_pair(
     assert doubles(made, 8) == [0.0, 2.0, 4.0, 6.0]
 
 
+@pytest.mark.parametrize("region, expected", [("8;8,1", [0, 2, 4, 6]), ("4;4,1", [0, 2, 4, 6]), ("4;2,1", [0, 4, 8, 12]),
+                                              ("8;4,2", [0, 4, 8, 12]), ("2;2,1", [0, 2, 4, 6]), ("2;4,1", [0, 2, 2, 4]),
+                                              ("2;1,0", [0, 4, 8, 12]), ("1;1,0", [0, 2, 4, 6]), ("0;1,0", [0] * 4)])  # fmt: skip
+def test_regions_of_floats_beside_doubles_count_channels(region: str, expected: list[int]) -> None:
+    """Of the eight elements of a region, every other one is converted."""
+    made = thread(7, r4=np.arange(16, dtype=np.float32))
+    run(made, instr(7, "mov", dst(8, "df"), reg(4, "f", region)))
+    assert doubles(made, 8) == expected
+
+
+@pytest.mark.parametrize("flags", [0b11000011, 0b00110000, 0])
+def test_a_predicate_has_two_channels_for_each_double(flags: int) -> None:
+    made = thread(7, r4=np.arange(4.0), r8=np.full(4, 9.0))
+    made.arf["f"][0] = flags
+    run(made, instr(7, "mov", dst(8, "df"), reg(4, "df"), predicate=1))
+    assert doubles(made, 8) == [number if flags >> 2 * number & 1 else 9.0 for number in range(4)]
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_float_made_of_a_double_stands_at_the_first_channel_of_its_pair(stride: int) -> None:
     """The destination's stride counts channels."""
