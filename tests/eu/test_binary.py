@@ -8,6 +8,7 @@ import random
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -253,13 +254,59 @@ def test_numbers_of_a_zebin(said: object, found: int | None) -> None:
     assert zebin._number({"size": said}, "size", 7) == (7 if found is None else found)
 
 
-def test_relocations_of_a_zebin() -> None:
-    """An address as a whole and its two halves; of constant and global data, and of what else there is. Other kernels have others."""
+@pytest.mark.parametrize("said, found", [(["8", "4", "2"], (8, 4, 2)), (["8", "4"], (0, 0, 0)), (["8", "4", "2", "1"], (0, 0, 0)),
+                                         (["8", "x", "2"], (0, 0, 0)), (["1", "1", "9" * 5000], (0, 0, 0)), ("8", (0, 0, 0))])  # fmt: skip
+def test_the_local_size_that_a_zebin_requires(said: object, found: tuple[int, int, int]) -> None:
+    """Three numbers, or any size will do. A number of five thousand digits once was an error of Python."""
+    assert zebin._triple(said) == found
+
+
+def elf_structs() -> Any:
+    """How rows of 64-bit ELF files are read."""
     from elftools.elf.structs import ELFStructs
 
     structs = ELFStructs(little_endian=True, elfclass=64)
     structs.create_basic_structs()
     structs.create_advanced_structs()
+    return structs
+
+
+def test_a_launch_says_what_a_zebin_says() -> None:
+    information = {
+        "execution_env": {"simd_size": "16", "barrier_count": "1", "slm_size": "512", "required_work_group_size": ["4", "2", "1"]},
+        "payload_arguments": [
+            {"arg_type": "arg_bypointer", "offset": "0", "size": "8", "arg_index": "0", "addrspace": "global", "access_type": "readonly"},
+            {"arg_type": "arg_byvalue", "offset": "40", "size": "4", "arg_index": "1", "source_offset": "0"},
+            {"arg_type": "arg_byvalue", "offset": "44", "size": "2", "arg_index": "1", "source_offset": "4"},
+            {"arg_type": "arg_bypointer", "offset": "48", "size": "4", "arg_index": "2", "addrspace": "local", "slm_alignment": "16"},
+            {"arg_type": "arg_bypointer", "size": "0", "arg_index": "3", "addrspace": "sampler", "sampler_index": "5"},
+            {"arg_type": "local_size", "offset": "52", "size": "12"}],
+        "binding_table_indices": [{"arg_index": "0", "bti_value": "7"}],
+        "per_thread_memory_buffers": [
+            {"type": "scratch", "size": "1024"}, {"type": "scratch", "size": "64"}, {"type": "global", "size": "24"},
+            {"type": "global", "size": "8", "is_simt_thread": "true"}],
+    }  # fmt: skip
+    sections = [zebin.Section(number, f".data.{name}", "SHT_PROGBITS", 0, FileView(name.encode(), "f"))
+                for number, name in enumerate(("const", "global"))]  # fmt: skip
+    launch = zebin._launch(elf_structs(), sections, [], "k", information, [{"index": "1", "name": "n", "type_name": "int2;8"}])
+    assert [(argument.kind, argument.surface, argument.size, argument.alignment, argument.sampler, argument.writable)
+            for argument in launch.arguments] == [("buffer", 7, 0, 1, None, False), ("value", None, 6, 1, None, True),
+                                                  ("local", None, 0, 16, None, True), ("sampler", None, 0, 1, 5, True)]  # fmt: skip
+    assert [(argument.index, argument.name, argument.type) for argument in launch.arguments] == [
+        (0, "", ""), (1, "n", "int2"), (2, "", ""), (3, "", "")]  # fmt: skip
+    assert [(value.kind, value.offset, value.size, value.argument, value.source) for value in launch.values] == [
+        ("buffer_address", 0, 8, 0, 0), ("arg_byvalue", 40, 4, 1, 0), ("arg_byvalue", 44, 2, 1, 4), ("local_address", 48, 4, 2, 0),
+        ("local_size", 52, 12, -1, 0)]  # fmt: skip
+    assert (launch.payload_bytes, launch.local_ids, launch.barrier, launch.local_bytes) == (64, False, True, 512)
+    assert launch.scratch_bytes == 1024 and launch.private_bytes == 24 + 8 * 16 and launch.required_local_size == (4, 2, 1)
+    assert (launch.constant_data, launch.global_data) == (b"const", b"global")
+    private = {"per_thread_memory_buffers": [{"type": "global", "size": "8", "is_simt_thread": "true"}]}
+    assert zebin._launch(elf_structs(), [], [], "k", private, []) == binary.Launch(local_ids=False, private_bytes=8)
+
+
+def test_relocations_of_a_zebin() -> None:
+    """An address as a whole and its two halves; of constant and global data, and of what else there is. Other kernels have others."""
+    structs = elf_structs()
     names = ("", ".data.const", ".data.global", ".text.k", ".rel.text.k", ".rel.text.other", ".rel.text.k")
     kinds = ("SHT_NULL", *["SHT_PROGBITS"] * 3, "SHT_REL", "SHT_REL", "SHT_NOTE")
     held = [(0, 1), (1, 2), (1, 3), (2, 1)]

@@ -179,9 +179,14 @@ def _flag(parent: dict[str, Any], key: str) -> bool:
     return parent.get(key) == "true"
 
 
+def _integer(text: object) -> int | None:
+    """A number; None for what is none, or has ten digits or more: no kernel has such numbers."""
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 10 else None
+
+
 def _number(parent: dict[str, Any], key: str, default: int = 0) -> int:
-    found = parent.get(key)
-    return int(found) if isinstance(found, str) and found.isdecimal() and len(found) < 10 else default
+    found = _integer(parent.get(key))
+    return default if found is None else found
 
 
 def _launch(structs: Any, sections: list[Section], symbols: list[Symbol], name: str, information: dict[str, Any],
@@ -210,7 +215,7 @@ def _launch(structs: Any, sections: list[Section], symbols: list[Symbol], name: 
 
 
 def _triple(texts: object) -> tuple[int, int, int]:
-    numbers = [int(text) for text in texts if isinstance(text, str) and text.isdecimal()] if isinstance(texts, list) else []
+    numbers = [number for text in texts if (number := _integer(text)) is not None] if isinstance(texts, list) else []
     return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else (0, 0, 0)
 
 
