@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import socket
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.protocol import MESSAGE, Call, Channel, ShimMessage
 from softgen.driver.server import BREATH, Server
+from tests.driver.program import Gpu
 
 NAME = b"\0\x30\x30\x30\x30\x31\0\0"
 
@@ -66,12 +68,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
-def test_a_connection_for_which_no_descriptor_is_left_is_refused(world: World, error: int) -> None:
+def test_a_connection_for_which_no_descriptor_is_left_is_refused(world: World, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "resource", SimpleNamespace(getrlimit=lambda which: (300, 4000), RLIMIT_NOFILE=7))
     theirs, ours = socket.socketpair()
     assert world.accept(error, ours) == ["accept", "reclaim", "accept with spare descriptors"]
     kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
     assert kind == protocol.WELCOME and result == (1 << 64) - errno.EMFILE
-    assert theirs.recv(1) == b"" and len(world.log) == 1 and "programs get EMFILE until some are closed" in world.log[0]
+    assert theirs.recv(1) == b"" and len(world.log) == 1
+    assert world.log[0].startswith("all 300 descriptors of the server are in use: programs get EMFILE until some are closed")
     theirs.close()
 
 
@@ -98,6 +102,14 @@ def test_a_channel_for_which_no_thread_is_left_is_refused(world: World, monkeypa
     assert kind == protocol.WELCOME and result == (1 << 64) - errno.EAGAIN
     assert theirs.recv(1) == b"" and not world.log
     theirs.close()
+
+
+def test_nodes_that_are_opened_are_counted_and_belong_to_their_process(gpu: Gpu) -> None:
+    """A report says how many were opened; memory counts for the process."""
+    gpu.program()
+    first, second = gpu.program("card0"), gpu.program()
+    assert gpu.shared.opened == 3 and [node.pid for node in gpu.server.nodes.values()] == [os.getpid()] * 3
+    assert [gpu.server.nodes[program.name].render for program in (first, second)] == [False, True]
 
 
 @pytest.mark.parametrize("error, number, says, reclaims, logs", [

@@ -48,6 +48,13 @@ def test_a_thread_that_submits_several_before_it_waits_goes_on_meanwhile() -> No
         assert submissions(prediction, 1, WAIT) == [False]
 
 
+def test_after_one_that_is_not_waited_for_the_count_begins_again() -> None:
+    prediction = WaitPrediction()
+    assert submissions(prediction, CERTAIN - 1, WAIT) == [False] * (CERTAIN - 1)
+    assert submissions(prediction, 1, BUSY) == [False]
+    assert submissions(prediction, CERTAIN + 1, WAIT) == [False] * CERTAIN + [True]
+
+
 def test_other_ioctls_are_no_waits() -> None:
     assert submissions(WaitPrediction(), 100, BUSY) == [False] * 100
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from softgen.errors import DecodeError
+from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.eu.thread.state import ThreadState
 from softgen.inspect import registers
 from softgen.inspect.registers import Kinds, Register, RegisterLanes, Setting
@@ -65,6 +67,25 @@ def test_settings_that_cannot_be(thread: ThreadState, text: str, why: str) -> No
     with pytest.raises(DecodeError) as error:
         registers.setting(text, 9.0, thread)
     assert why in str(error.value)
+
+
+@pytest.mark.parametrize("text, place, start, held", [
+    ("r2.1:uw=0x1234,5", "grf", 66, b"\x34\x12\5\0"), ("f1.1=7", "f", 6, b"\7\0"), ("a0.3=9", "a", 6, b"\x09\0"),
+    ("acc0.1:f=1.5", "acc", 4, b"\0\0\xc0\x3f")])  # fmt: skip
+def test_a_setting_writes_its_bytes_and_no_others(thread: ThreadState, text: str, place: str, start: int, held: bytes) -> None:
+    before = registers.snapshot(thread)
+    registers.apply(registers.setting(text, 9.0, thread), Interpreter(thread, KernelProgram(9.0, b"")).state)
+    after = registers.snapshot(thread)
+    assert bytes(after[place][start : start + len(held)]) == held
+    changed = registers.changed_bytes(before, after)
+    assert set(changed) == {place} and set(changed[place]) <= set(range(start, start + len(held)))
+
+
+@pytest.mark.parametrize("text, sums", [("acc0:d=-5,7", [-5, 7]), ("acc0.2:ud=0xffffffff", [0, 0, 0xFFFFFFFF])])
+def test_an_accumulator_is_set_with_all_the_bits_of_its_integers(thread: ThreadState, text: str, sums: list[int]) -> None:
+    """Accumulators are wider than 32 bits."""
+    registers.apply(registers.setting(text, 9.0, thread), Interpreter(thread, KernelProgram(9.0, b"")).state)
+    assert thread.arf["acc_d"].view(np.int64)[: len(sums)].tolist() == sums
 
 
 def lanes(kinds: Kinds, data: bytes, number: int = 2) -> list[tuple[str, tuple[float, ...]]]:
