@@ -25,6 +25,7 @@ NUMBER = 8  # bytes
 JOB = (1 << 64) - 1  # no program's number
 MOST_REPORTS = 64  # read at a time
 GAP = 0.05  # seconds in which a processor was free: the next are too, most often
+MOST_BUSY = 0.9  # of the time of the others; of a single processor, of half its time
 
 
 @contextmanager
@@ -118,7 +119,8 @@ class BackgroundCompiler:
         began, used = time.monotonic(), time.process_time()
         if waiting.poll(1000 * GAP):
             return True
-        if time.process_time() - used < max(len(os.sched_getaffinity(0)) - 1, 0.5) * (time.monotonic() - began):
+        enough = MOST_BUSY * max(len(os.sched_getaffinity(0)) - 1, 0.5)
+        if time.process_time() - used < enough * (time.monotonic() - began):
             self._jobs.append(self._later.popleft())
         return False
 

@@ -11,6 +11,7 @@ message.py         Message: what lane programs that execute messages are written
 context.py         the context of compiled code: a fixed head, and the fields of units
 compiled.py        MessageCode: a send being compiled into a kernel
 bindings.py        binding table entries for compiled code; bound_surfaces.py resolves them, surface_binding.py shares them among units
+ahead.py           functions of copies of images, compiled before kernels call them
 access_fault.py    faults of compiled messages, explained
 texture_tables.py  palettes and chroma keys, which commands load
 texture/           operations on texels, for sampler and data port

@@ -166,8 +166,8 @@ def test_a_function_that_is_reported_comes_before_the_next_job() -> None:
     assert last.wait(PATIENCE) and done == ["first", "function", "second"]
 
 
-@pytest.mark.parametrize(("processors", "used", "turn"), [(2, 0.9, True), (2, 1.1, False), (16, 14.9, True), (16, 15.1, False),
-                                                          (1, 0.4, True), (1, 0.6, False)])  # fmt: skip
+@pytest.mark.parametrize(("processors", "used", "turn"), [(2, 0.8, True), (2, 1.0, False), (16, 13.4, True), (16, 13.6, False),
+                                                          (1, 0.4, True), (1, 0.5, False)])  # fmt: skip
 def test_a_job_that_may_wait_is_done_when_a_processor_is_free(processors: int, used: float, turn: bool,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """One of them, in a gap of the others; of a single one half."""
