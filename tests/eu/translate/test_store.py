@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.eu import engine
+from softgen.eu import engine, promotion
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.promotion import PromotingEngine
@@ -166,8 +166,10 @@ def standing_in(**values: object) -> Any:
     (2, 348_000, 0.0, 1, False), (2, 348_001, 0.0, 1, True), (2, 168_000, 0.00083, 4, False), (2, 168_001, 0.0, 4, True),
     (2, 168_000, 0.00085, 4, True), (0, 400_000, 0.0, 0, False), (0, 400_001, 0.0, 0, True),
 ])  # fmt: skip
-def test_hot_kernels_are_translated_and_not_held(lines: int, executed: int, spent: float, fallbacks: int, hot: bool) -> None:
+def test_hot_kernels_are_translated_and_not_held(lines: int, executed: int, spent: float, fallbacks: int, hot: bool,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """Those that have executed, or taken as long as, so many instructions for each that was decoded; a fallback counts as 60,000."""
+    monkeypatch.setattr(promotion, "WARM", 1)  # none is warm before it is hot
     made, promoting, found = code(5), PromotingEngine(hot=4000), list[bool]()
     if lines:
         ThreadedEngine(messages=False).function(made, 0, 8)
