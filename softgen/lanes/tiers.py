@@ -24,7 +24,7 @@ HOT = 1_000_000  # operations of bytecode after which compiling a function has p
 NUMBER = 8  # bytes
 JOB = (1 << 64) - 1  # no program's number
 MOST_REPORTS = 64  # read at a time
-GAP = 0.05  # seconds in which a processor was free: the next are too, most often
+GAP = 0.25  # seconds in which a processor was free: the program rests; one that is about to end has no such gap
 MOST_BUSY = 0.9  # of the time of the others; of a single processor, of half its time
 
 

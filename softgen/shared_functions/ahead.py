@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 
 from softgen.bits.formats import surface_formats
 from softgen.bits.generation import generation
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.maker import maker
 from softgen.shared_functions import units  # noqa: F401  # operations of all messages
 from softgen.shared_functions.texture.functions import TexelForm, compiled, is_cached
 from softgen.surface.image import SurfaceImage
@@ -27,9 +30,13 @@ def common(gen: float) -> Iterator[TexelForm]:
 
 
 def compile_ahead(gen: float, stopped: Callable[[], bool]) -> None:
-    """Compile what the cache lacks of them, until that is done, or `stopped`."""
+    """Compile what the cache lacks of them, until that is done, which is remembered, or `stopped`."""
+    cache, done = Cache(default_folder()), f"copies-{gen:g}-{jit.key(maker(), jit.host())}"
+    if cache.load(done) is not None:
+        return
     for form in common(gen):
         if stopped():
             return
         if not is_cached(form):
             compiled(form)
+    cache.save(done, b"all")

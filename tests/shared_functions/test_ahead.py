@@ -41,7 +41,8 @@ def test_functions_of_copies_are_those_that_images_of_the_runtime_need(gen: floa
 
 def test_they_are_compiled_once_until_work_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, stops = list[TexelForm](), iter([False, False, True, False, True, False, False, False])
-    monkeypatch.setattr(jit, "Cache", lambda folder: Cache(tmp_path))
+    for module in (jit, ahead):
+        monkeypatch.setattr(module, "Cache", lambda folder: Cache(tmp_path))
     text = functions.text
     monkeypatch.setattr(functions, "text", lambda *form: (made.append(TexelForm(*form)), text(*form))[1])
     monkeypatch.setattr(ahead, "FORMATS", ("R32_UINT",))
@@ -51,3 +52,6 @@ def test_they_are_compiled_once_until_work_begins(tmp_path: Path, monkeypatch: p
     ahead.compile_ahead(9, stops.__next__)
     assert [form.what for form in made] == ["write", "load", "load_offset"]
     assert all(functions.is_cached(form) for form in made)
+    ahead.compile_ahead(9, stops.__next__)  # asks for nothing: it is done, which is remembered
+    with pytest.raises(StopIteration):
+        ahead.compile_ahead(11, stops.__next__)
