@@ -138,10 +138,10 @@ def test_draws_report_what_their_threads_executed() -> None:
     """To the engine that translates hot kernels: after each draw, as the next one may be of other state."""
     def check(draws: MovingDraws) -> None:
         engine = PromotingEngine()
-        draws.draws.dispatcher = EngineDispatcher("auto", threads=1, make=lambda name: engine)
+        draws.draws.dispatcher = dispatcher = EngineDispatcher("auto", threads=1, make=lambda name: engine)
         engine.fast.at_hand = lambda *key: None  # type: ignore[method-assign]  # nothing is on disk
         draws.draws.again()
-        first = {program: program.executed for program in engine._asked}
+        first = {program: program.executed for program, _ in dispatcher.ran}
         draws.draws.again()
         assert first and all(program.executed == 2 * count > 0 for program, count in first.items())
 
