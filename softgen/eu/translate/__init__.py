@@ -14,6 +14,8 @@ send.py             messages
 entry_exit.py       entries, side exits and resume points
 key.py              what names a translation
 store.py            translations kept in the object cache
+blocks.py           basic blocks as code: instructions, branches, side exits
+pipelining.py       loops in two stages: software pipelining
 kernel.py           puts them together
 engine.py           the engine
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from softgen.eu.translate.liveness import Exit, Use
-from softgen.eu.translate.registers import RegisterAccess
+from softgen.eu.translate.registers import RegisterAccess, overlap
 
 MOST = 4  # vector registers that may be live across the branch for this
 
@@ -33,7 +33,7 @@ class RareBranch:
                 continue
             if not access.result:
                 written.append(access)
-            elif _is_broadcast(access) and access.place not in in_block and not any(_overlap(access, write) for write in written):
+            elif _is_broadcast(access) and access.place not in in_block and not any(overlap(access, write) for write in written):
                 found.append(access)
         return found[:MOST]
 
@@ -52,8 +52,3 @@ def hoisted(body: Iterable[object], in_block: set[str]) -> Iterator[object]:
 
 def _is_broadcast(access: RegisterAccess) -> bool:
     return len(access.offsets) > 1 and len(set(access.offsets)) == 1
-
-
-def _overlap(a: RegisterAccess, b: RegisterAccess) -> bool:
-    (low, high), (start, end) = a.span, b.span
-    return a.place == b.place and low < end and start < high

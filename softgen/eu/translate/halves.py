@@ -34,7 +34,7 @@ def joined(lines: Sequence[DecodedInstruction]) -> Iterator[tuple[DecodedInstruc
 def are_halves(first: Instruction, second: Instruction) -> bool:
     """Whether both compute the same function with a fast path, and the second does not read what the first writes. One that has to be left
     to the interpreter, since its registers do not exist, is left alone."""
-    if first.function != second.function or not (_has_fast_path(first) and _has_fast_path(second)):
+    if first.function != second.function or not (has_fast_path(first) and has_fast_path(second)):
         return False
     if max(*_written(first), *_read(first), *_written(second), *_read(second)) + f32.bytes > GRF_BYTES * GRF_COUNT:
         return False
@@ -52,7 +52,7 @@ def _read(inst: Instruction) -> list[int]:
     return [register_location(inst.sources[0], inst.gen)[1] + offset for offset in source_offsets(inst, 0)]
 
 
-def _has_fast_path(inst: Instruction) -> bool:
+def has_fast_path(inst: Instruction) -> bool:
     """Whether it is a function of floats in registers with a fast path, and does nothing else."""
     if inst.opcode != "math" or inst.exec_size != HALF or inst.predicate or inst.condition or inst.acc_write or inst.breakpoint:
         return False

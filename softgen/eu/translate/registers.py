@@ -24,6 +24,7 @@ from softgen.lanes.value import Value
 UNIT, WIDE = 4, 8  # bytes that every part is a multiple of, and where something in it is as large
 LARGEST = 128  # bytes of a part that is more than one register
 TRUE = YES
+SAVED = "saved"  # the place of registers of an earlier iteration (pipelining.py), which no exit spills
 
 
 Span = tuple[int, int, bool]  # from, to, and whether something in it is wide
@@ -46,6 +47,11 @@ class RegisterAccess:
     @property
     def span(self) -> tuple[int, int]:
         return min(self.offsets), max(self.offsets) + self.type.bytes
+
+
+def overlap(a: RegisterAccess, b: RegisterAccess) -> bool:
+    (low, high), (start, end) = a.span, b.span
+    return a.place == b.place and low < end and start < high
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ Channels are lanes of one mask, as many as the thread was dispatched with. Flags
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from softgen.errors import Unsupported
 from softgen.eu.isa.instruction import Instruction
@@ -17,7 +17,7 @@ from softgen.eu.thread.state import ACCUMULATOR_DISABLE, READ_ONLY, FloatMode, f
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.inactive_lanes import by_lane
 from softgen.eu.translate.liveness import Exit, FlagUse, Use
-from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPartition
+from softgen.eu.translate.registers import SAVED, TRUE, RegisterAccess, RegisterPartition
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, i32, u8, u16, u32, u64
 from softgen.lanes.value import Value, Variable
@@ -25,6 +25,8 @@ from softgen.lanes.value import Value, Variable
 KEPT = frozenset({"grf", "mrf", "acc", "acc_d", "acc_w", "a"})  # places that instructions may write; the rest is read where it stands
 NOT_HERE = frozenset({"tm"})  # changes by itself
 MASK_TYPES = frozenset({"uw", "w", "ud", "d"})  # of an immediate
+SavedRegister = tuple[LaneType, tuple[int, ...]]
+Renaming = Callable[[str, LaneType, tuple[int, ...]], tuple[str, tuple[int, ...]]]
 SHOWN = 8  # low bits of ip that are always zero
 
 
@@ -35,6 +37,7 @@ class TranslationState:
         self.rules: ExecutionRules = rules(gen)
         self.control = control  # cr0.0 at the instruction that is being written
         self.registers = RegisterPartition(m)
+        self.renamed: Renaming | None = None  # where an instruction of an earlier iteration reads its registers (pipelining.py)
         self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(register_sizes(gen))}
         self.affine = AffineRegisters(m)
         self.active: Value = self.every(width)
@@ -82,11 +85,21 @@ class TranslationState:
             return self.m.broadcast(self.read(place, type, offsets[:1]), len(offsets))
         if place not in KEPT:
             self.registers.in_block.add(place)
+        if self.renamed is not None:
+            place, offsets = self.renamed(place, type, offsets)
         result = self.m.promise(type, len(offsets))
         self._add(RegisterAccess(place, type, offsets, result.payload))
         if place == "grf":
             self.affine.read(type, offsets, result.payload)
         return result
+
+    def saving(self, saved: Mapping[SavedRegister, tuple[int, ...]]) -> list[tuple[Value, tuple[int, ...]]]:
+        """Read general registers that are to be saved, with their places."""
+        return [(self.read("grf", type, offsets), places) for (type, offsets), places in saved.items()]
+
+    def save(self, values: list[tuple[Value, tuple[int, ...]]]) -> None:
+        for value, places in values:
+            self._add(RegisterAccess(SAVED, value.type, places, value=value.payload))
 
     def _known(self, number: int, type: LaneType, offsets: tuple[int, ...]) -> Value:
         """Parts of a number that is known now."""

@@ -50,10 +50,10 @@ class Noting(KernelTranslator):
         self.affine_entries = Noted(self.graph, key.payload)
         arrivals.known = self.affine_entries.known
 
-    def _straight(self, line: DecodedInstruction) -> bool:
+    def _straight(self, line: DecodedInstruction, other: DecodedInstruction | None) -> bool:
         self.facts[line.ip] = frozenset(row for row, held in self.state.affine.ranges.items()
                                         if held is None or held.mask == affine.EVERY and not held.conditions)  # fmt: skip
-        return super()._straight(line)
+        return super()._straight(line, other)
 
 
 def facts(program: KernelProgram, *payload: AffineRange, width: int = 8, full: bool = True, control: int = 0,
