@@ -9,16 +9,15 @@ import pytest
 
 from softgen.bits.catalogue import catalogue, layout
 from softgen.bits.generation import GENERATIONS
-from softgen.command import CommandStreamer
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.streamer.execute import POLL_COMMANDS, Streamer
+from softgen.streamer.execute import POLL_COMMANDS
 from softgen.streamer.parser import Command, CommandParser
 from softgen.streamer.privilege import privileged
 from softgen.trace.work import Work
-from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench, count_draw
+from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench
 
 BB_OFFSET, RESULT_1 = 0x2158, 0x241C
 IPEHR, ACTHD, ACTHD_UDW, RING_HEAD, EIR, EMR, ESR = 0x2068, 0x2074, 0x205C, 0x2034, 0x20B0, 0x20B4, 0x20B8
@@ -162,76 +161,6 @@ def test_there_is_no_display_to_wait_for() -> None:
     bench.run(bench.pack("MI_WAIT_FOR_EVENT"))
     with pytest.raises(Unsupported, match=r"MI_WAIT_FOR_EVENT at 0x10000 .*no display"):
         bench.run(bench.pack("MI_WAIT_FOR_EVENT", display_pipe_a_vertical_blank_wait_enable=1))
-
-
-def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
-    bench = Bench("hsw")
-    base = bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1)
-    here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at) for at in (0x7000, 0x9000))
-    bench.ring(here, bench.load({GPR: 5}), base, there, bench.load({GPR: 6}))
-    assert bench.gpu.contexts[0x7000, "render"].latched.bases == {"dynamic": 0x5000}
-    assert bench.gpu.contexts[0x9000, "render"].latched.bases == {} and bench.gpu.read_register(GPR) == 6
-    assert bench.gpu.read_register(0x2180) == 0x9001  # CCID, whose lowest bit says that it is valid
-    bench.gpu.contexts[0x7000, "render"].latched.mark_clean()
-    bench.ring(here)
-    assert bench.gpu.read_register(GPR) == 5
-    assert bench.gpu.contexts[0x7000, "render"].latched.dirty  # what the other context set is in the machine
-    bench.ring(there, bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1))
-    assert bench.gpu.contexts[0x7000, "render"].latched.bases == {}
-
-
-@pytest.mark.parametrize("contexts", [(), (0x7000,), (0x7000, 0x9000), (0x7000, 0x9000, 0x7000)])
-def test_a_flush_waits_for_work_of_any_context(contexts: tuple[int, ...]) -> None:
-    """Commands that a draw wrote are executed after a flush that stalls, with and without switches in between, state and all."""
-    def draw(cs: Streamer, cmd: object) -> None:
-        cs.counters.draws += 1
-        cs.space.write32(end, bench.pack("MI_NOOP")[0])
-
-    bench = Bench("hsw")
-    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
-    first, flush = bench.pack("3DPRIMITIVE"), bench.pack("PIPE_CONTROL", command_streamer_stall_enable=1)
-    base = bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1)
-    switches = [command for at in contexts for command in (bench.pack("MI_SET_CONTEXT", logical_context_address=at), base)]
-    end = RING + 4 * sum(map(len, [first, *switches, flush]))
-    bench.ring(first, *switches, flush, bench.pack("MI_USER_INTERRUPT"))
-    assert not bench.causes() and not any(context.unflushed for context in bench.gpu.contexts.values())
-    bench.ring(first, *switches)
-    assert {at for (at, _), context in bench.gpu.contexts.items() if context.unflushed} == {contexts[-1] if contexts else 0}
-
-
-@pytest.mark.parametrize("forced", [0, 1])
-def test_a_context_that_is_restored_again_has_its_work_unflushed(forced: int) -> None:
-    bench = Bench("hsw")
-    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": count_draw})
-    here = bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, force_restore=forced)
-    bench.ring(here, bench.pack("3DPRIMITIVE"), here)
-    assert {at for (at, _), context in bench.gpu.contexts.items() if context.unflushed} == {0x7000}
-
-
-class Collecting:
-    """A pipeline that notes in which context it completes its work."""
-
-    def __init__(self) -> None:
-        self.COMMANDS = {"3DPRIMITIVE": lambda cs, cmd: cs.collected()}
-        self.completed: list[int] = []
-
-    def new_state(self) -> object:
-        return object()
-
-    def finish(self, cs: CommandStreamer) -> None:
-        self.completed.append(cs.get("CCID"))
-
-
-@pytest.mark.parametrize("forced", [0, 1])
-def test_a_switch_completes_what_its_context_has_collected(forced: int) -> None:
-    """Before the state is saved; the context that is current already is switched to only where it is forced."""
-    bench, pipeline = Bench("hsw"), Collecting()
-    bench.gpu.interface = replace(bench.gpu.interface, commands={**COMMANDS, **pipeline.COMMANDS}, pipelines=(pipeline,))
-    here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at, force_restore=forced) for at in (0x7000, 0x9000))
-    draw = bench.pack("3DPRIMITIVE")
-    bench.ring(here, draw, here, bench.load({GPR: 1}), draw, there)
-    assert pipeline.completed == [0x7001] * (1 + forced)
-    assert not any(context.unfinished for context in bench.gpu.contexts.values())
 
 
 # -- where it is, and what went wrong --------------------------------------------------------------------------------

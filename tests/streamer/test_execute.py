@@ -10,7 +10,7 @@ import pytest
 from softgen.bits.catalogue import layout, names
 from softgen.bits.generation import device
 from softgen.command import CommandStreamer
-from softgen.device.gpu import COMMANDS, GpuDevice
+from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -292,28 +292,6 @@ def test_pipe_control_writes_a_register() -> None:
     assert bench.gpu.read_register(0x2600) == 3
 
 
-def test_handlers_trace_where_somebody_listens() -> None:
-    lines, bench = list[tuple[str, str]](), Bench()
-    for trace in (lambda topic, text: lines.append((topic, text)), None):
-        bench.gpu = GpuDevice(bench.device, trace=trace)
-        handlers = {**COMMANDS, "3DPRIMITIVE": lambda cs, cmd: cs.trace("draws", f"traced {cs.traced}")}
-        bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands=handlers)
-        bench.run(bench.pack("3DPRIMITIVE"))
-    assert [text for topic, text in lines if topic == "draws"] == ["traced True"]
-
-
-@pytest.mark.parametrize("traced", [False, True])
-def test_commands_that_read_registers_find_what_draws_counted(traced: bool) -> None:
-    """With and without a trace: commands are executed one by one there."""
-    bench, counted = Bench(), ("PS_DEPTH_COUNT",)
-    bench.gpu = GpuDevice(bench.device, trace=(lambda topic, text: None) if traced else None)
-    handlers = {**COMMANDS, "3DPRIMITIVE": lambda cs, cmd: cs.count(counted, (7,))}
-    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands=handlers)
-    primitive, read = bench.pack("3DPRIMITIVE"), bench.pack("MI_STORE_REGISTER_MEM", register_address=0x2350, memory_address=DATA)
-    bench.run(primitive, primitive, read, primitive)
-    assert bench.data(1) == [14] and bench.qword(0x2350) == 21
-
-
 @pytest.mark.parametrize("gpu, flush, fields", [
     ("g45", "MI_FLUSH", {}), *((gpu, "PIPE_CONTROL", {"command_streamer_stall_enable": 1}) for gpu in ("ivb", "bdw", "kbl", "icl")),
 ])  # fmt: skip
@@ -341,20 +319,6 @@ def test_a_submitter_that_decides_nothing_has_work_end_with_its_first_error() ->
 
 def test_a_parked_command_says_what_it_waits_for() -> None:
     assert str(Parked(Wait("the mailbox holds 1"))) == "the mailbox holds 1"
-
-
-def test_counts_of_draws_are_there_before_registers_are_used() -> None:
-    """A command after draws finds what they counted, and what it writes stays."""
-    def draw(cs: Streamer, cmd: object) -> None:
-        cs.count(counted, (7,))  # pixels
-
-    bench, counted = Bench(), ("PS_DEPTH_COUNT",)
-    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
-    depth = {"post_sync_operation": 2, "depth_stall_enable": 1, "address": DATA}
-    write = bench.pack("PIPE_CONTROL", lri_post_sync_operation=1, address=0x2350, immediate_data=100)
-    primitive, plain = bench.pack("3DPRIMITIVE"), bench.pack("PIPE_CONTROL", dc_flush_enable=1)
-    bench.run(primitive, plain, primitive, bench.pack("PIPE_CONTROL", **depth), primitive, write, primitive)
-    assert bench.data(2) == [14, 0] and bench.qword(0x2350) == 107
 
 
 def test_commands_after_state_need_only_their_handlers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from softgen.errors import Unsupported
+from softgen.errors import GpuFault, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.context import SavedContext
@@ -118,6 +118,20 @@ def test_remarks_name_the_command_if_there_is_one() -> None:
     streamer(bench).warn("odd")
     bench.run(bench.pack("MI_NOOP"), bench.pack("3DPRIMITIVE"))
     assert lines == ["odd", "3DPRIMITIVE at 0x10004 (batch 0x10000, gen 9): odd"]
+
+
+@pytest.mark.parametrize("by, named", [("", ""), ("thread 3", ", thread 3")])
+def test_a_fault_is_by_the_command_and_what_it_started(by: str, named: str) -> None:
+    def draw(cs: object, cmd: object) -> None:
+        raise GpuFault(0x900000, "read", "bench", by, "nobody mapped it")
+
+    bench = Bench()
+    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands={**bench.gpu.interface.commands, "3DPRIMITIVE": draw})
+    with pytest.raises(GpuFault) as caught:
+        bench.run(bench.pack("MI_NOOP"), bench.pack("3DPRIMITIVE"))
+    fault = caught.value
+    assert (fault.address, fault.access, fault.space, fault.why) == (0x900000, "read", "bench", "nobody mapped it")
+    assert fault.by == f"3DPRIMITIVE at 0x10004 (batch 0x10000, gen 9){named}"
 
 
 def test_a_batch_that_is_started_is_read_from_memory_as_it_is_then() -> None:

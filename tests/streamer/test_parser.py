@@ -195,6 +195,30 @@ def test_the_tail_of_a_ring_ends_its_last_command() -> None:
     assert met[1].dwords == start(0x20000)[:1] and met[1].problems == ("its length says 3 dwords, the ring ends after 1",)
 
 
+@pytest.mark.parametrize("head", [0x100, 4096 - 40, 4096 - 16, 4096 - 4])
+@pytest.mark.parametrize("left", range(1, 17))
+def test_a_command_has_the_dwords_before_the_tail(head: int, left: int) -> None:
+    """Also where the ring begins again in between."""
+    ring, command = list(range(1024)), pack("STATE_BASE_ADDRESS", general_state_base_address=0x5000, bindless_surface_state_size=3)
+    first = head // 4
+    for number, dword in enumerate(command):
+        ring[(first + number) % 1024] = dword
+    met, *_ = CommandParser(KBL, "render", space({0x10000: ring})).ring(0x10000, head, (head + 4 * left) % 4096, 4096)
+    assert isinstance(met, Command) and met.dwords == command[:left]
+    assert met.problems == (f"its length says {len(command)} dwords, the ring ends after {left}",)
+
+
+@pytest.mark.parametrize("name, dwords, said", [
+    ("MI_BATCH_BUFFER_START", 2, "2 dwords, not 3"), ("MI_BATCH_BUFFER_START", 4, "4 dwords, not 3"),
+    ("MI_ATOMIC", 2, "2 dwords, not 3 to 11"), ("MI_ATOMIC", 12, "12 dwords, not 3 to 11"),
+    ("MI_STORE_DATA_IMM", 2, "2 dwords, not 4 or more"), ("MI_LOAD_REGISTER_IMM", 2, "2 dwords, not 3 or more"),
+])  # fmt: skip
+def test_a_length_that_a_command_never_has_is_told_with_those_that_it_has(name: str, dwords: int, said: str) -> None:
+    header = pack(name)[0] & ~0xFF | dwords - 2
+    met = road(space({0x10000: [header, *[0] * 11, *END]}))
+    assert met[0].problems == (f"its length says {said}",)
+
+
 def test_memory_full_of_zeros_is_left_early() -> None:
     """After 64 Ki dwords in a row; as many between other commands are MI_NOOPs."""
     met = road(space({0x10000: [0] * 0x20000}))

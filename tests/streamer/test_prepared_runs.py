@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import device
+from softgen.device.gpu import COMMANDS as HANDLERS
 from softgen.device.gpu import PREPARED
 from softgen.streamer.parser import Command
 from softgen.streamer.prepared import FoundBatch, prepare
@@ -85,6 +87,38 @@ def test_time_is_up_in_a_batch_that_another_goes_on_in(prepared_runs: list[int])
 
     compare("kbl", scenario)
     assert prepared_runs == [COMMANDS + STEP, COMMANDS + 2 * STEP]
+
+
+def test_counts_of_draws_before_a_batch_that_another_goes_on_in(prepared_runs: list[int]) -> None:
+    """Registers that it stores hold them."""
+    def draw(cs: Any, cmd: object) -> None:
+        cs.count(counted, (7,))
+
+    counted, primitive = ("PS_DEPTH_COUNT",), Enqueue(0, "kbl").pack("3DPRIMITIVE")
+    store = Enqueue(0, "kbl").pack("MI_STORE_REGISTER_MEM", register_address=0x2350, memory_address=TAGS + 0x100)
+
+    def scenario(client: Client) -> None:
+        client.device.interface = replace(client.device.interface, commands={**HANDLERS, "3DPRIMITIVE": draw}, simple={})
+        client.last.clear()
+        enqueues(client, *(Enqueue(number, "kbl", before=[store]) for number in range(2)))
+        leads(client, Enqueue(2, "kbl", before=[store]), primitive, primitive)
+        assert client.space.read32(TAGS + 0x100) == 14
+
+    compare("kbl", scenario)
+    assert prepared_runs == [COMMANDS + STEP, COMMANDS + 2 * STEP]
+
+
+def test_who_submitted_a_batch_is_told_when_only_its_end_is_left(prepared_runs: list[int]) -> None:
+    """All that it writes is in memory then. Nobody is told where the batch is left before, for it is another one now."""
+    client, told = Client("kbl", True), list[int]()
+    client.hooks = replace(client.hooks, completed=lambda: told.append(client.space.read32(TAGS)))
+    client.last.clear()
+    enqueues(client, *(Enqueue(number, "kbl") for number in range(3)))
+    assert told == [2, 3] and len(prepared_runs) == 2
+    last = Enqueue(3, "kbl")
+    last.tag = {"address": COMMANDS + last.at + len(last.batch()) - 4 & ~7, "immediate_data": 0}  # the end is MI_NOOP then
+    client.enqueue(last, changes={COMMANDS + last.at + len(last.batch()): packed(*last.pack("MI_BATCH_BUFFER_END"))})
+    assert told == [2, 3] and len(prepared_runs) == 3 and not client.errors
 
 
 # -- batches that change while they run ----------------------------------------------------------------------------

@@ -145,17 +145,22 @@ def test_a_mailbox_is_passed_when_it_holds_more() -> None:
     assert bench.data(1) == [1]
 
 
-@pytest.mark.parametrize("gpu, name, values, on_signal", [
-    ("ivb", "MI_SEMAPHORE_MBOX", {"compare_semaphore": 1, "semaphore_address": DATA}, False),
-    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": DATA, "wait_mode": 1}, False),
-    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": DATA, "wait_mode": 0}, True),
+@pytest.mark.parametrize("gpu, name, values, on_signal, address", [
+    ("ivb", "MI_SEMAPHORE_MBOX", {"compare_semaphore": 1, "semaphore_address": DATA}, False, DATA),
+    ("ivb", "MI_SEMAPHORE_MBOX", {"compare_semaphore": 1, "compare_register": 1, "register_select": 2}, False, None),
+    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": DATA, "wait_mode": 1}, False, DATA),
+    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": DATA, "wait_mode": 0}, True, DATA),
+    ("kbl", "MI_SEMAPHORE_WAIT", {"compare_operation": 0, "semaphore_address": 0x2600, "wait_mode": 1, "register_poll_mode": 1}, False,
+     None),
 ])  # fmt: skip
-def test_what_is_polled_and_what_waits_for_a_signal(gpu: str, name: str, values: dict[str, int], on_signal: bool) -> None:
+def test_what_is_polled_and_what_waits_for_a_signal(gpu: str, name: str, values: dict[str, int], on_signal: bool,
+                                                    address: int | None) -> None:  # fmt: skip
+    """And for what of memory: a register has no address there."""
     bench = Bench(gpu)
     bench.put(BATCH, bench.pack(name, **values), bench.pack("MI_BATCH_BUFFER_END"))
     execution = bench.gpu.begin(Work("render", bench.space, BATCH))
     assert not execution.run() and execution.streamer.waiting is not None
-    assert execution.streamer.waiting.on_signal == on_signal
+    assert execution.streamer.waiting.on_signal == on_signal and execution.streamer.waiting.address == address
 
 
 def test_a_mailbox_semaphore_in_memory() -> None:
