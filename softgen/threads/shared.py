@@ -89,11 +89,7 @@ class SharedDispatch:
         self.rows = self.rows if rows == self.rows else rows  # workers compare identities
 
     def _same_bases(self, bases: Mapping[str, int]) -> bool:
-        if bases is not self.bases:
-            if any(bases.get(name) != self.bases.get(name) for name in BASES):
-                return False
-            self.bases = bases
-        return True
+        return bases is self.bases or all(bases.get(name) == self.bases.get(name) for name in BASES)
 
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:
         """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes.

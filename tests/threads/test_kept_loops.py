@@ -13,7 +13,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.native import address
 from softgen.eu.text import dialect
-from softgen.threads import kept_loop, scheduler, worker
+from softgen.threads import bindings, kept_loop, scheduler, worker
 from softgen.threads.dispatch import DispatchContext, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.kept_loop import KeptLoop
@@ -21,7 +21,7 @@ from softgen.threads.payload import LoopPayload
 from softgen.threads.scheduler import ReturnReason, WorkerPart
 from softgen.threads.worker import WorkerState
 from tests.gpgpu.engines import Leaving
-from tests.gpgpu.job import ADD, CODE
+from tests.gpgpu.job import ADD, CODE, SURFACES
 from tests.threads.test_loops import CONSTANT, HELD, LANES, THREADS, Loop, Memory, library, reference
 from tests.threads.test_pool import SLOW
 
@@ -150,19 +150,62 @@ def test_the_engine_is_told_what_loops_ran(count: int, library: ctypes.CDLL) -> 
     assert (ran.dispatches, ran.threads, ran.instructions) == (1, THREADS, told.told) and 0 < ran.seconds < time.perf_counter() - began
 
 
-def test_the_worker_of_a_record_is_kept(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory, dispatcher, made, real = Memory(), EngineDispatcher("t1", 1), list[object](), kept_loop.KeptLoop
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Loops that were made anew."""
+    found, real = list[object](), kept_loop.KeptLoop
 
     def counted(*args: object) -> KeptLoop:
-        made.append(args)
+        found.append(args)
         return real(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kept_loop, "KeptLoop", counted)
+    return found
+
+
+def dispatch(library: ctypes.CDLL, dispatcher: EngineDispatcher, context: DispatchContext, record: ThreadDispatch) -> None:
+    loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
+    list(dispatcher.run_loops(context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+
+
+def test_the_worker_of_a_record_is_kept(library: ctypes.CDLL, made: list[object]) -> None:
+    memory, dispatcher = Memory(), EngineDispatcher("t1", 1)
     records = [memory.record(LoopPayload(3), 8, 0) for _ in range(2)]
     for record in (*records, *records, records[0]):
-        loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
-        list(dispatcher.run_loops(memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+        dispatch(library, dispatcher, memory.context, record)
     assert len(made) == 2
+
+
+@pytest.mark.parametrize("name", bindings.BASES)
+def test_the_worker_of_a_record_is_kept_while_base_addresses_are_the_same(name: str, library: ctypes.CDLL, made: list[object]) -> None:
+    """Commands may set them again, to what they were."""
+    memory, dispatcher = Memory(), EngineDispatcher("t1", 1)
+    bases = {"dynamic": 0x500000, "bindless": 0x500000, "general": 0, **memory.context.bases}
+    moved, record = {"instruction": CODE - 0x1000, "surface": SURFACES - 0x1000}, memory.record(LoopPayload(3), 8, 0)
+    context = replace(memory.context, bases=bases)
+    for _ in range(2):
+        dispatch(library, dispatcher, replace(context, bases=dict(bases)), record)
+    dispatch(library, dispatcher, replace(context, bases={**bases, "indirect": 0x1000}), record)  # nothing here depends on it
+    assert len(made) == 1
+    other = replace(context, bases={**bases, name: moved.get(name, 0x600000)})
+    if name in moved:
+        with pytest.raises(GpuFault):  # there is nothing there
+            dispatch(library, dispatcher, other, record)
+    else:
+        dispatch(library, dispatcher, other, record)
+        assert len(made) == 2
+    dispatch(library, dispatcher, context, record)
+    assert (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
+
+
+def test_an_access_outside_is_told_in_each_dispatch_by_a_record(library: ctypes.CDLL, made: list[object]) -> None:
+    """Once, and to the context of that dispatch."""
+    memory, dispatcher, told = Memory(held=HELD[: 40 * 64 + 32]), EngineDispatcher("t1", 1), list[list[str]]()
+    record = memory.record(LoopPayload(3), 8, 0)
+    for _ in range(3):
+        told.append([])
+        dispatch(library, dispatcher, replace(memory.context, warn=told[-1].append), record)
+    assert [len(warnings) for warnings in told] == [1, 1, 1] and len(made) == 1
 
 
 def test_thread_blocks_are_used_again_whatever_became_of_their_loop(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,25 +219,24 @@ def test_thread_blocks_are_used_again_whatever_became_of_their_loop(library: cty
     def failing(*args: object) -> KeptLoop:
         raise MemoryError
 
-    def dispatch(record: ThreadDispatch) -> None:
-        loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
-        list(dispatcher.run_loops(memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+    def again(record: ThreadDispatch) -> None:
+        dispatch(library, dispatcher, memory.context, record)
 
     monkeypatch.setattr(kept_loop, "MOST_KEPT", 1)
     monkeypatch.setattr(kept_loop, "WorkerState", state)
     record = memory.record(LoopPayload(3), 8, 0)
     monkeypatch.setattr(kept_loop, "KeptLoop", failing)
     with pytest.raises(MemoryError):
-        dispatch(record)
+        again(record)
     monkeypatch.setattr(kept_loop, "KeptLoop", real)
     for kernel in (ADD.replace("0x08025E01", "0x08025EFF"), ADD, ADD.replace("r2.0<0;1,0>:d", "1:w"), ADD):
         memory.space.write(CODE, dialect.read(kernel, memory.job.gen))
         if kernel == ADD.replace("0x08025E01", "0x08025EFF"):  # stateless: nothing is mapped at 0
             with pytest.raises(GpuFault):
-                dispatch(record)
+                again(record)
         else:
-            dispatch(record)
+            again(record)
     assert len(made) == 1 and (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
     for another in [memory.record(LoopPayload(3), 8, 0) for _ in range(3)]:
-        dispatch(another)
+        again(another)
     assert len(made) == 2
