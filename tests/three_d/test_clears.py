@@ -239,6 +239,16 @@ def test_older_generations_clear_depth_by_a_rectangle_with_the_stored_value(form
     assert plan is not None and bytes(plan.value[: len(value)]) == value and bytes(plan.mask[: len(mask)]) == mask
 
 
+@pytest.mark.parametrize(("bits", "stored"), [
+    (24, {0.0: 0, 1.0: 0xFFFFFF, 0.5: 0x800000, -3.0: 0, 7.0: 0xFFFFFF}), (16, {0.0: 0, 1.0: 0xFFFF, 0.25: 0x4000, 1.5: 0xFFFF}),
+    (0, {value: struct.unpack("<I", struct.pack("<f", value))[0] for value in (0.0, 1.0, 0.25, -3.0, 7.0)})])  # fmt: skip
+def test_a_depth_clear_value_in_the_buffers_format(bits: int, stored: dict[float, int]) -> None:
+    """The nearest of its numbers, of which the last is 1.0; floats are stored as they are, and so is what is no float."""
+    given = {value: struct.unpack("<I", struct.pack("<f", value))[0] for value in stored}
+    assert {value: clears.depth_bits(given[value], bits, True) for value in stored} == stored
+    assert all(clears.depth_bits(value, bits, False) == value for value in (0, 1, 0xABCD, 0xFFFFFF))
+
+
 @pytest.mark.behaviour("BDW-Z-14", shows="action")
 def test_hiz_resolves_have_nothing_to_do() -> None:
     state = buffers(9, 1, HALF)

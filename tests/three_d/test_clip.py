@@ -259,7 +259,7 @@ def test_rendering_disabled_by_stream_output_rejects(gen: float) -> None:
 @pytest.mark.behaviour("G45-CLIP-46", "BDW-CLIP-13", shows="action")
 def test_the_guardband_is_that_of_the_vertexs_viewport() -> None:
     """An index past the last valid viewport counts as 0."""
-    state = geometry_state(9, maximum_vp_index=1, viewports=[{}, {"x_max_clip_guardband": 2.0}])
+    state = geometry_state(9, maximum_vp_index=1, viewports=[{}, {"x_max_clip_guardband": 2.0}, {"x_max_clip_guardband": 2.0}])
     found = ClipOutcome(state, [vertex(5, 0, viewport=0), vertex(5, 0, viewport=1), vertex(5, 0, viewport=2)], [point(0)])
     assert [code >> 24 & 1 for code in found.outcodes] == [0, 1, 0]
 

@@ -22,12 +22,14 @@ from tests.three_d.g45_draw import (
     DATA,
     GEN,
     GENERAL,
+    KERNELS,
     POINTS,
     SCRATCH,
     SIZE,
     TRIANGLES,
     G45Draw,
     move,
+    moves,
     pixel_shader,
     put_out,
     send,
@@ -150,11 +152,14 @@ def test_viewports_after_the_first_are_those_of_the_draw(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("objects", [2, 400])
 def test_clip_threads_put_vertices_after_those_of_the_chunk(objects: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or into a chunk of their own, where there may be no room."""
+    """Or into a chunk of their own, where there may be no room. They are others than those of the draw: all have the
+    attribute of the second."""
+    clip = put_out([0, 1, 2], TRIANGLES).replace("g2<8,8,1>", "g4<8,8,1>").replace("g6<8,8,1>", "g4<8,8,1>")
     indices = struct.pack("<6H", *range(6)) * (objects // 2)
-    draw = G45Draw([*LEFT, *RIGHT], TRIANGLES, CLIP_ALL, indices=indices, clip=put_out([0, 1, 2], TRIANGLES), primitives=({}, {}))
+    left = [vertex(1, 1), vertex(7, 1, attribute=(6, 7, 8, 9)), vertex(1, 7)]
+    draw = G45Draw([*left, *RIGHT], TRIANGLES, CLIP_ALL, indices=indices, clip=clip, primitives=({}, {}))
     picture = check(draw, monkeypatch, 1)
-    assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
+    assert picture[2, 2].tolist() == [6, 7, 8, 9] and picture[10, 10].tolist() == [2, 3, 4, 5]
 
 
 def test_many_threads_are_shared_by_host_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +186,21 @@ def test_a_moved_pointer_leaves_the_bits_beside_it(monkeypatch: pytest.MonkeyPat
     plain = two(state=state, ps=shader)
     picture = check(two([moved_pointers(plain)], patch=copies(plain), state=state, ps=shader), monkeypatch, 1)
     assert [int(picture.view(np.uint32)[y, y, 0]) & 15 for y in (2, 10)] == [3, 3]
+
+
+def test_vertex_shader_threads_have_the_scratch_space_of_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """r0.5 of the first thread of each draw, which has its first two vertices; the third is the next thread's."""
+    base, step = SCRATCH - GENERAL, 1024
+    shader = f"{moves(1, 'g1', 'g2')}\n{move('m3', 'g0.5<0,1,0>')}\n{moves(4, 'g4')}\n{send(0, 6, 0xC400, 5, eot=True)}"
+    state = {"VS_STATE": {"enable": 1, "kernel_start_pointer": KERNELS["vs"], "vertex_urb_entry_read_length": 2,
+                          "dispatch_grf_start_register_for_urb_data": 1, "maximum_number_of_threads": 3,
+                          "scratch_space_base_pointer": base}}  # fmt: skip
+    picture = check(two(vs=shader, state=state), monkeypatch, 1).view(np.uint32)
+    assert (picture[2, 2, 0], picture[10, 10, 0]) == (base, base)
+    points = [vertex(n + 0.5, 0.5) for n in range(6)]
+    draw = G45Draw(points, POINTS, state, vs=shader, primitives=({}, {}))
+    monkeypatch.undo()
+    assert check(draw, monkeypatch, 1).view(np.uint32)[0, :6, 0].tolist() == [base + n // 2 * step + n // 2 for n in range(6)]
 
 
 def bordered(draw: G45Draw, at: int, red: float) -> dict[int, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,13 +11,16 @@ from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import GpuFault
+from softgen.memory.store import MemfdBuffer
 from softgen.three_d.geometry import Geometry, GeometryMemory, GeometryPlans, make_plans
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import TILE
 from tests.conftest import needs_shared
 from tests.three_d.captured import walk
-from tests.three_d.geometry_state import BASE, BLOCKS, EXTENT, GENERATIONS, chunk_of, copied, geometry_state, packed, triangle, vertex
+from tests.three_d.geometry_state import BASE, BLOCKS, EXTENT, GENERATIONS, SIZE, chunk_of, copied, geometry_state, packed, triangle, vertex
+
+FAR = 1 << 40  # no memory is near
 
 
 @needs_shared("traces")
@@ -107,6 +111,32 @@ def test_changed_memory_makes_new_plans(gen: float) -> None:
     moved = DrawState(state.generation, state.space, state.latched, {"dynamic": BASE + 0x8000, "general": BASE + 0x8000})
     with pytest.raises(GpuFault, match="should be there"):
         cache.get(moved, EXTENT)
+
+
+def test_base_addresses_that_are_set_again_keep_plans() -> None:
+    """To what they were; with others there are new plans."""
+    state, counted = geometry_state(9), Counted()
+    cache = PlanCache(counted)
+    first = cache.get(state, EXTENT)
+    assert cache.get(DrawState(state.generation, state.space, state.latched, dict(state.bases)), EXTENT) is first and counted.made == 1
+    cache.get(DrawState(state.generation, state.space, state.latched, {**state.bases, "indirect": BASE}), EXTENT)
+    assert counted.made == 2
+
+
+@pytest.mark.parametrize("ask", [
+    lambda state: state.space.extent(BASE, 1 << 20), lambda state: list(state.space.regions()),
+    lambda state: state.space.contiguous(FAR, 16), lambda state: state.register("CACHE_MODE"),
+])  # fmt: skip
+def test_what_cannot_be_compared_is_asked_again(ask: Callable[[DrawState], Any]) -> None:
+    """What is mapped, and registers: plans that depend on that are made for each draw."""
+    made, values = geometry_state(9), iter(range(9))
+    state = DrawState(made.generation, made.space, made.latched, made.bases, lambda name: next(values))
+    cache = PlanCache(ask)
+    before = cache.get(state)
+    for address in (BASE + SIZE, FAR):
+        state.space.map(address, MemfdBuffer(SIZE))  # type: ignore[attr-defined]
+    after = cache.get(state)
+    assert after != before
 
 
 def test_few_plans_are_kept() -> None:

@@ -364,16 +364,18 @@ def test_no_records_are_no_work() -> None:
     assert made.draw(Choice("t1")) == PixelCounts()
 
 
-def test_scratch_space_limits_threads_that_run_together() -> None:
-    """BDW-PS-12: slots of all workers' threads are within the maximum number of threads."""
+@pytest.mark.parametrize("threads", [2, 4, 6, 12])
+def test_scratch_space_limits_threads_that_run_together(threads: int) -> None:
+    """BDW-PS-12: slots of all workers' threads are within the maximum number of threads, of which each worker has two at least."""
     made = Scene(scene(count=120, size=24))
     ps = made.stream.latched["3DSTATE_PS"]
     page = {name: value for name, value in ps._asdict().items() if isinstance(value, int) and not name.startswith("command")}
     made.stream.latched["3DSTATE_PS"] = type(ps)(
-        {**page, "scratch_space_base_pointer": 0x40000, "maximum_number_of_threads_per_psd": 11}.get(name, value)
+        {**page, "scratch_space_base_pointer": 0x40000, "maximum_number_of_threads_per_psd": threads - 1}.get(name, value)
         for name, value in ps._asdict().items()
     )
     made.draw(EngineDispatcher("t1", 4))
     data = np.frombuffer(made.stream.space.read(MAPPED, made.size), np.uint32).reshape(-1, 128)
     offsets = {int(value) for value in data[data[:, 9:].any(1), 5]}
-    assert offsets and all(0x40000 + 1024 * (value & 0xFF) == value & ~0xFF for value in offsets) and max(v & 0xFF for v in offsets) < 12
+    assert offsets and all(0x40000 + 1024 * (value & 0xFF) == value & ~0xFF for value in offsets)
+    assert max(value & 0xFF for value in offsets) < threads

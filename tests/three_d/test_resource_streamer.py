@@ -123,6 +123,29 @@ def test_buffers_bound_the_fetch_and_null_surfaces_do_not() -> None:
     assert rig.pool(3) == [1004, 0, 2008]
 
 
+@pytest.mark.parametrize("upper", [0, 0xFFFF_8000_0000_0000])
+def test_buffers_pools_and_states_in_the_upper_half_of_the_space(upper: int) -> None:
+    """Their addresses have copies of bit 47 above it."""
+    rig, start = Rig(), upper & (1 << 48) - 1
+    if upper:
+        for base in (SURFACES, BUFFERS, POOL, TABLES, DX9):
+            rig.space.map(start + base, MemfdBuffer(0x8000))
+    state = rig.pack("RENDER_SURFACE_STATE", surface_type=BUFFER, surface_format=RAW, surface_base_address=upper + BUFFERS, width=127)
+    rig.space.write(start + SURFACES + 64, struct.pack(f"<{len(state)}I", *state))
+    rig.space.write(start + BUFFERS, np.arange(700, 732, dtype="<u4").tobytes())
+    floats = rig.registers("F", 0, (1.0, 2.0, 3.0, 4.0))
+    rig.run(rig.pack("STATE_BASE_ADDRESS", surface_state_base_address=upper + SURFACES, surface_state_base_address_modify_enable=1),
+            rig.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", binding_table_pool_base_address=upper + TABLES, binding_table_pool_enable=1,
+                     binding_table_pool_buffer_size=1),
+            rig.pack("3DSTATE_GATHER_POOL_ALLOC", gather_pool_base_address=upper + POOL, gather_pool_enable=1, gather_pool_buffer_size=1),
+            rig.pack("3DSTATE_DX9_CONSTANT_BUFFER_POOL_ALLOC", dx9_constant_buffer_pool_base_address=start + DX9,
+                     dx9_constant_buffer_pool_enable=1, dx9_constant_buffer_pool_buffer_size=1),
+            rig.edit((0, 1)), rig.gather((1, 15, 0)), floats, rig.generate(), rig.pack("3DSTATE_BINDING_TABLE_POINTERS_VS"),
+            rig.pack("3DPRIMITIVE"))  # fmt: skip
+    assert struct.unpack("<4I", rig.space.read(start + POOL, 16)) == (704, 705, 706, 707)
+    assert struct.unpack("<4f", rig.space.read(start + DX9, 16)) == (1, 2, 3, 4) and rig.space.read32(start + TABLES) == 64
+
+
 @pytest.mark.behaviour("BDW-RS-05", shows="action")
 def test_no_valid_buffer_leaves_the_pool_as_it_is() -> None:
     rig = Rig()
@@ -247,6 +270,16 @@ def test_slots_of_the_pool_and_its_end() -> None:
     assert any("past the end of the pool" in remark for remark in rig.gpu.remarks)
     with pytest.raises(DecodeError, match="pool for it is not enabled"):
         rig.go(rig.dx9_pool(0), rig.generate())
+
+
+@pytest.mark.parametrize(("kind", "last"), [("F", 255), ("I", 31), ("B", 15)])
+def test_registers_past_the_last_are_left_out(kind: str, last: int) -> None:
+    rig, row, number = Rig(), 1 if kind == "B" else (1.0 if kind == "F" else 1,) * 4, "FIB".index(kind)
+    rig.go(rig.dx9_pool(), rig.registers(kind, last - 1, row, row), rig.generate())
+    assert not rig.gpu.remarks and (rig.constants()[number][last - 1 :] == 1).all()
+    rig.go(rig.dx9_pool(), rig.registers(kind, last, row, row), rig.generate())
+    (remark,) = rig.gpu.remarks
+    assert f"constant registers past the last, {last}, are left out" in remark
 
 
 @pytest.mark.behaviour("BDW-DX9-06", shows="action")

@@ -11,6 +11,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, Unsupported
+from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.thread_output import ThreadOutput
 from tests.three_d.g45_draw import (
     GEN,
@@ -204,17 +205,23 @@ def test_vs_threads_may_not_allocate(engine: str) -> None:
 
 
 @pytest.mark.behaviour("G45-FF-04", shows="action")
-@pytest.mark.parametrize(("stage", "start", "registers"), [("SF", 12, 15), ("WM", 12, 17), ("GS", 12, 18)])
-def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int, registers: int) -> None:
+@pytest.mark.parametrize(("stage", "start", "registers"), [("SF", 12, 15), ("WM", 12, 17), ("GS", 12, 18), ("CLIP", 10, 16),
+                                                          ("CLIP", 11, 17)])  # fmt: skip
+@pytest.mark.parametrize("prepared", [True, False])
+def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int, registers: int, prepared: bool,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """16 registers for code 0, 32 for 1."""
+    if not prepared:
+        monkeypatch.setattr(PreparedDraws, "draw", lambda self, cs, call: False)
     field = "dispatch_grf_start_register_for_" + ("constant_setup_data_0" if stage == "WM" else "urb_data")
     suffix = "_0" if stage == "WM" else ""
     for count in (0, 1):
-        kernel = {"gs": put_out((0, 1, 2), POLYGON, start=start)} if stage == "GS" else {}
-        state: dict[str, Fields] = {f"{stage}_STATE": {field: start, f"grf_register_count{suffix}": count}}
-        found = remarks(TRIANGLE, state=state, **kernel)
+        kernel = {stage.lower(): put_out((0, 1, 2), POLYGON, start=start)} if stage in ("GS", "CLIP") else {}
+        more = {"clip_mode": 1} if stage == "CLIP" else {}  # all objects are clipped
+        state: dict[str, Fields] = {f"{stage}_STATE": {field: start, f"grf_register_count{suffix}": count, **more}}
         wanted = f"{stage}_STATE: grf_register_count 0, 16 registers, and payloads have {registers}"
-        assert (wanted in found) == (count == 0 and registers > 16)
+        found = remarks(TRIANGLE, state=state, **kernel)
+        assert (wanted in found) == (count == 0 and registers > 16) == ("grf_register_count" in found)
 
 
 @pytest.mark.behaviour("G45-WM-47", shows="action")

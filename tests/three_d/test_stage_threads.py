@@ -323,6 +323,27 @@ def model(stream: list[tuple[int, int]]) -> list[tuple[list[int], bool, bool]]:
     return found
 
 
+def test_topologies_that_threads_may_put_out() -> None:
+    """Points, lines, triangles, polygons and rectangles: no adjacency, quadrilaterals or loops (G45 3336-3341, 4735)."""
+    refused = {7, 8, 9, 10, 11, 12, 16, 21}
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        for topology in range(1, 23):
+            output, count = ThreadOutput(state, Chunk(64, 4, 4), 128, 2), 6
+            entries = output.urb.entries
+            assert entries is not None
+            for n in range(count):
+                entries[2 * n] = (COMPLETE | USED, topology << 2 | (n == 0) << 1 | (n == count - 1), 2 * n + 2 if n + 1 < count else 0, 0)
+            library().read_output(ctypes.byref(output.struct), 0, 17)
+            if topology in refused:
+                with pytest.raises(DecodeError, match=f"a CLIP thread put out a vertex of topology {topology}, which none may"):
+                    output.chunk("CLIP")
+            else:
+                assert output.chunk("CLIP").objects.count
+
+    with_draw("reference", then)
+
+
 @pytest.mark.behaviour("G45-GS-14", shows="action")
 @pytest.mark.behaviour("G45-SF-07", shows="action")
 @pytest.mark.behaviour("G45-FF-20", shows="action")

@@ -48,6 +48,14 @@ def test_a_pool_has_tables_in_steps_of_64_bytes(gen: float, enabled: int) -> Non
     assert binding_table(state, "PS") + SURFACE == (POOL + 2 * 0x660 if enabled else SURFACE + 0x660)
 
 
+def test_a_pool_needs_no_surface_base() -> None:
+    """Which is 0 while no command has set it."""
+    pool = {"binding_table_pool_base_address": POOL, "binding_table_pool_enable": 1}
+    state = made(9, BINDING_TABLE_POINTERS_PS={"pointer_to_binding_table": 0x660}, BINDING_TABLE_POOL_ALLOC=pool)
+    state.bases = {}
+    assert binding_table(state, "PS") == POOL + 2 * 0x660
+
+
 def test_samplers_are_at_an_offset() -> None:
     assert samplers(made(9, SAMPLER_STATE_POINTERS_PS={"pointer_to_sampler_state": 0x5540}), "PS") == 0x5540
     assert samplers(made(9), "PS") == 0
