@@ -185,6 +185,24 @@ def test_a_draw_finds_edited_tables_in_the_pool(before_end: int, written: int) -
     assert np.frombuffer(rig.space.read(TABLES + start, 4 * 40), "<u4").tolist() == wanted + [kept] * (40 - written)
 
 
+@pytest.mark.parametrize("pool", [{"binding_table_pool_enable": 0}, None])
+def test_edited_tables_stay_where_they_are_without_a_pool(pool: dict[str, int] | None) -> None:
+    """Or while it is not enabled, whatever its address and size."""
+    rig = Rig()
+    rig.space.write(TABLES, b"\x55" * 0x1000)
+    where = {"binding_table_pool_base_address": TABLES, "binding_table_pool_buffer_size": 1}
+    rig.run(*([] if pool is None else [rig.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **where, **pool)]), rig.edit((3, 1)),
+            rig.pack("3DSTATE_BINDING_TABLE_POINTERS_VS"), rig.pack("3DPRIMITIVE"))  # fmt: skip
+    assert rig.space.read(TABLES, 0x1000) == b"\x55" * 0x1000
+
+
+def test_a_pool_without_a_size_is_refused() -> None:
+    rig = Rig()
+    pool = rig.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", binding_table_pool_base_address=TABLES, binding_table_pool_enable=1)
+    with pytest.raises(DecodeError, match="binding_table_pool_enable 1 and a size of 0"):
+        rig.run(pool, rig.edit((3, 1)), rig.pack("3DSTATE_BINDING_TABLE_POINTERS_VS"), rig.pack("3DPRIMITIVE"))
+
+
 @pytest.mark.behaviour("BDW-RS-02", shows="action")
 def test_gathering_needs_hardware_binding_tables() -> None:
     rig = Rig()
