@@ -134,6 +134,17 @@ def test_a_fault_is_by_the_command_and_what_it_started(by: str, named: str) -> N
     assert fault.by == f"3DPRIMITIVE at 0x10004 (batch 0x10000, gen 9){named}"
 
 
+@pytest.mark.parametrize("gpu", ["ivb", "kbl", "icl"])
+def test_the_system_routine_is_the_one_that_a_command_has_set(gpu: str) -> None:
+    """There is none before."""
+    bench, seen = Bench(gpu), list[int | None]()
+    bench.gpu.interface = dataclasses.replace(bench.gpu.interface, commands={
+        **bench.gpu.interface.commands, "3DPRIMITIVE": lambda cs, cmd: seen.append(cs.system_routine)})  # fmt: skip
+    draw = bench.pack("3DPRIMITIVE")
+    bench.run(draw, bench.pack("STATE_SIP", system_instruction_pointer=0x1230), draw, bench.pack("STATE_SIP"), draw)
+    assert seen == [None, 0x1230, 0]
+
+
 def test_a_batch_that_is_started_is_read_from_memory_as_it_is_then() -> None:
     bench = Bench()
     cs = streamer(bench)
