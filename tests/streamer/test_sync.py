@@ -163,6 +163,26 @@ def test_what_is_polled_and_what_waits_for_a_signal(gpu: str, name: str, values:
     assert execution.streamer.waiting.on_signal == on_signal and execution.streamer.waiting.address == address
 
 
+@pytest.mark.parametrize("gpu", ["kbl", "icl"])
+@pytest.mark.parametrize("inhibited, causes", [(0, []), (1, ["semaphore"])])
+def test_a_wait_that_is_not_switched_out_interrupts_once(gpu: str, inhibited: int, causes: list[str]) -> None:
+    """However often it is looked at; the next wait interrupts again (KBL 1976-1979)."""
+    bench = Bench(gpu)
+    control = layout("CTX_SR_CTL", bench.device.generation.number).pack(
+        inhibit_synchronous_context_switch=inhibited, inhibit_synchronous_context_switch_mask=1)  # fmt: skip
+    waits = [bench.pack("MI_SEMAPHORE_WAIT", compare_operation=4, semaphore_data_dword=1, semaphore_address=DATA + 4 * number, wait_mode=1)
+             for number in range(2)]  # fmt: skip
+    bench.put(BATCH, bench.load({0x2244: control[0]}), *waits, bench.pack("MI_BATCH_BUFFER_END"))
+    execution = bench.gpu.begin(Work("render", bench.space, BATCH))
+    for _ in range(3):
+        assert not execution.run() and bench.causes() == causes
+    bench.put(DATA, [1])
+    for _ in range(2):
+        assert not execution.run() and bench.causes() == 2 * causes
+    bench.put(DATA, [1, 1])
+    assert execution.run() and bench.causes() == 2 * causes
+
+
 def test_a_mailbox_semaphore_in_memory() -> None:
     bench = Bench("hsw")
     update = bench.pack("MI_SEMAPHORE_MBOX", update_semaphore=1, semaphore_data_dword=0x80000009, semaphore_address=DATA)
