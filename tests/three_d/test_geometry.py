@@ -139,6 +139,31 @@ def test_what_cannot_be_compared_is_asked_again(ask: Callable[[DrawState], Any])
     assert after != before
 
 
+@pytest.mark.parametrize("change", ["entry", "surface", "block", "memory"])
+def test_plans_that_others_are_made_from_last_while_what_they_read_does(change: str) -> None:
+    """An entry of a binding table, the surface state that it leads to, a block of state, other memory. New plans of the others do not
+    change them, and still depend on all that."""
+    places = {name: BASE + 0x3000 + 0x100 * number for number, name in enumerate(("entry", "surface", "block", "memory"))}
+    made, state, name = list[int](), geometry_state(9), "3DSTATE_DRAWING_RECTANGLE"
+    latched: Any = state.latched
+
+    def read(seen: DrawState) -> tuple[bytes, ...]:
+        made.append(1)
+        table, block = seen.table_space("PS"), seen.block_space("3DSTATE_BLEND_STATE_POINTERS")
+        return (table.read(places["entry"], 4), table.read(places["surface"], 64), block.read(places["block"], 16),
+                seen.space.read(places["memory"], 8))  # fmt: skip
+
+    inner = PlanCache(read)
+    outer = PlanCache(lambda seen: (seen.command(name), inner.get(seen)))
+    first = outer.get(state)
+    latched[name] = catalogue.layout(name, 9).raw(packed(name, 9, {"clipped_drawing_rectangle_x_max": 20}))
+    second = outer.get(state)
+    assert second[0] != first[0] and second[1] is first[1] and len(made) == 1
+    state.space.write(places[change], b"\x77")
+    third = outer.get(state)
+    assert third[1] != first[1] and len(made) == 2 and outer.get(state) is third
+
+
 def test_few_plans_are_kept() -> None:
     """Those of four keys; with a fifth all others make room."""
     counted = Counted()
