@@ -207,6 +207,19 @@ def test_the_least_recently_used_programs_are_dropped_where_they_take_too_much_m
     assert cache.load(context, at[0]) is kept[0] and cache.load(context, at[1]) is not kept[1]
 
 
+@pytest.mark.parametrize("mebibyte, most", [(True, 32), (False, 256)])
+def test_programs_of_32_mebibytes_and_256_addresses_are_kept_at_most(mebibyte: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more, and an eighth makes room: those that were loaded first."""
+    monkeypatch.setattr(programs.DispatchProgram, "memory_bytes", (1 << 20) * mebibyte)
+    context, dispatch = heap()
+    cache = ProgramCache()
+    loaded = [cache.load(context, replace(dispatch, kernel=16 * number)) for number in range(most)]
+    assert all(program in cache for program in loaded)
+    last = cache.load(context, replace(dispatch, kernel=16 * most))
+    kept = [program in cache for program in (*loaded, last)]
+    assert sum(kept) == most * 7 // 8 and kept == sorted(kept)
+
+
 def test_the_last_bytes_that_are_kept_are_read_again_when_they_are_reached() -> None:
     """A compact instruction there, at the end of a window and at the end of memory: what is there by then counts."""
     context, dispatch = heap(2 * WINDOW)
