@@ -66,9 +66,15 @@ def test_cells_of_a_command() -> None:
 @pytest.mark.parametrize("kind", page.KINDS)
 def test_every_bit_once_and_every_box_closed(kind: str) -> None:
     for item in (found for name in catalogue().names(kind) for found in catalogue().history(name).values()):
+        fields = 0
+        for field in item.fields:
+            fields |= 0 if field.alternate else field.mask
         for row in bit_diagram.rows(item):
             covered = [bit for cell in row.cells for bit in range(cell.high, cell.low - 1, -1)]
             assert covered == list(range(31, -1, -1)), (row, item.name, item.gen)
+            blank = sum((1 << cell.high + 1) - (1 << cell.low) for cell in row.cells if cell.kind == "reserved")
+            hidden = [dword for dword in range(row.dword, (row.last or row.dword) + 1) if fields >> 32 * dword & blank]
+            assert not hidden, (row, item.name, item.gen)
         lines = list(bit_diagram.draw(item, {}))
         for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
             for column, char in enumerate(line):
@@ -99,6 +105,29 @@ def test_dwords_that_only_longer_commands_have_are_shown() -> None:
     text = PAGE.replace("4 dwords", "1+ dwords").replace("1  63:0   wide", "1  0   last").replace("    or 1  31:0   other\n", "")
     rows = bit_diagram.rows(page.read("p", text)["SMALL", 8.0])
     assert [[cell.text for cell in row.cells] for row in rows] == [["pointer", "mode", ""], ["", "last"]]
+
+
+def test_a_field_has_a_cell_in_each_of_its_dwords() -> None:
+    """Also one that is a single bit at the top, or begins there."""
+    text = "source KBL 1\nstructure SMALL\n  gen 8  3 dwords\n    0  31  first\n    1  31:30  second\n    2  0  last\n"
+    found = bit_diagram.rows(page.read("p", text)["SMALL", 8.0])
+    assert [[(cell.high, cell.low, cell.text) for cell in row.cells if cell.field] for row in found] == [
+        [(31, 31, "first")], [(31, 30, "second")], [(0, 0, "last")]]  # fmt: skip
+    text = "source KBL 1\nstructure SMALL\n  gen 8  3 dwords\n    0  64:31  long\n"
+    found = bit_diagram.rows(page.read("p", text)["SMALL", 8.0])
+    assert [[(cell.high, cell.low, cell.text) for cell in row.cells if cell.field] for row in found] == [
+        [(31, 31, "long")], [(31, 0, "long")], [(0, 0, "long")]]  # fmt: skip
+
+
+@pytest.mark.parametrize("dwords, shown, rest", [(1, 1, None), (47, 47, None), (48, 48, None), (49, 48, 1), (60, 48, 12)])
+def test_a_long_structure_ends_with_how_many_rows_are_left_out(dwords: int, shown: int, rest: int | None) -> None:
+    """A terminal has 48 rows of it."""
+    fields = "".join(f"    {dword}  31:0  f{dword}\n" for dword in range(dwords))
+    item = page.read("p", f"source KBL 1\nstructure LONG\n  gen 8  {dwords} dwords\n{fields}")["LONG", 8.0]
+    _, *drawn = bit_diagram.draw(item, {})
+    names = [line.split("│")[1].strip() for line in drawn if "│" in line]
+    assert names == [f"f{dword}" for dword in range(shown)]
+    assert [line.strip() for line in drawn[2 * shown + 1 :]] == ([] if rest is None else [f"and {rest} rows more"])
 
 
 def test_groups_are_one_row_and_their_element_is_drawn_apart() -> None:

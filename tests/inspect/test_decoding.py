@@ -81,7 +81,8 @@ def test_the_state_that_is_shown_has_limits(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_jump_to_memory_that_a_kernel_may_have_written_is_remarked() -> None:
-    """A surface of an earlier submission: captures are taken while nothing executes."""
+    """A surface of an earlier submission: captures are taken while nothing executes. One in no memory is not taken for the memory below
+    it."""
     space, buffer, target = AddressSpace("batch"), MemfdBuffer(0x10000), MemfdBuffer(0x2000)
     space.map(0, buffer)
     space.map(0x20000, target)
@@ -90,15 +91,18 @@ def test_a_jump_to_memory_that_a_kernel_may_have_written_is_remarked() -> None:
     bind += layout("3DSTATE_BINDING_TABLE_POINTERS_PS", 9).pack(pointer_to_binding_table=0x80)
     bind += layout("MI_BATCH_BUFFER_END", 9).pack()
     jump = layout("MI_BATCH_BUFFER_START", 9).pack(batch_buffer_start_address=0x21000, address_space_indicator=1)
-    surface = layout("RENDER_SURFACE_STATE", 9).pack(surface_base_address=0x20100)
-    for at, dwords in ((0, bind), (0x1000, jump), (0x4080, [0x400]), (0x4400, surface)):
+    for at, dwords in ((0, bind), (0x1000, jump), (0x4080, [0x400])):
         buffer.view[at : at + 4 * len(dwords)] = struct.pack(f"<{len(dwords)}I", *dwords)
     target.view[0x1000:0x1004] = struct.pack("<I", 0x05000000)
     first, second = Work("render", space, 0, sequence=0, label="first"), Work("render", space, 0x1000, sequence=1, label="second")
     why = "jumps to 0x21000, memory that kernels of first may have been about to fill; shown as it stands"
-    for works, expected in (((first, second), [why]), ((second,), [])):
+    for works, surface, expected in (((first, second), 0x20100, [why]), ((first, second), 0x21FFF, [why]), ((second,), 0x20100, []),
+                                     ((first, second), 0x22000, []), ((first, second), 0x1F000, []),
+                                     ((first, second), 0x8000, [])):  # fmt: skip
+        dwords = layout("RENDER_SURFACE_STATE", 9).pack(surface_base_address=surface)
+        buffer.view[0x4400 : 0x4400 + 4 * len(dwords)] = struct.pack(f"<{len(dwords)}I", *dwords)
         items = [item.what for _, found in Decoder(Made(*works)).work() for item in found]
-        assert [what.text for what in items if isinstance(what, Remark)] == expected
+        assert [what.text for what in items if isinstance(what, Remark)] == expected, hex(surface)
 
 
 @pytest.mark.parametrize("wait, known", [(1, False), (2, False), (3, True), (4096, True)])

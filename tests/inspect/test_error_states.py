@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from softgen.bits.generation import device
 from softgen.inspect.cli.main import main
+from softgen.inspect.stopped import stopped
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
+from softgen.trace.work import Mark, Stop, Work
 from tests.trace import error_bytes
 from tests.trace.error_bytes import KERNELS, Hang, Kernel
 from tests.trace.test_error_state import RING, compute, dwords
@@ -87,6 +94,18 @@ def test_places_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:
     _, out, _ = softgen("decode", saved(tmp_path, replace(compute()[1], acthd=0x123456000, bbaddr=0, ipehr=0x7B000005)))
     assert "ACTHD points to 0x123456000, which is not on this road" in out
     assert "IPEHR is 0x7b000005, which heads no command before that place" in out
+
+
+@pytest.mark.parametrize("kind, ring, lost", [("batch", False, True), ("batch", True, False), ("ring", False, True), ("ring", True, True)])
+def test_a_place_in_a_ring_is_not_looked_for_in_a_batch(kind: Literal["batch", "ring"], ring: bool, lost: bool) -> None:
+    """A batch without its ring: that HEAD is not in it says nothing."""
+    space, memory = AddressSpace("own"), MemfdBuffer(0x1000)
+    space.map(0, memory)
+    memory.view[:4] = struct.pack("<I", 0x05000000)
+    work = Work("render", space, 0, kind, tail=4, size=0x1000, stop=Stop((Mark("HEAD", 0x800, ring), Mark("ACTHD", 0, kind == "ring"))))
+    found = stopped(work, device("kbl").generation)
+    assert found.lost == (("HEAD points to 0x800, which is not on this road",) if lost else ())
+    assert list(found.marks.values()) == [["ACTHD: the engine had read up to here"]]
 
 
 def test_an_engine_that_waits_in_its_ring(tmp_path: Path) -> None:

@@ -231,6 +231,18 @@ def test_engines_show_the_same(engine: str, trace: list[str], capsys: Capture) -
     assert as_json(capsys) == expected
 
 
+@pytest.mark.parametrize("trace", [[], ["--trace"]])
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+def test_channels_that_a_thread_was_not_dispatched_with_are_off(engine: str, trace: list[str], file: Path, capsys: Capture) -> None:
+    """Four of eight. An instruction that asks for no mask writes them nevertheless."""
+    text = ("mov (8|M0) r4.0<1>:d 7:w\n(W) mov (8|M0) r5.0<1>:d 8:w\nAGAIN:\nadd (8|M0) r6.0<1>:d r6.0<8;8,1>:d 1:w\n"
+            "cmp (8|M0) (lt)f0.0 null<1>:d r6.0<8;8,1>:d 3:w\n(f0.0) while (8|M0) AGAIN\n")  # fmt: skip
+    ran(file, text, "--simd", "4", "--engine", engine, *trace, "--json")
+    lines = capsys.readouterr().out.splitlines()
+    after = {item["register"]: item["after"] for item in json.loads(lines[-1])["changed"] if item["register"].startswith("r")}
+    assert after == {"r4": [7] * 4 + [0] * 4, "r5": [8] * 8, "r6": [3] * 4 + [0] * 4}
+
+
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_engines_pass_over_what_writes_nothing(engine: str, file: Path, capsys: Capture) -> None:
     """Instructions without a destination among those that write."""

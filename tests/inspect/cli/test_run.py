@@ -23,7 +23,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.driver.launcher import Outcome
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import CACHE_VARIABLE, Simulator, compiled_programs, hint, mode_size, orphaned, serve, size, wanted
+from softgen.inspect.cli.run import CACHE_VARIABLE, Simulator, compiled_programs, hint, kernels, mode_size, orphaned, serve, size, wanted
 from softgen.inspect.loading import warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
@@ -85,6 +85,19 @@ def test_a_report_that_cannot_be_written_is_misuse_before_anything_runs(tmp_path
     file = tmp_path / "no" / "report.json"
     assert main(["run", "--report", str(file), "--", "/bin/sh", "-c", f"touch {tmp_path}/ran"]) == 2
     assert str(file) in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_a_trace_topic_that_does_not_exist_is_misuse_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--trace", "ioctls,nothing", "--", "/bin/sh", "-c", f"touch {tmp_path}/ran"]) == 2
+    assert "no trace topic is called nothing; topics are ioctls " in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("fine, inexact, exact", [(True, [], True), (False, [], False), (True, ["math inv"], False), (False, ["x"], False)])
+def test_a_run_is_exact_where_all_its_commands_and_kernels_are(fine: bool, inexact: list[str], exact: bool,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr("softgen.inspect.report.approximations", lambda programs: inexact)
+    found = kernels(fine, [], [])
+    assert (found["exact"], found["approximate"], found["notes"], found["kernels"]) == (exact, inexact, [], [])
 
 
 class CutShort:

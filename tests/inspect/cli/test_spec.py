@@ -168,6 +168,17 @@ def test_second_readings_and_conditions_in_json(capsys: pytest.CaptureFixture[st
         [{"field": "alpha_test_format", "values": [value], "not": False}] for value in (0, 1)]  # fmt: skip
 
 
+def test_lengths_and_engines_of_commands_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """null: as long as the length field can say. What is no command has no engines."""
+    shown = {}
+    for name in ("3DSTATE_VS", "MI_LOAD_REGISTER_IMM", "XY_COLOR_BLT", "SAMPLER_STATE"):
+        found = json.loads(spec(capsys, name, "--gpu", "kbl", "--json"))[name]
+        shown[name] = (found["dwords"], found.get("maximum_dwords", "fixed"), found.get("engines"))
+    assert shown == {"3DSTATE_VS": (9, "fixed", ["render", "position_only"]), "XY_COLOR_BLT": (7, "fixed", ["blitter"]),
+                     "SAMPLER_STATE": (4, "fixed", None),
+                     "MI_LOAD_REGISTER_IMM": (3, None, ["render", "blitter", "video", "video_enhance", "position_only"])}  # fmt: skip
+
+
 def test_numbers_with_a_fraction_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(spec(capsys, "SAMPLER_STATE", "--gpu", "kbl", "--json"))["SAMPLER_STATE"]["fields"]
     fixed = [field for field in found if "fraction" in field or "signed" in field]
