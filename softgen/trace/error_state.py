@@ -175,11 +175,11 @@ class ErrorStateTrace(Events):
 
     def _ring(self, engine: Engine, block: Block, size: int, base: Work) -> Work | None:
         """The request that was running where the kernel says which part of the ring it is; otherwise all that was left to do."""
-        registers = self._ring_registers(engine)
         head, tail = engine.get("HEAD"), engine.get("TAIL")
-        if registers is None or head is None or tail is None:
+        if head is None or tail is None:
             self.note(f"{engine.name}: its registers do not say which part of the ring was to run")
             return None
+        registers = self._ring_registers(engine)
         start, end, what = registers.head, registers.tail, "all that was left to do"
         if head.others and len(tail.others) >= 2 and head.others[0] != tail.others[1]:
             start, end, what = head.others[0], tail.others[1], "the request that was running"
@@ -195,8 +195,8 @@ class ErrorStateTrace(Events):
         return replace(base, kind="ring", batch=block.address, head=start, tail=end, size=size, label=label)
 
     def _ring_registers(self, engine: Engine) -> Any:
-        values = [engine.number(label) for label in ("TAIL", "HEAD", "START", "CTL")]
-        return None if None in values[:2] else self.layout("RING_REGISTERS").unpack([(value or 0) & DWORD_MASK for value in values])
+        values = [engine.number(label) or 0 for label in ("TAIL", "HEAD", "START", "CTL")]
+        return self.layout("RING_REGISTERS").unpack([value & DWORD_MASK for value in values])
 
     def _stop(self, engine: Engine, space: AddressSpace, ring: tuple[Block, int] | None) -> Stop:
         """Positions that registers point to. In a ring the active head is an offset, with its wrap count above it."""
