@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def test_a_window_of_a_mebibyte_moves_along_the_file(tmp_path: Path) -> None:
     windows = [(file._start, len(file._window)) for _ in file.records()]
     assert windows == [(number // 8 * 8 * len(comment), MIB) for number in range(24)]
     assert file.read(5, 2 * MIB) == (comment * 24)[5 : 5 + 2 * MIB] and file.read(2 * MIB, 9) == (comment * 24)[2 * MIB : 2 * MIB + 9]
+
+
+def test_what_is_in_the_window_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, read, asked = file_of(tmp_path, bytes(2 * MIB)), os.pread, list[int]()
+    monkeypatch.setattr(os, "pread", lambda number, size, offset: (asked.append(offset), read(number, size, offset))[1])
+    for offset, size in ((8, 4), (8, 4), (8, MIB), (7 + MIB, 1), (8, 0), (7, 4), (8, MIB - 1), (8, MIB)):
+        assert file.read(offset, size) == bytes(size)
+    assert asked == [8, 7, 8]
 
 
 def test_what_is_read_may_lie_before_inside_and_across_the_end_of_the_window(tmp_path: Path) -> None:

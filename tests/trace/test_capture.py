@@ -342,6 +342,8 @@ def test_a_capture_written_in_place_is_marked_until_its_end(tmp_path: Path) -> N
         assert "is still being written, or was cut short" in (path / capture.INCOMPLETE).read_text()
         assert len(CaptureTrace(path).notes) == 1
     assert not CaptureTrace(path).notes and not (path / capture.INCOMPLETE).exists()
+    with CaptureWriter(tmp_path / "bare", in_place=True):
+        (tmp_path / "bare" / capture.INCOMPLETE).unlink()  # by somebody else: that is what the end would do
     with pytest.raises(KeyError), CaptureWriter(tmp_path / "other", in_place=True) as writer:
         raise KeyError
     assert (tmp_path / "other" / capture.INCOMPLETE).exists()

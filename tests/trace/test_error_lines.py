@@ -235,6 +235,17 @@ def test_tables_of_buffers_are_neither_values_nor_strange(tmp_path: Path) -> Non
     assert [(value.label, value.number) for value in found.engines[0].values] == [("HEAD", 0x10)]
 
 
+@pytest.mark.parametrize("next", ["rcs0 command stream:", "rcs0 (submitted by x [1]) --- batch = 0x00002000"])
+def test_memory_stands_right_behind_the_line_that_says_whose_it_is(tmp_path: Path, next: str) -> None:
+    """Memory behind an engine's line is nobody's, and dwords end where something else begins."""
+    with pytest.raises(DecodeError, match=r"error\.txt:5: no memory follows rcs0 --- user; the file may be cut off"):
+        read(tmp_path, f"rcs0 --- user = 0x00001000\n{next}\n~z\n")
+    with pytest.raises(DecodeError, match=r"error\.txt:8: memory without a line before it"):
+        read(tmp_path, "rcs0 --- user = 0x00001000\n[0000] 00000001\nrcs0 command stream:\n~z\n")
+    found = read(tmp_path, f"rcs0 --- user = 0x00001000\n[0000] 00000001\n{next}\n[0000] 00000002\n")
+    assert [block.address for block in found.blocks] == [0x1000, 0x2000][: 1 + ("batch" in next)]
+
+
 def test_how_memory_is_written_is_told(tmp_path: Path) -> None:
     lines = ["rcs0 --- batch = 0x00001000", ":z", "rcs0 --- user = 0x00002000", "~z", "rcs0 --- user = 0x00003000", "00000000 :  00000001",
              "[0004] 00000002", "rcs0 --- 0 requests"]  # fmt: skip

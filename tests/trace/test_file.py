@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def test_a_raw_batch(file: Path) -> None:
     with pytest.raises(DecodeError, match=r"a batch at 0xfffff000 must be at most 0x1000 bytes, not 0x2000"):
         file.write_bytes(BATCH * 1024)
         RawTrace(file, "ivb", address=0xFFFFF000)
+
+
+@pytest.mark.parametrize("opened", [lambda path: RawTrace(path, "skl"), ErrorStateTrace], ids=["raw batch", "error state"])
+def test_a_pipe_is_no_file_and_does_not_hang(file: Path, opened: Callable[[Path], object]) -> None:
+    """Also one that took the place of a file after that was looked at."""
+    os.mkfifo(file)
+    with pytest.raises(DecodeError, match="file: is no file"):
+        opened(file)
 
 
 def test_a_raw_batch_ends_within_its_space_and_is_not_too_large(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,18 @@ def test_what_a_register_must_hold(offset: int, content: str, options: dict[str,
     assert says is not None or str(report.unsupported[0]).startswith("here: register 0x2680 is not simulated")
 
 
+NOOP = "a privileged command in a batch that is not; read as MI_NOOP"
+
+
+@pytest.mark.parametrize("options, remarks", [({}, []), ({"privileged": True}, []), ({"privileged": False}, [NOOP])])
+def test_a_batch_may_do_what_only_the_kernel_driver_may_unless_a_trace_says_otherwise(options: dict[str, bool], remarks: list[str]) -> None:
+    space, buffer = AddressSpace("batch", 48), MemfdBuffer(0x1000, "batch")
+    buffer.view[:8] = dwords(*layout("MI_ARB_ON_OFF", 9).pack(), 0x05000000)
+    space.map(0x1000, buffer)
+    report = replay(Made(Work("render", space, 0x1000, **options)))
+    assert [remark.rpartition(": ")[2] for remark in report.remarks] == remarks
+
+
 # -- captures --------------------------------------------------------------------------------------------------------
 
 
