@@ -10,10 +10,12 @@ from types import FrameType
 
 import pytest
 
+from softgen.bits import page
 from softgen.bits.generation import device
+from softgen.bits.registers import RegisterPlace
 from softgen.device.clock import host_clock
 from softgen.device.memory import DeviceMemory
-from softgen.device.registers import ContextRegisters, DeviceRegisters
+from softgen.device.registers import ContextRegisters, DeviceRegisters, masked
 from softgen.device.watchdog import Watchdog
 
 
@@ -140,6 +142,13 @@ def test_a_mask_may_be_one_field(gpu: str) -> None:
     assert file.read(0x2028) == 0x1E
     file.write(0x2098, 0xFFFF_0000)  # HWSTAM
     assert file.read(0x2098) == 0xFFFF_0000
+
+
+@pytest.mark.parametrize("field, found", [("31:16  mode_mask", True), ("16  mode_mask", True), ("31:15  mode_mask", False),
+                                          ("15  mode_mask", False), ("31:16  mode", False)])  # fmt: skip
+def test_a_mask_is_in_the_upper_half(field: str, found: bool) -> None:
+    made = page.read("p", f"source KBL 1\nregister R 0x2000\n  gen 9  1 dwords\n    0  {field}\n")["R", 9.0]
+    assert masked(RegisterPlace(made, 0x2000, 0, 0)) == found
 
 
 def test_ones_clear_errors_but_fatal_ones() -> None:

@@ -110,6 +110,15 @@ def test_only_the_first_element_of_an_execlist_is_said_to_be_first(gpu: str) -> 
     assert (own_page(host, first)["first"], own_page(host, second)["first"]) == (0, 1)
 
 
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+def test_a_performance_report_names_the_context_that_asked_for_it(gpu: str) -> None:
+    host = Host(gpu)
+    for number in (5, 9):
+        host.say(context := host.context(number), host.pack("MI_REPORT_PERF_COUNT", memory_address=DATA, report_id=number + 1))
+        host.submit(context)
+        assert host.dwords(DATA, 3)[::2] == [number + 1, number]
+
+
 class Timed:
     """A host whose clock stands still unless it is set, with one context that runs while it waits."""
 
