@@ -142,8 +142,7 @@ class TracingDispatcher:
             if timed_out():
                 raise places.timed_out_before(dispatch, number, program)
             group = reference.ReferenceGroup(context, dispatch, number, program, bindings)
-            counters = dispatch.patch.values(number) if dispatch.patch is not None else (number, 0, 0)
-            x, y, z = [*counters, 0, 0, 0][:3]
+            x, y, z = dispatch.patch.values(number) if dispatch.patch is not None else (number, 0, 0)
             for thread, interpreter in enumerate(group.runners):
                 Observer(interpreter, (x, y, z), thread, trace)
             yield group.run(timed_out)
