@@ -102,6 +102,8 @@ def test_a_trace_of_a_launch_has_a_row_for_each_instruction(collatz: softgen.Ker
         run = gpu.launch(collatz, source, result, global_size=16, trace=True)
         assert len(run.trace) == run.instructions and run.trace.thread(0)[0].offset == 0
         assert "<table>" in run.trace._repr_html_() and "<table>" in run._repr_html_()
+        run = gpu.launch(collatz, source, result, global_size=(16, 2, 3), local_size=(16, 1, 1), trace=True)
+        assert list(dict.fromkeys(row.group for row in run.trace)) == [(0, y, z) for z in range(3) for y in range(2)]
 
 
 def test_a_prepared_launch_runs_again(collatz: softgen.Kernel) -> None:
@@ -224,9 +226,10 @@ def test_the_format_of_an_image_in_a_payload(shape: tuple[int, ...], dtype: type
 @pytest.mark.parametrize("shape, layered, expected", [((2, 3), False, [3, 2, 0, 0]), ((5, 2, 3), False, [3, 2, 5, 0]),
                                                       ((5, 2, 3), True, [3, 2, 0, 5])])  # fmt: skip
 def test_the_size_of_an_image_in_a_payload(shape: tuple[int, ...], layered: bool, expected: list[int]) -> None:
-    kinds = ("image_width", "image_height", "image_depth", "image_array_size")
+    """Levels and samples of a texel are counted where there are several, which images here have not."""
+    kinds = ("image_width", "image_height", "image_depth", "image_array_size", "image_num_samples", "image_num_mip_levels")
     with softgen.Gpu("kbl") as gpu:
-        assert payload(Argument(0, "image"), gpu.image(np.zeros(shape, np.uint8), layered=layered), *kinds) == expected
+        assert payload(Argument(0, "image"), gpu.image(np.zeros(shape, np.uint8), layered=layered), *kinds) == [*expected, 0, 0]
 
 
 @pytest.mark.parametrize("addressing, code", [("none", 0x1130), ("clamp_edge", 0x1131), ("clamp_border", 0x1132), ("repeat", 0x1133),

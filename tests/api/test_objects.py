@@ -181,6 +181,17 @@ def test_a_time_limit_counts_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (timed_out(), never()) == (expected, False)
 
 
+def test_a_time_limit_is_over_as_soon_as_so_many_seconds_have_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None have to pass for a limit of zero."""
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    code = softgen.assemble("(W) send (8|M0) null r127 0x27 0x02000010 {EOT}", "kbl")
+    with softgen.Gpu("kbl", engine="reference") as gpu:
+        assert gpu.execute(code, time_limit=0.25).threads == gpu.execute(code, time_limit=None).threads == 1
+        with pytest.raises(softgen.SoftgenError, match="time is up"):
+            gpu.execute(code, time_limit=0)
+        assert gpu.execute(code).threads == 1
+
+
 def test_what_cannot_be_opened() -> None:
     with pytest.raises(softgen.DecodeError, match="cannot be read"):
         softgen.open("no such file")

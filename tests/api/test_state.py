@@ -137,6 +137,8 @@ def test_a_dispatch_that_says_nothing_more_has_no_payload_and_no_samplers(packer
     state = fields(packer, "INTERFACE_DESCRIPTOR_DATA", packer.descriptor(Dispatch(16, 1, (1, 1, 1))))
     assert (state.constant_urb_entry_read_length, state.sampler_count, state.sampler_state_pointer, state.binding_table_pointer) == (0,) * 4
     assert (state.barrier_enable, state.shared_local_memory_size) == (0, 0)
+    load = fields(packer, "MEDIA_INTERFACE_DESCRIPTOR_LOAD", packer.dispatch(Dispatch(16, 1, (1, 1, 1)))[:16])
+    assert (load.interface_descriptor_total_length, load.interface_descriptor_data_start_address) == (32, 0), "one descriptor, the first"
     walker = fields(packer, "GPGPU_WALKER", packer.walker(Dispatch(16, 1, (1, 1, 1))))
     assert (walker.right_execution_mask, walker.bottom_execution_mask) == (0xFFFFFFFF, 0xFFFFFFFF), "all channels run"
     assert (walker.thread_group_id_starting_x, walker.thread_group_id_starting_y, walker.thread_group_id_starting_resume_z) == (0, 0, 0)
