@@ -184,9 +184,10 @@ def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
     found = card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.PLANE_TYPE, enums=room.address, enum_count=3)
     rows = PROPERTY_ENUM.unpack_all(bytes(room))
     names = [(row.value, row.name.rstrip(b"\0")) for row in rows]
-    assert found.enum_count == 3 and names == [(0, b"Overlay"), (1, b"Primary"), (2, b"Cursor")]
+    assert found.value_count == found.enum_count == 3 and names == [(0, b"Overlay"), (1, b"Primary"), (2, b"Cursor")]
     assert found.flags == 1 << 3 | 1 << 2  # an enumeration that cannot be changed,
-    assert card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.IN_FORMATS).flags == 1 << 4 | 1 << 2  # and a blob
+    blob = card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.IN_FORMATS, value_count=3, enum_count=3)
+    assert (blob.flags, blob.value_count, blob.enum_count) == (1 << 4 | 1 << 2, 0, 0)  # and a blob, which has no such values
     refused(errno.EINVAL, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.ENCODER)
     refused(errno.ENOENT, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, kind=0xCCCCCCCC)
 

@@ -43,10 +43,10 @@ def test_a_few_bytes() -> None:
 def test_ranges_are_joined(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than a call takes, and some longer than a call takes."""
     monkeypatch.setattr(process, "STEP", step)
-    other, into = Other(), bytearray(4000)
-    ranges = [(other.address + 3 * number, 3) for number in range(1200)] + [(other.address + 256, 400)]
+    other, into = Other(), bytearray(4400)
+    ranges = [(other.address + 3 * number, 3) for number in range(1200)] + [(other.address + 256, 430), (other.address, 5)]
     assert process.read_ranges(other.pid, ranges, into)
-    assert into == (bytes(range(256)) * 15)[:3600] + (bytes(range(256)) * 2)[:400]
+    assert into == (bytes(range(256)) * 15)[:3600] + (bytes(range(256)) * 2)[:430] + bytes(range(5)) + bytes(365)
     assert not process.read_ranges(other.pid, [(other.address, 8), (other.closed, 8)], into)
     assert not process.read_ranges(ended(), [(other.address, 8)], into)
 

@@ -14,7 +14,7 @@ from softgen.driver import protocol
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno
 from softgen.driver.process import SMALL
-from softgen.driver.protocol import LARGEST_READ, UNCOUNTED, Call, Channel
+from softgen.driver.protocol import LARGEST_READ, UNCOUNTED, Call, Channel, ShimMessage
 from tests.driver.program import Memory
 
 SHIM = Path(protocol.__file__).with_name("shim.h")
@@ -54,6 +54,22 @@ def test_memory_that_no_program_has(call: Call, ranges: list[tuple[int, int]]) -
     with pytest.raises(Errno) as refused:
         call.read_all(ranges)
     assert refused.value.number == errno.EFAULT and not call.reserved
+
+
+def test_what_a_program_says_of_its_memory_has_at_most_64_mib(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are counted before it is asked, and given back with its answer."""
+    asked: list[tuple[int, int]] = []
+
+    def ask(kind: int, most: int) -> ShimMessage:
+        asked.append((kind, most))
+        assert call.channel.budget.other.total() == 64 << 20
+        return ShimMessage(protocol.REPLY, 0, 0, 0, b"", b"1000-2000 rw-p \xff\n")
+
+    monkeypatch.setattr(call.channel, "ask", ask)
+    assert call.maps() == "1000-2000 rw-p \ufffd\n" and asked == [(protocol.MAPS, 64 << 20)]
+    call.release()
+    call.channel.budget.check(0, 1, "settled")
+    assert not call.reserved and not call.channel.budget.other.total()
 
 
 def test_nothing_is_read_of_nothing(call: Call) -> None:

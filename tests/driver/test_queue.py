@@ -250,6 +250,19 @@ def test_a_submission_that_no_thread_is_left_for_is_refused(more: bool, monkeypa
     assert done == [2]
 
 
+def test_a_context_that_rested_gets_a_thread_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread ends when nothing comes for a while."""
+    monkeypatch.setattr("softgen.driver.queue.LINGER", 0.01)
+    ran: list[threading.Thread] = []
+    queues, context = Queues(lambda queued, turn: ran.append(threading.current_thread()), nobody), Context("a")
+    for number in range(3):
+        queues.submit(queued := submission(number, context))
+        wait(queued)
+        assert len(ran) == number + 1
+        ran[-1].join(20)
+        assert not ran[-1].is_alive()
+
+
 # -- at once
 
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -200,6 +200,24 @@ def test_a_launcher_ends_and_removes_what_it_had_started(child: str | None, cont
     run.clean()
     assert done == wanted and not (short / "run").exists()
     run.clean()  # nothing is left to be removed
+
+
+@pytest.mark.parametrize("launched_by, code", [("launcher", 7), ("another", 1)])
+def test_a_program_whose_launcher_has_ended_is_not_begun(launched_by: str, code: int, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel ends it with its launcher, but only once it has asked for that."""
+    before = list[Callable[[], None]]()
+    monkeypatch.setattr(subprocess, "Popen", lambda *command, preexec_fn, **options: before.append(preexec_fn))
+    launcher.ProgramRun(["true"], "/bin/true", device("kbl"), short, set())._start_program({})
+    child = os.fork()
+    if not child:
+        try:
+            if launched_by == "another":
+                os.getppid = lambda: 1  # who gets what has lost its parent
+            before[0]()
+            os._exit(7)  # here the program would begin
+        finally:
+            os._exit(8)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
 
 
 LEFT_RUNNING = """
