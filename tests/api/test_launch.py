@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,14 @@ def test_a_local_size_is_chosen() -> None:
 
 def described(launch: Launch, code: bytes = bytes(16)) -> softgen.Kernel:
     return softgen.Kernel(BinaryKernel("k", code, 16, 9.0, "zebin", describe=lambda: launch))
+
+
+def test_a_kernel_shows_its_arguments_in_a_table() -> None:
+    arguments = Argument(0, "buffer", "a", "uint*", surface=0), Argument(1, "value", "n", "int", 4), Argument(2, "image", "<b>", surface=3)
+    kernel = described(Launch(arguments, (), 64))
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", kernel._repr_html_())
+    assert cells == ["0", "a", "uint*", "buffer", "", "0", "1", "n", "int", "value", "4", "", "2", "&lt;b&gt;", "", "image", "", "3"]
+    assert "Kernel(&#x27;k&#x27;, SIMD16, 16 bytes, " in kernel._repr_html_()
 
 
 def payload(argument: Argument, value: Value, *kinds: str) -> list[int]:

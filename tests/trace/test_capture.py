@@ -293,6 +293,7 @@ def test_what_was_read_is_written_back(folder: Path, tmp_path: Path) -> None:
         nameless = lambda e: (e.seq, e.flags, e.engine, [(bo.gpu_addr, bo.size, bo.flags, bo.tiling, bo.nonzero) for bo in e.bos])  # noqa: E731
         assert nameless(a) == nameless(b)
     assert len(list((tmp_path / "new" / "bo").iterdir())) == len(list((folder / "bo").iterdir()))
+    assert {len(path.stem) for path in (tmp_path / "new" / "bo").iterdir()} == {32}, "128 bits, of which no two contents have the same"
 
 
 pages = st.binary(min_size=0, max_size=9000).map(lambda b: b + bytes(-len(b) % 4096 or (4096 if not b else 0)))
@@ -350,11 +351,11 @@ def test_a_capture_written_in_place_is_marked_until_its_end(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-@pytest.mark.parametrize("private", [False, True])
-def test_a_private_capture_keeps_others_out(tmp_path: Path, in_place: bool, private: bool) -> None:
+@pytest.mark.parametrize("options, private", [({}, False), ({"private": False}, False), ({"private": True}, True)])
+def test_a_private_capture_keeps_others_out(tmp_path: Path, in_place: bool, options: dict[str, bool], private: bool) -> None:
     before = os.umask(0o022)
     try:
-        with CaptureWriter(tmp_path / "new", in_place=in_place, private=private) as writer:
+        with CaptureWriter(tmp_path / "new", in_place=in_place, **options) as writer:
             assert writer.folder.stat().st_mode & 0o777 == (0o755 if in_place and not private else 0o700)
         assert (tmp_path / "new").stat().st_mode & 0o777 == (0o700 if private else 0o755)
     finally:

@@ -150,6 +150,18 @@ def test_a_semaphore_that_the_client_satisfies(running: Running) -> None:
     assert client.read(DATA + 4, 4) == struct.pack("<I", 1)
 
 
+def test_work_that_waited_and_then_fails_is_told(running: Running) -> None:
+    """Its batch is in no memory, which shows when the client satisfies its semaphore; the client is served on."""
+    host, client = Host("skl"), running.client()
+    nowhere = host.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=0x7000_0000_0000, address_space_indicator=1)
+    host.say(context := host.context(1), host.wait(0, 5), nowhere)
+    upload(client, host)
+    start(client, host, context.address, 1)
+    client.write(DATA, struct.pack("<I", 5))
+    assert client.read(DATA, 4) == struct.pack("<I", 5)
+    assert [line.partition(" in ")[0] for line in running.log[1:]] == ["client 1: command fetch at 0x700000000000"]
+
+
 def test_a_command_that_fails_is_told_and_the_rest_is_executed(running: Running) -> None:
     """The runtime waits for the last write of its submission and knows no errors."""
     host, client = Host("skl"), running.client()
@@ -314,6 +326,7 @@ def test_connections_share_a_limit_of_memory() -> None:
     third.write(0, bytes(1 << 20))
     assert third.read(0, 4) == second.read(0, 4) == bytes(4)
     assert "all connections together may have 3 MiB" in running.server.done[0].failures[0]
+    assert {simulator.memory.physical.limit for simulator in running.server.simulators} == {16 << 30}
     running.server.close()
 
 
