@@ -21,6 +21,7 @@ import pytest
 from softgen.bits.generation import device
 from softgen.bits.layout import GENERATIONS
 from softgen.driver.launcher import Outcome
+from softgen.driver.service import CANNOT_GO_ON
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.run import CACHE_VARIABLE, Simulator, compiled_programs, hint, kernels, mode_size, orphaned, serve, size, wanted
@@ -326,6 +327,22 @@ def test_how_many_pictures_there_are(images: list[str] | None, said: list[str], 
     for options, lines in ((("--images", "out"), said), ((), [])):
         assert main(["run", *options, "--", sys.executable]) == 3
         assert capsys.readouterr().err.splitlines() == [f"softgen: {line}" for line in lines]
+
+
+@pytest.mark.parametrize("outcome, said", [
+    (Outcome(0), []), (Outcome(139, signal=SEGV), [f"{sys.executable} was ended by SIGSEGV"]), (Outcome(143, signal=TERM), []),
+    (Outcome(137, signal=signal.SIGKILL), [f"{sys.executable} was ended by SIGKILL"]),
+    (Outcome(124, signal=signal.SIGKILL, trouble="time is up"), ["time is up"]),
+    (Outcome(1, failed=["a draw", f"{CANNOT_GO_ON}: no memory"]), [f"{CANNOT_GO_ON}: no memory"]),
+])  # fmt: skip
+def test_how_a_program_ended_is_told_where_nobody_asked_for_it(outcome: Outcome, said: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                               capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    """Crashes, and what the launcher ended it for; failures of its work were told when they came."""
+    monkeypatch.setattr("softgen.driver.launcher.launch", lambda *given: outcome)
+    monkeypatch.setattr("softgen.driver.environment.unreachable", lambda program: "")
+    monkeypatch.setattr("softgen.inspect.cli.run.hint", lambda gpu, outcome: None)
+    assert main(["run", "--", sys.executable]) == outcome.code
+    assert capsys.readouterr().err.splitlines() == [f"softgen: {line}" for line in said]
 
 
 def test_images_where_nothing_is_drawn(tmp_path: Path) -> None:
