@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,6 +104,41 @@ def test_a_jump_to_memory_that_a_kernel_may_have_written_is_remarked() -> None:
         buffer.view[0x4400 : 0x4400 + 4 * len(dwords)] = struct.pack(f"<{len(dwords)}I", *dwords)
         items = [item.what for _, found in Decoder(Made(*works)).work() for item in found]
         assert [what.text for what in items if isinstance(what, Remark)] == expected, hex(surface)
+
+
+@pytest.mark.parametrize("region, expected", [(0x20100, True), (0x22000, False), (0, False)])
+def test_a_call_of_a_batch_that_huc_may_have_written_is_remarked(region: int, expected: bool) -> None:
+    """In the same submission; a region without an address is none, though there is memory at 0."""
+    space, buffer, target = AddressSpace("batch"), MemfdBuffer(0x10000), MemfdBuffer(0x2000)
+    space.map(0, buffer)
+    space.map(0x20000, target)
+    regions = [{"address": address} for address in (0, region)]
+    batch = layout("HUC_VIRTUAL_ADDR_STATE", 9).pack(huc_virtual_address_region=regions)
+    batch += layout("MI_BATCH_BUFFER_START", 9).pack(batch_buffer_start_address=0x21000, address_space_indicator=1)
+    buffer.view[: 4 * len(batch)] = struct.pack(f"<{len(batch)}I", *batch)
+    target.view[0x1000:0x1004] = struct.pack("<I", 0x05000000)
+    why = "jumps to 0x21000, memory that HuC in first may have been about to fill; shown as it stands"
+    ((_, items),) = Decoder(Made(Work("video", space, 0, label="first"))).work()
+    assert [item.what.text for item in items if isinstance(item.what, Remark)] == [why] * expected
+    jump = layout("MI_BATCH_BUFFER_START", 9).pack(batch_buffer_start_address=0x100, address_space_indicator=1)
+    at = 4 * (len(batch) - len(jump))
+    buffer.view[at : at + 4 * len(jump)] = struct.pack(f"<{len(jump)}I", *jump)
+    buffer.view[0x100:0x104] = struct.pack("<I", 0x05000000)
+    ((_, items),) = Decoder(Made(Work("video", space, 0))).work()
+    assert not [item for item in items if isinstance(item.what, Remark)]
+
+
+def test_a_submission_leads_to_100_000_structures_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each of its commands to 4096: 24 of them whole, and a part of the next."""
+    found = object()
+    monkeypatch.setattr(decoding, "IndirectStateDecoder", lambda *of: SimpleNamespace(follow=lambda command, ahead: [found] * 4096))
+    space, buffer = AddressSpace("batch"), MemfdBuffer(0x1000)
+    space.map(0, buffer)
+    buffer.view[: 4 * 30] = struct.pack("<30I", *[0] * 29, 0x05000000)
+    ((_, items),) = Decoder(Made(Work("render", space, 0))).work()
+    shown = [item.what for item in items if not isinstance(item.what, Command)]
+    assert shown.count(found) == 100_000 and [what.text for what in shown if isinstance(what, Remark)] == [
+        "this submission leads to more than 100000 structures; the rest is left out"]  # fmt: skip
 
 
 @pytest.mark.parametrize("wait, known", [(1, False), (2, False), (3, True), (4096, True)])

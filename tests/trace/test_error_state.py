@@ -90,6 +90,7 @@ def test_every_kernel_gives_the_same_commands(tmp_path: Path, name: str) -> None
     trace = open_trace(written(tmp_path, kernel))
     assert trace.device.name == "kbl"
     works = list(trace.work())
+    assert trace.notes == [error_state.INCOMPLETE] and "other memory is missing" in trace.notes[0]
     batch = [command for work in works for command in walked(work) if command.level == 1]
     assert [(item.address, item.dwords) for item in batch] == [(command.address, command.dwords) for command in walked(captured)]
     if kernel.requests:  # the ring leads to the batch; without its part of the ring, the head is already past it
