@@ -12,7 +12,6 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.inspect import error_report
-from softgen.trace import error_text
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.error_text import ErrorText, LabelledValue, Reader, read_text
 from softgen.trace.file import open_trace
@@ -254,7 +253,7 @@ def test_how_memory_is_written_is_told(tmp_path: Path) -> None:
         ("deflated, base 85", 5, 0x1000), ("base 85", 7, 0x2000), ("dwords", 9, 0x3000)]  # fmt: skip
 
 
-def test_values_and_blocks_have_a_largest_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_and_blocks_have_a_largest_number(tmp_path: Path) -> None:
     """More are no file of a kernel: the values of an engine are counted apart from those of the GPU."""
     reader, line = Reader(tmp_path / "error.txt"), b"EIR: 0x00000000"
     reader.found.values = [LabelledValue(1, "EIR", "", "0")] * 65535
@@ -263,11 +262,10 @@ def test_values_and_blocks_have_a_largest_number(tmp_path: Path, monkeypatch: py
     reader.line(3, b"  HEAD: 0x00000000", 0, 18)
     with pytest.raises(DecodeError, match=r"error\.txt:4: more than 65536 values"):
         reader.line(4, line, 0, len(line))
-    monkeypatch.setattr(error_text, "MOST_BLOCKS", 2)
     block = "rcs0 --- user = 0x00001000\n~z\n"
-    assert len(read(tmp_path, 2 * block).blocks) == 2
-    with pytest.raises(DecodeError, match=r"error\.txt:9: more than 2 blocks of memory"):
-        read(tmp_path, 3 * block)
+    assert len(read(tmp_path, 4096 * block).blocks) == 4096
+    with pytest.raises(DecodeError, match=r"error\.txt:8197: more than 4096 blocks of memory"):
+        read(tmp_path, 4097 * block)
 
 
 def test_a_line_of_words_has_4096_characters_at_most(tmp_path: Path) -> None:
