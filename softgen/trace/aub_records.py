@@ -72,7 +72,7 @@ class AubFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            self._file = os.fdopen(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb", buffering=0)
+            self._file = os.fdopen(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
         except OSError as error:
             raise DecodeError(f"{self.path}: cannot be read: {error.strerror}") from None
         status = os.fstat(self._file.fileno())
