@@ -144,6 +144,11 @@ def test_a_dispatch_that_says_nothing_more_has_no_payload_and_no_samplers(packer
     assert (walker.thread_group_id_starting_x, walker.thread_group_id_starting_y, walker.thread_group_id_starting_resume_z) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("simd, size", [(8, 0), (16, 1), (32, 2)])
+def test_a_walker_has_the_width_of_its_kernel(packer: Packer, simd: int, size: int) -> None:
+    assert fields(packer, "GPGPU_WALKER", packer.walker(Dispatch(simd, 1, (1, 1, 1)))).simd_size == size
+
+
 @pytest.mark.parametrize("gpu, size, expected", [
     ("kbl", 0, 0), ("kbl", 1, 1), ("kbl", 1024, 1), ("kbl", 1025, 2), ("kbl", 65536, 7), ("ivb", 1024, 1), ("ivb", 4097, 2),
 ])  # fmt: skip
