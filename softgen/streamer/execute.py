@@ -30,6 +30,7 @@ from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark
 from softgen.streamer.prepared import FoundBatch, PreparedBatches, PreparedStep
 from softgen.streamer.window import Window
 
+DRAW = "3DPRIMITIVE"  # its counts are added to those of the draw before
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit,
 POLL_COMMANDS = 16  # and other commands that do not change memory
 
@@ -347,7 +348,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         if self.skipping and command.name != "MI_SET_PREDICATE":
             return
         self._executing, name = command, command.layout.name
-        self.write_counts()
+        if self.counted_names and name != DRAW:
+            self.write_counts()
         if self.device.trace is not None:
             self.device.trace("commands", f"{self.engine} {command.address:#x} {name}")
         if rules.some(name, self.rules):
