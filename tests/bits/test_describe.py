@@ -82,6 +82,14 @@ def test_a_shorter_form_has_fewer_elements_of_a_group() -> None:
         assert sum(line.depth == 0 for line in describe.lines(layout, [1] * dwords)) == dwords - 2
 
 
+def test_a_form_that_ends_before_a_group_has_no_element_of_it() -> None:
+    """Not even of one bit, which is the least that an element has."""
+    text = "source public x\nstructure S\n  gen 9  1..3 dwords\n    0  7:0  red\n    group on  at 2  size 1  times 32\n      0  bit\n"
+    layout = read("p", text)["S", 9.0]
+    for dwords, count in ((1, 0), (2, 0), (3, 32)):
+        assert len(describe.to_json(layout, [1] * dwords)["on"]) == layout.groups[0].times(32 * dwords) == count
+
+
 def test_an_element_is_zero_where_all_groups_in_it_are() -> None:
     text = "source public x\nstructure S\n  gen 9  3 dwords\n    group row  at 0  size 32  times 3\n      31:24  number\n"
     text += "      group cell  at 0  size 8  times 3\n        7:0  red\n"

@@ -46,6 +46,15 @@ def test_a_line_names_its_own_source() -> None:
     assert layout.field("size").source == "BDW 5700-5800"
 
 
+def test_a_source_counts_for_the_lines_after_it() -> None:
+    """In the same block, and in those that follow in the section, whose `gen` lines name none."""
+    text = "source BDW 1\nstructure S\n  gen 8  3 dwords\n    0  31:0  a\n    source KBL 2\n    1  31:0  b\n    2  31:0  c  ; ICL 3\n"
+    text += "  gen 9  2 dwords\n    0  31:0  a\n    source public x\n    1  31:0  b\nstructure T\n  gen 8  1 dwords\n    0  31:0  a\n"
+    layouts = read("p", text)
+    found = {key: [field.source for field in layout.fields] for key, layout in layouts.items()}
+    assert found == {("S", 8.0): ["BDW 1", "KBL 2", "ICL 3"], ("S", 9.0): ["KBL 2", "public x"], ("T", 8.0): ["BDW 1"]}
+
+
 def test_the_header_is_the_key_and_no_field() -> None:
     layout = read("p", INDEX_BUFFER)["3DSTATE_INDEX_BUFFER", 9]
     assert layout.header and layout.header.value == 0x780A0000

@@ -180,6 +180,14 @@ def test_without_a_cache(tmp_path: Path) -> None:
         assert store.load(9.0, "registers") is MISSING
 
 
+def test_a_catalogue_without_a_store_saves_nothing(tmp_path: Path) -> None:
+    pages = Pages(tmp_path)
+    ask(catalogue := Catalogue(pages.texts()))
+    catalogue.save()
+    ask(catalogue)
+    assert pages.reads == 1 and not pages.objects.exists()
+
+
 def test_processes_that_save_at_the_same_time(pages: Pages) -> None:
     catalogues = [pages.catalogue() for _ in range(8)]
     for catalogue in catalogues:
