@@ -254,6 +254,6 @@ def _convert_accumulator(state: LaneState, kind: str, offsets: tuple[int, ...], 
         if WIDE_ACCUMULATORS[other] == WIDE_ACCUMULATORS.get(kind):
             continue
         width = LANES[other].bytes
-        for part in range(0, max(size, width), width) if size > width else (0,):
+        for part in range(0, max(size, width), width):
             places = tuple((offset + part) // width * width for offset in offsets)
             state.write(WIDE_ACCUMULATORS[other], m.convert(state.read("acc", LANES[other], places), i64), _wide(other, places), mask)

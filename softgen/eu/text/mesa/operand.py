@@ -119,7 +119,6 @@ def typed_alike(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
 def source_three(operand: Operand, gen: float) -> OperandText:
     """A source of the three-source align16 form: one channel for all, whose swizzle goes without saying if it is x, or four by four."""
     text, denoted = _place(operand, gen, operand.replicate)
-    denoted = _typed(denoted)
     sign = ("-" if operand.negate else "") + ("(abs)" if operand.absolute else "")
     region = "<0,1,0>" if operand.replicate else "<4,4,1>"
     chosen = operand.swizzle
@@ -138,7 +137,6 @@ def source_align1(operand: Operand, gen: float, last: bool) -> OperandText:
         text, denoted = immediate(operand, 16)
         return (text, denoted) if not sign else (text, replace(denoted, negate=False, absolute=False))
     text, denoted = _place(operand, gen)
-    denoted = _typed(denoted)
     across = operand.horizontal
     rows = across if last else operand.vertical
     width = max(rows // across, 1) if across else max(rows, 1)
