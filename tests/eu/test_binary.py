@@ -247,6 +247,22 @@ def test_arguments_of_every_kind() -> None:
     assert [(found[index].kind, found[index].sampler) for index in (8, 9)] == [("sampler", 0), ("sampler", 15)]
 
 
+def described(index: int, *texts: bytes, cut: int = 0) -> FileView:
+    """An argument's description, without the last `cut` bytes: its number, the sizes of five strings, the strings."""
+    raw = struct.pack("<6I", index, *map(len, texts)) + b"".join(texts)
+    return FileView(raw[: len(raw) - cut], "a token")
+
+
+def test_an_argument_has_the_name_and_type_that_its_description_says() -> None:
+    t = patch_tokens
+    texts = (b"__global\0", b"NONE\0", b"pixels\0", b"float4*;8\0", b"const\0")
+    (found,) = t._arguments({t.GLOBAL_ARGUMENT: [token(3, 64, 0, 8)], t.ARGUMENT_INFO: [described(3, *texts)]}, {64: 1})
+    assert (found.index, found.name, found.type) == (3, "pixels", "float4*")
+    for cut in (1, len(texts[4]), len(texts[4]) + 1, sum(map(len, texts))):
+        with pytest.raises(DecodeError, match=r"a token: at 0x[0-9a-f]+: a string of [0-9]+ bytes runs past the end"):
+            list(t._arguments({t.ARGUMENT_INFO: [described(3, *texts, cut=cut)]}, {}))
+
+
 @pytest.mark.parametrize("said, found", [("0", 0), ("16", 16), ("999999999", 999_999_999), ("1000000000", None), ("9" * 5000, None),
                                          ("-1", None), ("1e3", None), ("0x10", None), ("", None), (["1"], None), (None, None)])  # fmt: skip
 def test_numbers_of_a_zebin(said: object, found: int | None) -> None:

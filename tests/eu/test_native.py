@@ -110,3 +110,16 @@ def test_both_sides_have_the_same_structures() -> None:
     theirs = (ctypes.c_uint64 * len(native.layout()))()
     assert native.library().native_layout(theirs) == len(theirs) and list(theirs) == native.layout()
     assert block.BLOCK_SIZE >= CONTROL + ctypes.sizeof(ControlBlock)
+
+
+def test_a_structure_on_its_own_cache_lines_shares_none() -> None:
+    """Whatever place the host finds for it, and whatever its size."""
+    made, lines = [], set[int]()
+    for size in [*range(1, 200, 3)] * 4:
+        kind = type("Sized", (ctypes.Structure,), {"_fields_": [("bytes", ctypes.c_uint8 * size)]})
+        made.append(native.on_own_lines(kind))
+        at = ctypes.addressof(made[-1])
+        assert at % native.LINES == 0
+        used = set(range(at // native.LINES, (at + size - 1) // native.LINES + 1))
+        assert not used & lines
+        lines |= used

@@ -155,6 +155,17 @@ def test_the_first_source_of_line_and_pln_is_four_dwords(opcode: str, source: Op
     assert ("line_region" in broken(instr(8, opcode, dst(4, "f"), source, reg(6, "f"), align16=align16))) is not kept
 
 
+@pytest.mark.parametrize("sources", [(reg(2, "w"), reg(6, "hf")), (reg(6, "hf"), reg(2, "uw")), (reg(2, "d"), reg(6, "ud")),
+                                     (reg(2, "w"), imm(1, "w"))])  # fmt: skip
+def test_one_integer_is_enough_to_keep_half_floats_a_doubleword_apart(sources: tuple[Operand, Operand]) -> None:
+    def apart(target: Operand, *given: Operand, **controls: Any) -> bool:
+        return "half_pitch" not in broken(instr(9, "add", target, *given, **controls))
+
+    assert not apart(dst(4, "hf"), *sources) and not apart(dst(4, "hf", 2, 2), *sources)
+    assert apart(dst(4, "hf", 2), *sources) and apart(dst(4, "hf", 2, 4), *sources)
+    assert apart(dst(4, "hf"), *sources, size=1) and apart(dst(4, "hf"), reg(2, "hf"), reg(6, "hf"))
+
+
 @pytest.mark.parametrize("opcode", ["line", "pln"])
 def test_line_and_pln_have_8_or_16_channels(opcode: str) -> None:
     made = {size: instr(8, opcode, dst(4, "f"), scalar(2, "f"), reg(6, "f"), size=size) for size in (1, 2, 4, 8, 16, 32)}

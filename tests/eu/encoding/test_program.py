@@ -201,6 +201,14 @@ def test_a_branch_over_the_end_goes_on() -> None:
     assert program.kernel_end(code + code, 9.0) == (len(code), True)
 
 
+@pytest.mark.parametrize("beyond", [0, 16])
+def test_a_branch_out_of_the_bytes_is_none_over_the_end(beyond: int) -> None:
+    """Nothing stands there that it could go on with; nor at the end of the bytes themselves."""
+    code = program.assemble(parsed(f"(+f0.0) if(8) JIP: {64 + beyond} UIP: {64 + beyond} {{ align1 1Q }};\n" + EOT + MOVE + MOVE, 9.0))
+    assert program.kernel_end(code, 9.0) == (32, True)
+    assert program.kernel_end(code + bytes(beyond + 16), 9.0) == (64, True), "there is something"
+
+
 def test_a_kernel_without_end_stops_at_what_is_no_instruction() -> None:
     code = program.assemble(parsed(MOVE * 3, 9.0))
     assert program.kernel_end(code, 9.0) == (48, False)

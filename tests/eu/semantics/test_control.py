@@ -212,6 +212,14 @@ def test_jmpi_by_a_register_counts_in_the_same_unit(gen: float, count: int) -> N
 
 
 @pytest.mark.behaviour("BDW-EU-27", shows="action")
+@pytest.mark.parametrize("gen, count", [(4.5, 1), (7, 2), (9, 16)])
+def test_jmpi_by_the_last_dword_of_the_registers(gen: float, count: int) -> None:
+    """No second one follows it, and none is asked for."""
+    made = thread(gen, r127=np.full(8, count, np.int32))
+    run(made, branch(gen, "jmpi", None, None, arf(0xA0), scalar(127, sub=28), size=1, no_mask=True), note(gen, 1), note(gen, 10))
+    assert sums(made) == [10] * 8
+
+
 def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
     made = thread(9)
     assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is RunOutcome.OUT_OF_BUDGET

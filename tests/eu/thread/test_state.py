@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from softgen.eu.thread.block import ThreadStatus
@@ -46,3 +48,32 @@ def test_the_vector_mask_has_whole_groups_of_four(mask: int, vector: int) -> Non
     assert made.dispatch_mask == mask and list(made.dwords("sr")[2:4]) == [mask, vector]
     made.dwords("cr")[0] |= 8  # vector_mask_enable
     assert made.dispatch_mask == vector == made.active
+
+
+@pytest.mark.parametrize("mask", [-1, 0x1_0000_0001, 0xFFFF_0000_0000])
+def test_channels_that_no_thread_has_are_not_dispatched(mask: int) -> None:
+    made = ThreadState(9.0, dispatch_mask=mask)
+    assert made.dispatch_mask == mask & 0xFFFFFFFF
+    assert list(made.dwords("sr")[2:4]) == {-1: [0xFFFFFFFF] * 2, 0x1_0000_0001: [1, 0xF]}.get(mask, [0, 0])
+
+
+@pytest.mark.parametrize("gen, messages", [(4.5, 16), (7.0, 0), (11.0, 0)])
+def test_a_snapshot_has_every_register_by_its_name(gen: float, messages: int) -> None:
+    made = ThreadState(gen)
+    found = made.snapshot()
+    expected = {f"r{number}" for number in range(128)} | {f"m{number}" for number in range(messages)}
+    assert {name for name in found if re.fullmatch(r"[rm]\d+", name)} == expected
+    assert {"a0", "acc0", "acc1", "f0", "sr0", "cr0"} <= set(found) and ("f1" in found) is (gen >= 7)
+    assert all(len(found[name]) == 32 for name in ("r0", "r127", "acc0", "acc1")) and len(found["f0"]) == 4
+    assert not {"null", "null0", "ip", "ip0", "tm0"} & set(found), "what is no state, or changes by itself"
+
+
+@pytest.mark.parametrize("name, register, byte", [("grf", "r3", 3 * 32 + 5), ("grf", "r127", 4095), ("acc", "acc1", 32), ("f", "f1", 7),
+                                                  ("cr", "cr0", 0), ("a", "a0", 31)])  # fmt: skip
+def test_a_register_that_changed_is_named_with_its_bytes(name: str, register: str, byte: int) -> None:
+    made = ThreadState(9.0)
+    before = made.snapshot()
+    assert made.compare(before) == ()
+    (made.grf if name == "grf" else made.arf[name])[byte] = 0x5A
+    (change,) = made.compare(before)
+    assert (change.name, change.before, change.after) == (register, before[register], made.snapshot()[register])

@@ -60,6 +60,20 @@ def test_elements_across_others_are_taken_as_bytes() -> None:
     assert made._elements(plain, parts) == (u16, 8, [2, 4])
 
 
+@pytest.mark.parametrize("narrow, wide, parts", [
+    ((4, 8), (8,), [(0, 16)]), ((16, 20), (8, 16), [(8, 24)]), ((12, 16), (8,), [(8, 24)]), ((4,), (8,), [(4, 8), (8, 16)]),
+    ((28, 32), (32,), [(24, 40)]),
+])  # fmt: skip
+def test_a_part_with_elements_of_eight_bytes_begins_and_ends_at_one(
+    narrow: tuple[int, ...], wide: tuple[int, ...], parts: list[tuple[int, int]]
+) -> None:
+    """Whichever of the accesses that share its bytes has them."""
+    made = RegisterPartition(LlvmMachine())
+    made.accesses = [RegisterAccess("grf", u32, narrow, "%x"), RegisterAccess("grf", u64, wide, "%y")]
+    made.partition()
+    assert [(part.start, part.end) for part in made.all()] == parts
+
+
 def test_what_may_still_be_read() -> None:
     """A part written whole is not needed before; one written under a mask is."""
     made = RegisterPartition(LlvmMachine())
