@@ -76,7 +76,6 @@ class OpSemantics:
     modular: bool = False  # the low bits of an integer result depend only on the low bits of the sources
     ordered: bool = False  # only compares its sources
     raw: bool = False  # float sources keep their denormals
-    decides: bool = False  # returns a boolean per channel, for flag and destination
     own: bool = False  # reads its sources itself, through Computation
     selects: bool = False  # predicate and condition select between sources; they neither mask channels nor set flags
 

@@ -174,14 +174,14 @@ def _supported(c: Computation, answer: Value | None) -> Value:
     return answer
 
 
-@op(ordered=True, decides=True)
+@op(ordered=True)
 def cmp(c: Computation, a: Value, b: Value) -> Value:
     if c.instruction.condition == U and a.type.is_float:
         return c.m.is_nan(a) | c.m.is_nan(b)
     return _supported(c, compare(c.instruction.condition, a, b))
 
 
-@op(ordered=True, decides=True)
+@op(ordered=True)
 def cmpn(c: Computation, a: Value, b: Value) -> Value:
     """Like cmp, but a NaN in the second source makes .nz false and every other condition true (IVB 854-860)."""
     holds = _supported(c, compare(c.instruction.condition, a, b))

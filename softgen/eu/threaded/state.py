@@ -40,7 +40,7 @@ class BlockState:
         self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
         self.gen: float = shape.instruction.gen
         self.rules: ExecutionRules = rules(self.gen)
-        self.sizes = {"grf": GRF_COUNT * GRF_BYTES, "mrf": self.rules.message_registers * GRF_BYTES, **dict(register_sizes(self.gen))}
+        self.sizes = {"mrf": self.rules.message_registers * GRF_BYTES, **dict(register_sizes(self.gen))}  # of what is not in slots
         self.extents = [0] * len(SLOTS)
         self.pointers = [self._slot_pointer(slot) for slot in range(len(SLOTS))]
         self.escapes = False
@@ -82,7 +82,7 @@ class BlockState:
         """A pointer, and the offsets counted from there."""
         slot = offsets[0] // SLOT
         if not slot:
-            if place in ("grf", "mrf") and max(offsets) + size > self.sizes[place]:
+            if place == "mrf" and max(offsets) + size > self.sizes[place]:
                 raise Escape
             return self.at(BLOCK_OFFSETS[place]), list(offsets)
         counted = [offset - slot * SLOT for offset in offsets]

@@ -73,7 +73,7 @@ class TranslationState:
         self._check(place, type, offsets)
         if place == "f":
             return self._flag_bytes(type, offsets)
-        if place == "ce" and set(offsets) == {0} and type in (u32, i32):
+        if place == "ce" and type in (u32, i32):
             return self.m.bitcast(self.m.broadcast(self.m.bits_from_mask(self.active), len(offsets)), type)
         if place == "ip":
             return self._known(self.ip & ~(SHOWN - 1), type, offsets)
