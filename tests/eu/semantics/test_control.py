@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,18 @@ def test_if_and_else(gen: float) -> None:
     run(made, compare(gen, 4, L, 3), branch(gen, "if", "else", "end", predicate=1), note(gen, 1), branch(gen, "else", "end", "end"), "else",
         note(gen, 10), "end", branch(gen, "endif", "after"), "after", note(gen, 100))
     assert sums(made) == [101] * 3 + [110] * 5
+
+
+@pytest.mark.parametrize("gen", FLOWS)
+@pytest.mark.parametrize("flags, want", [(0x0001, 1), (0x8000, 1), (0x10000, 10), (0, 10)])
+def test_a_branch_for_half_a_group_asks_the_whole_group(gen: float, flags: int, want: int) -> None:
+    """any16h of channels 8 to 15 looks at the flags of channels 0 to 15."""
+    made = thread(gen, 0xFF00)
+    made.dwords("f")[0] = flags
+    run(made, branch(gen, "if", "else", "end", predicate=10, quarter=1), replace(note(gen, 1), quarter=1),
+        branch(gen, "else", "end", "end", quarter=1), "else", replace(note(gen, 10), quarter=1), "end",
+        branch(gen, "endif", "after", quarter=1), "after")
+    assert sums(made) == [want] * 8
 
 
 @pytest.mark.behaviour("BDW-EU-21", shows="action")

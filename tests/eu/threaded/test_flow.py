@@ -10,6 +10,7 @@ import pytest
 
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.threaded import run
+from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.threaded.engine import threaded as engine_of
 from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, thread
 
@@ -87,6 +88,29 @@ def test_a_thread_in_the_middle_of_a_program_goes_on_there() -> None:
     assert run(made, code) is RunOutcome.ENDED
     assert (made.register(3)[0], made.register(4)[0]) == (0, 2)
     assert 32 in engine_of(9.0).link(code, 0, 32, messages=False).known
+
+
+def test_a_function_is_held_until_its_program_is_linked_again() -> None:
+    """A dispatcher asks again for one that does not know where a thread is now."""
+    code = Listing(9, instr(9, "mov", dst(3), imm(1)), end(9), "island", instr(9, "mov", dst(4), imm(2)), end(9))
+    engine = ThreadedEngine(messages=False)
+    first = engine.function(code, 0, 8)
+    assert engine.holds(code, first) and engine.function(code, 0, 8).owner is first.owner
+    second = engine.function(code, 0, 8, entry=code.labels["island"])
+    assert second.owner is not first.owner and engine.holds(code, second) and not engine.holds(code, first)
+    assert engine.function(code, 0, 8).owner is second.owner, "it has the beginning as well"
+
+
+@pytest.mark.parametrize("gen", CHANNELED)
+def test_a_break_to_the_first_instruction_of_a_program_goes_behind_it(gen: float) -> None:
+    """As behind any other while: what stands first is not executed again."""
+    turns = instr(gen, "cmp", dst(21), reg(20), imm(3), condition=5)
+    code = Listing(gen, "first", branch(gen, "while", "far", predicate=1), instr(gen, "add", dst(20), reg(20), imm(1)), turns,
+                   branch(gen, "break", "first", "first", predicate=1), instr(gen, "add", dst(20), reg(20), imm(10)), end(gen),
+                   "far", instr(gen, "add", dst(20), reg(20), imm(100)), end(gen))  # fmt: skip
+    made = [thread(gen) for _ in range(2)]
+    assert Interpreter(made[0], code).run(9) is run(made[1], code, 9) is RunOutcome.ENDED
+    assert [list(state.register(20)) for state in made] == [[13] * 8] * 2 and made[0].executed == made[1].executed
 
 
 def test_channels_wait_across_a_change_of_mode() -> None:

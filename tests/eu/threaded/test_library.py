@@ -77,6 +77,18 @@ def test_a_record_holds_two_immediates_or_a_wide_one() -> None:
     assert computing(instr(9, "add", dst(4), reg(2), imm(-1))).immediate == 0xFFFFFFFF
 
 
+@pytest.mark.parametrize("number, sub", [(4, 0), (4, 4), (4, 16), (4, 28), (127, 20), (0, 8)])
+def test_line_takes_dwords_around_its_first_source_without_the_reference(number: int, sub: int) -> None:
+    """Its q is the last of the four dwords that p is one of: a slot begins with them."""
+    code = Listing(9, instr(9, "line", dst(20, "f"), scalar(number, "f", sub), reg(6, "f")), end(9))
+    plane, given = np.arange(1, 9, dtype=np.float32), np.arange(8, dtype=np.float32) * 10
+    made = [thread(9, **{f"r{number}": plane, "r6": given}) for _ in range(2)]
+    assert ThreadedPrograms(9.0).link(code, messages=False).escapes == 2, "the message, and what would follow it"
+    assert Interpreter(made[0], code).run() is run(made[1], code) is RunOutcome.ENDED
+    for state in made:
+        assert list(state.register(20).view(np.float32)) == list(plane[sub // 4] * given + plane[sub // 16 * 4 + 3])
+
+
 def test_limits_say_how_much_of_the_file_is_left() -> None:
     assert computing(instr(9, "mov", dst(127), imm(1))).limits == (32, FREE, FREE, FREE)
 

@@ -233,6 +233,29 @@ def test_the_reference_lends_a_hand_in_the_middle() -> None:
     assert sums(ran) == [11] * 8 and sums(ran, 30) == [77] * 8
 
 
+@pytest.mark.parametrize("kind", ["ud", "d", "uw"])
+def test_the_channels_that_are_on_are_known_without_the_reference(kind: str) -> None:
+    """As a number of 32 bits; parts of it have no translation."""
+    channels = instr(GEN, "mov", dst(20, "ud"), arf(0x40, kind, region="0;1,0"))
+    code = Listing(GEN, compare(4, L, 3), branch(GEN, "if", "end", "end", predicate=1), channels, "end", branch(GEN, "endif", "after"),
+                   "after", end(GEN))  # fmt: skip
+    assert len(translate(code, Key(0, 8, full=True, messages=False)).escapes) == 1 + (kind == "uw"), "the message at the end"
+    made = thread(GEN, r4=LANES)
+    assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
+    assert sums(made) == [0b111] * 3 + [0] * 5
+
+
+@pytest.mark.parametrize("quarter, size", [(1, 8), (2, 8), (3, 8), (2, 16)])
+def test_an_instruction_for_channels_that_a_thread_does_not_have_does_nothing(quarter: int, size: int) -> None:
+    for full in (True, False):
+        items = [instr(GEN, "add", dst(20), reg(20), imm(5), size=size, quarter=quarter, condition=GE, flag=1), add(22, 1)]
+        code = Listing(GEN, *items, end(GEN))
+        assert "add <" in translate(code, Key(0, 8, full=full)).ir
+        made = thread(GEN, r20=LANES)
+        assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
+        assert sums(made) == list(LANES) and sums(made, 22) == [1] * 8 and not made.arf["f"].any()
+
+
 def test_a_function_reads_nothing_for_an_instruction_of_the_reference() -> None:
     """Its first source has a translation, the clock has none; no other instruction uses registers."""
     code = Listing(GEN, instr(GEN, "add", dst(30, "ud"), reg(4, "ud"), arf(0xC0, "ud", region="0;1,0")), end(GEN))
