@@ -17,7 +17,7 @@ from coverage_map import CoverageMap, TimedTest
 from fork_server import EXTRA, Answer, ForkServer, Request
 from mutations import Mutation
 
-COPIED = ("softgen", "tests", "docs", "examples", "bench", "pyproject.toml")  # tests execute what documents, examples and benchmarks say
+COPIED = ("softgen", "tests", "docs", "examples", "bench", "tools", "pyproject.toml")  # tests execute what all of these say
 FIRST_FILES, FIRST_SECONDS = 2, 5.0  # of the tests that are run before all others
 MEASURING = 7200  # seconds of the clock for all tests of a package, with coverage
 
