@@ -296,3 +296,23 @@ def test_flags_that_are_written_as_a_register_are_those_of_the_next_predicate(no
         instr(9, "mov", dst(24), imm(7), size=16, predicate=1, flag=1, flag_sub=1))  # fmt: skip
     assert made.flags == 0x8001_0003_0000_0F5A
     assert [written(made, number) for number in (20, 22, 24)] == [0x5A5A, 0x0F5A, 0x8001]
+
+
+@pytest.mark.parametrize("written, channel, flag", [(True, 1, 1), (False, 0, 1), (False, 1, 0)])
+def test_a_flag_register_is_written_where_the_channel_is_on_and_predicated(written: bool, channel: int, flag: int) -> None:
+    """As any other destination."""
+    made = thread(9, 0xFE | channel)
+    made.dwords("f")[:] = flag, 0x1234
+    run(made, instr(9, "mov", arf(0x31, "ud"), imm(0xABCD5678, "ud"), size=1, predicate=1))
+    assert list(made.dwords("f")) == [flag, 0xABCD5678 if written else 0x1234]
+
+
+@pytest.mark.parametrize("flags", [0xFF, 0x0F, 0x55, 0xA6, 0])
+def test_words_of_an_accumulator_are_halves_of_its_dwords(flags: int) -> None:
+    """Two channels write to each; those that are off leave theirs as it was."""
+    made = thread(9, r4=np.arange(0x100, 0x108, dtype=np.int16))
+    made.dwords("f")[0] = flags
+    run(made, instr(9, "mov", arf(0x20, "d"), imm(-1)), instr(9, "mov", arf(0x20, "w"), reg(4, "w"), predicate=1),
+        instr(9, "mov", dst(20), arf(0x20, "d")))
+    words = [0x100 + channel if flags >> channel & 1 else 0xFFFF for channel in range(8)]
+    assert list(made.register(20)) == [low | high << 16 for low, high in zip(words[::2], words[1::2], strict=True)] + [0xFFFFFFFF] * 4

@@ -18,7 +18,7 @@ from softgen.eu.translate import control_flow, cr0_propagation
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import KernelTranslator, Key, translate
-from softgen.eu.translate.state import moved_lanes
+from softgen.eu.translate.state import _apart, moved_lanes
 from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
 GEN = 9
@@ -254,6 +254,13 @@ def test_an_instruction_for_channels_that_a_thread_does_not_have_does_nothing(qu
         made = thread(GEN, r20=LANES)
         assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
         assert sums(made) == list(LANES) and sums(made, 22) == [1] * 8 and not made.arf["f"].any()
+
+
+@pytest.mark.parametrize("offsets, rounds", [((0, 4, 8, 12), [[0, 1, 2, 3]]), ((0, 0, 4, 4), [[0, 2], [1, 3]]), ((4, 0, 4), [[0, 1], [2]]),
+                                             ((8, 8, 0, 8), [[0, 2], [1], [3]]), ((0,), [[0]])])  # fmt: skip
+def test_lanes_for_one_place_are_written_one_after_the_other(offsets: tuple[int, ...], rounds: list[list[int]]) -> None:
+    """So that the last one that is active is the one that stays."""
+    assert _apart(offsets) == rounds
 
 
 def test_a_function_reads_nothing_for_an_instruction_of_the_reference() -> None:
