@@ -340,3 +340,30 @@ def test_what_a_register_lacks_reads_zero() -> None:
     made.dwords("cr")[:] = 0, 0, 7
     run(made, instr(9, "mov", dst(20, "ud"), arf(0x80, "ud", 8, "8;8,1"), size=4))
     assert dwords(made, 20, 4) == [7, 0, 0, 0]
+
+
+@pytest.mark.parametrize("sub", [16, 18, 30])
+def test_what_is_written_past_a_register_is_lost_and_the_rest_is_not(sub: int) -> None:
+    """Down to the last element that fits."""
+    made = thread(9, 0xFFFF, r4=np.arange(1, 17, dtype=np.uint16))
+    run(made, instr(9, "mov", arf(0x10, "uw", sub), reg(4, "uw", "16;16,1"), size=16))
+    inside = (32 - sub) // 2
+    assert list(made.arf["a"].view(np.uint16)) == [0] * (16 - inside) + list(range(1, 1 + inside))
+
+
+@pytest.mark.parametrize("kind, last", [("d", 4092), ("w", 4094), ("b", 4095)])
+@pytest.mark.parametrize("reads", [True, False])
+def test_an_address_reaches_the_last_element_of_the_registers_and_no_further(kind: str, last: int, reads: bool) -> None:
+    item = instr(9, "mov", dst(20), scalar(0, kind, indirect=True), size=1)
+    if not reads:
+        item = instr(9, "mov", dst(0, kind, indirect=True), scalar(4, kind), size=1)
+    for address in (last, last + 1, 4096, 0xFFFF):
+        made = thread(9, 1, r4=np.full(32, 5, np.uint8), r127=np.full(32, 7, np.uint8))
+        made.arf["a"].view(np.uint16)[0] = address
+        if address > last:
+            with pytest.raises(GpuFault):
+                run(made, item)
+        else:
+            run(made, item)
+            size = 4096 - last
+            assert bytes(made.grf[640 : 640 + size] if reads else made.grf[last:]) == bytes([7 if reads else 5] * size)
