@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.thread.state import MaskStacks, ThreadState
 
@@ -65,7 +66,7 @@ def test_a_snapshot_has_every_register_by_its_name(gen: float, messages: int) ->
     assert {name for name in found if re.fullmatch(r"[rm]\d+", name)} == expected
     assert {"a0", "acc0", "acc1", "f0", "sr0", "cr0"} <= set(found) and ("f1" in found) is (gen >= 7)
     assert all(len(found[name]) == 32 for name in ("r0", "r127", "acc0", "acc1")) and len(found["f0"]) == 4
-    assert not {"null", "null0", "ip", "ip0", "tm0"} & set(found), "what is no state, or changes by itself"
+    assert not {"null", "null0", "ip", "ip0", "tm0", "ce", "ce0"} & set(found), "what is no state, or changes by itself"
 
 
 @pytest.mark.parametrize("name, register, byte", [("grf", "r3", 3 * 32 + 5), ("grf", "r127", 4095), ("acc", "acc1", 32), ("f", "f1", 7),
@@ -77,3 +78,15 @@ def test_a_register_that_changed_is_named_with_its_bytes(name: str, register: st
     (made.grf if name == "grf" else made.arf[name])[byte] = 0x5A
     (change,) = made.compare(before)
     assert (change.name, change.before, change.after) == (register, before[register], made.snapshot()[register])
+
+
+@pytest.mark.parametrize("name, size", [("grf", 4096), ("mrf", 0), ("acc", 64), ("sr", 32), ("f", 8)])
+def test_a_dword_is_read_inside_a_register_alone(name: str, size: int) -> None:
+    made = ThreadState(9.0)
+    held = made.dwords(name)
+    assert held.nbytes == size
+    held[:] = range(1, size // 4 + 1)
+    assert [made.dword_at(name, start) for start in range(0, size, 4)] == list(range(1, size // 4 + 1))
+    for start in (-4, -1, size, size + 4):
+        with pytest.raises(GpuFault, match=f"outside its {size:#x} bytes"):
+            made.dword_at(name, start)

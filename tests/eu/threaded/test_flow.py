@@ -101,6 +101,25 @@ def test_a_function_is_held_until_its_program_is_linked_again() -> None:
     assert engine.function(code, 0, 8).owner is second.owner, "it has the beginning as well"
 
 
+def test_a_program_that_is_linked_again_has_all_that_threads_were_found_in() -> None:
+    """And keeps what it replaces, which a thread may still run. Where no instruction is, there is nothing to link again for."""
+    islands = [instr(9, "mov", dst(4), imm(2)), end(9)]
+    code, engine = Listing(9, instr(9, "mov", dst(3), imm(1)), end(9), "a", *islands, "b", *islands), engine_of(9.0)
+    first = engine.link(code, 0, messages=False)
+    second = engine.link(code, 0, code.labels["a"], messages=False)
+    third = engine.link(code, 0, code.labels["b"], messages=False)
+    assert [sorted(linked.known) for linked in (first, second, third)] == [[0, 16], [0, 16, 32, 48], [0, 16, 32, 48, 64, 80]]
+    assert third.before is second and second.before is first and first.before is None
+    assert engine.link(code, 0, 0x1000, messages=False) is engine.link(code, 0, code.labels["a"], messages=False) is third
+
+
+@pytest.mark.parametrize("breakpoint", [False, True])
+def test_a_jump_onto_itself_spends_the_budget(breakpoint: bool) -> None:
+    """Also where the reference executes it."""
+    made, code = thread(9), Listing(9, "here", branch(9, "jmpi", "here", size=1, no_mask=True, breakpoint=breakpoint), end(9))
+    assert run(made, code, 5) is RunOutcome.OUT_OF_BUDGET and made.executed == 5 and made.ip == 0
+
+
 @pytest.mark.parametrize("gen", CHANNELED)
 def test_a_break_to_the_first_instruction_of_a_program_goes_behind_it(gen: float) -> None:
     """As behind any other while: what stands first is not executed again."""
