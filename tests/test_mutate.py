@@ -161,8 +161,8 @@ def test_a_sweep_tells_caught_from_survived(small: Path, tmp_path: Path, capsys:
     assert [item.what for item in picked] == ["+ becomes -", "* becomes +"]
     mutate.sweep(picked, results, 2, tmp_path / "benches")
     found = mutate.kept(results)
-    assert [found[item.key].caught for item in picked] == [True, False]
-    assert found[picked[0].key].how == "tests/test_step.py::test_step"
+    assert [found[item.name].caught for item in picked] == [True, False]
+    assert found[picked[0].name].how == "tests/test_step.py::test_step"
     assert mutate.summary(picked, found) == 1
     said = capsys.readouterr().out
     assert "survived: softgen/eu/semantics/step.py:6  * becomes +" in said and "+    return a + b" in said
@@ -170,6 +170,19 @@ def test_a_sweep_tells_caught_from_survived(small: Path, tmp_path: Path, capsys:
     assert {path: path.read_bytes() for path in small.rglob("*") if path.is_file()} == before
     mutate.sweep(picked, results, 2, tmp_path / "never")  # nothing is left to do
     assert not (tmp_path / "never").exists()
+
+
+def test_equal_lines_have_results_of_their_own(small: Path, tmp_path: Path) -> None:
+    """A fault that is caught does not hide the same one elsewhere."""
+    file = small / "softgen" / "eu" / "semantics" / "step.py"
+    file.write_text(file.read_text().replace("a * b", "a + b"))
+    picked, results = mutate.chosen(10, 1), tmp_path / "results.jsonl"
+    assert len({item.key for item in picked}) == 1 and len({item.name for item in picked}) == 2
+    mutate.sweep(picked, results, 1, tmp_path / "benches")
+    found = mutate.kept(results)
+    assert {item.line: found[item.name].caught for item in picked} == {2: True, 6: False}
+    file.write_text("# more\n" + file.read_text())
+    assert {item.name for item in mutate.chosen(10, 1)} == set(found)
 
 
 def test_a_fault_that_changes_nothing_does_not_count(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
@@ -196,7 +209,7 @@ def test_a_package_is_judged_by_its_own_tests(small: Path, tmp_path: Path) -> No
     assert {item.path for item in picked} == {"softgen/memory/add.py"} and len(picked) > 2
     mutate.sweep(picked, results, 1, tmp_path / "benches", "memory")
     found = mutate.kept(results)
-    assert {item.line: found[item.key].caught for item in picked} == {2: True, 6: False}
+    assert {item.line: found[item.name].caught for item in picked} == {2: True, 6: False}
 
 
 def test_every_package_with_tests_can_be_chosen() -> None:

@@ -24,7 +24,7 @@ MEASURING = 7200  # seconds of the clock for all tests of a package, with covera
 
 @dataclass(frozen=True)
 class Result:
-    key: str
+    key: str  # the fault's name
     caught: bool
     seconds: float
     how: str  # the test that noticed, or "timeout" and the test that did not end
@@ -72,7 +72,7 @@ class Bench:
             path.write_text(mutation.whole, "utf-8")
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         how = answer.test if answer.outcome == "failed" else f"{answer.outcome} {answer.test}".strip() if answer.caught else ""
-        return Result(mutation.key, answer.caught, time.monotonic() - start, how), answer.text
+        return Result(mutation.name, answer.caught, time.monotonic() - start, how), answer.text
 
     def _run(self, tests: list[TimedTest], cache: Path, write_bytecode: bool = False) -> Answer:
         if not tests:

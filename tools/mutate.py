@@ -24,7 +24,6 @@ import json
 import os
 import random
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
@@ -84,12 +83,8 @@ def chosen(count: int, seed: int, only: str = "", package: str = "") -> list[Mut
 
 
 def mixed(found: list[Mutation], seed: int) -> list[Mutation]:
-    """Faults by their hashes, in which equal lines of a file have numbers."""
-    seen, hashes = Counter[str](), dict[Mutation, bytes]()
-    for mutation in found:
-        hashes[mutation] = sha256(f"{seed} {mutation.key} {seen[mutation.key]}".encode()).digest()
-        seen[mutation.key] += 1
-    return sorted(found, key=hashes.__getitem__)
+    """Faults by their hashes."""
+    return sorted(found, key=lambda mutation: sha256(f"{seed} {mutation.key} {mutation.turn}".encode()).digest())
 
 
 def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
@@ -126,16 +121,16 @@ def difference(mutation: Mutation) -> Iterator[str]:
 
 def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
     known = equivalents()
-    done = [mutation for mutation in picked if mutation.key in results]
-    survived = [mutation for mutation in done if not results[mutation.key].caught]
+    done = [mutation for mutation in picked if mutation.name in results]
+    survived = [mutation for mutation in done if not results[mutation.name].caught]
     unexplained = [mutation for mutation in survived if mutation.key not in known]
     for mutation in unexplained:
         print(f"\nsurvived: {mutation.path}:{mutation.line}  {mutation.what}")
         print("\n".join(f"    {line}" for line in difference(mutation)))
         print(f"    {mutation.key}")
     for mutation in done:
-        if mutation.key in known and results[mutation.key].caught:
-            print(f"\nlisted as changing nothing, but noticed by {results[mutation.key].how}: {mutation.key}")
+        if mutation.key in known and results[mutation.name].caught:
+            print(f"\nlisted as changing nothing, but noticed by {results[mutation.name].how}: {mutation.key}")
     counted = [mutation for mutation in done if mutation.key not in known]
     rate = 1 - len(unexplained) / len(counted) if counted else 1.0
     explained = len(survived) - len(unexplained)
@@ -185,8 +180,8 @@ def prepared(folder: Path, workers: int, package: str) -> Iterator[tuple[list[Be
 def sweep(picked: list[Mutation], results: Path, workers: int, folder: Path, package: str = "", again: bool = False) -> None:
     """Tries the faults that have no result yet; with `again` also those that survived."""
     found, known = kept(results), equivalents()
-    survived = {key for key, result in found.items() if not result.caught and key not in known} if again else set()
-    left = [mutation for mutation in picked if mutation.key not in found or mutation.key in survived]
+    survived = {name for name, result in found.items() if not result.caught} if again else set()
+    left = [mutation for mutation in picked if mutation.name not in found or mutation.name in survived and mutation.key not in known]
     if not left:
         return
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 COMPARISONS: dict[type[ast.cmpop], str] = {ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">",
@@ -49,6 +50,12 @@ class Mutation:
     what: str
     key: str  # the line before and after, which stays the same when other lines move
     whole: str = field(repr=False, compare=False)  # the file it was found in
+    turn: int = 0  # of those with the same key in a file
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others."""
+        return f"{self.key} :: {self.turn}" if self.turn else self.key
 
     def applied(self) -> str:
         return self.whole[: self.start] + self.text + self.whole[self.end :]
@@ -251,7 +258,11 @@ def mutations(whole: str, path: str) -> list[Mutation]:
     found: dict[tuple[int, int, str], Mutation] = {}
     for mutation in finder.found:
         found.setdefault((mutation.start, mutation.end, mutation.text), mutation)
-    return sorted(found.values(), key=lambda mutation: (mutation.start, mutation.end))
+    seen, numbered = Counter[str](), list[Mutation]()
+    for mutation in sorted(found.values(), key=lambda mutation: (mutation.start, mutation.end)):
+        numbered.append(replace(mutation, turn=seen[mutation.key]))
+        seen[mutation.key] += 1
+    return numbered
 
 
 def compiles(text: str) -> bool:
