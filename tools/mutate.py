@@ -48,7 +48,8 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
              "tests/eu/semantics/test_math.py", "tests/eu/semantics/test_exceptions.py", "tests/eu/test_engines_agree.py",
              "tests/eu/semantics/test_wide_types.py", "tests/eu/semantics/test_kernels.py")  # fmt: skip
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
-REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
+REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_dataport_blocks.py",
+           "tests/shared_functions/test_compiled.py")  # fmt: skip
 AFFINE = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tests/threads/test_affine.py")
 WARM = 30.0  # seconds of tests that are run without a fault before a sweep
 WORKERS = 2

@@ -27,6 +27,7 @@ from tests.shared_functions.compiled import Compiled
 
 PAGE, BASE, TABLE, DATA = 0x1000, 0x10000, 0x800, 0x20000
 SLM, STATELESS = 254, 255
+BOUND, FAR = {"binding_table_index": 0}, {"binding_table_index": STATELESS}
 
 
 @dataclass
@@ -163,3 +164,7 @@ def header(**dwords: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     for name, value in dwords.items():
         made[int(name[1:])] = value
     return made
+
+
+def lanes(count: int, step: int, start: int = 0) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    return (start + step * np.arange(count)).astype(np.uint32)
