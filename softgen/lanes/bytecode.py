@@ -84,9 +84,9 @@ class BytecodeMachine(Machine):
     def program(self, table_at: int, note_at: int, result: Value | None = None) -> BytecodeProgram:
         """The program, whose result is one lane or nothing; the offsets are those of fields of the context."""
         slot = self.code.keep(QWORD)
-        self._copy(self.code.constant(bytes(QWORD)), slot, QWORD, how=0)
+        self._copy(self.code.constant(bytes(QWORD)), slot, QWORD)
         if result is not None:
-            self._copy(result.payload, slot, result.type.bytes, how=0)
+            self._copy(result.payload, slot, result.type.bytes)
         return self._finished(slot, table_at, note_at, self.bits)
 
     def _finished(self, result: int, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
