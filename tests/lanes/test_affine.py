@@ -28,7 +28,8 @@ SCALARS = (u16, i32, u64)
 SPECIAL = (0, 1, 3, 0x7FF8, 0x7FFF, 0x8000, 0xFFF8, 0xFFFF, 0x10000, 0x7FFFFFF0, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFFF, 1 << 32,
            (1 << 63) - 5, 1 << 63, (1 << 64) - 4, (1 << 64) - 1)  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 15, 16, 0x40, 0xFF, 0x3FF, 0xFFF0, 0xFFFF, -1, -2, -4, -16, 0xFFFFFFFC, 0x7FFF, 0x8000)
-ORDERS = ([0] * 8, [3] * 8, range(4), range(4, 8), range(0, 8, 2), range(1, 8, 2), range(7, -1, -1), [0, 1, 3, 2], [5], [0, 4], [4, 0])
+ORDERS = ([0] * 8, [3] * 8, range(4), range(4, 8), range(0, 8, 2), range(1, 8, 2), range(7, -1, -1), [0, 1, 3, 2], [5], [0, 4], [4, 0],
+          range(1, 5))  # fmt: skip
 # Affine values as payloads have them: type, stride, and the highest that a lane can be, if that is known.
 LEAVES = ((u16, 1, 1023), (u16, -1, 1023), (u16, 0, 1023), (u16, 9000, 0xFFFF), (u16, -9000, 0xFFFF), (u16, 1, None), (i16, -3, None),
           (u32, 4, None), (i32, 1, 1023), (u32, 4, (1 << 32) - 1), (u64, 8, None))  # fmt: skip
@@ -222,11 +223,20 @@ def last(*chain: tuple[str, int, int]) -> list[Said]:
     ([("shuffle", 0, 6)], 0xFFFF, 1023),
     ([("shuffle", 3, 9), ("convert", 16, 2)], 36000, 0xFFFF),  # two lanes, far apart, up and down
     ([("shuffle", 3, 10), ("convert", 16, 2)], 29536, 0xFFFF),
+    ([("shuffle", 7, 11)], 4, None),  # the same but for the first lane
     ([("number &", 7, 18)], 4, None),
     ([("number &", 7, 11)], 4, None),
 ])  # fmt: skip
 def test_chains_that_are_common_or_were_wrong(chain: list[tuple[str, int, int]], step: int, highest: int | None) -> None:
     assert [(item.stride, item.highest) for item in last(*chain) if not item.words.endswith("low")] == [(step, highest)]
+
+
+@pytest.mark.parametrize("name, b", [("add", 11), ("sub", 11), ("mul", 11), ("bit_and", 11), ("bit_or", 11), ("bit_xor", 11),
+                                     ("shift_left", 3), ("shift_right", 3), ("negate", 0)])  # fmt: skip
+@pytest.mark.parametrize("number", [12, 13], ids=["i32", "u64"])
+def test_an_operation_of_uniform_operands_is_one_of_scalars(name: str, b: int, number: int) -> None:
+    (value,) = last((name, number, b))
+    assert (value.stride, value.conditions, value.mask) == (0, [], None)
 
 
 def test_low_bits_need_none_of_the_conditions_of_wide_ones() -> None:
@@ -321,6 +331,19 @@ def test_a_base_is_a_few_scalar_operations_or_a_lane_of_the_result(operations: i
     assert [line.partition("> ")[2] for line in m.lines if "extractelement" in line] == [f"{extracted}, i64 0"]
 
 
+@pytest.mark.parametrize("count", [DEEPEST, DEEPEST + 1])
+def test_a_few_conditions_are_kept(count: int) -> None:
+    """Each operand of a sum is affine if its last lane is low enough."""
+    m = LlvmMachine()
+    for number in range(count):
+        affine.declare(m, u32, 8, f"%x{number}", 1)
+    value, *others = (Value(m, u32, 8, f"%x{number}") & 0x3FF for number in range(count))
+    for other in others:
+        value = value + other
+    held = affine.known(m, value.payload)
+    assert held is None if count > DEEPEST else held is not None and (held.stride, len(held.conditions)) == (count, count)
+
+
 # -- masks -------------------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +367,22 @@ def test_operands_under_two_masks_and_parts_of_them_are_not_believed() -> None:
     assert affine.known(m, m.slice(a, 0, 4).payload) is None
     held = affine.known(m, (a + 4).payload)
     assert held is not None and held.mask == "%a"
+
+
+@pytest.mark.parametrize("operations", [2 * DEEPEST, 2 * DEEPEST + 1])
+def test_a_base_under_a_mask_is_more_scalar_operations_or_not_known(operations: int) -> None:
+    """No lane of the result can be taken: the mask may have it off."""
+    m = LlvmMachine()
+    m.affine["%x"] = AffineValue(4, lambda: "%first", mask="%m")
+    value = Value(m, u32, 8, "%x")
+    for _ in range(operations):
+        value = value + 1
+    held = affine.known(m, value.payload)
+    assert (held is not None) is (operations <= 2 * DEEPEST)
+    if held is not None:
+        m.lines.clear()
+        held.base()
+        assert len(m.lines) == operations and "add i32 %first, 1" in m.lines[0]
 
 
 def test_a_number_under_a_mask_stays_there_when_it_is_made_wider() -> None:

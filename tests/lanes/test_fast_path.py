@@ -182,7 +182,8 @@ def inside(type: LaneType, offsets: Offsets, masked: bool) -> Any:
 @pytest.mark.parametrize("type", [u32, u64], ids=str)
 @pytest.mark.parametrize("offsets, start, size, known", [
     (of_stride(4), 8, 40, True), (of_stride(4), 9, 40, False), (of_stride(4), 8, 39, False), (of_stride(4), 0, 0, False),
-    (of_stride(16), 0, 116, True), (of_stride(16), 1, 116, False), (of_stride(0), 36, 40, True), (of_stride(0), 37, 40, False),
+    (of_stride(16), 0, 116, True), (of_stride(16), 1, 116, False), (of_stride(1 << 30), 0, 1 << 40, True),
+    (of_stride(0), 36, 40, True), (of_stride(0), 37, 40, False),
     (of_stride(4), 0xFFFFFFF0, 1 << 40, True), (of_stride(-4), 400, 1 << 40, False), (at_run_time, 8, 1 << 20, False),
     (widened, 0xFFFFFFE0, 1 << 40, True), (widened, 0xFFFFFFE4, 1 << 40, False), (widened, 8, 40, True), (widened, 9, 40, False),
 ])  # fmt: skip

@@ -103,6 +103,14 @@ def test_constants_fold_to_the_same(type: LaneType) -> None:
     check_rows(type, "rne", "host", constants=True)
 
 
+@pytest.mark.parametrize("name", ["leading_zeros", "trailing_zeros"])
+def test_zeros_of_a_zero_are_counted(name: str) -> None:
+    """LLVM's operations have a flag that leaves this result undefined; it is off."""
+    m = LlvmMachine()
+    getattr(m, name)(Value(m, u32, 8, "%x"))
+    assert m.lines[-1].endswith("(<8 x i32> %x, i1 false)")
+
+
 @pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize("mode", ROUNDINGS[1:])
 @pytest.mark.parametrize("type", FLOATS, ids=str)

@@ -12,8 +12,8 @@ import pytest
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import BLOCK, CONTIGUOUS, SIZE_SHIFT, UNIFORM, WIDE
-from softgen.lanes.llvm_region import FlatRegion, region
+from softgen.lanes.llvm_access import BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
+from softgen.lanes.llvm_region import FlatRegion, flat_region, region, table_region
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
@@ -223,6 +223,32 @@ def test_a_block_is_noted_by_its_size_and_host_address_unless_memory_cannot_be_m
         m.store_block(m.lane_index(16), memory(m, quiet), m.constant(u64, 24, 1))
     data = np.zeros(1024, np.uint32)
     assert finished(m)(data)[:2].tolist() == ([7, 0] if quiet else [BLOCK | 64 << SIZE_SHIFT, data.ctypes.data + 24])
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_region_begins_and_ends_as_scalars_say(noted: bool) -> None:
+    """Memory that cannot be missing needs no place for a note."""
+    m, data, words = LlvmMachine(), np.zeros(16, np.uint32), np.zeros(2, np.uint64)
+    block = m.pointer("block")
+    here = flat_region(m, block.load(u64), block.at(8).load(u64), m.pointer("context") if noted else None, quiet=not noted, name="words")
+    m.store_block(m.lane_index(4) + 1, here, m.constant(u64, 8, 1))
+    m.store(m.lane_index(8) + 11, here, m.lane_index(8) * 8 + 20)
+    words[:] = data.ctypes.data + 4, 36
+    assert bool(finished(m)(words)[0]) is noted and here.name == "words"
+    assert data.tolist() == [0, 0, 0, 1, 2, 3, 11, 0, 12, 0, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("bits", [32, 48])
+def test_a_region_begins_where_a_scalar_says_in_the_space_of_a_table(bits: int) -> None:
+    """Its addresses have so many bits: others are left out."""
+    m, data, table = LlvmMachine(), np.zeros(8, np.uint32), np.zeros(3, np.uint64)
+    block = m.pointer("block")
+    here = table_region(m, block, block.at(16).load(u64), m.pointer("context"), bits, name="space")
+    m.store_block(m.lane_index(4) + 1, here, m.constant(u64, 8, 1))
+    table[int(bits > 32)], table[2] = data.ctypes.data - 0x1000, (1 << 32) + 0x1000
+    word, address = finished(m)(table)[:2].tolist()
+    assert word == BLOCK | TABLE | 16 << SIZE_SHIFT and address % (1 << 32) == 0x1008 and here.name == "space"
+    assert data.tolist() == [0, 0, 1, 2, 3, 4, 0, 0]
 
 
 @pytest.mark.parametrize("type, limit", [(u32, True), (u64, False)], ids=str)

@@ -105,3 +105,8 @@ def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch
     while len(released) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(released) == 2
+
+
+def test_a_program_ends_without_waiting_until_pages_are_idle() -> None:
+    script = "from softgen.lanes import resident; resident.IDLE = 60.0; resident.LibraryPages('none').used()"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

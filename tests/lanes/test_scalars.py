@@ -165,6 +165,22 @@ def test_a_function_of_the_host_is_called_with_numbers_and_pointers(run: Callabl
     assert seen == [(block + 24, 0x1_8000_0005, 0x8000_0005, block, 9, block + 24)[:count]]
 
 
+@pytest.mark.parametrize("readable, promise", [(0, ""), (64, ", !dereferenceable !{i64 64}, !align !{i64 8}")])
+def test_a_pointer_has_a_name_for_code_that_was_written_before(readable: int, promise: str) -> None:
+    """It is loaded from memory that does not change, and may be read ahead through for so many bytes."""
+    m = LlvmMachine()
+    m.give(word(m.pointer("table"), 1) + word(m.pointer("table"), 2))
+    body, m.lines = m.lines, []
+    m.pointer("block").at(16).load_pointer_as("table", readable)
+    assert m.lines[-1].endswith(promise) and "!invariant.load" in m.lines[-1] and ("dereferenceable" in m.lines[-1]) is bool(readable)
+    m.lines += body
+    m.frame("f", u64, PARAMETERS)
+    code = jit.load(m.module.text(), ("f",), Cache(None))
+    table = np.array([5, 60, 700], np.uint64)
+    block = np.array([0, 0, table.ctypes.data], np.uint64)
+    assert HANDLER(code.address("f"))(block.ctypes.data, 0, 0, 0) == 760
+
+
 def test_what_callers_promise_of_parameters() -> None:
     """LLVM may read ahead through a pointer of so many bytes, and of no others."""
     m = LlvmMachine()
