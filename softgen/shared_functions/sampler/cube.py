@@ -14,13 +14,13 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import i32, u32
 from softgen.lanes.value import Value
 
-# For each face: the major axis and its sign, the axis and sign of u, the axis and sign of v.
-FACES = (((0, 1), (2, -1), (1, -1)), ((0, -1), (2, 1), (1, -1)), ((1, 1), (0, 1), (2, 1)), ((1, -1), (0, 1), (2, -1)),
-         ((2, 1), (0, 1), (1, -1)), ((2, -1), (0, -1), (1, -1)))  # fmt: skip
+# Of each face the major axis, and those of u and v.
+NAMES = ("+x -z -y", "-x +z -y", "+y +x +z", "-y +x -z", "+z +x -y", "-z -x -y")
+FACES = [[("xyz".index(axis), sign == "-") for sign, axis in name.split()] for name in NAMES]  # axes, and which are negated
 
 
-def _signed(value: Value, sign: int) -> Value:
-    return value if sign > 0 else -value
+def _signed(value: Value, negative: bool) -> Value:
+    return -value if negative else value
 
 
 def _by_face(m: Machine, face: Value, choices: Sequence[Value]) -> Value:
