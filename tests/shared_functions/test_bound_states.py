@@ -129,6 +129,21 @@ def test_state_of_bindless_surfaces_and_keyed_samplers_is_compared() -> None:
     assert not bound.dispatch.current()
 
 
+@pytest.mark.parametrize("bindless", [False, True])
+@pytest.mark.parametrize("gen, size", [(7, 32), (9, 64)])
+@pytest.mark.parametrize("image", [False, True])
+def test_surface_states_are_compared_to_their_last_byte(image: bool, gen: float, size: int, bindless: bool) -> None:
+    """Of what was resolved, and not of the state behind it."""
+    bench = Resolving(gen=gen)
+    bound, name = bench.resolved(), SurfaceName(0, bindless=bindless)
+    assert bound.resolve_image(TexelRequest("resinfo", 16), name, hurry=True) if image else bound.resolve_buffer(name)
+    assert bound.dispatch.current()
+    bench.state.array[size] ^= 1
+    assert bound.dispatch.current()
+    bench.state.array[size - 1] ^= 1
+    assert not bound.dispatch.current()
+
+
 def test_border_colours_of_samplers_are_compared() -> None:
     sampled = Sampled()
     sampled.ask("sample_lz", *coordinates(sampled))

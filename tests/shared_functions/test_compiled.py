@@ -127,7 +127,8 @@ def entries(name: str, width: int, resolved: bool = False, surface: bool = False
     row = next(row for row in descriptors.rows(9) if row.name == name)
     sfid = next(number for number, function in descriptors.shared_functions(9).items() if function == row.function)
     inst = instruction(9, sfid, descriptors.encode(name, 9, message_length=2, response_length=1, **fields), width, 1, 0)
-    code = MessageCode(m, 9, m.number(u64, 0), lambda condition: None, RecordLayout.of(Context), indices, resolved=resolved)
+    code = MessageCode(m, 9, m.number(u64, 0), lambda condition: None, RecordLayout.of(Context), indices,
+                       **{"resolved": True} if resolved else {})  # fmt: skip
     execute_message(BlockState(m, 9), inst, code, Value(m, u32, 1, "%surface") if surface else None)
     return indices
 

@@ -52,6 +52,27 @@ def test_out_of_bounds_reads_are_zero_and_writes_are_dropped_dword_by_dword() ->
     assert bench.data.array[20:].tolist() == before[20:].tolist()
 
 
+def test_the_first_access_outside_a_buffer_is_reported_in_each_dispatch() -> None:
+    """Where the lane that is outside was meant to be; nothing else is."""
+    bench, told = Bench(size=24), list[tuple[int, str]]()
+    bench.port.surfaces.tell = lambda sender, index, what: told.append((index, what))
+    for dispatch in (1, 2):
+        for at, mask in ((lanes(8, 4), 0x3F), (lanes(8, 4), 0xFF), (lanes(8, 8), 0xFF)):
+            bench.send("untyped_surface_read", at, mask=mask, answer=1, simd_mode="simd8", channel_mask="r", **BOUND)
+        assert told == [(0, "out of bounds: untyped_surface_read at offset 0x18 of surface 0, which has 0x18 bytes (lane 6)")] * dispatch
+        bench.port.surfaces.forget()
+
+
+def test_surface_state_is_read_once_in_each_dispatch() -> None:
+    bench = Bench(size=32)
+    surfaces = bench.port.surfaces
+    assert (surfaces.bound(0).size, surfaces.state(0).width) == (32, 31)
+    bench.state.array[:64] = Bench(size=16).state.array[:64]
+    assert (surfaces.bound(0).size, surfaces.state(0).width) == (32, 31)
+    surfaces.forget()
+    assert (surfaces.bound(0).size, surfaces.state(0).width) == (16, 15)
+
+
 def test_a_split_send_carries_the_data_in_its_second_half() -> None:
     bench = Bench()
     bench.send("untyped_surface_write", lanes(16, 4), split=lanes(16, 3), simd_mode="simd16", channel_mask="r", **BOUND)

@@ -9,7 +9,7 @@ import pytest
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import f32
+from softgen.lanes.types import f16, f32
 from softgen.lanes.value import Value
 from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions import descriptors
@@ -79,6 +79,20 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, NAN, 1e-40, -1e-40, -1.0]  # denormals ar
 def test_zeros_infinities_and_the_ends_of_floats(name: str, sources: list[float], wanted: list[float]) -> None:
     found = send(name, np.array(sources, np.float32)).view(np.float32)
     assert np.array_equal(found, np.array(wanted, np.float32), equal_nan=True)
+    assert [bool(sign) for sign in np.signbit(found[~np.isnan(found)])] == [str(number)[0] == "-" for number in wanted if number == number]
+
+
+@pytest.mark.parametrize(("name", "wanted"), [
+    ("inv", [np.inf, -np.inf, 0.0, -0.0, NAN, 0.25, -1.0]), ("log", [-np.inf, -np.inf, np.inf, NAN, NAN, 2.0, NAN]),
+    ("exp", [1.0, 1.0, np.inf, 0.0, NAN, 16.0, 0.5]), ("sqrt", [0.0, -0.0, np.inf, NAN, NAN, 2.0, NAN]),
+    ("rsq", [np.inf, -np.inf, 0.0, NAN, NAN, 0.5, NAN]), ("sin", [0.0, -0.0, NAN, NAN, NAN, np.sin(4.0), np.sin(-1.0)]),
+    ("cos", [1.0, 1.0, NAN, NAN, NAN, np.cos(4.0), np.cos(-1.0)]),
+])  # fmt: skip
+def test_zeros_infinities_and_no_numbers_of_halves(name: str, wanted: list[float]) -> None:
+    m, sources = NumpyMachine(), [0.0, -0.0, np.inf, -np.inf, NAN, 4.0, -1.0]
+    with np.errstate(all="ignore"):
+        found = functions.evaluate(m, name, False, m.value(f16, np.array(sources, np.float16))).payload
+    assert found.dtype == np.float16 and np.array_equal(found, np.array(wanted, np.float16), equal_nan=True)
     assert [bool(sign) for sign in np.signbit(found[~np.isnan(found)])] == [str(number)[0] == "-" for number in wanted if number == number]
 
 

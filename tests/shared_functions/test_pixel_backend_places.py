@@ -15,7 +15,7 @@ from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.pixel_backend import BackendState, BlendEquation, DepthTarget, TargetState, functions
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.messages import Variant
-from softgen.shared_functions.pixel_backend.surface import one_block, subspans
+from softgen.shared_functions.pixel_backend.surface import one_block, subspans, target_surface
 from softgen.shared_functions.pixel_backend.targets import Targets
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.sending import DATA, PAGE
@@ -169,6 +169,22 @@ def test_targets_extend_over_4_gigabytes_at_most(tiling: str, height: int, first
         return
     with pytest.raises(Unsupported, match=r"surface 0 .* extends over 0x1\w{8} bytes: not yet simulated for render targets"):
         bench.write(np.ones((16, 4), np.float32))
+
+
+@pytest.mark.parametrize(("tiling", "pitch", "rows", "fits"), [
+    ("linear", 132224, 32482, True), ("linear", 132224, 32483, False), ("y_major", 132224, 32480, True), ("y_major", 132224, 32481, False),
+    ("linear", 132608, 32388, True), ("x_major", 132608, 32384, True), ("x_major", 132608, 32385, False),
+])  # fmt: skip
+def test_tiles_are_whole_in_what_a_target_extends_over(tiling: str, pitch: int, rows: int, fits: bool) -> None:
+    """The rows of two slices; tiles have 8 or 32 of them."""
+    surface = {"surface_array": 1, "depth": 1, "surface_qpitch": LARGEST // 4, "render_target_view_extent": 1}
+    bench = Target(format="R16G16B16A16_FLOAT", tiling=tiling, width=LARGEST, height=rows - LARGEST, pitch=pitch, surface=surface)
+    image, state = bench.port.surfaces.picture(0, False), bench.port.surfaces.state(0)
+    if fits:
+        assert target_surface(image, state, "a target")[1].pitch == pitch
+        return
+    with pytest.raises(Unsupported, match=r"a target extends over 0x100\w{6} bytes"):
+        target_surface(image, state, "a target")
 
 
 def test_every_variant_of_a_message_has_a_number() -> None:

@@ -1,17 +1,23 @@
-"""Render target reads: which pixels they return, in what form. Which render target writes read their target."""
+"""Render target reads: which pixels they return, in what form; what depth and stencil buffers hold. Which render target writes read their
+target."""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
+from softgen.eu.thread.block import Context
 from softgen.shared_functions.pixel_backend.blend import needs_destination, uses_second_source
-from softgen.shared_functions.pixel_backend.state import BlendEquation, TargetState
+from softgen.shared_functions.pixel_backend.functions import DepthBlock, HeldDepth
+from softgen.shared_functions.pixel_backend.state import BlendEquation, DepthState, TargetState
 from tests.shared_functions.rendering import BLOCK, Target
 from tests.shared_functions.test_pixel_backend import TILINGS, pixels
+from tests.shared_functions.test_pixel_backend_depth import bench_of, target_of
+from tests.shared_functions.test_pixel_backend_depth import read as held_at
 
 Array = np.ndarray[Any, Any]
 GENERATIONS = [9, 11]
@@ -90,6 +96,28 @@ def test_what_a_read_cannot_do() -> None:
     with pytest.raises(DecodeError, match="too few; 8 are needed"):
         bench = Target()
         bench.send("render_target_read", bench.header(), answer=4, header_present=1, message_subtype="simd16")
+
+
+# -- depth and stencil, for payloads ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [(0, 0), (8, 4), (38, 34)])
+@pytest.mark.parametrize("format", ["d32_float", "d16_unorm", "d24_unorm_s8_uint", "d32_float_s8x24_uint"])
+def test_depths_and_stencils_of_a_block_as_they_are_stored(format: str, place: tuple[int, int]) -> None:
+    """Zero outside, and of stencils where the buffer has none."""
+    target = target_of(DepthState(format, separate_stencil=False))
+    bench = bench_of(target, gen=4.5)
+    made, context = HeldDepth(target, bench.space.bits), Context(table=ctypes.addressof(bench.space.table))
+    size = ctypes.sizeof(DepthBlock)
+    room = np.zeros(size + 2 * 16 * 4, np.uint8)
+    room[:size] = np.frombuffer(bytes(DepthBlock(*place, 0xFFFF)), np.uint8)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(made.function)(ctypes.addressof(context), made.target, room.ctypes.data)
+    depths, stencils = room[size:].view(np.uint32).reshape(2, 16).tolist()
+    for lane, (x, y) in enumerate(pixels([(x + place[0], y + place[1]) for x, y in BLOCK])):
+        held = held_at(target, bench.extra[0].array, bench.extra[1].array, x, y)
+        depth = int(np.float32(held.depth).view(np.uint32)) if "d32" in format else held.depth
+        wanted = (depth, held.stencil if "s8" in format else 0) if x < 40 and y < 36 else (0, 0)
+        assert (depths[lane], stencils[lane]) == wanted
 
 
 # -- writes that read their target ---------------------------------------------------------------------------------

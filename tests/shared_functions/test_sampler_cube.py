@@ -10,10 +10,12 @@ import pytest
 from tests.shared_functions import mipmaps
 from tests.shared_functions.levels import GENERATIONS, LINEAR, limits, sample_l, send, values
 from tests.shared_functions.mipmaps import Mipmap, Twin
+from tests.shared_functions.sending import DATA
 from tests.shared_functions.test_sampler import filters, modes
 
 SIZE = 8
 FACE_NAMES = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")
+FACE_BYTES = 32 * mipmaps.PITCH
 ACROSS = 0xFFFFF000  # an address from which on an image crosses 4 GiB
 # Of each face, as OpenGL has it: the direction of its middle, of u and of v.
 FACES = (((1, 0, 0), (0, 0, -1), (0, -1, 0)), ((-1, 0, 0), (0, 0, 1), (0, -1, 0)), ((0, 1, 0), (1, 0, 0), (0, 0, 1)),
@@ -186,6 +188,8 @@ def test_disabled_faces_have_the_border_colour(lacking: set[int], filter: str, f
                                border=(0.25, 0.5, 0.75, 1.0),
                       sampler=modes("cube") | filters(filter))  # fmt: skip
     partial_cube.lacking = frozenset(lacking)
+    for face in lacking:
+        partial_cube.space.unmap(DATA + FACE_BYTES * face, FACE_BYTES)
     if format == "R32_FLOAT":
         partial_cube.data.array.view(np.float32)[:] = np.random.default_rng(1).uniform(-4, 4, len(partial_cube.data.array) // 4)
         partial_cube.border = (0.25, 0.0, 0.0, 1.0)  # channels that the format lacks have no border

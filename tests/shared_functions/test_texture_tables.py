@@ -107,6 +107,13 @@ def test_texels_are_entries_of_a_palette(format: str, number: int) -> None:
     assert len({tuple(row) for row in found.tolist()}) > 3
 
 
+@pytest.mark.parametrize("format", ["P8_UNORM_PALETTE0", "P8_UNORM_PALETTE1"])
+def test_a_palette_that_was_never_loaded_is_zero(format: str) -> None:
+    texture = Texture(format=format, sampler=modes("clamp") | filters("nearest"))
+    places, _ = nearest(texture)
+    assert not texture.ask("sample_lz", *places).any() and texture.compiled == 1
+
+
 def test_colours_of_a_palette_are_filtered_not_indices() -> None:
     texture = loaded(Texture(format="P8_UNORM_PALETTE0", sampler=modes("wrap") | filters("linear")))
     palette = colour(np.array(PALETTES[0], np.uint32))
