@@ -84,10 +84,12 @@ def test_words_without_channels_that_are_needed_are_not_touched(name: str, neede
 
 
 def test_a_narrow_texel_of_which_nothing_is_needed_is_not_touched() -> None:
+    """A byte of 5 in a dword of fives would be."""
     m = NumpyMachine()
-    nothing = Region(m, Held(np.zeros(0, np.uint8)))
-    found = fetch.raw(m, image_of("R8_UNORM", near=True), nothing, m.constant(u32, 5, 1), m.constant(bool_, 1, 1), frozenset("a"))
-    assert [int(word.payload[0]) for word in found] == [0]
+    memory, at, on = Region(m, Held(np.full(16, 5, np.uint8))), m.constant(u32, 5, 1), m.constant(bool_, 1, 1)
+    for needed, wanted in (("a", 0), ("r", 0x050505), ("ra", 0x050505)):
+        found = fetch.raw(m, image_of("R8_UNORM", near=True), memory, at, on, frozenset(needed))
+        assert [int(word.payload[0]) for word in found] == [wanted]
 
 
 @pytest.mark.parametrize("name, index, alpha", [

@@ -168,6 +168,16 @@ def test_known_values_into_memory() -> None:
     assert packed("R11G11B10_FLOAT", bits(-3.0), bits(1.0), bits(1.0), 0) == [0x3C0 << 11 | 0x1E0 << 22]
 
 
+@pytest.mark.parametrize("number, red, blue", [
+    (1.0, 0x3C0, 0x1E0), (1 - 2**-14, 0x3BF, 0x1DF), (1 - 2**-7, 0x3BF, 0x1DF), (1 - 2**-6, 0x3BE, 0x1DF),
+    (1 + 2**-6 - 2**-14, 0x3C0, 0x1E0), (1 + 2**-6, 0x3C1, 0x1E0), (-1.0, 0, 0),
+    (0.0, 0, 0), (2.0**-15 + 2.0**-16, 0x030, 0x018), (2.0**-30, 0, 0),
+])  # fmt: skip
+def test_unsigned_floats_of_11_and_10_bits_are_rounded_toward_zero(number: float, red: int, blue: int) -> None:
+    """Negative ones are zero."""
+    assert packed("R11G11B10_FLOAT", bits(number), bits(number), bits(number), 0) == [red | red << 11 | blue << 22]
+
+
 @pytest.mark.parametrize("number, unorm, snorm", [(math.nan, 0, 0), (math.inf, 1, 1), (-math.inf, 0, -1), (1.25, 1, 1), (-1.25, 0, -1)])
 @pytest.mark.parametrize("width", [8, 16])
 def test_numbers_that_no_normalised_channel_has(number: float, unorm: int, snorm: int, width: int) -> None:
