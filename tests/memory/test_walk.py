@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
 from softgen.memory.walk import PageTranslation, TableReader, Unmapped
 from tests.memory.page_tables import PAGE, PML4, Builder, four_level, of
+
+Tables = Callable[[PhysicalMemory], tuple[PageTableSpace, list[tuple[PhysicalMemory, int]]]]  # a space, and where entries of page 5 are
 
 
 def test_a_page_is_walked_once_until_a_table_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,10 +71,19 @@ def four_levels(memory: PhysicalMemory) -> tuple[PageTableSpace, list[tuple[Phys
     return PageTableSpace.four_level("ppgtt", of("kbl"), memory, PML4), [(memory, build.next_table - PAGE + 5 * 8)]
 
 
+@pytest.mark.parametrize("tables, bits", [(global_table, 32), (two_level, 31), (four_levels, 48)])
+def test_addresses_end_where_the_tables_do(tables: Tables, bits: int) -> None:
+    """Behind the last one there is nothing that an entry could map."""
+    space, _ = tables(PhysicalMemory("ram"))
+    assert space.bits == bits
+    with pytest.raises(GpuFault, match="not mapped: "):
+        space.translate((1 << bits) - 1)
+    with pytest.raises(GpuFault, match=f"beyond the {bits}-bit space"):
+        space.translate(1 << bits)
+
+
 @pytest.mark.parametrize("tables", [global_table, two_level, four_levels])
-def test_invalidate_forgets_tables_that_compiled_code_wrote(
-    tables: Callable[[PhysicalMemory], tuple[PageTableSpace, list[tuple[PhysicalMemory, int]]]],
-) -> None:
+def test_invalidate_forgets_tables_that_compiled_code_wrote(tables: Tables) -> None:
     """Its writes are not tracked. Each entry on the way to page 5 is changed in turn: that of the page, then those above it."""
     memory = PhysicalMemory("ram")
     space, ((of_page, at), *above) = tables(memory)
