@@ -13,6 +13,7 @@ def test_every_code_at_every_combination() -> None:
         pixel = rng.randbytes(rng.choice((1, 2, 4)))
         written = rng.randbytes(len(pixel))
         masks, pattern, mask = raster_masks(code, pixel, written), repeated(pixel), repeated(written)
+        assert all(0 <= part <= ONES for part in masks), "of GROUP bytes"
         s, d = rng.getrandbits(8 * GROUP), rng.getrandbits(8 * GROUP)
         found = masks.constant ^ masks.source & s ^ masks.destination & d ^ masks.both & s & d
         for bit in range(8 * GROUP):
