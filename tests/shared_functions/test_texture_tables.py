@@ -239,3 +239,14 @@ def test_a_texel_without_weight_kills_nothing() -> None:
     v = np.full(8, 1.5 / 4, np.float32)
     found = loaded(texture, key=(0xFF000000, 0xFFFFFFFF)).send("sample_killpix", u, v, answer=5, width=8, simd_mode=1)
     assert found.view(np.uint32)[32] == 0xFFFF & ~0b10001110
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_key_that_was_never_loaded_matches_zero_alone(index: int) -> None:
+    sampler = modes("clamp") | filters("nearest") | KILL | {"chromakey_index": index}
+    texture = Texture(format="B8G8R8A8_UNORM", shape=(4, 4), sampler=sampler)
+    texture.data.array[: texture.pitch * 4] = 0
+    texture.data.array[[4, 11]] = 1  # blue of the second texel, alpha of the third
+    u, v = (np.arange(8, dtype=np.float32) % 4 + 0.5) / 4, np.full(8, 0.5 / 4, np.float32)
+    found = texture.send("sample_killpix", u, v, answer=5, width=8, simd_mode=1)
+    assert found.view(np.uint32)[32] == 0xFFFF & ~0b1001_1001
