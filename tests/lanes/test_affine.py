@@ -331,6 +331,22 @@ def test_a_base_is_a_few_scalar_operations_or_a_lane_of_the_result(operations: i
     assert [line.partition("> ")[2] for line in m.lines if "extractelement" in line] == [f"{extracted}, i64 0"]
 
 
+@pytest.mark.parametrize("operations", [DEEPEST, DEEPEST + 1])
+def test_low_bits_are_as_many_operations_or_a_lane_of_the_result(operations: int) -> None:
+    """Under a mask, which may have that lane off, they are not known."""
+    m, long = LlvmMachine(), operations > DEEPEST
+    affine.declare(m, u16, 8, "%x", 1)
+    m.affine["%y"] = AffineValue(1, lambda: "%first", mask="%m")
+    values = [m.convert(Value(m, u16, 8, name), u32) for name in ("%x", "%y")]
+    for _ in range(operations - 1):
+        values = [value + 1 for value in values]
+    plain, masked = (m.affine[value.payload].low for value in values)
+    assert plain is not None and (masked is None) is long
+    m.lines.clear()
+    plain.affine.base()
+    assert [line.partition("> ")[2] for line in m.lines if "extractelement" in line] == [f"{values[0].payload if long else '%x'}, i64 0"]
+
+
 @pytest.mark.parametrize("count", [DEEPEST, DEEPEST + 1])
 def test_a_few_conditions_are_kept(count: int) -> None:
     """Each operand of a sum is affine if its last lane is low enough."""
