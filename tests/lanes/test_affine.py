@@ -317,15 +317,16 @@ def test_text_does_not_grow_without_bounds() -> None:
     check(doubled, sets=1)
 
 
+@pytest.mark.parametrize("moved", [lambda m, value: m.convert(value, u32), lambda m, value: m.shuffle(value, range(4, 8))])
 @pytest.mark.parametrize("operations", [DEEPEST, DEEPEST + 1])
-def test_a_base_is_a_few_scalar_operations_or_a_lane_of_the_result(operations: int) -> None:
-    """A truncation is one of them."""
+def test_a_base_is_a_few_scalar_operations_or_a_lane_of_the_result(operations: int, moved: Callable[..., Value]) -> None:
+    """A truncation is one of them, and so is a step to later lanes."""
     m = LlvmMachine()
     affine.declare(m, u64, 8, "%x", 4)
     value = Value(m, u64, 8, "%x")
     for _ in range(operations - 2):
         value = value + 1
-    value = m.convert(value, u32) + 1
+    value = moved(m, value) + 1
     m.affine[value.payload].base()
     extracted = value.payload if operations > DEEPEST else "%x"
     assert [line.partition("> ")[2] for line in m.lines if "extractelement" in line] == [f"{extracted}, i64 0"]
