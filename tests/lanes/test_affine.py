@@ -262,7 +262,9 @@ def test_numbers_that_are_known_stay_known() -> None:
     widened = ((i16, -2, u64, (1 << 64) - 2), (i16, 5, u64, 5), (i16, 0x7FFF, i32, 0x7FFF), (i16, -0x8000, i32, 0xFFFF_8000),
                (u16, 0xFFFF, i64, 0xFFFF), (i32, -2, u16, 0xFFFE), (u32, 0x1_8005, i16, 0x8005))
     converted = [(m.convert(m.constant(source, number, 8), type), expected) for source, number, type, expected in widened]
-    for value, number in ((listed, 5), (same, 5), (same * 3 - 16, 0xFFFFFFFF), *converted):
+    computed = ((same + 0xFFFFFFFE, 3), (same * 3 - 16, 0xFFFFFFFF), (same * 0x40000000, 0x40000000), (same & 6, 4), (same | 6, 7),
+                (same ^ 6, 3), (-same, 0xFFFFFFFB), (same << 3, 40), (same << 30, 0x40000000), (same << 33, 10))  # fmt: skip
+    for value, number in ((listed, 5), (same, 5), *computed, *converted):
         held = affine.known(m, value.payload)
         assert held is not None and (held.stride, held.number, held.base()) == (0, number, str(number))
     assert affine.known(m, m.constant(bool_, 1, 8).payload) is None
