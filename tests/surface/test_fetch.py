@@ -136,8 +136,9 @@ def test_texels_of_compressed_blocks() -> None:
     ("BC3_UNORM", [0, 0, 0, 0]), ("BC7_UNORM", [0, 0, 0, 0]), ("ETC2_RGB8", [0, 0, 0, 1]), ("ASTC_LDR_2D_4X4_FLT16", [0, 0, 0, 0]),
     ("YCRCB_NORMAL", [0, 0, 0, 1]),
 ])  # fmt: skip
-def test_outside_the_image_all_bits_of_a_texel_are_zero(name: str, wanted: list[float]) -> None:
-    m, image = NumpyMachine(), image_of(name, width=8, height=8)
+@pytest.mark.parametrize("near", [False, True])
+def test_outside_the_image_all_bits_of_a_texel_are_zero(name: str, wanted: list[float], near: bool) -> None:
+    m, image = NumpyMachine(), image_of(name, width=8, height=8, near=near)
     x, y = m.constant(u32, [8, 7, 0, 1 << 31, 7]), m.constant(u32, [0, 8, 8, 0, 7])
     memory = Region(m, Held(np.full(4096, 0x5A, np.uint8)))
     found = floats(fetch.fetch(m, image, memory, [x, y], None, m.constant(bool_, 1, 5))).tolist()
