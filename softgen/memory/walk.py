@@ -157,9 +157,7 @@ class TwoLevelWalk(PageTableWalk):
     PART = 1 << 22
     GROUP = 16  # directory entries in a cacheline, one bit of PP_DIR_DCLV
 
-    def __init__(
-        self, generation: Generation, memory: PhysicalMemory, entries: PhysicalMemory, pp_dir_base: int, pp_dir_dclv: int = 0xFFFFFFFF
-    ) -> None:
+    def __init__(self, generation: Generation, memory: PhysicalMemory, entries: PhysicalMemory, pp_dir_base: int, pp_dir_dclv: int) -> None:
         super().__init__(memory)
         if generation.ppgtt != "two_level":
             raise SpecError(f"{generation} has no page directory in the global table")
