@@ -9,7 +9,7 @@ import pytest
 
 from softgen.bits.formats import surface_formats
 from softgen.errors import DecodeError, Unsupported
-from tests.shared_functions.sending import DATA, Bench, header
+from tests.shared_functions.sending import BASE, DATA, Bench, header
 
 u32 = np.uint32
 NUMBER = {surface_format.name: value for value, surface_format in surface_formats().items()}
@@ -178,6 +178,16 @@ def test_a_counter_gives_each_lane_a_number(gen: float, more: dict[str, int]) ->
     assert [int(found[lane]) for lane in (1, 2, 4)] == [before, before + 1, before + 2] and place[0] == before + 3
     down = bench.send("atomic_counter", header(), mask=1, answer=1, operation="predec", **fields).view(u32)
     assert down[0] == before + 2
+    assert bench.port.surfaces.counter(0).size == 4
+
+
+def test_surfaces_that_are_refused_are_named_by_their_place() -> None:
+    """Of the binding table by their number, others by the offset of their state."""
+    surfaces = picture(number_of_multisamples=2).port.surfaces
+    surfaces.bases = {"surface": BASE, "bindless": BASE - 0x40}
+    for index, bindless, named in ((0, False, "surface 0"), (0x40, True, "bindless surface 0x40")):
+        with pytest.raises(Unsupported, match=rf"^{named} \(state at {BASE:#x}\) has number_of_multisamples"):
+            surfaces.picture(index, bindless)
 
 
 # -- media blocks ---------------------------------------------------------------------------------------------------
