@@ -61,4 +61,4 @@ def _palette(load: Record | None) -> Palette:
     """Alpha, red, green and blue of each entry, a byte each; loads begin with entry 0."""
     entries = load.palette_entry if load is not None else ()
     found = [entry.alpha << 24 | entry.red << 16 | entry.green << 8 | entry.blue for entry in entries]
-    return (*found, *[0] * (ENTRIES - len(found)))[:ENTRIES]
+    return (*found, *[0] * ENTRIES)[:ENTRIES]
