@@ -66,6 +66,25 @@ def test_only_pages_up_to_the_code_are_named() -> None:
     assert any("x" in fields[1] and (int(fields[0].split("-")[0], 16), int(fields[0].split("-")[1], 16)) in ranges for fields in lines)
 
 
+def test_the_bytes_of_what_was_given_back_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges that the host refuses do not count."""
+    jit.host()
+    ranges = resident._unwritten(jit._pages.library)
+    assert resident.release(jit._pages.library) == sum(end - start for start, end in ranges) > 0
+    monkeypatch.setattr(resident, "_unwritten", lambda library: [*ranges, (1, 2)])
+    assert resident.release("") == sum(end - start for start, end in ranges)
+
+
+@pytest.mark.parametrize("found, calls", [({}, []), ({"malloc_trim": None}, [0])])
+def test_memory_that_was_freed_is_given_back_where_the_c_library_can(
+        found: dict[str, None], calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    seen: list[int] = []
+    library = SimpleNamespace(**dict.fromkeys(found, seen.append))
+    monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: library)
+    resident.trim_heap()
+    assert seen == calls
+
+
 MAPS = """\
 1000-2000 r--p 00000000 08:01 11 /lib/first.so
 2000-5000 r-xp 00001000 08:01 11 /lib/first.so
