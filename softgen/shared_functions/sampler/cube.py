@@ -16,7 +16,7 @@ from softgen.lanes.value import Value
 
 # Of each face the major axis, and those of u and v.
 NAMES = ("+x -z -y", "-x +z -y", "+y +x +z", "-y +x -z", "+z +x -y", "-z -x -y")
-FACES = [[("xyz".index(axis), sign == "-") for sign, axis in name.split()] for name in NAMES]  # axes, and which are negated
+FACES = [[("xyz".index(part[1]), part[0] == "-") for part in name.split()] for name in NAMES]  # axes, and which are negated
 
 
 def _signed(value: Value, negative: bool) -> Value:
