@@ -1,16 +1,17 @@
 """Software pipelining of loops, in two stages: an iteration's second stage runs beside the first stage of the next.
 
-An iteration that loads, computes a long chain of dependent values and adds them to a sum keeps a host's scheduler full of instructions that
-wait for their operands. With two stages half of them have theirs. The loop
+A long chain of dependent operations in each iteration keeps the host's scheduler full of instructions that wait for their operands. In two
+stages half of them have theirs. The loop
 
-    start: first, second, jmpi start
+    start: first; second; jmpi start
 
-becomes, where registers that `second` reads and `first` writes are saved between the two:
+becomes, where registers that the first stage writes and the second reads are saved for the next iteration:
 
-    start: first                    tail: save; jmpi steady, otherwise second
-    steady: first, second           drain: second, for the exits of steady and tail
+    start:  first                           tail:   jmpi steady, otherwise second
+    enter:  save                            drain:  second, on the way from tail and steady to an exit
+    steady: first; second of the iteration before; save; go to tail
 
-Nobody sees a difference: at each exit the second stage of the iteration before has been done.
+Nobody sees a difference: at every exit the iterations before are done.
 """
 
 from __future__ import annotations
