@@ -71,9 +71,9 @@ class PipelinedLoop:
         self.drain, self.left = f"drain{self.start:x}", f"left{self.start:x}"  # labels: of the second stage, and of the way on from there
 
     def renamed(self, place: str, type: LaneType, offsets: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """Where the second stage reads a register: what the first stage writes was saved."""
+        """Where the second stage reads a register: what the first stage writes was saved, if it is a general register."""
         read = RegisterAccess(place, type, offsets)
-        if not any(_is_write(item) and overlap(read, item) for item in self.earlier if isinstance(item, RegisterAccess)):
+        if place != "grf" or not any(_is_write(item) and overlap(read, item) for item in self.earlier if isinstance(item, RegisterAccess)):
             return place, offsets
         if (type, offsets) not in self.saved:
             start = ROOM * len(self.saved)
@@ -129,6 +129,7 @@ class LoopTranslator(BlockTranslator):
         state.items, state.renamed = self.segment.items, None
         if not possible:
             undo()
+            state.entered()  # names of masks are gone with the text
             state.affine.ranges = ranges
             return False
         self._count()

@@ -156,6 +156,9 @@ def test_stages_have_registers_of_their_own() -> None:
     {"second": [*SECOND[:2], replace(SECOND[2], condition=L)]},
     {"second": [*SECOND, replace(SECOND[2], acc_write=True)]},
     {"second": [*SECOND, alu("mul", 32, arf(0x20, "f"), floats(26))]},
+    {"first": [*FIRST, alu("mov", 34, floats(22), acc_write=True)], "second": [*SECOND, alu("mul", 32, arf(0x20, "f"), floats(26))]},
+    {"first": [*FIRST, instr(GEN, "mov", arf(0x10, "uw"), scalar(5, "uw"), size=1, no_mask=True)],
+     "second": [*SECOND, instr(GEN, "mov", dst(36, "uw"), arf(0x10, "uw", region="0;1,0"), size=1, no_mask=True)]},
     {"second": [*SECOND, alu("mov", 32, replace(floats(0), indirect=True))]},
     {"second": [*SECOND, replace(SECOND[2], breakpoint=True)]},
     {"second": [*SECOND, instr(GEN, "nop")]},
@@ -165,13 +168,22 @@ def test_stages_have_registers_of_their_own() -> None:
     {"second": [*SECOND, alu("add", 12, floats(12), floats(26))]},  # read by the first stage
     {"second": [*SECOND, *[alu("add", 30, floats(30), floats(26))] * pipelining.MOST]},
     {"back": branch(GEN, "while", "loop", predicate=1)},
-], ids=["predicate", "condition", "accumulator written", "accumulator read", "by address", "breakpoint", "nop", "short",
-        "first by address",
-        "writes what is saved", "writes what is read", "long", "while"])  # fmt: skip
+], ids=["predicate", "condition", "accumulator written", "accumulator read", "accumulator in both", "address register in both",
+        "by address", "breakpoint", "nop", "short", "first by address", "writes what is saved", "writes what is read", "long",
+        "while"])  # fmt: skip
 def test_loops_that_are_left_as_they_are(changed: dict[str, Any]) -> None:
     assert is_pipelined(loop()) and not is_pipelined(loop(**changed))
     if not any(item.breakpoint for item in changed.get("second", ())):
         check(loop(**changed), 2)
+
+
+def test_masks_of_a_loop_that_is_left_as_it_is() -> None:
+    """Of 32 channels that the thread has half of: what was tried is gone with its names."""
+    words = instr(GEN, "add", dst(36, "w"), reg(36, "w"), reg(34, "w"), size=32)
+    assert is_pipelined(loop(second=[*SECOND, words]))
+    code = loop(second=[*SECOND, words, alu("mul", 22, floats(22), floats(26)), words])
+    assert not is_pipelined(code)
+    check(code, 2)
 
 
 def test_how_long_a_second_stage_may_be() -> None:
