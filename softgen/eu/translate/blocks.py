@@ -108,7 +108,7 @@ class BlockTranslator(EntryExit):
         return not inst.eot
 
     def _checkpoint(self) -> Callable[[], None]:
-        """Undoes what is written from now on."""
+        """A function that undoes what is written from now on."""
         lists: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
         mark, lengths, uncounted = self.m.mark(), [len(list_) for list_ in lists], self.uncounted
 

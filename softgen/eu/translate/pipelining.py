@@ -11,7 +11,7 @@ becomes, where registers that the first stage writes and the second reads are sa
     enter:  save                            drain:  second, on the way from tail and steady to an exit
     steady: first; second of the iteration before; save; go to tail
 
-Nobody sees a difference: at every exit the iterations before are done.
+Start and enter are the prologue, drain is the epilogue of exits. Nobody sees a difference: at every exit the iterations before are done.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def has_room(module: LlvmModule) -> bool:
 
 @dataclass
 class PipelinedLoop:
+    """A loop that is written in two stages: its instructions, the registers that are saved between them, and its exits."""
+
     start: int
     first: Sequence[DecodedInstruction]
     second: Sequence[DecodedInstruction]

@@ -98,6 +98,7 @@ class TranslationState:
         return [(self.read("grf", type, offsets), places) for (type, offsets), places in saved.items()]
 
     def save(self, values: list[tuple[Value, tuple[int, ...]]]) -> None:
+        """Write them to their places."""
         for value, places in values:
             self._add(RegisterAccess(SAVED, value.type, places, value=value.payload))
 
