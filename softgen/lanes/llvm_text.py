@@ -61,6 +61,7 @@ class LlvmText(Machine):
         self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
+        self.in_loop = False                            # what is written now runs again: contiguous loads are prefetched (llvm_region.py)
         self.affine: dict[str, AffineValue] = {}        # of operands that are known to be affine
         self.implied: dict[str, frozenset[str]] = {}    # masks that a mask is a subset of
         self._registers = 0
@@ -80,10 +81,12 @@ class LlvmText(Machine):
         self.lines.append(f"  {name} = {text}")
         return name
 
-    def place(self, kind: str) -> str:
+    def place(self, kind: str, initial: str = "") -> str:
         """Stack space of a type; LLVM promotes it to a register."""
         name = f"%v{len(self.places)}"
         self.places.append(f"  {name} = alloca {kind}")
+        if initial:
+            self.places.append(f"  store {kind} {initial}, ptr {name}")
         return name
 
     def labels(self, *names: str) -> list[str]:

@@ -275,3 +275,38 @@ def test_divergent_lanes_reach_the_last_offset_of_32_bits() -> None:
     memory[64:68], memory[(1 << 32) - 4 : (1 << 32) + 3] = [9, 8, 7, 6], np.arange(1, 8)
     finished(m)(memory)
     assert memory[:16].reshape(4, 4).tolist() == [[4, 5, 6, 7], [3, 4, 5, 6], [9, 8, 7, 6], [1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("in_loop, quiet, stride, what, many", [
+    (True, False, 4, "read", 1), (False, False, 4, "read", 0), (True, True, 4, "read", 0), (True, False, 64, "read", 0),
+    (True, False, 0, "read", 0), (True, False, 4, "write", 0),
+])  # fmt: skip
+def test_contiguous_loads_in_loops_are_prefetched(in_loop: bool, quiet: bool, stride: int, what: str, many: int) -> None:
+    m = machine()
+    m.in_loop, offsets = in_loop, m.lane_index(8) * stride
+    if what == "read":
+        m.load(u32, memory(m, quiet), offsets)
+    else:
+        m.store(m.lane_index(8), memory(m, quiet), offsets)
+    assert sum("@llvm.prefetch" in line for line in map(str, m.lines)) == many
+
+
+def test_a_prefetch_is_two_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the load reads in the iteration after the next, where it steps on as it did; seen by a store in place of the prefetch."""
+    intrinsic = LlvmMachine.intrinsic
+
+    def seen(m: LlvmMachine, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
+        if name != "llvm.prefetch":
+            return intrinsic(m, name, result, operands, overloads)
+        m.line(f"store i64 {m.emit(f'ptrtoint ptr {operands[0][1]} to i64')}, ptr %seen")
+        return ""
+
+    monkeypatch.setattr(LlvmMachine, "intrinsic", seen)
+    m = LlvmMachine()
+    m.in_loop, count = True, m.variable(m.constant(u32, 0, 1))
+    m.line("%seen = getelementptr i64, ptr %context, i64 63")
+    for _ in m.While(lambda: count.value < 3):
+        m.load(u32, memory(m), m.lane_index(8) * 4 + m.broadcast(count.value * 160, 8))
+        count.value = count.value + 1
+    data = np.zeros(1024, np.uint32)
+    assert int(finished(m)(data)[63]) - data.ctypes.data == 4 * 160

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from softgen.bits.units import GRF_BYTES, GRF_COUNT
@@ -199,6 +200,12 @@ class ControlFlowGraph:
     def links(self) -> bool:
         """Whether there are calls or returns."""
         return any(block.lines[-1].instruction.opcode in LINKING for block in self.blocks.values())
+
+    @cached_property
+    def loops(self) -> tuple[tuple[int, int], ...]:
+        """Address ranges of loops: where a branch leads back to, and the branch."""
+        ends = ((to, block.lines[-1].ip) for block in self.blocks.values() for to in block.successors)
+        return tuple((to, branch) for to, branch in ends if to <= branch)
 
     @property
     def changes_masks(self) -> bool:

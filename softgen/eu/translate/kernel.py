@@ -96,11 +96,9 @@ class KernelTranslator(LoopTranslator):
         kept = 0
         for ip in waits:
             kept |= self.segments[ip].live_in
-        for block in self.graph.blocks.values():
-            here = block.lines[-1].ip
-            for to in block.successors:
-                if to <= here and not any(to <= ip <= here for ip in waits):
-                    kept &= ~self._used(to, here, parts)
+        for first, last in self.graph.loops:
+            if not any(first <= ip <= last for ip in waits):
+                kept &= ~self._used(first, last, parts)
         return [part for number, part in enumerate(parts) if kept >> number & 1]
 
     def _used(self, first: int, last: int, parts: list[RegisterPart]) -> int:
@@ -115,6 +113,7 @@ class KernelTranslator(LoopTranslator):
 
     def _block(self, block: BasicBlock) -> None:
         self.block = block
+        self.m.in_loop = any(first <= block.start <= last for first, last in self.graph.loops)
         self.state.control = self.controls[block.start]
         start, first = block.start, block.lines[0].instruction
         self._begin(start, entry=start in self.resumed or first.opcode == "wait" or is_indexed(first) or self._is_loop(start))
@@ -136,4 +135,4 @@ class KernelTranslator(LoopTranslator):
         self._jump(block.end)
 
     def _is_loop(self, ip: int) -> bool:
-        return self.key.loops and any(ip in block.successors and ip <= block.lines[-1].ip for block in self.graph.blocks.values())
+        return self.key.loops and any(first == ip for first, _ in self.graph.loops)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from softgen.eu import engine
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.block import Context, ThreadStatus
@@ -100,6 +102,18 @@ def test_dispatched_threads_have_no_channel_outside_their_code() -> None:
     """So that a branch over which nobody jumps needs no masks; loops may be resumed, and messages are compiled in."""
     assert Translator()._key(0, 16, True, ()) == Key(0, 16, True, loops=True)
     assert Translator()._key(0, 4, True, ()) == Key(0, 8, False, loops=True), "fewer channels than any mask has"
+
+
+def test_loads_are_prefetched_in_loops_only() -> None:
+    """In all blocks of a loop, and not before or behind it: r10 are offsets of dwords in surface 0."""
+    load = replace(instr(GEN, "send", dst(20), reg(10), size=8), sfid=0xC, descriptor=0x02106E00)
+    leave = branch(GEN, "break", "end", "end", predicate=1)
+    items = [load, "loop", load, compare(5, L, 3), leave, "second", load, "end", branch(GEN, "while", "loop"), load, end(GEN)]
+    code = Listing(GEN, *items)
+    text = translate(code, Key(0, 8, True, payload=(AffineRange(320, 4, 8, 4, 1023),))).ir
+    before = text.split("call void @llvm.prefetch")[:-1]
+    starts = [int(re.findall(r"^at([0-9a-f]+):", "".join(before[: number + 1]), re.MULTILINE)[-1], 16) for number in range(len(before))]
+    assert starts == [code.labels["loop"], code.labels["second"]]
 
 
 # -- leaving and coming back ---------------------------------------------------------------------------------------
