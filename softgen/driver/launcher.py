@@ -10,7 +10,6 @@ import ctypes
 import errno
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgen.driver import environment, run_folder, service
+from softgen.driver import environment, run_folder, service, tree
 from softgen.errors import SoftgenError
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class ProgramRun:
         self.server = 0
         self.server_status: int | None = None
         self.child: subprocess.Popen[bytes] | None = None
-        self.said, self.ready = b"", False
+        self.said = b""
         self.failed: list[str] = []
         self.report: dict[str, Any] | None = None
         self.told_to_end: float | None = None
@@ -88,21 +87,28 @@ class ProgramRun:
     def start(self, serve: Serve, orphaned: Callable[[], None]) -> None:
         environment.shim()  # or nothing is started at all
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._start_server(serve, orphaned)
+        try:
+            tree.build(self.folder / "tree", self.device)  # while the server loads
+        except OSError as error:
+            raise SoftgenError(f"{self.folder}: the files that programs are shown cannot be written: {error.strerror}") from None
+        env = environment.environment(self.device, self.folder, os.environ)
+        self._listen()
+        if self.failed or self._server_gone():
+            raise SoftgenError(f"the simulator did not start{died(self.server_status)}{''.join(f': {why}' for why in self.failed)}")
+        self._start_program(env)
+
+    def _start_server(self, serve: Serve, orphaned: Callable[[], None]) -> None:
         ours, theirs = socket.socketpair()
+        listening = service.listen(self.folder)
         self.server = os.fork()
         if not self.server:
             ours.close()
-            service.run(serve, self.device, theirs, self.folder, orphaned)
-        theirs.close()
+            service.run(serve, service.Service(theirs, self.folder, listening), orphaned)
+        for end in (theirs, *listening.values()):
+            end.close()
         ours.setblocking(False)
         self.control = ours
-        env = environment.environment(self.device, self.folder, os.environ)
-        while not self.ready and not self.failed and not self._server_gone():
-            select.select([ours], [], [], TICK)  # readable as well when the server is gone
-            self._listen()
-        if not self.ready:
-            raise SoftgenError(f"the simulator did not start{died(self.server_status)}{''.join(f': {why}' for why in self.failed)}")
-        self._start_program(env)
 
     def _start_program(self, env: dict[str, str]) -> None:
         launcher = os.getpid()
@@ -174,7 +180,6 @@ class ProgramRun:
         *lines, self.said = self.said.split(b"\n")
         for line in lines:
             message = json.loads(line)
-            self.ready = self.ready or "ready" in message
             if "failed" in message:
                 self.failed.append(message["failed"])
             if "report" in message:

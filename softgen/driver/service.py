@@ -1,4 +1,4 @@
-"""The server's process: its sockets and files, its connection to the launcher, and how it ends.
+"""The server's process: its sockets, its connection to the launcher, and how it ends.
 
 A thread waits for the launcher's end from the first moment on, whatever the rest of the process does meanwhile: loads, simulates, or
 writes a recording. Then what belongs to the run ends with it. Nothing that simulates is loaded here.
@@ -18,13 +18,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from softgen.driver import tree
 from softgen.driver.descriptors import Reserve, few_left
-
-if TYPE_CHECKING:
-    from softgen.bits.generation import Device
 
 DESCRIPTORS = 1 << 16
 SWITCH = 0.001  # seconds until another thread may have the interpreter: answers to ioctls must not wait long for a kernel that runs
@@ -36,21 +33,13 @@ CANNOT_GO_ON = "the simulator cannot go on"
 class Service:
     """The server's side of its connection to the launcher, and what it cleans up at the end."""
 
-    def __init__(self, control: socket.socket, folder: Path, listening: dict[str, socket.socket] | None = None) -> None:
-        self.control, self.folder, self.listening = control, folder, listening or {}
+    def __init__(self, control: socket.socket, folder: Path, listening: dict[str, socket.socket]) -> None:
+        self.control, self.folder, self.listening = control, folder, listening
         self.clients: list[int] = []  # processes, one for each channel
         self.orphaned: list[Callable[[], None]] = []  # what is done when the launcher is gone, the latest first
-        self.building = threading.Lock()
         self.reserve = Reserve()
         self.loaded = threading.Event()  # modules are no longer imported in the background
         self.loaded.set()
-
-    def build(self, device: Device) -> None:
-        """Write the tree of files and open the sockets, then tell the launcher that programs may start."""
-        with self.building:
-            tree.build(self.folder / "tree", device)
-            self.listening = listen(self.folder)
-        self.send({"ready": True})
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the launcher, which may have ended."""
@@ -88,7 +77,7 @@ class Service:
         gone = select.poll()
         gone.register(self.control, select.POLLRDHUP)
         gone.poll()
-        with self.building, self.reserve.lent():  # what is half made could not be removed
+        with self.reserve.lent():
             try:
                 for last in reversed(self.orphaned):
                     last()
@@ -98,15 +87,13 @@ class Service:
                 os._exit(1)
 
 
-def run(serve: Callable[[Service], dict[str, Any]], device: Device, control: socket.socket, folder: Path,
-        orphaned: Callable[[], None]) -> None:  # fmt: skip
+def run(serve: Callable[[Service], dict[str, Any]], service: Service, orphaned: Callable[[], None]) -> None:
     """Main function of the server's process; does not return."""
-    code, service = 1, Service(control, folder)
+    code = 1
     try:
         service.orphaned.append(orphaned)
         prepare()
         service.watch()
-        service.build(device)
         service.send({"report": serve(service)})
         code = 0
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""Folders of runs: where they are made, and how the processes of a run that lost its launcher are ended."""
+"""Folders of runs: where they are made, what is started in them, and how the processes of a run that lost its launcher are ended."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_server_ends_all_of_a_run_when_its_launcher_is_gone(fails: bool, short
     ours, theirs = socket.socketpair()
     (run / "tree").mkdir(parents=True)
     with theirs:
-        server = service.Service(theirs, run)
+        server = service.Service(theirs, run, {})
         server.clients.append(77)
         server.orphaned += [lambda: done.append("first"), lambda: done.append("last")]
         server.watch()
@@ -218,6 +218,45 @@ def test_a_program_whose_launcher_has_ended_is_not_begun(launched_by: str, code:
         finally:
             os._exit(8)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
+
+
+STARTED = """
+import os, sys
+from softgen.bits.generation import device
+from softgen.driver import launcher, tree
+from softgen.errors import SoftgenError
+
+def no_room(folder, device):
+    raise OSError(28, "No space left on device")
+
+def server_ends_first(folder, device):
+    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+
+def broken(service):
+    raise ValueError("broken")
+
+def killed(service):
+    os.kill(os.getpid(), 9)
+
+tree.build, serve = {"no_room": (no_room, lambda service: service.command()), "broken": (server_ends_first, broken),
+                     "killed": (server_ends_first, killed)}[sys.argv[2]]
+try:
+    launcher.launch(["touch", sys.argv[1]], device("kbl"), serve)
+except SoftgenError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("what, why", [
+    ("no_room", "the files that programs are shown cannot be written: No space left on device"),
+    ("broken", "the simulator did not start: the simulator cannot go on: ValueError: broken"),
+    ("killed", "the simulator did not start (killed by signal 9)"),
+])  # fmt: skip
+def test_no_program_is_started_without_files_and_server(what: str, why: str, short: Path) -> None:
+    told = subprocess.run([sys.executable, "-c", STARTED, str(short / "touched"), what], env={**os.environ, "XDG_RUNTIME_DIR": str(short)},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert told.stdout.endswith(f"{why}\n") and not told.stderr
+    assert not list(short.iterdir()), "no folder of the run, and nothing that the program would have made"
 
 
 LEFT_RUNNING = """
