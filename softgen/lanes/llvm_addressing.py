@@ -12,6 +12,7 @@ from softgen.lanes.value import Region, Value
 
 CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
+AHEAD = 2                   # iterations before the one that loads it, memory is prefetched
 
 class FlatRegion(NamedTuple):
     """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet).
@@ -116,3 +117,13 @@ class LlvmAddressing(LlvmMemory):
         steps = f"<{', '.join(f'i{bits} {lane * known.stride % (1 << bits)}' for lane in range(lanes))}>"
         first = self._splat(f"i{bits}", lanes, known.base())
         return self._value(offsets.type, lanes, self.emit(f"add <{lanes} x i{bits}> {first}, {steps}"))
+
+    def prefetch(self, pointer: str) -> None:
+        """Prefetch what this load reads two iterations later, if its pointer goes on by equal steps: hosts follow steps within a page only.
+        No address is wrong for a prefetch."""
+        before, now = self.place("i64", "0"), self.emit(f"ptrtoint ptr {pointer} to i64")
+        step = self.emit(f"sub i64 {now}, {self.emit(f'load i64, ptr {before}')}")
+        self.line(f"store i64 {now}, ptr {before}")
+        later = self.emit(f"getelementptr i8, ptr {pointer}, i64 {self.emit(f'mul i64 {step}, {AHEAD}')}")
+        read, closest, data = "0", "3", "1"
+        self.intrinsic("llvm.prefetch", "void", [("ptr", later), *(("i32", text) for text in (read, closest, data))], ("ptr",))

@@ -25,7 +25,6 @@ from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
 UNIFORMS = 32  # bytes of a block that is read element by element
-AHEAD = 2  # iterations before the one that loads it, memory is prefetched
 
 
 class LlvmRegions(LlvmAddressing):
@@ -40,7 +39,7 @@ class LlvmRegions(LlvmAddressing):
         path, found = FastPath(self, shape, base, offsets, mask), self.place(vector)
         for pointer in path.contiguous():
             if self.in_loop and path.affine and not shape.quiet:
-                self._prefetch(pointer)
+                self.prefetch(pointer)
             self._contiguous_load(path, pointer, found)
         for pointer in path.uniform():
             element = self.element(type)
@@ -56,16 +55,6 @@ class LlvmRegions(LlvmAddressing):
         self.line(f"store {vector} {far}, ptr {found}")
         path.end()
         return self.emit(f"load {vector}, ptr {found}")
-
-    def _prefetch(self, pointer: str) -> None:
-        """Prefetch what this load reads two iterations later, if its pointer goes on by equal steps: hosts follow steps within a page only.
-        No address is wrong for a prefetch."""
-        before, now = self.place("i64", "0"), self.emit(f"ptrtoint ptr {pointer} to i64")
-        step = self.emit(f"sub i64 {now}, {self.emit(f'load i64, ptr {before}')}")
-        self.line(f"store i64 {now}, ptr {before}")
-        later = self.emit(f"getelementptr i8, ptr {pointer}, i64 {self.emit(f'mul i64 {step}, {AHEAD}')}")
-        read, closest, data = "0", "3", "1"
-        self.intrinsic("llvm.prefetch", "void", [("ptr", later), *(("i32", text) for text in (read, closest, data))], ("ptr",))
 
     def _contiguous_load(self, path: FastPath, pointer: str, result: str) -> None:
         """Load the active lanes into the place `result`; zeros for others. If a masked load is a branch for each lane, inactive lanes are

@@ -61,7 +61,7 @@ class LlvmText(Machine):
         self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
-        self.in_loop = False                            # what is written now runs again: contiguous loads are prefetched (llvm_region.py)
+        self.in_loop = False                            # what is written now runs again: contiguous loads are prefetched
         self.affine: dict[str, AffineValue] = {}        # of operands that are known to be affine
         self.implied: dict[str, frozenset[str]] = {}    # masks that a mask is a subset of
         self._registers = 0
