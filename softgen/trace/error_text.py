@@ -145,12 +145,14 @@ def read_text(path: Path) -> ErrorText:
 def _bytes(path: Path) -> bytes:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise DecodeError(f"{path}: is no file")
-            data = file.read(MOST_BYTES + 1)
+            known = status.st_size <= MOST_BYTES  # that of a file in sysfs is 0
+            data = file.read(MOST_BYTES + 1) if known else b""
     except (OSError, MemoryError) as error:
         raise DecodeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'no memory'}") from None
-    if len(data) > MOST_BYTES:
+    if not known or len(data) > MOST_BYTES:
         raise DecodeError(f"{path}: an error state has at most {MOST_BYTES:#x} bytes")
     return data
 

@@ -171,7 +171,7 @@ class ReplayedCapture(CaptureTrace):
             space.map(bo.gpu_addr, self.buffer(bo, number == exec_.batch.bo))
         return space
 
-    def buffer(self, bo: BufferObject, is_batch: bool = False) -> MemfdBuffer:
+    def buffer(self, bo: BufferObject, is_batch: bool) -> MemfdBuffer:
         """The memory of a buffer. A new batch is as captured: drivers reuse buffers that the GPU wrote to, and write all of a batch."""
         known = self.kept.get(bo.uid)
         if known is None or known[0].size != bo.size or is_batch and known[1] != bo.blob:

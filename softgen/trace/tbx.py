@@ -84,16 +84,21 @@ class TbxSimulator:
         clock = itertools.count(1).__next__ if options.deterministic else None
         self.gpu = GpuDevice(device, clock, self._timed_out, self.memory, self._on_error, groups)
         self._end: float | None = None
+        self._stopped = False
         self._remarks = 0
 
+    def stop(self) -> None:
+        """End the work that runs, as if its time were up; called from another thread."""
+        self._stopped = True
+
     def _timed_out(self) -> bool:
-        return self._end is not None and time.monotonic() >= self._end
+        return self._stopped or self._end is not None and time.monotonic() >= self._end
 
     def _on_error(self, error: SoftgenError) -> bool:
         """Log a failed command and go on with the rest of the submission, which gets a time limit of its own."""
         self.failed(str(error))
         self._start_clock()
-        return True
+        return not self._stopped
 
     def _start_clock(self) -> None:
         self._end = None if self.options.time_limit is None else time.monotonic() + self.options.time_limit
@@ -249,6 +254,7 @@ class TbxServer:
         self.all_memory = self.options.all_memory or int(host_memory() * HOST_SHARE)
         self.left = threading.Condition()
         self.refusal = 0  # error number of accept() that was logged last
+        self.closed = False
 
     def serve(self, clients: int | None = None) -> None:
         """Serve until `clients` clients have disconnected; default: until the server is closed."""
@@ -258,7 +264,7 @@ class TbxServer:
                 if (stream := self._accept()) is not None:
                     self._enter(stream)
         except OSError:
-            if not self._served():
+            if not (self.closed and clients is None or self._served()):
                 raise
         finally:
             self.close()
@@ -283,7 +289,15 @@ class TbxServer:
         return self.wanted is not None and self.clients >= self.wanted and not self.open
 
     def close(self) -> None:
+        """End serve(), the connections and the work that runs for them."""
+        self.closed = True
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)  # close() alone does not end the wait for a connection
+        except OSError:
+            pass  # closed already
         self.listener.close()
+        for simulator in list(self.simulators):
+            simulator.stop()
         with self.left:
             for stream in self.open:
                 try:
@@ -341,6 +355,8 @@ class TbxServer:
             self._refuse(stream, name, str(error) or type(error).__name__)
             return
         self.simulators.add(simulator)
+        if self.closed:
+            simulator.stop()  # close() did not see it
         try:
             Connection(stream, simulator).serve()
         except SoftgenError as error:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.bits import catalogue
+from softgen.bits.describe import value_name
 from softgen.bits.generation import device
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
@@ -299,10 +300,14 @@ def test_writing_never_destroys(tmp_path: Path) -> None:
 
 
 def test_a_written_file_names_its_gpu_for_other_readers(tmp_path: Path) -> None:
+    """And the version of its format, and that addresses are physical ones."""
     for gpu in GPUS:
         with AubWriter(tmp_path / gpu, device(gpu)):
             pass
         head: Any = memoryview((tmp_path / gpu).read_bytes())
+        layout = catalogue.layout("AUB_VERSION", device(gpu).generation.number)
+        version: Any = layout.raw(head[:20].cast("I"))
+        assert version.version == 1 and value_name(layout, version, "method") == "physical_addresses"
         assert (head.cast("I")[2] >> 8) & 0xFF == {"bdw": 11, "skl": 12, "kbl": 16, "icl": 19}[gpu]
         assert bytes(head[20:]).startswith(b"PCI-ID=0x")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import zlib
+from pathlib import Path
 
 import pytest
 
 from softgen.errors import DecodeError
 from softgen.trace import error_data
 from softgen.trace.error_data import PIECE, ZEROS, Listed, Room, base85, unfold
+from softgen.trace.error_text import Block
 from tests.trace import error_bytes as e
 
 PAGE = 4096
@@ -100,6 +102,19 @@ def test_bytes_behind_a_stream_fill_its_last_dword() -> None:
     for size in range(PAGE, PAGE + 40, 8):  # streams of every length modulo four
         data = os.urandom(size)
         assert b"".join(unfolded(zlib.compress(data))) == data
+
+
+@pytest.mark.parametrize("room, left", [(9, 1), (8, 0), (7, -1)])
+def test_memory_that_is_listed_takes_room(room: int, left: int) -> None:
+    listed, given = Listed(), Room(room)
+    assert listed.add(b"00000000 :  7a000003", DecodeError) and listed.add(b"00000004 : 00100002", DecodeError)
+    block = Block(3, "rcs0", "ring", 0x1000, text=listed)
+    if left < 0:
+        with pytest.raises(DecodeError, match=r"^error:3: the memory in this file unfolds to more than 0x7 bytes$"):
+            block.unfold(given, Path("error"))
+    else:
+        assert block.unfold(given, Path("error")) == [b"\x03\0\0\x7a\x02\0\x10\0"]
+    assert given.left == left
 
 
 def test_dwords_are_listed_with_their_offsets() -> None:

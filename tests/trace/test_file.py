@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.trace import raw
+from softgen.trace import error_text, raw
 from softgen.trace.aub import AubTrace
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.error_state import ErrorStateTrace
@@ -114,6 +114,30 @@ def test_text_is_printable_ascii_and_white_space(file: Path, byte: int, is_text:
     file.write_bytes(b"word" + bytes([byte]))
     with pytest.raises(DecodeError, match="is text; a trace is" if is_text else "is neither a capture directory nor an AUB file"):
         open_trace(file)
+
+
+@pytest.mark.parametrize("letters, is_text", [(4095, False), (4096, True)])
+def test_the_first_4096_bytes_decide_what_is_text(file: Path, letters: int, is_text: bool) -> None:
+    file.write_bytes(b"a" * letters + bytes(4))
+    with pytest.raises(DecodeError, match="is text; a trace is" if is_text else "is neither a capture directory nor an AUB file"):
+        open_trace(file)
+
+
+def test_an_error_state_has_a_gibibyte_at_most(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is longer is not read; sysfs does not say how long a file is before it is read."""
+    with file.open("wb") as long:
+        long.write(b"GPU HANG: ecode 9:1:0x85dffffb\n")
+        long.truncate((1 << 30) + 1)
+    with pytest.raises(DecodeError, match="an error state has at most 0x40000000 bytes"):
+        open_trace(file)
+    for path, size in ((file, 8), (Path("/proc/self/status"), 0)):
+        file.write_bytes(b"GPU HANG")
+        assert path.stat().st_size == size
+        monkeypatch.setattr(error_text, "MOST_BYTES", 8)
+        assert size == 0 or error_text._bytes(path) == b"GPU HANG"
+        monkeypatch.setattr(error_text, "MOST_BYTES", 7)
+        with pytest.raises(DecodeError, match="an error state has at most 0x7 bytes"):
+            error_text._bytes(path)
 
 
 def test_error_states_and_hang_dumps_are_recognised(file: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.errors import SoftgenError
-from softgen.trace.tbx import Options, TbxServer
+from softgen.trace.tbx import Options, TbxServer, TbxSimulator
 from tests.trace.test_tbx import Client, Running
 
 
@@ -43,6 +43,30 @@ def test_a_server_that_is_closed_from_outside_has_not_served_its_clients() -> No
     server.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         server.serve(1)
+
+
+def test_a_connection_that_was_being_made_when_the_server_closed_runs_no_work() -> None:
+    running, made = Running(), list[TbxSimulator]()
+    simulator = running.server._simulator
+
+    def late(name: str) -> TbxSimulator:
+        running.server.close()
+        made.append(simulator(name))
+        return made[0]
+
+    running.server._simulator = late  # type: ignore[method-assign]
+    assert running.client().stream.recv(1) == b""
+    running.close()
+    assert made[0].gpu.hooks.timed_out()
+
+
+def test_work_goes_on_after_a_command_that_fails_unless_it_was_stopped() -> None:
+    log: list[str] = []
+    simulator = TbxSimulator(device("skl"), Options(), log.append)
+    hooks = simulator.gpu.hooks
+    assert hooks.on_error(SoftgenError("first")) and not hooks.timed_out()
+    simulator.stop()
+    assert not hooks.on_error(SoftgenError("second")) and hooks.timed_out() and log == ["first", "second"]
 
 
 def test_a_server_that_is_interrupted_hangs_up(monkeypatch: pytest.MonkeyPatch) -> None:
