@@ -65,7 +65,7 @@ class PayloadParts:
     format: HeaderFormat
     width: int  # channels
     start: int  # register of constants and attributes
-    header: tuple[int, ...] = (0,) * 8  # r0, without what depends on the thread
+    header: tuple[int, ...]  # r0, without what depends on the thread
     flags: int = 0  # of r1.6, where planes are coefficients
     barycentrics: tuple[bool, ...] = field(default=(False,) * MODES)
     depth: bool = False

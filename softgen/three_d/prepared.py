@@ -28,6 +28,7 @@ from softgen.three_d.constants import push_constants
 from softgen.three_d.draw_structures import (
     ARRAYS,
     WORKS,
+    Base,
     HostPlace,
     PointerCopy,
     StageTable,
@@ -45,6 +46,7 @@ from softgen.three_d.prepared_front import PreparedFront, TablePlace
 from softgen.three_d.prepared_threads import PreparedClip, PreparedSetup
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.state_blocks import StateBlocks
+from softgen.three_d.state_pointers import base_of
 from softgen.three_d.structures import RecordArray, VertexArray
 from softgen.three_d.thread_output import refuse_output
 from softgen.three_d.unit_state import binding_table, dispatch_context, stage_bases
@@ -259,15 +261,16 @@ class PreparedDraw(PreparedFront):
     def _stage_table(self, stage: str) -> StageTable:
         array = self._table_entries(stage)
         header, place, offset = self._headers[stage], self._places[stage], self._tables[stage]
-        self._kept[stage], address = array, self.state.bases.get("surface", 0) + offset & self.latches.wrap
+        base = base_of(self.state, Base.SURFACE)
+        self._kept[stage], address = array, base + offset & self.latches.wrap
         pointer = self.latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
         header += self._header_pointer("binding_table_pointer")[0]
-        return StageTable(*place, address, offset & DWORD_MASK, len(array), ctypes.addressof(array), header,
-                          self.state.bases.get("surface", 0), (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
+        return StageTable(*place, address, offset & DWORD_MASK, len(array), ctypes.addressof(array), header, base,
+                          (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
 
     def _table_entries(self, stage: str) -> ctypes.Array[TableEntry]:
         """Entries with what was read of their surface states, by plans or units."""
-        base, wrap, notes = self.state.bases.get("surface", 0), self.latches.wrap, self._notes
+        base, wrap, notes = base_of(self.state, Base.SURFACE), self.latches.wrap, self._notes
         read = {address: data for (of, address, _), data in notes.surfaces.items() if of == stage}
         entries = {address - table >> 2: data for (of, address), (table, data) in notes.entries.items() if of == stage}
         found, led, page = {}, set[int](), self.latches.layout("BINDING_TABLE_STATE")

@@ -18,7 +18,9 @@ from softgen.surface import tiling
 from softgen.three_d import clears, fill
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import RecordArray, SetupRecord
+from tests.three_d import own_draw
 from tests.three_d.made import made_state, memory, record
+from tests.three_d.own_draw import OwnDraw, rectangle
 
 TABLE, SURFACE, TARGET, COLOR = 0x1000, 0x2000, 0x100000, 0x4000
 R8G8B8A8_UNORM, R32_UINT, R16G16B16A16_FLOAT = 199, 215, 132
@@ -134,6 +136,19 @@ def test_a_fast_clear_writes_its_colour_to_all_pixels_its_rectangle_stands_for(g
     expected[rows : 2 * rows, 64:128] = texel
     np.testing.assert_array_equal(found, expected)
     assert held
+
+
+@pytest.mark.parametrize(("gpu", "fields", "texel"), [
+    ("bdw", {"green_clear_color": 1}, 0x0000FF00), ("skl", {"red_clear_color": ORANGE, "alpha_clear_color": RED}, 0xFF000080),
+])  # fmt: skip
+def test_a_draw_with_fast_clear_enabled_clears_its_rectangles_and_runs_no_threads(gpu: str, fields: dict[str, int], texel: int) -> None:
+    drawn = OwnDraw(gpu, [*rectangle(1, 0, 2, 1), *rectangle(0, 1, 1, 2)], size=(128, 128), format="R8G8B8A8_UNORM",
+                    state={"3DSTATE_PS": FAST, "RENDER_SURFACE_STATE": {"tile_mode": Y, **fields}}).run()  # fmt: skip
+    rows = 64 if gpu == "bdw" else 32
+    expected = np.zeros((128, 128), np.int64)
+    expected[:rows, 64:] = expected[rows : 2 * rows, :64] = texel
+    np.testing.assert_array_equal(detiled(drawn.space.read(own_draw.TARGET, 1 << 16), "y_major", 512, 128, 128), expected)
+    assert not drawn.gpu.counters.threads
 
 
 def test_integer_targets_of_one_bit_clear_colours_hold_integers() -> None:

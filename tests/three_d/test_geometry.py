@@ -190,6 +190,35 @@ def test_plans_used_last_are_kept() -> None:
     assert of_width(20) is first and counted.made == 3
 
 
+def test_new_plans_replace_those_used_longest_ago() -> None:
+    seen, state, name = list[int](), geometry_state(9), "3DSTATE_DRAWING_RECTANGLE"
+    latched: Any = state.latched
+    cache = PlanCache(lambda noted: seen.append(noted.command(name).clipped_drawing_rectangle_x_max), kept=2)
+    for last in (20, 30, 40, 30, 40, 20):
+        latched[name] = catalogue.layout(name, 9).raw(packed(name, 9, {"clipped_drawing_rectangle_x_max": last}))
+        cache.get(state)
+    assert seen == [20, 30, 40, 20]
+
+
+def test_a_draw_finds_memory_of_its_size_again_after_draws_of_other_sizes() -> None:
+    """Tiles of bins by the size of its surfaces, and as many attributes of a record as it has."""
+    memory = GeometryMemory()
+
+    def sizes() -> tuple[int, ...]:
+        return memory.bins.bins.tiles_x, memory.bins.bins.tiles_y, memory.array.attribute_stride
+
+    first = Geometry(geometry_state(9, number_of_sf_output_attributes=3), memory, (4 * TILE, 2 * TILE))
+    of_first = sizes()
+    second = Geometry(geometry_state(9, number_of_sf_output_attributes=1), memory, (TILE, TILE))
+    of_second = sizes()
+    assert of_first[:2] == (4, 2) and of_second[:2] == (1, 1) and of_first[2] == 3 * of_second[2]
+    first.begin()
+    assert sizes() == of_first
+    second.begin()
+    second.begin()
+    assert sizes() == of_second
+
+
 # -- bad input -------------------------------------------------------------------------------------------------------------
 
 

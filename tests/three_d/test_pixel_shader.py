@@ -181,6 +181,15 @@ def test_other_state_and_other_attributes_make_another_plan() -> None:
     assert (made.stored() == made.expected()).all()
 
 
+def test_threads_without_constants_and_attributes_need_no_register_for_them() -> None:
+    """Records may have attributes all the same, which the shader does not ask for."""
+    made = Scene(attribute_enable=0)
+    made.stream.latch("3DSTATE_PS", **{"16_pixel_dispatch_enable": 1})  # constants would start at r0
+    counts, payload = made.draw(EngineDispatcher("t1", 1)), made.shader.plan.payload
+    assert counts.invocations == made.lit > 0 and made.records.array.attribute_stride
+    assert (payload.constant_bytes, payload.attribute_bytes, payload.size) == (0, 0, payload.depth + 64)  # the depth comes last
+
+
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_fallback_in_the_middle_of_a_tile_changes_nothing(name: str) -> None:
     """The surface ends in the middle of the picture: messages of some threads are for the interpreter."""

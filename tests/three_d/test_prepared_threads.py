@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from softgen.threads.dispatch import ThreadDispatch, control_register
 from softgen.threads.payload import LoopPayload
 from softgen.three_d.prepared import LOOK_DRAWS, LOOK_WORK, PreparedDraw
 from softgen.three_d.prepared_threads import StageLoops
+from tests.three_d.own_draw import OwnDraw, rectangle
 
 DISPATCH = ThreadDispatch(0, control_register(4.5), 16, 16, 0, LoopPayload(3))
 
@@ -44,6 +46,13 @@ def test_threads_that_read_surfaces_have_loops_of_their_own() -> None:
     assert loops.get(Dispatcher(), None, DISPATCH) is None  # type: ignore[arg-type]  # known of its kernel now
     loops.clear()
     assert loops.get(Dispatcher(), None, DISPATCH) is not None  # type: ignore[arg-type]
+
+
+def test_kernels_of_prepared_draws_have_the_seconds_that_their_threads_took() -> None:
+    began = time.perf_counter()
+    drawn = OwnDraw("skl", rectangle(0, 0, 16, 16), primitives=({}, {}))._executed("t1", 1)
+    (kernel,) = drawn.gpu.hooks.dispatcher.ran.values()  # type: ignore[attr-defined]
+    assert (kernel.dispatches, kernel.threads) == (2, drawn.gpu.counters.threads) and 0 < kernel.seconds < time.perf_counter() - began
 
 
 @pytest.mark.parametrize("work, calls", [(0, LOOK_DRAWS + 1), (LOOK_WORK, 1), (LOOK_WORK // 2, 2)])

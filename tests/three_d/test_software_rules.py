@@ -204,9 +204,12 @@ def test_vs_threads_may_not_allocate(engine: str) -> None:
         G45Draw(TRIANGLE, state=state, vs=kernel).run(engine)
 
 
+SHADED = {"enable": 1, "kernel_start_pointer": 0x1000, "vertex_urb_entry_read_length": 2}
+
+
 @pytest.mark.behaviour("G45-FF-04", shows="action")
 @pytest.mark.parametrize(("stage", "start", "registers"), [("SF", 12, 15), ("WM", 12, 17), ("GS", 12, 18), ("CLIP", 10, 16),
-                                                          ("CLIP", 11, 17)])  # fmt: skip
+                                                          ("CLIP", 11, 17), ("VS", 12, 16), ("VS", 13, 17)])  # fmt: skip
 @pytest.mark.parametrize("prepared", [True, False])
 def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int, registers: int, prepared: bool,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
@@ -217,11 +220,25 @@ def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int
     suffix = "_0" if stage == "WM" else ""
     for count in (0, 1):
         kernel = {stage.lower(): put_out((0, 1, 2), POLYGON, start=start)} if stage in ("GS", "CLIP") else {}
-        more = {"clip_mode": 1} if stage == "CLIP" else {}  # all objects are clipped
+        if stage == "VS":
+            kernel = {"vs": moves(1, *(f"g{start + number}" for number in range(4))) + "\n" + send(0, 6, 0xC400, 5, eot=True)}
+        more = {"CLIP": {"clip_mode": 1}, "VS": SHADED}.get(stage, {})  # all objects are clipped; all vertices are shaded
         state: dict[str, Fields] = {f"{stage}_STATE": {field: start, f"grf_register_count{suffix}": count, **more}}
         wanted = f"{stage}_STATE: grf_register_count 0, 16 registers, and payloads have {registers}"
         found = remarks(TRIANGLE, state=state, **kernel)
         assert (wanted in found) == (count == 0 and registers > 16) == ("grf_register_count" in found)
+
+
+@pytest.mark.behaviour("G45-FF-04", shows="action")
+@pytest.mark.parametrize("constants", [1, 2])
+def test_constants_of_vertex_shaders_take_registers_before_vertices(constants: int) -> None:
+    """Eleven registers come before them, and four hold two vertices."""
+    first = 11 + constants
+    kernel = moves(1, *(f"g{first + number}" for number in range(4))) + "\n" + send(0, 6, 0xC400, 5, eot=True)
+    state: dict[str, Fields] = {"CS_URB_STATE": {"urb_entry_allocation_size": 0, "number_of_urb_entries": 1}, "VS_STATE": {
+        **SHADED, "dispatch_grf_start_register_for_urb_data": 11, "constant_urb_entry_read_length": constants}}  # fmt: skip
+    found = remarks(TRIANGLE, state=state, constants=bytes(64), vs=kernel)
+    assert ("VS_STATE: grf_register_count 0, 16 registers, and payloads have 17" in found) == (constants == 2)
 
 
 @pytest.mark.behaviour("G45-WM-47", shows="action")

@@ -104,6 +104,48 @@ def test_a_binding_table_has_a_pointer_where_the_command_was_latched(latched: bo
     assert ("table VS" in made.names, len(made.pointers)) == (latched, 2 + latched)
 
 
+def test_entries_of_a_binding_table_that_lead_to_no_surface_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The surface of entry 1 was read by the shader, that of entry 3 by a plan; those of entries 2 and 5 by nobody."""
+    made, kept, shader = pointers([TABLE, BLOCK]), notes(), bound()["PS"]
+    entries = {index: (0x4000 + 0x100 * index).to_bytes(4, "little") for index in range(6)}
+    made.state = made_state(4.5, {TABLE: b"".join(entries.values())})
+    found: Any = made.latches
+    found.latched.place, found.layout = (lambda name: SimpleNamespace()), lambda name: catalogue.layout(name, 4.5)
+    monkeypatch.setattr(made, "_in_command", lambda *given: FollowedPointer(ROOT, 0, 0xFFFFFFE0, Base.NONE, TABLE, 0))
+    size = 4 * catalogue.layout("RENDER_SURFACE_STATE", 4.5).dwords
+    made._read = {UNIT: {(0x4300, size): bytes(size)}, "PS": {(0x4100, size): bytes(size), (0x4200, size - 4): bytes(size - 4)}}
+    shader.resolved.entries = {index: entries[index] for index in (1, 2)}
+    kept.entries = {("PS", TABLE + 4 * index): (TABLE, entries[index]) for index in (3, 5)} | {("VS", TABLE): (TABLE, entries[0])}
+    bits = made._add_table("PS", shader, kept)
+    assert [(part.pointer, part.offset, part.mask, part.value) for part in bits] == [
+        (2, 8, 0xFFFFFFFF, 0x4200), (2, 20, 0xFFFFFFFF, 0x4500)]  # fmt: skip
+    assert {name: made.pointers[number].address for name, number in made.names.items() if name.startswith("surface")} == {
+        "surface PS 1": 0x4100, "surface PS 3": 0x4300}  # fmt: skip
+
+
+def test_surfaces_that_units_have_read_move_with_their_table() -> None:
+    """Their entries are read again where the table is now, and say where each surface state is."""
+    made, dispatch = pointers([MOVED, BLOCK]), bound()
+    made.pointers.append(FollowedPointer(0, 8, 0xFFFFFFE0, Base.NONE, 0x4000, 32, (UNIT, "PS")))
+    made.names["surface PS 2"] = 2
+    resolved = dispatch["PS"].resolved
+    resolved.entries, resolved.surfaces = {2: b"old!", 3: b"same"}, {2: (0x4000, b"state of surface 2"), 3: (0x6000, b"state of surface 3")}
+    entry = (0x5AA7).to_bytes(4, "little")
+    assert made.follow(made_state(4.5, {MOVED & -4096: bytes(MOVED % 4096 + 8) + entry}), Notes(), dispatch)
+    assert resolved.entries == {2: entry, 3: b"same"}
+    assert resolved.surfaces == {2: (0x5AA0, b"state of surface 2"), 3: (0x6000, b"state of surface 3")}
+
+
+@pytest.mark.parametrize(("bases", "address"), [({}, TABLE), ({"surface": 0x40}, TABLE + 0x40), ({"surface": 0xFFFF_F000}, 0),
+                                                ({"surface": 0xFFFF_FFE0}, TABLE - 0x20)])  # fmt: skip
+def test_pointers_past_the_last_address_lead_to_the_first(bases: dict[str, int], address: int) -> None:
+    """Gen4.5 has addresses of 32 bits; a pointer counts from its base, from 0 where none was set."""
+    made = pointers([TABLE, BLOCK])
+    made.state.bases = bases
+    pointer = made._led(FollowedPointer(ROOT, 0, 0xFFFFFFE0, Base.SURFACE, 0, 0))
+    assert pointer.address == address
+
+
 def test_units_read_blending_through_its_own_pointer() -> None:
     resolved = ResolvedState()
     resolved.blend, resolved.samplers, resolved.sampler_base = {(0x100, 4): b"blue"}, {16: b"near"}, 0x1000
