@@ -196,7 +196,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         """What some commands need before they are executed."""
         if step.ruled:
             self._warn_of_rules(step.layout.name, self.command)
-        if step.reads_registers and self._found is not None:
+        if step.reads_registers:
+            assert self._found is not None
             self.status.at(self._found.start + step.offset, step.header)
 
     def _run_simple(self, place: FetchPointer) -> bool:

@@ -162,7 +162,7 @@ class HandlerServices:
         space.write(address & self.address_mask, data)
         self._read_ahead_is_stale = True
 
-    def write_status(self, offset: int, data: bytes, per_process: object = False) -> None:
+    def write_status(self, offset: int, data: bytes, per_process: object) -> None:
         """Into the hardware status page: the engine's, or the context's own. Both stand in the global space."""
         page = self.process_page if per_process else self.status.status_page()
         if not page:

@@ -175,6 +175,6 @@ def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offse
 def _may_break_rules(cs: PreparingStreamer, layout: Layout, values: Record, varying: set[str]) -> bool:
     """Whether a command may break a rule, depending on what comes before it and on its varying fields."""
     fixed = type(values)(0 if name in varying else value for name, value in values._asdict().items())
-    situations = [(pipeline, unflushed) for pipeline in ("", *PIPELINE_NAMES) for unflushed in (False, True)]
     return not varying.isdisjoint(rules.ruled_fields(layout.name, cs.rules)) or any(
-        rules.broken(layout.name, fixed, cs.rules, cs.engine, *situation) for situation in situations)  # fmt: skip
+        rules.broken(layout.name, fixed, cs.rules, cs.engine, pipeline, unflushed=True)  # after a flush, no more are broken
+        for pipeline in ("", *PIPELINE_NAMES))  # fmt: skip

@@ -364,6 +364,15 @@ def test_the_time_limit_ends_a_batch_of_state() -> None:
     assert bench.gpu.counters.commands == 3 * LATCH_AT_ONCE
 
 
+@pytest.mark.parametrize("count, stored", [(LATCH_AT_ONCE - 1, 5), (LATCH_AT_ONCE, 0), (LATCH_AT_ONCE + 1, 0)])
+def test_the_time_is_looked_at_after_256_state_commands_whatever_follows(count: int, stored: int) -> None:
+    looks = itertools.count()
+    bench = Bench(timed_out=lambda: next(looks) >= 1)
+    with pytest.raises(SoftgenError, match="time is up"):
+        bench.run(*[bench.pack("3DSTATE_SAMPLE_MASK")] * count, bench.store(0, 5))
+    assert LATCH_AT_ONCE == 256 and bench.data(1) == [stored]
+
+
 def test_predication_skips_state_too() -> None:
     bench = Bench()
     never, always = (bench.pack("MI_SET_PREDICATE", predicate_enable=value) for value in (0, 15))

@@ -255,7 +255,7 @@ def preparing(client: Client, name: str, preparer: Any) -> Any:
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("name", ["PIPE_CONTROL", "GPGPU_WALKER", "MEDIA_INTERFACE_DESCRIPTOR_LOAD"])
 def test_places_of_fields(gpu: str, name: str) -> None:
-    """A varying field reads as its command's record has it."""
+    """A varying field reads as its command's record has it; all other bits are compared."""
     chance, client, page = random.Random(5), Client(gpu, True), catalogue().layout(name, device(gpu).generation.number)
     asked = {"PIPE_CONTROL": ("address", "immediate_data"), "GPGPU_WALKER": ("indirect_data_start_address",),
              "MEDIA_INTERFACE_DESCRIPTOR_LOAD": ("interface_descriptor_data_start_address",)}[name]  # fmt: skip
@@ -269,6 +269,8 @@ def test_places_of_fields(gpu: str, name: str) -> None:
     batch = packed(*header, *header, *Enqueue(0, gpu).pack("MI_BATCH_BUFFER_END"))
     prepared = prepare(preparing(client, name, preparer), batch)
     assert prepared is not None
+    varying = sum(page.field(field).mask for field in asked)
+    assert prepared.mask == (1 << 8 * len(batch)) - 1 & ~(varying | varying << 32 * len(header))
     bits = chance.getrandbits(8 * len(batch)) & ~prepared.mask | prepared.value
     dwords = struct.unpack(f"<{len(batch) // 4}I", bits.to_bytes(len(batch), "little"))
     record = page.raw(dwords[len(header) : 2 * len(header)])
@@ -282,11 +284,12 @@ STALL = {"command_streamer_stall_enable": 1}
 @pytest.mark.parametrize("name, values, varying, ruled", [
     ("PIPE_CONTROL", STALL, ["post_sync_operation"], True), ("PIPE_CONTROL", STALL, ["address"], False),
     ("PIPE_CONTROL", {"address": 64}, ["address"], True), ("PIPE_CONTROL", {"address": 64}, [], False),
-    ("PIPELINE_SELECT", {"mask_bits": 3}, [], True),
+    ("PIPELINE_SELECT", {"mask_bits": 3}, [], True), ("PIPE_CONTROL", {"texture_cache_invalidation_enable": 1}, [], True),
+    ("PIPE_CONTROL", {"texture_cache_invalidation_enable": 1, **STALL, "stall_at_pixel_scoreboard": 1}, [], False),
 ])  # fmt: skip
 def test_rules_are_checked_each_time_if_they_may_be_broken(name: str, values: dict[str, int], varying: list[str], ruled: bool) -> None:
     """By what varies, which may be zero, so that nothing is asked for; or by what comes before: a pipeline is not to be left before it is
-    flushed."""
+    flushed, and caches are not to be invalidated without a stall while compute is selected."""
     def preparer(cs: Any, values: Any, place: Any) -> Any:
         for field in varying:
             place(field)
