@@ -10,9 +10,10 @@ import pytest
 from softgen.bits import catalogue
 from softgen.shared_functions.unit import ResolvedState
 from softgen.three_d.draw_structures import Base, PointedBits
+from softgen.three_d.latched_state import NotPrepared
 from softgen.three_d.plan_cache import Notes, noted
 from softgen.three_d.state_blocks import BLEND, CC, SAMPLERS, StateBlocks
-from softgen.three_d.state_pointers import ROOT, UNIT, FollowedPointer, StatePointers
+from softgen.three_d.state_pointers import COMMAND, ROOT, UNIT, UNITS, FollowedPointer, StatePointers
 from tests.three_d.made import made_state
 
 TABLE, MOVED, BLOCK, SIZE = 0x1000, 0x1240, 0x3000, 32
@@ -68,6 +69,50 @@ def test_memory_that_no_pointer_leads_to_is_elsewhere(monkeypatch: pytest.Monkey
     found = made.collect(kept, bound())
     assert [(compared.pointer, compared.offset, compared.size) for compared in found.ranges] == [(0, 0, SIZE)]
     assert found.elsewhere == {(0x5000, 4): b"else", (BLOCK + 4 * SIZE, SIZE): b"4" * SIZE}
+
+
+@pytest.mark.parametrize(("count", "fits"), [(96, True), (97, False)])
+def test_there_is_room_for_96_pointers(count: int, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = pointers([TABLE, BLOCK])
+    monkeypatch.setattr(made, "_add_unit", lambda stage, pointer, name: None)
+    monkeypatch.setattr(made, "_add_table", lambda *parts: [
+        made._add(str(n), FollowedPointer(ROOT, n, 0xFFFFFFE0, Base.NONE, BLOCK, SIZE)) for n in range(count)][:0])  # fmt: skip
+    if fits:
+        assert len(made.collect(notes(), bound()).pointers) == count
+    else:
+        with pytest.raises(NotPrepared, match="more pointers than there is room for"):
+            made.collect(notes(), bound())
+
+
+@pytest.mark.parametrize("reader", ["plans", "shaders"])
+def test_blocks_of_other_commands_cannot_be_followed(reader: str) -> None:
+    made, kept, shaders = pointers([TABLE, BLOCK]), notes(), bound()
+    if reader == "plans":
+        kept.blocks = {("pointer", 0x7000, 4): b"word"}
+    else:
+        shaders["PS"].resolved.blend = {(0x7000, 4): b"word"}
+    with pytest.raises(NotPrepared, match="blocks that pointers of other commands lead to"):
+        made.collect(kept, shaders)
+
+
+@pytest.mark.parametrize(("stage", "inner", "compared"), [("CLIP", "viewport CLIP", 1), ("SF", "viewport SF", 1),
+                                                          ("CC", "viewport CC", 1), ("VS", "samplers VS", 16)])  # fmt: skip
+def test_a_unit_has_16_viewports_or_samplers(stage: str, inner: str, compared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the viewports only the first is compared; a unit state that nobody has read has no pointer."""
+    made: Any = pointers([TABLE, BLOCK])
+    made.names.clear()
+    made.latches.layout = lambda name: catalogue.layout(name, 4.5)
+    name, block = UNITS[stage]
+    made.state = made_state(4.5, {BLOCK: b""}, {COMMAND: {name: BLOCK}})
+    monkeypatch.setattr(made, "_in_command", lambda command, name, base, size: FollowedPointer(ROOT, 0, 0xFFFFFFE0, base, BLOCK, size))
+    made._read = {UNIT: {}}
+    made._add_unit(stage, name, block)
+    assert not made.names
+    size = 4 * catalogue.layout(block, 4.5).dwords
+    made._read = {UNIT: {(BLOCK, size): bytes(size)}}
+    made._add_unit(stage, name, block)
+    found = made.pointers[made.names[inner]]
+    assert set(made.names) == {stage, inner} and (found.parent, found.count, found.compared) == (made.names[stage], 16, compared)
 
 
 # Of a block with pointers at bytes 8, 16 and 40: bytes that are compared as ranges, and dwords whose other bits are.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from softgen.errors import DecodeError
 from softgen.trace.capture import Blobs, CaptureTrace
 from softgen.trace.capture_json import ZERO
 from tests.trace.test_capture import RELOCATED
@@ -48,3 +51,16 @@ def test_a_gib_of_contents_is_kept(tmp_path: Path) -> None:
     first, second = blobs.get(ZERO, half), blobs.get(ZERO, half - 4096)
     assert blobs.get(ZERO, 4096) and blobs.get(ZERO, half) is first
     assert blobs.get(ZERO, 1) and blobs.get(ZERO, half) is first and blobs.get(ZERO, half - 4096) is not second
+
+
+@pytest.mark.parametrize("log, fits", [(20, True), (27, True), (28, False)])
+def test_contents_are_decompressed_with_a_window_of_128_mib_at_most(tmp_path: Path, log: int, fits: bool) -> None:
+    """A file says itself how much memory its decompression takes (RFC 8878, 3.1.1.1.2): a frame with one block that is not compressed."""
+    frame = b"\x28\xb5\x2f\xfd\0" + bytes([log - 10 << 3]) + (4096 << 3 | 1).to_bytes(3, "little")
+    (tmp_path / "content.zst").write_bytes(frame + b"data" * 1024)
+    blobs = Blobs(tmp_path)
+    if fits:
+        assert bytes(blobs.get("content", 4096).view) == b"data" * 1024
+    else:
+        with pytest.raises(DecodeError, match="cannot be decompressed after 0x0 bytes"):
+            blobs.get("content", 4096)
