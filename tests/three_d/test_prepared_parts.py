@@ -79,6 +79,23 @@ def test_only_the_surface_state_base_may_move(draws: Any, name: str, moves: bool
     draws._bases, draws._now = {"surface": 0x1000, "dynamic": 0x2000, "general": 0x3000}, SimpleNamespace(bases={})
     assert draws._move_surfaces({**draws._bases, name: 0x9000}) is moves
     assert draws._now.bases == ({Base.SURFACE: 0x9000} if moves else {})
+    left = {other: base for other, base in draws._bases.items() if other != name}
+    if name in draws._bases:
+        assert draws._move_surfaces(left) is moves and draws._now.bases == ({Base.SURFACE: 0} if moves else {})
+
+
+@pytest.mark.parametrize("change, same", [({}, True), ({"register": 2}, False), ({"bases": {"surface": 0x1000}}, True),
+                                          ({"bases": {"surface": 0x2000}}, False), ({"slots": 6}, False), ({"space": "other"}, False),
+                                          ({"dispatcher": "other"}, False), ({"latched": None}, False)])  # fmt: skip
+def test_draws_are_found_while_their_environment_is_the_same(draws: Any, change: dict[str, Any], same: bool) -> None:
+    """Where units have no blocks of state that move. Registers are those that a prepared draw depends on."""
+    latched = SimpleNamespace(slots=5)
+    draws._latched, draws._space, draws._dispatcher, draws._slots, draws._moves = latched, "space", "dispatcher", 5, False
+    draws._bases, draws._registers = {"surface": 0x1000}, {"INSTPM": 1}
+    latched.slots = change.get("slots", 5)
+    cs = SimpleNamespace(latched=change.get("latched", latched), bases=change.get("bases", draws._bases), dispatcher=change.get(
+        "dispatcher", "dispatcher"), space=change.get("space", "space"), get=lambda name: change.get("register", 1))  # fmt: skip
+    assert draws._same_environment(cs) is same
 
 
 @pytest.mark.parametrize("stage, named", [(Stage.PIXELS, TESTS), (Stage.FILL, fill.CLEAR), (Stage.CLIP, "")])
