@@ -1,18 +1,14 @@
-"""Mode setting: what the display is made of, who is its master, page flips and their events; and programs that use it."""
+"""Mode setting: what the display is made of, and who is its master; and programs that use it."""
 
 from __future__ import annotations
 
 import errno
 import os
-import select
 import shutil
 import struct
 import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,14 +19,13 @@ from softgen.driver import display, drm, facts
 from softgen.driver.display import ModeObject
 from softgen.driver.uapi import ARGUMENTS, FLIP_EVENT, FORMAT_MODIFIER, FORMATS_HEAD, MODE, NAMES, PROPERTY_ENUM, Structure
 from tests.driver.presenting import LLVMPIPE, presented
-from tests.driver.program import Gpu, Held, Program, served
+from tests.driver.program import Gpu, Program, served
 from tests.driver.running import PROGRAMS, Softgen, needs_driver, needs_shim, softgen_run
-from tests.driver.test_gem import refused, submit
+from tests.driver.test_gem import refused
 from tests.pictures.compare import Picture, compare
 
 XR24, RG16 = (int.from_bytes(name, "little") for name in (b"XR24", b"RG16"))
 UNIVERSAL_PLANES, ATOMIC = 2, 3
-EVENT, ASYNC = 1, 2
 # DRM_IOCTL_MODE_… of drm.h: they have the size of the argument in them
 REQUESTS = [0xC04064A0, 0xC06864A1, 0xC06864A2, 0xC01464A6, 0xC05064A7, 0xC04064AA, 0xC01064AC, 0xC01C64AD, 0xC01C64AE, 0xC00464AF,
             0xC01864B0, 0xC01864B1, 0xC02064B2, 0xC01064B3, 0xC00464B4, 0xC01064B5, 0xC02064B6, 0xC06864B8, 0xC02064B9]  # fmt: skip
@@ -51,26 +46,6 @@ def frame(program: Program, width: int = 640, height: int = 480, bits: int = 32,
 def show(program: Program, fb: int, **fields: object) -> None:
     mode = {"connectors": program.numbers("I", ModeObject.CONNECTOR), "connector_count": 1, "mode_valid": 1, "mode": display.mode(640, 480)}
     program.ioctl("DRM_IOCTL_MODE_SETCRTC", **{"crtc": ModeObject.CRTC, "fb": fb, **mode, **fields})
-
-
-def flip(program: Program, fb: int, flags: int = EVENT, user_data: int = 7) -> None:
-    program.ioctl("DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=flags, user_data=user_data)
-
-
-def readable(program: Program, seconds: float = 0) -> bool:
-    return bool(select.select([program.node], [], [], seconds)[0])
-
-
-def wait_for(done: Callable[[], bool], seconds: float = 10) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def event(program: Program) -> SimpleNamespace:
-    assert readable(program, 5)
-    return FLIP_EVENT.unpack(program.node.recv(1024))
 
 
 # -- the interface
@@ -173,10 +148,12 @@ def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
         blob = card.memory(size)
         card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"], size=size, data=blob.address)
         head = FORMATS_HEAD.unpack(bytes(blob))
+        assert (head.version, head.flags) == (1, 0)  # FORMAT_BLOB_CURRENT of drm_mode.h
         assert head.formats == 24 and head.modifiers % 8 == 0 and size == head.modifiers + 24 * head.modifier_count
         assert XR24 in struct.unpack_from(f"<{head.format_count}I", bytes(blob), head.formats)
         rows = FORMAT_MODIFIER.unpack_all(bytes(blob)[head.modifiers :])
         assert {row.modifier for row in rows} == modifiers and {row.formats for row in rows} == {(1 << head.format_count) - 1}
+        assert {(row.first, row.pad) for row in rows} == {(0, 0)}, "masks begin with the first format, and padding is zero"
 
 
 def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
@@ -218,202 +195,6 @@ def test_the_first_program_is_the_master_until_it_drops_that(gpu: Gpu) -> None:
     first.node.close()
     third = gpu.program("card0")
     show(third, frame(third)[0])
-
-
-# -- what is shown
-
-
-def test_a_crtc_shows_the_console_until_a_mode_is_set_and_can_be_restored(gpu: Gpu, card: Program) -> None:
-    before = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
-    assert before.mode_valid and before.fb and MODE.unpack(before.mode).hdisplay == 640
-    console = card.ioctl("DRM_IOCTL_MODE_GETFB", fb=before.fb)
-    assert (console.width, console.height, console.pitch, console.bits) == (640, 480, 2560, 32)
-    assert gpu.shared.display.framebuffer(before.fb).bo.size == 2560 * 480
-    fb, _ = frame(card)
-    show(card, fb)
-    assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb and gpu.shared.display.frames == 1
-    show(card, before.fb, mode=before.mode)
-    assert gpu.shared.display.frames == 1, "the console is no frame of the program"
-    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_RMFB", fb=before.fb)
-
-
-def test_a_crtc_is_turned_off(card: Program) -> None:
-    show(card, frame(card)[0])
-    card.ioctl("DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC)
-    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
-    assert (found.mode_valid, found.fb) == (0, 0)
-    refused(errno.EBUSY, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card)[0])
-
-
-def test_removing_what_is_shown_turns_the_crtc_off(card: Program) -> None:
-    fb, _ = frame(card)
-    show(card, fb)
-    card.ioctl("DRM_IOCTL_MODE_RMFB", fb=fb)
-    assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
-    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_GETFB", fb=fb)
-
-
-@pytest.mark.parametrize("number, fields", [
-    (errno.ENOENT, {"fb": 9999}), (errno.EINVAL, {"connector_count": 0}), (errno.EINVAL, {"mode_valid": 0}),
-    (errno.EINVAL, {"mode": bytes(68)}), (errno.ENOSPC, {"x": 1}), (errno.ENOSPC, {"mode": display.mode(641, 480)}),
-    (errno.EFAULT, {"connectors": 8}), (errno.EINVAL, {"connector_count": 1 << 30}),
-])  # fmt: skip
-def test_a_crtc_that_cannot_be_set(card: Program, number: int, fields: dict[str, object]) -> None:
-    fb, _ = frame(card)
-    with pytest.raises(OSError) as found:
-        show(card, **{"fb": fb, **fields})  # type: ignore[arg-type]
-    assert found.value.errno == number
-
-
-def test_setting_a_crtc_waits_for_the_rendering(gpu: Gpu, card: Program, held: Held) -> None:
-    fb, handle = frame(card)
-    submit(card, handle)
-    seen: list[int] = []
-    gpu.shared.display.presented = lambda crtc, number: seen.append(len(held.submissions))
-    threading.Timer(0.2, held.finish).start()
-    show(card, fb)
-    assert seen == [0]
-
-
-def test_a_plane_of_a_crtc_that_is_off_has_neither(card: Program) -> None:
-    fb, _ = frame(card)
-    show(card, fb)
-    shown = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=ModeObject.PLANE)
-    assert (shown.crtc, shown.fb) == (ModeObject.CRTC, fb)
-    card.ioctl("DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC)
-    off = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=ModeObject.PLANE)
-    assert (off.crtc, off.fb) == (0, 0)
-
-
-def test_sixteen_connectors_may_be_named(card: Program) -> None:
-    fb, _ = frame(card)
-    named = card.numbers("I", *[ModeObject.CONNECTOR] * 17)
-    show(card, fb, connectors=named, connector_count=16)
-    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC, fb=fb, connectors=named, connector_count=17, mode_valid=1,
-            mode=display.mode(640, 480))  # fmt: skip
-
-
-# -- page flips
-
-
-def test_a_flip_without_rendering_completes_at_once(card: Program) -> None:
-    first, second = (frame(card)[0] for _ in range(2))
-    show(card, first)
-    assert not readable(card)
-    for number, fb in enumerate((second, first), 2):
-        flip(card, fb, user_data=0x1234_5678_9ABC_DEF0 + fb)
-        found = event(card)
-        assert (found.kind, found.size, found.user_data) == (2, 32, 0x1234_5678_9ABC_DEF0 + fb)
-        assert (found.sequence, found.crtc) == (number, ModeObject.CRTC)
-        assert not readable(card) and card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb
-
-
-def test_the_event_of_a_flip_has_the_time_of_the_monotonic_clock(card: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = SimpleNamespace(monotonic=time.monotonic, monotonic_ns=lambda: 12_345_678_901_999)
-    monkeypatch.setattr(display, "time", now)
-    show(card, frame(card)[0])
-    flip(card, frame(card)[0])
-    found = event(card)
-    assert (found.seconds, found.microseconds) == (12_345, 678_901)
-
-
-def test_a_flip_completes_when_the_rendering_is_done_and_a_second_one_is_busy(gpu: Gpu, card: Program, held: Held) -> None:
-    (first, _), (second, handle) = frame(card), frame(card)
-    show(card, first)
-    submit(card, handle)
-    seen: list[int] = []
-    gpu.shared.display.presented = lambda crtc, number: seen.append(crtc.framebuffer.number if crtc.framebuffer else 0)
-    flip(card, second)
-    assert not readable(card, 0.05) and not seen
-    refused(errno.EBUSY, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=first, flags=EVENT)
-    held.finish()
-    assert event(card).user_data == 7 and seen == [second]
-    flip(card, first)
-    assert event(card).user_data == 7 and seen == [second, first]
-
-
-def test_a_flip_without_an_event(card: Program) -> None:
-    first, second = (frame(card)[0] for _ in range(2))
-    show(card, first)
-    flip(card, second, flags=0)
-    assert not readable(card, 0.05)
-
-
-def test_events_that_were_not_read_come_one_after_another_and_have_a_limit(card: Program) -> None:
-    frames = [frame(card)[0] for _ in range(2)]
-    show(card, frames[0])
-    flip(card, frames[1], user_data=1)
-    flip(card, frames[0], user_data=2)
-    data = card.node.recv(64)
-    assert [FLIP_EVENT.unpack(data[at:]).user_data for at in (0, 32)] == [1, 2]
-    with pytest.raises(OSError) as found:
-        for number in range(10000):
-            flip(card, frames[number % 2])
-    assert found.value.errno == errno.ENOMEM
-    while readable(card):
-        card.node.recv(4096)
-    flip(card, frames[0])
-    assert event(card).user_data == 7
-
-
-@pytest.mark.parametrize("flags", [ASYNC | EVENT, 4, 1 << 31])
-def test_flips_that_are_not_there(card: Program, flags: int) -> None:
-    fb, _ = frame(card)
-    show(card, fb)
-    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=flags)
-    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=EVENT, sequence=1)
-
-
-def test_a_flip_keeps_size_and_format(card: Program) -> None:
-    show(card, frame(card)[0])
-    refused(errno.ENOSPC, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card, 320, 240)[0])
-    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card, bits=16, depth=16)[0])
-
-
-def test_a_program_that_ends_with_a_flip_pending_leaves_the_display_usable(gpu: Gpu, card: Program, held: Held) -> None:
-    (first, _), (second, handle) = frame(card), frame(card)
-    show(card, first)
-    submit(card, handle)
-    flip(card, second)
-    card.close()
-    wait_for(lambda: not gpu.shared.display.connections)
-    held.finish()
-    other = gpu.program("card0")
-    show(other, frame(other)[0])
-    flip(other, frame(other)[0])
-    assert event(other).user_data == 7
-
-
-def test_setting_a_crtc_waits_for_a_pending_flip(gpu: Gpu, card: Program, held: Held) -> None:
-    (first, _), (second, handle) = frame(card), frame(card)
-    show(card, first)
-    submit(card, handle)
-    flip(card, second)
-    seen: list[int] = []
-    gpu.shared.display.presented = lambda crtc, number: seen.append(crtc.framebuffer.number if crtc.framebuffer else 0)
-    threading.Timer(0.2, held.finish).start()
-    show(card, first)
-    assert seen == [second, first]
-
-
-def test_a_closed_node_takes_its_framebuffers_along(gpu: Gpu, card: Program) -> None:
-    fb, _ = frame(card)
-    show(card, fb)
-    other = gpu.program("card0")
-    other.ioctl("DRM_IOCTL_MODE_GETFB", fb=fb)
-    card.close()
-    wait_for(lambda: len(gpu.shared.display.connections) == 1)
-    refused(errno.ENOENT, other, "DRM_IOCTL_MODE_GETFB", fb=fb)
-    assert other.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
-
-
-def test_the_console_is_back_when_the_last_program_has_closed_the_display(gpu: Gpu, card: Program) -> None:
-    console = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb
-    show(card, frame(card)[0])
-    card.close()
-    wait_for(lambda: not gpu.shared.display.connections)
-    shown = gpu.program("card0").ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
-    assert (shown.fb, shown.mode_valid) == (console, 1)
 
 
 # -- programs
