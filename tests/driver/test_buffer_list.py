@@ -167,6 +167,26 @@ def test_lists_in_turn_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> No
             submit(1)
 
 
+def test_a_buffer_that_is_closed_is_freed_though_lists_with_it_were_kept() -> None:
+    """At once: no other submission has to come. Lists of each context are let go of."""
+    with served("kbl", Held()) as gpu:
+        program = gpu.program()
+        contexts = [0, program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context]
+        batch, handle = batch_of(program), buffer(program)
+        rows = [row(handle, offset=0x10000, flags=PINNED), row(batch, offset=0x20000, flags=PINNED)]
+        (node,) = gpu.server.nodes.values()
+        for context in contexts:
+            submit(program, rows, context=context)
+            assert len(node.contexts.get(context).listed) == 1
+        runner: Any = gpu.shared.runner
+        while runner.submissions:
+            runner.finish()
+        closed = weakref.ref(node.objects.get(handle))
+        program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+        gc.collect()
+        assert closed() is None and not any(node.contexts.get(context).listed for context in contexts)
+
+
 def test_few_lists_of_a_context_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the same handles and addresses, so many lists and so many buffers in them; the oldest go first."""
     most = 6

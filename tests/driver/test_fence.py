@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from softgen.driver import fence as module
-from softgen.driver.fence import POLL_INTERVAL, Fence, Signals, Syncobj, all_of
+from softgen.driver.fence import POLL_INTERVAL, Fence, Pipes, Signals, Syncobj, all_of
 
 
 class Clock:
@@ -118,3 +120,23 @@ def test_points_of_two_threads_are_both_there(monkeypatch: pytest.MonkeyPatch) -
     line.add(2, Fence(signals))
     other.join(20)
     assert [point for point, _ in line.points] == [1, 2, 3]
+
+
+def test_a_pipe_that_cannot_be_watched_leaves_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host has a limit for how many files may be watched (epoll(7), max_user_watches)."""
+
+    def register(descriptor: int, events: int) -> None:
+        raise OSError(errno.ENOSPC, "too many watches")
+
+    pipes = Pipes[str]()
+    watch, pipes.closed = pipes.closed, SimpleNamespace(register=register, poll=lambda *arguments: [], close=lambda: None)  # type: ignore[assignment]
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="too many watches"):
+        pipes.new("item")
+    assert os.listdir("/proc/self/fd") == before and not pipes.items and not pipes.ends
+    pipes.closed = watch
+    reading, key = pipes.new("item")
+    assert pipes.find(key) == "item"
+    os.close(reading)
+    pipes.sweep()
+    assert pipes.find(key) is None and os.listdir("/proc/self/fd") == before

@@ -206,7 +206,17 @@ def test_memory_is_the_hosts() -> None:
     with served("kbl") as gpu:
         found = query(gpu.program(), 4)
         assert isinstance(found, bytes) and len(found) == 16 + 88
-        assert REGION.unpack(found[16:]).probed > 1 << 28
+        region = REGION.unpack(found[16:])
+        assert found[:16] == struct.pack("<4I", 1, 0, 0, 0) and (region.kind, region.instance) == (0, 0), "one: system memory"
+        assert region.probed == region.unallocated == region.visible == region.unallocated_visible > 1 << 28
+        assert not any(getattr(region, f"r{number}") for number in (0, *range(2, 8))), "reserved"
+
+
+@pytest.mark.parametrize("host, limit, size", [(8 << 30, 1 << 30, 1 << 30), (1 << 30, 8 << 30, 1 << 30)])
+def test_memory_is_what_the_host_has_and_the_server_may_take(host: int, limit: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "host_memory", lambda: host)
+    gpu: Any = SimpleNamespace(budget=SimpleNamespace(limit=limit))
+    assert REGION.unpack(answers.regions(gpu)[16:]).probed == size
 
 
 def test_the_clock_moves() -> None:

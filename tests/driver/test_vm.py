@@ -98,6 +98,17 @@ def test_a_full_space_has_no_room() -> None:
     assert vm.place([PlacementRequest(bo(3), None, 0, False)]) == [0x103000], "up to the last byte"
 
 
+@pytest.mark.parametrize("size, fits", [(0xFFE0_0000, True), (0xFFE0_1000, False)])
+def test_addresses_that_no_program_asked_for_are_below_the_last_mebibyte_of_4_gib(size: int, fits: bool) -> None:
+    """However large the address space, and also for buffers that may be above: programs that do not pin take addresses of 32 bits."""
+    vm, large = Vm("space", 48, 1 << 48, Signals()), GemObject(1, 1, [Piece(MemfdBuffer(4096, "bo"), 0, size)], 0)
+    if fits:
+        assert vm.place([PlacementRequest(large, None, 0, True)]) == [0x100000]
+        return
+    with pytest.raises(Errno, match=f"no room for {size:#x} bytes"):
+        vm.place([PlacementRequest(large, None, 0, True)])
+
+
 def test_a_buffer_that_must_move_may_move_to_where_it_was() -> None:
     vm, moved = Vm("space", 48, 1 << 32, Signals()), bo(1, 2)
     assert vm.place([PlacementRequest(moved, 0x101000, 0, False)]) == [0x101000]
