@@ -11,14 +11,15 @@ from softgen.shared_functions.context import ContextHead
 
 
 def places(context: ContextHead) -> dict[int, int]:
-    """The address of each lane of the access in progress: host addresses for surfaces, else graphics addresses as the program has them."""
+    """The address of each lane of the access in progress: host addresses for surfaces, else graphics addresses as the program has them.
+    Sums are not reduced to the bits of an address."""
     word, width = int(context.mask), 8 if int(context.mask) & WIDE else 4
     lanes = [lane for lane in range(32) if word >> lane & 1]
     if word & (CONTIGUOUS | UNIFORM):
         step = word >> SIZE_SHIFT if word & CONTIGUOUS else 0
-        return {lane: int(context.base) + step * lane & (1 << 64) - 1 for lane in lanes}
+        return {lane: int(context.base) + step * lane for lane in lanes}
     held = bytes(memoryview(context.offsets).cast("B"))
-    return {lane: int(context.base) + int.from_bytes(held[lane * width : (lane + 1) * width], "little") & (1 << 64) - 1 for lane in lanes}
+    return {lane: int(context.base) + int.from_bytes(held[lane * width : (lane + 1) * width], "little") for lane in lanes}
 
 
 def explain(context: ContextHead, address: int, place: int | None, access: str, space: Space | None, by: str) -> GpuFault:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, TABLE
+from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, TABLE, WIDE
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.context import ContextHead
 from tests.shared_functions.sending import DATA, PAGE, STATELESS, Bench, header
@@ -76,3 +76,25 @@ def test_without_a_space_the_lane_that_holds_the_byte_is_named(place: int, lane:
     head = ContextHead(mask=0b10111 | TABLE | CONTIGUOUS | 4 << SIZE_SHIFT, base=0x1000)
     found = explain(head, 0x7000, place, "read", None, "a kernel")
     assert (found.address, found.access, found.why) == (place, "read", "not mapped" if lane is None else f"not mapped (lane {lane})")
+
+
+@pytest.mark.parametrize(("kind", "base", "offsets"), [
+    (TABLE | WIDE, 0x2000, [-0x1000, -0xFF0, 0x1008, -0xFFC]),  # of a base that is beyond them
+    (TABLE | WIDE, (1 << 64) - 0x1000, [0x2000, 0x2010, 0x10, 0x2004]), (TABLE, 0x800, [0x800, 0x810, 0x1000, 0x804]),
+])  # fmt: skip
+def test_addresses_of_lanes_wrap(kind: int, base: int, offsets: list[int]) -> None:
+    """Divergent dwords; the last lane's is the byte that is missing."""
+    head = ContextHead(mask=0b1111 | kind | 4 << SIZE_SHIFT, base=base)
+    held = np.array([offset & (1 << 64) - 1 for offset in offsets], np.uint64).astype(np.uint64 if kind & WIDE else np.uint32)
+    memoryview(head.offsets).cast("B")[: held.nbytes] = held.tobytes()
+    for place, lane in ((0x1005, 3), (0x1001, 0), (0x1013, 1), (0x1008, None)):
+        found = explain(head, 0x7000, place, "read", None, "a kernel")
+        assert found.why == ("not mapped" if lane is None else f"not mapped (lane {lane})")
+
+
+def test_the_lane_of_an_address_that_is_not_canonical_is_named() -> None:
+    """As the program has it: the sum of base and offset in 64 bits."""
+    head = ContextHead(mask=0b11 | TABLE | WIDE | 4 << SIZE_SHIFT, base=0xFFFF_0000_0000_0000)
+    memoryview(head.offsets).cast("B")[:16] = np.array([0x1_0000_0000_1000, 0x1_8000_0000_0000], np.uint64).tobytes()
+    found = explain(head, 0x8000_0000_0000, None, "write", None, "a kernel")
+    assert (found.address, found.why) == (0x8000_0000_0000, "not a canonical address (lane 1)")

@@ -12,22 +12,24 @@ from softgen.bits import catalogue, describe
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.eu.semantics.send import execute_message
-from softgen.eu.thread.block import Context
+from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Value
 from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.bindings import SURFACES, USED
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.dataport.block import BYTE_PORTS
 from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.texture.operations import ASKERS
-from tests.shared_functions.compiled import BlockState, instruction
+from tests.shared_functions.compiled import BlockState, Compiled, instruction
 from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
 
 DESCRIPTORS, TURNS = 2, 12  # so many of each message, sent so often
 MOST_PAYLOAD, MOST_RESPONSE = 15, 16
+BINDLESS = 252
 COMMON = descriptors.COMMON | {"message_type", "subtype", "scratch", "access", "target_function_id", "target_cache", "send_commit"}
 
 
@@ -164,3 +166,30 @@ def test_bounds_move_with_the_channel() -> None:
     at = np.full(8, PAGE - 8, np.uint32)
     found = bench.send("untyped_surface_read", at, simd_mode="simd8", channel_mask="rgba", answer=4, binding_table_index=0).view(np.uint32)
     assert bench.compiled == 1 and found[0] and found[8] and not found[16:].any()
+
+
+@pytest.mark.parametrize(("name", "fields"), [
+    ("untyped_surface_read", {"simd_mode": "simd8", "channel_mask": "r"}), ("oword_block_read", {"data_blocks": "2_owords"}),
+    ("untyped_surface_write", {"simd_mode": "simd8", "channel_mask": "r"}), ("oword_block_write", {"data_blocks": "2_owords"}),
+    ("dword_scattered_read", {"simd_mode": "simd8"}), ("byte_scattered_write", {"simd_mode": "simd8", "data_size": "dword"}),
+])  # fmt: skip
+@pytest.mark.parametrize("bindless", [False, True])
+@pytest.mark.parametrize("there", [False, True])
+def test_messages_to_a_buffer_that_is_not_there_are_side_exits(name: str, fields: dict[str, str], bindless: bool, there: bool) -> None:
+    """The interpreter says why it is not; the message has had no effect by then. A bindless buffer has an entry of its own."""
+    bench, answer = Bench(), np.full(32 * name.endswith("read"), 0xEE, np.uint8)
+    row = next(row for row in descriptors.rows(9) if row.name == name)
+    sfid = next(number for number, function in descriptors.shared_functions(9).items() if function == row.function)
+    payload = np.zeros(96, np.uint8)
+    index = BINDLESS if bindless else 7
+    descriptor = descriptors.encode(name, 9, message_length=3, response_length=len(answer) // 32, binding_table_index=index,
+                                    **{"header_present": 1} if row.header == "required" else {}, **fields)  # fmt: skip
+    twin, before = Compiled(9, bench.space, bench.slm.held, 0), bench.data.array.copy()
+    twin.bindings.surface_keys[3] = USED  # of a surface state at offset 0
+    if there:
+        twin.bind(SURFACES + 3 if bindless else 7, DATA, 256)
+    for mask in (0, 0xFF):  # also where no lane asks
+        status = twin.run(sfid, descriptor, payload, payload[:0], answer, mask, 8)
+        assert status == (0 if there else ThreadStatus.ESCAPE)
+    if not there:
+        assert (answer == 0xEE).all() and (bench.data.array == before).all()

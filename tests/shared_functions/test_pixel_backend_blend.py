@@ -163,6 +163,18 @@ def test_sources_are_clamped_without_blending_too() -> None:
     assert np.frombuffer(bench.texel(1, 1), f32).tolist() == [0.0, 1.0, 0.5, 0.0]
 
 
+@pytest.mark.parametrize(("color", "wanted"), [
+    ((0.25, 0.5, 2.0, 0.5), (0.125, 0.25, 1.0)), ((0.25, -2.0, 2.0, -1.0), (0.0, 0.0, 0.0)),
+    ((2.0**-10, 0.0, 1.0, 1e6), (65504 / 1024, 0.0, 65504.0)), ((0.0, -4.0, -(2.0**-10), -1e6), (0.0, 0.0, 0.0)),
+])  # fmt: skip
+def test_sources_in_the_range_of_floats_without_a_sign(color: tuple[float, ...], wanted: tuple[float, ...]) -> None:
+    """R11G11B10_FLOAT. Its alpha, which is a factor here, is in the range of half floats."""
+    state = TargetState(color=BlendEquation("add", "src_alpha", "zero"), clamp_range="rtformat", pre_clamp="sources")
+    bench = Target(gen=9, format="R11G11B10_FLOAT", state_of_backend=BackendState((state,)))
+    bench.write(np.tile(np.array(color, f32), (16, 1)))
+    assert small_floats(bench.texel(1, 1)) == pytest.approx(wanted, rel=2**-5) and bench.compiled == 1
+
+
 # -- logic operations, alpha test ------------------------------------------------------------------------------------
 
 
@@ -335,15 +347,19 @@ def test_srgb_is_encoded_after_blending_and_alpha_is_not(format: str) -> None:
     assert abs(bench.texel(0, 0)[0] - (1.055 * value ** (1 / 2.4) - 0.055) * 255) < 0.51
 
 
+def small_floats(texel: bytes) -> list[float]:
+    """The channels of R11G11B10_FLOAT: half floats without a sign and with fewer bits."""
+    word = int.from_bytes(texel, "little")
+    halves = [(word >> shift & (1 << bits) - 1) << 15 - bits for shift, bits in ((0, 11), (11, 11), (22, 10))]
+    return [struct.unpack("<e", struct.pack("<H", half))[0] for half in halves]
+
+
 def test_eleven_and_ten_bit_floats() -> None:
     bench = Target(gen=9, format="R11G11B10_FLOAT")
     values = [0.0, 1.0, -3.0, 0.5, 65024.0, 2.0**-14, 3.1415926, 100.0]
     bench.write(np.tile(np.array(values * 2, f32)[:, None], (1, 4)))
     for lane, (x, y) in enumerate(pixels(BLOCK)):
-        word = int.from_bytes(bench.texel(x, y), "little")
-        for shift, bits in ((0, 11), (11, 11), (22, 10)):
-            half = (word >> shift & (1 << bits) - 1) << 15 - bits
-            found = struct.unpack("<e", struct.pack("<H", half))[0]
+        for found, bits in zip(small_floats(bench.texel(x, y)), (11, 11, 10), strict=True):
             exact = max((values * 2)[lane], 0.0)
             assert found <= exact and exact - found <= exact * 2.0 ** (6 - bits)
     assert bench.compiled == 1

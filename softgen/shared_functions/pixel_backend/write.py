@@ -240,8 +240,8 @@ class TargetWrite:
 
 def words(format: Format) -> list[tuple[int, LaneType]]:
     """The words of a pixel: byte offset and type."""
-    if format.bits <= u32.bits:
-        return [(0, next(type for type in (u8, u16, u32) if type.bits == format.bits))]
+    if format.bits < u32.bits:
+        return [(0, {u8.bits: u8, u16.bits: u16}[format.bits])]
     return [(at, u32) for at in range(0, format.bits // 8, u32.bytes)]
 
 

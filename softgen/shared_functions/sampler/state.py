@@ -48,19 +48,19 @@ class Sampling:
     lods: tuple[int, int]  # lowest and highest
     preclamp: bool
     base_level: int  # in halves
-    bias: int = 0
-    shadow: str = "always"  # the function whose opposite a comparison returns
-    mag_mips: bool = False  # magnified images use the mip filter too
-    anisotropy: int = 2  # the most samples of a pixel
-    seamless: bool = False  # cube maps are filtered across their edges, whatever the address modes
-    border: Four = (0, 0, 0, 0)  # bits
+    bias: int
+    shadow: str  # the function whose opposite a comparison returns
+    mag_mips: bool  # magnified images use the mip filter too
+    anisotropy: int  # the most samples of a pixel
+    seamless: bool  # cube maps are filtered across their edges, whatever the address modes
+    small_border: bool  # the border is four bytes, for channels that a format lacks too
+    reduction: str  # what is made of the texels of a footprint: std_filter comparison minimum maximum; '': as the message says
+    skips_srgb: bool  # texels of sRGB formats are not made linear
+    quality: str  # of trilinear filters: full high medium low
+    key_kills: bool  # a texel that matches the key kills the pixel; otherwise it is replaced by black
+    border: Four = NO_BORDER  # bits
     integers: Four | None = None  # the border of integer formats, where it stands apart
-    small_border: bool = False  # the border is four bytes, for channels that a format lacks too
-    reduction: str = ""  # what is made of the texels of a footprint: std_filter comparison minimum maximum; '': as the message says
-    skips_srgb: bool = False  # texels of sRGB formats are not made linear
-    quality: str = "full"  # of trilinear filters: full high medium low
     key: ChromaKey | None = None
-    key_kills: bool = False  # a texel that matches the key kills the pixel; otherwise it is replaced by black
     run_time: SamplerNumbers | None = None  # in compiled programs
 
     @property
