@@ -146,7 +146,7 @@ def test_fields_of_groups_are_where_their_first_element_is() -> None:
 
 
 def test_commands_are_those_of_the_command_line() -> None:
-    command = [sys.executable, "-m", "softgen.inspect.cli.main", "decode", str(CAPTURE), "--json"]
+    command = [sys.executable, "-m", "softgen", "decode", str(CAPTURE), "--json"]
     told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     lines = [json.loads(line) for line in told.splitlines()]
     commands = list(softgen.decode(CAPTURE))

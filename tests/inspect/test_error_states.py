@@ -108,6 +108,20 @@ def test_a_place_in_a_ring_is_not_looked_for_in_a_batch(kind: Literal["batch", "
     assert list(found.marks.values()) == [["ACTHD: the engine had read up to here"]]
 
 
+@pytest.mark.parametrize("order", [("ACTHD", "BBADDR"), ("BBADDR", "ACTHD")])
+@pytest.mark.parametrize("read, other, executing", [(8, 4, 8), (4, 8, 4), (12, 4, 8), (None, 4, 8)])
+def test_of_commands_that_are_alike_the_last_one_that_was_read_was_executing(read: int | None, other: int, executing: int,
+                                                                             order: tuple[str, str]) -> None:
+    """Three of the same header and an end: ACTHD says how far the streamer had read, and no other register does."""
+    space, memory = AddressSpace("own"), MemfdBuffer(0x1000)
+    space.map(0, memory)
+    memory.view[:16] = struct.pack("<4I", 0x01000000, 0x01000000, 0x01000000, 0x05000000)
+    places = {"ACTHD": read, "BBADDR": other}
+    marks = tuple(Mark(label, at, False) for label in order if (at := places[label]) is not None)
+    found = stopped(Work("render", space, 0, "batch", stop=Stop(marks, header=0x01000000)), device("kbl").generation)
+    assert found.command is not None and found.command.address == executing and not found.lost
+
+
 def test_an_engine_that_waits_in_its_ring(tmp_path: Path) -> None:
     hang = compute()[1]
     waiting = replace(hang, head=0x00200114, acthd=0x00200114, bbaddr=0, ipehr=0x01000000)

@@ -106,6 +106,19 @@ def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert machine.cache_folder().detail == f"{tmp_path}/.cache/softgen (writable)"
 
 
+@pytest.mark.parametrize("found, code", [
+    ((("ok", True), ("ok", False)), 0), ((("ok", True), ("missing", False)), 0), ((("low", True), ("absent", False)), 0),
+    ((("ok", True), ("missing", True)), 1), ((), 0),
+])  # fmt: skip
+def test_only_what_is_needed_and_missing_is_a_failure(found: tuple[tuple[str, bool], ...], code: int, monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    findings = [machine.Finding("area", "name", status, "detail", needed=needed) for status, needed in found]
+    monkeypatch.setattr(machine, "examine", lambda: iter(findings))
+    assert main(["doctor"]) == code
+    assert capsys.readouterr().out.splitlines()[-1] == ("something softgen needs is missing" if code else "all that softgen needs is here")
+    assert main(["doctor", "--json"]) == code and json.loads(capsys.readouterr().out)["ok"] == (not code)
+
+
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json"])
     shown = json.loads(capsys.readouterr().out)

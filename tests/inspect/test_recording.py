@@ -240,6 +240,8 @@ def test_a_failure_of_more_than_4_gib_is_not_kept(monkeypatch: pytest.MonkeyPatc
 def test_a_failure_is_kept_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(recording, "KEPT_FAILURES", 2)
+    (tmp_path / "softgen" / "failures").mkdir(parents=True)
+    (tmp_path / "softgen" / "failures").chmod(0o755)  # as an older version made it
     kept = [Path(keep_failure(made(number), "a fault", device("skl"))) for number in (1, 2, 3)]
     assert [path.exists() for path in kept] == [False, True, True]
     assert {path.stat().st_mode & 0o777 for path in (*kept[1:], kept[1].parent)} == {0o700}

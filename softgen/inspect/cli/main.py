@@ -149,7 +149,3 @@ def keep_pages(code: int) -> int:
     if pages := sys.modules.get("softgen.bits.catalogue"):  # otherwise none was read
         pages.save()
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -114,6 +114,15 @@ def test_flags_by_words_and_in_hexadecimal(file: Path, capsys: Capture) -> None:
     assert capsys.readouterr().out.splitlines()[1:] == ["f0.1  0x00f8"]
 
 
+@pytest.mark.parametrize("kind, values, shown", [
+    ("ud", "1,65535,3,4,5,6,7,8", "1 65535 3 4 5 6 7 8"), ("ud", "1,65536,3,4,5,6,7,10", "0x1 0x10000 0x3 0x4 0x5 0x6 0x7 0xa"),
+    ("d", "1,65536,3,4,5,6,7,-1", "1 65536 3 4 5 6 7 -1"),
+])  # fmt: skip
+def test_unsigned_numbers_are_hexadecimal_where_one_is_large(kind: str, values: str, shown: str, file: Path, capsys: Capture) -> None:
+    ran(file, f"mov (8|M0) r4.0<1>:{kind} r2.0<8;8,1>:{kind}\n", "--set", f"r2:{kind}={values}")
+    assert capsys.readouterr().out.splitlines()[1:] == [f"r4:{kind}  {shown}"]
+
+
 @pytest.mark.parametrize("setting, text, want", [
     ("r2.3:ud=7", "mov (8|M0) r4.0<1>:ud r2.0<8;8,1>:ud", [0, 0, 0, 7, 0, 0, 0, 0]),
     ("r2:f=1.5,-2.5,inf,0x40490fdb", "mov (8|M0) r4.0<1>:f r2.0<8;8,1>:f", [1.5, -2.5, "inf", 3.1415927, 0, 0, 0, 0]),
@@ -264,6 +273,12 @@ def test_engines_stop_and_complain_alike(engine: str, file: Path, capsys: Captur
 def test_limits_are_above_zero(file: Path) -> None:
     ran(file, ADD, "--limit", "0", code=2)
     ran(file, ADD, "--time-limit", "nan", code=2)
+
+
+def test_a_text_may_run_for_a_minute_and_a_million_instructions_by_default(capsys: Capture) -> None:
+    assert cli.main(["eu", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "stop after so many seconds (default 60)" in said and "(default 1000000)" in said
 
 
 def test_mistakes_in_the_text(file: Path, capsys: Capture) -> None:

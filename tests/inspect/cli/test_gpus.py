@@ -33,6 +33,15 @@ def test_one_gpu_by_name_and_by_pci_id(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == by_name
 
 
+@pytest.mark.parametrize("name", devices())
+def test_all_pci_ids_of_a_gpu_are_listed_under_their_number(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpus", name]) == 0
+    ids = device(name).pci_ids
+    told, listed = capsys.readouterr().out.split(f"PCI ids recognised ({len(ids)})\n")
+    assert listed.split() == [f"{pci:#06x}" for pci in ids] and max(map(len, listed.splitlines())) < 100
+    assert f"{device(name).pci_id:#06x}" in told and device(name).title in told
+
+
 def test_every_alias_and_pci_id_finds_its_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     for gpu in devices().values():
         for asked in (*gpu.aliases, *map(hex, gpu.pci_ids)):

@@ -52,6 +52,7 @@ def test_a_name_is_found(asked: str, found: str) -> None:
     ("pipe_contrl", "PIPE_CONTROL"),
     ("BATCH_BUFER_START", "MI_BATCH_BUFFER_START"),
     ("rendr_surface_state", "RENDER_SURFACE_STATE"),
+    ("DETA_IMM", "did you mean MI_STORE_DATA_IMM or MI_RS_STORE_DATA_IMM"),  # two that end alike
 ])  # fmt: skip
 def test_did_you_mean(capsys: pytest.CaptureFixture[str], asked: str, meant: str) -> None:
     err = spec(capsys, asked, code=2)
