@@ -54,7 +54,7 @@ def test_what_needs_the_result_waits_for_it_and_others_go_on(gpu: Gpu, held: Hel
 ])  # fmt: skip
 def test_the_time_that_a_wait_has_left(timeout: int, idle: bool, seconds: float, left: int, error: int,
                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    """i915_gem_wait_ioctl says it also where the time was too short; a wait without a limit is one without a limit afterwards."""
+    """Nothing where the time was too short; a wait without a limit is one without a limit afterwards (i915_gem_wait_ioctl)."""
     now, until = [7.0], list[float | None]()
 
     def wait(ready: Any, deadline: float | None, gone: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import kept_loop, scheduler, worker
+from softgen.threads import kept_loop, pool, scheduler, worker
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import FULL, LoopPayload, PayloadList, PayloadWriter, ThreadMasks, WrittenMasks
@@ -316,6 +317,34 @@ def test_host_threads_are_used_again(library: ctypes.CDLL) -> None:
         native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
         list(EngineDispatcher("t1", 3).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
     assert scheduler.helpers() == max(before, 2)
+
+
+def test_dispatches_one_after_another_use_the_same_workers(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops on one host thread and on several, and lists of payloads; also after faults, and where nobody wanted the rest."""
+    made, real = list[int](), pool.WorkerSet
+    monkeypatch.setattr(pool, "WorkerSet", lambda threads: (made.append(threads), real(threads))[1])
+    broken, dispatcher = ADD.replace("0x08025E01", "0x08025EFF"), EngineDispatcher("t1", 3)  # stateless: nothing is mapped at 0
+
+    def started(memory: Memory, count: int) -> Iterator[Finished]:
+        shared = ctypes.c_uint64()
+        loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(count)]
+        native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
+        yield from dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native)
+
+    for count in (3, 1, 2):
+        assert sum(finished.threads for finished in started(Memory(), count)) == THREADS
+        with pytest.raises(GpuFault):
+            list(started(Memory(broken), count))
+        rest = started(Memory(), count)
+        next(rest)
+        del rest
+        memory = Memory()
+        list(dispatcher.run(memory.context, listed(memory, CONSTANT, False)))
+        assert (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
+        memory = Memory(broken)
+        with pytest.raises(GpuFault):
+            list(dispatcher.run(memory.context, listed(memory, CONSTANT, False)))
+    assert made == [3]
 
 
 def test_a_fault_in_each_of_several_loops_leaves_nothing_behind(library: ctypes.CDLL) -> None:
