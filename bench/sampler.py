@@ -33,7 +33,9 @@ FORMATS = ("R8G8B8A8_UNORM", "R8G8B8A8_UNORM_SRGB", "R32G32B32A32_FLOAT", "R8_UN
 def sampling(way: str) -> Sampling:
     mag, least, mip = WAYS[way]
     rounds = (mag == "linear",) * 3
-    return Sampling(False, mag, least, mip, ("wrap",) * 3, True, rounds, rounds, (0, 14 << 8), True, 0)
+    return Sampling(False, mag, least, mip, ("wrap",) * 3, True, rounds, rounds, (0, 14 << 8), True, 0, bias=0, shadow="always",
+                    mag_mips=False, anisotropy=2, seamless=False, small_border=False, reduction="", skips_srgb=False, quality="full",
+                    key_kills=False)  # fmt: skip
 
 
 def surface(format: str, tiling: str) -> SurfaceImage:
