@@ -53,10 +53,23 @@ def test_a_size_is_rounded_up_and_the_lowest_free_handle_is_given(gpu: Gpu) -> N
     refused(errno.E2BIG, program, "DRM_IOCTL_I915_GEM_CREATE", size=1 << 50)
 
 
-def test_handles_of_one_program_mean_nothing_to_another(gpu: Gpu) -> None:
+@pytest.mark.parametrize("name, fields", [
+    *((f"DRM_IOCTL_I915_GEM_{name}", {}) for name in ("BUSY", "WAIT", "SET_DOMAIN", "SW_FINISH", "MADVISE", "MMAP_OFFSET", "GET_TILING",
+                                                       "SET_TILING", "GET_CACHING", "SET_CACHING")),
+    *((f"DRM_IOCTL_I915_GEM_{name}", {"size": 4}) for name in ("PREAD", "PWRITE", "MMAP")),
+    ("DRM_IOCTL_PRIME_HANDLE_TO_FD", {}),
+])  # fmt: skip
+def test_handles_of_one_program_mean_nothing_to_another(gpu: Gpu, name: str, fields: dict[str, int]) -> None:
     first, other = gpu.program(), gpu.program()
     handle = first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
-    refused(errno.ENOENT, other, "DRM_IOCTL_I915_GEM_BUSY", handle=handle)
+    refused(errno.ENOENT, other, name, handle=handle, **fields)
+
+
+def test_no_buffer_is_ever_purged(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    for advice in (0, 1, 0):  # needed, not needed, needed again
+        assert program.ioctl("DRM_IOCTL_I915_GEM_MADVISE", handle=handle, advice=advice).retained == 1
 
 
 def test_what_is_written_is_seen_through_every_door(gpu: Gpu) -> None:
