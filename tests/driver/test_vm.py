@@ -138,6 +138,24 @@ def test_a_submission_is_mapped_as_a_whole(vm: Vm, monkeypatch: pytest.MonkeyPat
     vm.leave(one)
 
 
+def test_buffers_are_looked_up_only_where_something_was_mapped_since(vm: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list that is submitted again and again, by itself and after another one."""
+    looked, get = list[int](), vm.mapped.get
+    monkeypatch.setattr(vm.mapped, "get", lambda bo: (looked.append(bo.uid), get(bo))[1])
+    one, two = listed((FIRST, "a1"), (FIRST + 0x1000, "a2")), listed((SECOND, "b1"))
+
+    def lookups(buffers: BufferList) -> int:
+        looked.clear()
+        vm.enter(buffers)
+        assert vm.running == [buffers]
+        vm.leave(buffers)
+        return len(looked)
+
+    assert lookups(one) > 0 and lookups(one) == lookups(one) == 0
+    assert lookups(two) > 0 and lookups(one) == 2 and lookups(one) == lookups(two) == 0
+    assert shown(vm, FIRST, FIRST + 0x1000, SECOND) == ["a1", "a2", "b1"]
+
+
 def test_submissions_that_want_the_same_addresses_find_their_own_buffers(vm: Vm) -> None:
     """In whichever order their lists have them."""
     wrong = list[list[str]]()
