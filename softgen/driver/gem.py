@@ -150,6 +150,8 @@ def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
 
 
 def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if not arg.size:
+        return  # the kernel looks at nothing else then
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)
@@ -160,6 +162,8 @@ def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if not arg.size:
+        return  # the kernel looks at nothing else then
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)

@@ -102,6 +102,12 @@ def test_what_is_beyond_a_buffer_is_neither_read_nor_written(gpu: Gpu, name: str
     assert bytes(after) == b"before__" and bytes(data) == b"programs"
 
 
+@pytest.mark.parametrize("name", ["DRM_IOCTL_I915_GEM_PREAD", "DRM_IOCTL_I915_GEM_PWRITE"])
+def test_nothing_is_wrong_about_no_bytes(gpu: Gpu, name: str) -> None:
+    """As in the kernel: neither the buffer nor the range is looked at."""
+    gpu.program().ioctl(name, handle=77, offset=1 << 40, size=0, data=8)
+
+
 def test_mmap_beyond_a_buffer_is_refused(gpu: Gpu) -> None:
     program = gpu.program()
     handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
