@@ -142,10 +142,8 @@ class RelocatedInstruction:
 
 
 def compacted(program: Sequence[Instruction]) -> list[Instruction]:
-    """Compact a program. Shorter distances may let a branch become compact too, so branches are retried until nothing changes; one that
-    grew again stays native."""
+    """Compact a program. Shorter distances may let a branch become compact too, so branches are retried until nothing changes."""
     slots = _slots(program)
-    stubborn: set[int] = set()
     for slot in slots:
         if not slot.targets:
             slot.inst = _shorter(slot.inst)
@@ -155,10 +153,7 @@ def compacted(program: Sequence[Instruction]) -> list[Instruction]:
         for slot in slots:
             if slot.targets:
                 aimed = replace(_aim(slot, moved), compacted=False)
-                fits = slot.old not in stubborn and _shorter(aimed).compacted
-                if slot.inst.compacted and not fits:
-                    stubborn.add(slot.old)
-                slot.inst = replace(slot.inst, compacted=fits)
+                slot.inst = replace(slot.inst, compacted=_shorter(aimed).compacted)
         if sizes == [slot.inst.compacted for slot in slots]:
             return list(_filled(slots, moved))
 

@@ -107,6 +107,8 @@ WORD = "0;1,0"
                  instr(9, "add", dst(4, "w", 2, 4), reg(2, "d", "4;4,1"), reg(6, "d", "4;4,1"), size=4)),
     *(pytest.param("destination_offset", instr(9, "add", dst(4, "b", 4, wrong), reg(2, "d"), reg(6, "d")),
                    instr(9, "add", dst(4, "b", 4, right), reg(2, "d"), reg(6, "d"))) for wrong, right in ((2, 0), (3, 1))),
+    *(pytest.param("vector_immediate", instr(9, "mov", dst(4, "uw", sub=8), imm(0x76543210, "uv")), right) for right in (
+        instr(9, "mov", dst(4, "uw", sub=16), imm(0x76543210, "uv")), instr(9, "mov", dst(4, "uw", sub=8), imm(0x76543210, "uv"), size=1))),
     pytest.param("predicate_code", instr(8, "add", dst(4), reg(2), imm(1), predicate=8, align16=True),
                  instr(8, "add", dst(4), reg(2), imm(1), predicate=8)),
     pytest.param("divide_width", instr(8, "math", dst(4), reg(2), reg(6), function=12, size=16),

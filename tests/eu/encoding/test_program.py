@@ -165,6 +165,24 @@ def test_adding_to_ip_is_a_jump() -> None:
     assert short[0].sources[1].immediate == 16 + 8 + 8
 
 
+@pytest.mark.parametrize("gen", [7.0, 7.5, 8.0, 9.0, 11.0])
+@pytest.mark.parametrize("moves, said, expected", [
+    (508, False, [True, True]), (509, False, [False, True]), (510, False, [False, False]), (600, True, [False, False])])  # fmt: skip
+def test_a_jump_becomes_compact_when_what_it_jumps_over_does(gen: float, moves: int, said: bool, expected: list[bool]) -> None:
+    """A compact immediate has 13 bits, with its sign. Of two jumps over the same moves the first fits only once the second is compact.
+    A jump that is said to be compact, though it leads too far, becomes native."""
+
+    def jump(distance: int) -> Instruction:
+        return replace(parsed(f"add(1) ip<1>D ip<0,1,0>D {distance}D {{ align1 WE_all 1N }};", gen)[0], compacted=said)
+
+    size, (move, nop) = labels.size(jump(0)), parsed("mov(8) g2<1>F g4<8,8,1>F { align1 1Q };\nnop;", gen)
+    short = program.compacted([jump(2 * size + 16 * moves), jump(size + 16 * moves), *[move] * moves, nop])
+    assert [inst.compacted for inst in short[:2]] == expected
+    sizes = [labels.size(inst) for inst in short]
+    assert [inst.sources[1].immediate for inst in short[:2]] == [sum(sizes[:-1]), sum(sizes[1:-1])]
+    assert len(program.assemble(short)) == sum(sizes)
+
+
 @pytest.mark.parametrize("text, gen, message", [
     ("jmpi(1) g2<0,1,0>D { align1 WE_all 1N };", 9.0, "jmpi at 0x0 jumps by a register.s value"),
     ("mov(1) ip<1>UD g2<0,1,0>UD { align1 WE_all 1N };", 9.0, "mov at 0x0 computes with ip"),

@@ -51,6 +51,13 @@ def test_looking_up() -> None:
     assert opcodes.math_macros(9.0) == {14, 15} and opcodes.math_macros(7.0) == frozenset()
 
 
+def test_how_many_sources_a_math_function_has() -> None:
+    """Divisions and the power have two, all others one."""
+    found = {row.name: row.sources for number in range(16) if (row := opcodes.math_function(number, 9.0)) is not None}
+    assert found == {**dict.fromkeys(("inv", "log", "exp", "sqrt", "rsq", "sin", "cos", "rsqrtm"), 1),
+                     **dict.fromkeys(("fdiv", "pow", "intdivmod", "intdiv", "intmod", "invm"), 2)}  # fmt: skip
+
+
 @pytest.mark.parametrize(("text", "complaint"), [
     (SOURCE + LEGAL + ADD + ADD, "t:4: add is already in the table for gen 4.5"),
     (SOURCE + LEGAL + ADD + ADD.replace("add", "sub").replace("4.5+", "9"), "t:4: sub and add share number 64 on gen 9"),
