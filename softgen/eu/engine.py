@@ -15,7 +15,7 @@ from collections.abc import Callable
 from softgen.errors import SoftgenError
 from softgen.eu import interpreter
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
-from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, Interpreter, KernelProgram, RunOutcome
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, LONG_BRANCH, Interpreter, KernelProgram, RunOutcome
 from softgen.eu.thread.block import CHANNELS, Context, ThreadStatus
 from softgen.eu.thread.state import ThreadState
 
@@ -61,13 +61,15 @@ def drive(thread: ThreadState, program: KernelProgram, limit: int, function: Cal
         status = call(compiled, thread, context)
         if status in OUTCOMES:
             return OUTCOMES[status]
+        if status is not ThreadStatus.ESCAPE:
+            continue
         before = thread.ip
-        if status is ThreadStatus.ESCAPE and not interpreted.step():
+        if not interpreted.step():
             return RunOutcome.WAITING
         if thread.ended:
             return RunOutcome.ENDED
-        if thread.ip < before:
-            context.budget -= 1
+        if thread.ip <= before:
+            context.budget -= 1 + (before - thread.ip) // LONG_BRANCH
             if context.budget <= 0:
                 return RunOutcome.OUT_OF_BUDGET
 

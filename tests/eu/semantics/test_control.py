@@ -234,10 +234,23 @@ def test_jmpi_by_the_last_dword_of_the_registers(gen: float, count: int) -> None
     assert sums(made) == [10] * 8
 
 
-def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
+@pytest.mark.parametrize("breakpoint", [False, True])
+def test_jmpi_onto_itself_is_endless_and_stopped(breakpoint: bool) -> None:
+    """Also where it is the interpreter's, for its breakpoint: each turn costs one of the budget."""
     made = thread(9)
-    assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is RunOutcome.OUT_OF_BUDGET
-    assert made.ip == 0 and not made.ended
+    again = branch(9, "jmpi", "here", size=1, no_mask=True, breakpoint=breakpoint)
+    assert run(made, "here", again, limit=50) is RunOutcome.OUT_OF_BUDGET
+    assert made.ip == 0 and not made.ended and made.executed == 50
+
+
+@pytest.mark.parametrize("breakpoint", [False, True])
+@pytest.mark.parametrize("between, turns", [(1, 9), (62, 9), (63, 5), (126, 5), (127, 3)])
+def test_a_long_way_back_costs_more_of_the_budget(between: int, turns: int, breakpoint: bool) -> None:
+    """One more for each KiB, whoever executes the jump; the budget may be overdrawn."""
+    made = thread(9)
+    back = branch(9, "jmpi", "here", size=1, no_mask=True, breakpoint=breakpoint)
+    assert run(made, "here", note(9, 1), *[note(9, 0)] * between, back, limit=9) is RunOutcome.OUT_OF_BUDGET
+    assert sums(made) == [turns] * 8 and made.ip == 0
 
 
 @pytest.mark.behaviour("EU-13", "EU-216", shows="action")
