@@ -6,7 +6,6 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import TranslationStore
 from softgen.threads import groups, worker
 from softgen.threads.dispatcher import EngineDispatcher
-from tests.eu.semantics.build import Listing, dst, end, imm, instr
 from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import ADD
 from tests.threads.test_pool import MANY, MODE, SLOW, job
@@ -127,76 +125,3 @@ def test_fallbacks_leave_time_for_the_translation(tmp_path: Path, monkeypatch: p
     assert given and all(given)
     (program,) = {program for program, _ in dispatcher.ran}
     assert program.fallbacks.total() < 9 * 20
-
-
-def test_a_translation_is_waited_for_once_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another host thread gives way while one begins it."""
-    engine, code = PromotingEngine(hot=1), Listing(9, instr(9, "mov", dst(4), imm(1)), end(9))
-
-    class Beginning(threading.Thread):
-        def start(self) -> None:
-            engine.give_way()
-            super().start()
-            engine.give_way()
-
-    monkeypatch.setattr(promotion, "threading", SimpleNamespace(Thread=Beginning))
-    code.executed = 1000
-    engine.function(code, 0, 8)
-    (translating,) = engine.workers
-    translating.join()
-    assert engine.fast.at_hand(code, 0, 8, True, ())
-
-
-class Kernels:
-    """Kernels on an engine that translates nothing: what it would, and what it left for when a processor is free."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.engine, self.begun, self.later = PromotingEngine(hot=100), list[Any](), list[Any]()
-        monkeypatch.setattr(promotion, "in_turn", lambda job, later: self.later.append(job) if later else job())
-        monkeypatch.setattr(self.engine.fast, "translated", lambda *given: self.begun.append(given))
-        monkeypatch.setattr(self.engine.fast, "at_hand", lambda *given: None)
-        monkeypatch.setattr(self.engine.slow, "function", lambda *given: CompiledFunction(1, 2))
-        monkeypatch.setattr(self.engine.slow, "holds", lambda program, chosen: True)
-
-    def kernel(self, executed: int) -> KernelProgram:
-        """One that has run for so many executions of each of its instructions, and of what is the same for all kernels."""
-        program = KernelProgram(9, b"")
-        program.executed = executed * promotion.LEAST
-        return program
-
-    def ask(self, program: KernelProgram) -> None:
-        self.engine.function(program, 0, 16)
-        for thread in self.engine.workers:
-            thread.join()
-
-
-def test_a_warm_kernel_is_translated_when_a_processor_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, and at once if it is hot before."""
-    kernels, t0 = Kernels(monkeypatch), CompiledFunction(1, 2)
-    cold, warm, hot = (kernels.kernel(executed) for executed in (12, 13, 101))
-    for program in (cold, warm, warm):
-        kernels.ask(program)
-    assert not kernels.begun and len(kernels.later) == 1
-    assert [kernels.engine.holds(program, t0) for program in (cold, warm, hot)] == [True, False, False]
-    kernels.ask(hot)
-    assert [given[0] for given in kernels.begun] == [hot] and len(kernels.later) == 1
-    warm.executed = hot.executed
-    kernels.ask(warm)
-    kernels.later.pop()()
-    assert [given[0] for given in kernels.begun] == [hot, warm] and not kernels.later
-
-
-def test_warm_kernels_are_translated_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels, going = Kernels(monkeypatch), threading.Event()
-    waiting = threading.Thread(target=going.wait, args=(60.0,))
-    waiting.start()
-    kernels.engine.workers = [waiting]
-    kernels.engine.function(kernels.kernel(50), 0, 16)
-    kernels.later.pop()()
-    assert not kernels.begun and len(kernels.later) == 1
-    going.set()
-    waiting.join()
-    kernels.later.pop()()
-    for thread in kernels.engine.workers:
-        thread.join()
-    assert len(kernels.begun) == 1 and not kernels.later
