@@ -1,17 +1,18 @@
-"""Responses of messages in registers."""
+"""Payloads and responses of messages in registers."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import RegisterMessage, halves
+from softgen.eu.semantics.send import RegisterMessage, build_message, halves
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
-from tests.eu.semantics.build import arf, dst, instr, reg, scalar
+from tests.eu.semantics.build import arf, dst, instr, reg, scalar, thread
 
 
 @pytest.mark.parametrize("enables, type, start, lanes, expected", [
@@ -53,3 +54,36 @@ def test_a_compressed_message_is_two_of_eight_channels(gen: float, source: Opera
 def test_other_messages_are_one(gen: float, size: int, quarter: int) -> None:
     sent = instr(gen, "send", dst(20, "f"), reg(10, "f"), size=size, quarter=quarter, sfid=1, descriptor=1)
     assert halves(sent) == (sent,)
+
+
+@pytest.mark.parametrize("type, start, lanes, expected", [
+    (u32, 0, 4, [640, 644, 648, 652]), (u32, 56, 2, [696, 700]), (u32, 56, 4, [696, 700, 1284, 1288]), (u64, 56, 3, [696, 1284, 1292]),
+    (u16, 62, 2, [702, 1284]), (u32, 64, 2, [1284, 1288]), (u32, 72, 2, [1292, 1296]),
+])  # fmt: skip
+def test_the_second_payload_of_a_split_message_follows_the_first(type: LaneType, start: int, lanes: int, expected: list[int]) -> None:
+    """Two registers from r20 on, then those from r40.1: `start` counts through both, and lanes may lie in the one and the other."""
+    m = NumpyMachine()
+    message: Any = object.__new__(RegisterMessage)
+    message.m, message.file, message.first, message.whole, message.second = m, "grf", 20 * 32, 64, reg(40, sub=4)
+    message.state = SimpleNamespace(read=lambda name, type, offsets: m.constant(type, list(offsets)))
+    assert message._read(type, start, lanes).payload.tolist() == expected
+
+
+@pytest.mark.parametrize("indirect", [False, True])
+def test_payload_and_response_of_a_message_are_registers_or_where_a0_says(indirect: bool) -> None:
+    """With an offset to it. What the descriptor counts is taken; a message without an extended descriptor has 0 there."""
+    made = thread(9, r10=np.arange(64, dtype=np.uint32))
+    made.arf["a"].view(np.uint16)[2:4] = 9 * 32, 20 * 32
+    source = reg(0, indirect=True, address_sub=2, offset=64) if indirect else reg(11)
+    target = dst(0, indirect=True, address_sub=3, offset=-32) if indirect else dst(19)
+    sent = build_message(made, instr(9, "send", target, source, sfid=12, descriptor=2 << 25 | 1 << 20 | 7), 0xFF, 0)
+    assert (sent.descriptor, sent.extended, sent.sfid) == (2 << 25 | 1 << 20 | 7, 0, 12)
+    assert sent.payload.view(np.uint32).tolist() == list(range(8, 24)) and not len(sent.second)
+    sent.response[:] = 5
+    assert bytes(made.grf[18 * 32 : 21 * 32]) == bytes(32) + b"\5" * 32 + bytes(32)
+
+
+@pytest.mark.parametrize("descriptor", [0, None])
+def test_a_descriptor_of_nothing_is_0(descriptor: int | None) -> None:
+    sent = build_message(thread(9), instr(9, "send", arf(0), reg(11), sfid=3, descriptor=descriptor), 0xFF, 0)
+    assert (sent.descriptor, sent.extended, len(sent.payload), len(sent.response)) == (0, 0, 0, 0)
