@@ -220,13 +220,13 @@ class AluStep:
         self.mask = self.mask & mask
 
     def register(self, index: int, first: int, step: int) -> Value:
-        """Dwords of a source by index: from dword `first` of the four or eight it starts in; `step` is 8 where each eight channels take
-        two registers."""
+        """Dwords of a source by index. `step` 0: dword `first` of the four that it starts in, or where it starts; 8: from dword `first`
+        after its start on, where each eight channels take two registers."""
         operand = self.instruction.sources[index]
         if operand.indirect:
             raise Unsupported(f"{self.instruction.opcode} with a register-indirect source is not yet simulated")
         name, start = register_location(operand, self.state.gen)
-        start = start // 16 * 16 if step == 0 and first == 3 else start
+        start = start // 16 * 16 if step == 0 and first else start
         offsets = tuple(start + 4 * first + 4 * (c % 8 + c // 8 * 2 * step if step else 0) for c in range(self.instruction.exec_size))
         value = self.m.convert(read_at(self.state, name, operand.type, offsets), self.type)
         if operand.absolute:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -266,6 +268,35 @@ def test_pln(gen: float) -> None:
     made = thread(gen, 0xFFFF, r4=np.array([9, 9, 9, 9, 2, 3, 9, 7], np.float32), r6=FLOATS)
     run(made, instr(gen, "pln", dst(20, "f"), scalar(4, "f", 16), reg(6, "f"), size=16))
     assert floats(made, 20, 16) == [2 * (c + c // 8 * 8) + 3 * (c + 8 + c // 8 * 8) + 7 for c in range(16)]
+
+
+@pytest.mark.parametrize("sub", [0, 4, 8, 16, 20])
+def test_the_other_scalars_of_line_and_pln_are_of_the_four_that_the_first_belongs_to(sub: int) -> None:
+    """Only the first of four is legal for it; any other is taken as it is."""
+    plane, u = np.array([2, 3, 4, 5, 11, 12, 13, 14], np.float32), np.arange(32)
+    made = thread(9, r4=plane, r6=FLOATS)
+    p, (_, q, _, r) = plane[sub // 4], plane[sub // 16 * 4 :][:4]
+    run(made, instr(9, "line", dst(20, "f"), scalar(4, "f", sub), reg(6, "f")))
+    assert floats(made, 20) == [p * u[c] + r for c in range(8)]
+    run(reset(made), instr(9, "pln", dst(20, "f"), scalar(4, "f", sub), reg(6, "f")))
+    assert floats(made, 20) == [p * u[c] + q * u[c + 8] + r for c in range(8)]
+
+
+@pytest.mark.parametrize("opcode, planes", [("line", 0), ("pln", 1)])
+@pytest.mark.parametrize("negate, absolute", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("which", [0, 1])
+def test_modifiers_of_line_and_pln_hold_for_all_that_a_source_gives(opcode: str, planes: int, negate: bool, absolute: bool,
+                                                                    which: int) -> None:  # fmt: skip
+    def given(number: int, value: int) -> int:
+        value = abs(value) if absolute and which == number else value
+        return -value if negate and which == number else value
+
+    made = thread(9, r4=np.array([-2, 3, 9, -7], np.float32), r6=FLOATS - 5)
+    sources = [scalar(4, "f"), reg(6, "f")]
+    sources[which] = replace(sources[which], negate=negate, absolute=absolute)
+    run(made, instr(9, opcode, dst(20, "f"), *sources))
+    p, q, r = given(0, -2), given(0, 3) * planes, given(0, -7)
+    assert floats(made, 20) == [p * given(1, c - 5) + q * given(1, c + 3) + r for c in range(8)]
 
 
 # -- architecture registers ----------------------------------------------------------------------------------------
