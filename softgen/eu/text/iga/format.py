@@ -122,7 +122,7 @@ class IgaFormatter:
             body += text
         if plan.single and inst.absent != ABSENT:
             body += f"null:{inst.absent}"
-        if clean and len(denoted) == len(sources):
+        if clean:  # a source that is not shown is NULL
             return body, {}, inst.exec_size
         omitted: OmittedFields = {"dst": plan.dst(dst)[2], "sources": (*denoted, *(NULL for _ in sources[len(denoted) :]))}
         return body, {} if omitted["dst"] == dst and omitted["sources"] == sources else omitted, inst.exec_size

@@ -320,7 +320,6 @@ class MesaParser:
         if "offset" in statement.row.shape and found.file == "imm" and index == 2:
             dword = split(operand_fields("EU_SOURCE_1", self.gen).page.word({"immediate": found.immediate}), 4)[3]
             values["jip"] = instruction_page("EU_BRANCH", self.gen).record(join([0, 0, 0, dword])).offset
-            return replace(found, immediate=0)
         if found.file == "imm" and index < statement.row.sources:
             raise self.scan.wrong("a register: only the last source can be a number", raw.at)
         return found

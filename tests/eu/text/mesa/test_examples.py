@@ -185,6 +185,35 @@ def test_a_sub_register_beside_an_extended_accumulator_cannot_be_said(gen: float
     assert text(odd).startswith(text(inst)) and "bits" in text(odd) and parse(text(odd), gen) == [odd] and normal(odd) == inst
 
 
+@pytest.mark.parametrize("source", [0, 2])  # the middle one is a register
+@pytest.mark.parametrize("modifier", ["negate", "absolute"])
+def test_a_modifier_of_an_immediate_cannot_be_said(source: int, modifier: str) -> None:
+    """Three sources in align1 have room for one; the text has none, and its annotation says it."""
+    operands = ["g1<8,4,2>HF", "g2<8,4,2>HF", "g3<1,1,1>HF"]
+    operands[source] = "0x3c00HF"
+    (inst,) = parse(f"mad(8) g4<1>HF {' '.join(operands)} {{ align1 1Q }};", 11)
+    sources = list(inst.sources)
+    sources[source] = replace(sources[source], **{modifier: True})
+    odd = replace(inst, sources=tuple(sources))
+    assert "bits" not in text(inst) and "bits" in text(odd) and parse(text(odd), 11) == [odd] and normal(odd) == inst
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_a_jump_by_a_number_is_what_its_bytes_say(gen: float) -> None:
+    """The number is the distance, and the source is left with none."""
+    for distance in (32, -16):
+        (inst,) = parse(f"jmpi(1) {distance}D {{ align1 }};", gen)
+        assert inst.jip == distance and inst == decode(encode(inst), gen)
+
+
+def test_labels_are_counted_from_the_instruction() -> None:
+    """Which is at the beginning unless its offset is given."""
+    (inst,) = parse("while(8) JIP: -32 { align1 1Q };", 9)
+    for offset, label in ((0, -32), (32, 0), (48, 16)):
+        assert "JIP: HERE" in " ".join(text(inst, {label: "HERE"}, offset).split())
+    assert "JIP: HERE" in " ".join(text(inst, {-32: "HERE"}).split()) and "-32" in text(inst, {-31: "HERE"})
+
+
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_words_agree_with_the_other_tables(gen: float) -> None:
     words = mesa_words(gen)
