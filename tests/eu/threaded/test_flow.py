@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.threaded import run
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.threaded.engine import threaded as engine_of
+from softgen.eu.threaded.record import OP
+from softgen.eu.threaded.write import escape
 from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, thread
 
 CHANNELED = (7.0, 7.5, 8.0, 9.0, 11.0)
@@ -130,6 +133,28 @@ def test_a_break_to_the_first_instruction_of_a_program_goes_behind_it(gen: float
     made = [thread(gen) for _ in range(2)]
     assert Interpreter(made[0], code).run(9) is run(made[1], code, 9) is RunOutcome.ENDED
     assert [list(state.register(20)) for state in made] == [[13] * 8] * 2 and made[0].executed == made[1].executed
+
+
+@pytest.mark.parametrize("opcode, jip, uip, left", [
+    ("if", "on", "on", False), ("if", -4096, "on", True), ("if", "on", -4096, True), ("if", -4096, -4096, True),
+    ("break", "on", "on", False), ("break", "on", 0x4000, True), ("endif", "on", None, False), ("endif", -4096, None, True),
+])  # fmt: skip
+def test_a_branch_that_leads_nowhere_is_left_to_the_reference(opcode: str, jip: str | int, uip: str | int | None, left: bool) -> None:
+    """With either of its targets: before the first address, or, for a break, to where no loop ends."""
+    code = Listing(9, branch(9, opcode, jip, uip, predicate=0 if uip is None else 1), "on", instr(9, "mov", dst(3), imm(1)), end(9))
+    records = engine_of(9.0).link(code, 0, messages=False).ops.view(OP)
+    assert (records["function"][records["ip"] == 0] == escape()).all() == left
+    made = [thread(9), thread(9)]
+    for state in made:
+        state.arf["f"][0] = 0xFF if opcode == "if" else 0
+    outcomes = []
+    for state, go in zip(made, (lambda t: Interpreter(t, code).run(), lambda t: run(t, code)), strict=True):
+        try:
+            outcomes.append(str(go(state)))
+        except GpuFault as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1] and made[0].compare(made[1].snapshot()) == ()
+    assert (outcomes[1] == str(RunOutcome.ENDED)) == (not left or opcode != "break"), "a break looks at its loop, others where they go"
 
 
 def test_channels_wait_across_a_change_of_mode() -> None:

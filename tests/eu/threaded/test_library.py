@@ -77,6 +77,16 @@ def test_a_record_holds_two_immediates_or_a_wide_one() -> None:
     assert computing(instr(9, "add", dst(4), reg(2), imm(-1))).immediate == 0xFFFFFFFF
 
 
+@pytest.mark.parametrize("kind, value, dword", [("w", 0x3FFF, 0x3FFF), ("w", 0x4000, 0x4000), ("w", 0x7FFF, 0x7FFF), ("w", 0x8000, 0xFFFF8000),
+                                                ("w", 0xFFFFFFFE, 0xFFFFFFFE), ("uw", 0x8000, 0x8000), ("uw", 0xFFFFFFFE, 0xFFFE)])  # fmt: skip
+def test_a_word_beside_dwords_is_the_dword_that_it_becomes(kind: str, value: int, dword: int) -> None:
+    """With its sign, and without what stands in the other half."""
+    use = computing(instr(9, "add", dst(4), reg(2), imm(value, kind)))
+    assert use.immediate == dword and use.shape.instruction.sources[1].type == "d"
+    beside_words = computing(instr(9, "add", dst(4), reg(2, "w"), imm(value, kind)))
+    assert beside_words.shape.instruction.sources[1].type == kind
+
+
 @pytest.mark.parametrize("number, sub", [(4, 0), (4, 4), (4, 16), (4, 28), (127, 20), (0, 8)])
 def test_line_takes_dwords_around_its_first_source_without_the_reference(number: int, sub: int) -> None:
     """Its q is the last of the four dwords that p is one of: a slot begins with them."""
@@ -199,6 +209,18 @@ def test_what_is_wrong_is_told_by_the_reference(item) -> None:
         told.append((caught.type, str(caught.value)))
     assert told[0] == told[1]
     assert made[0].compare(made[1].snapshot()) == ()
+
+
+@pytest.mark.parametrize("register, sub, fits", [(0x20, 0, 16), (0x20, 4, 15), (0x20, 8, 14), (0x21, 0, 8), (0x21, 4, 7), (0x21, 28, 1)])
+def test_what_does_not_fit_into_the_accumulators_is_written_nowhere(register: int, sub: int, fits: int) -> None:
+    """acc1 follows acc0, and nothing follows acc1; as integers, they are what they were."""
+    code = Listing(9, instr(9, "mov", arf(register, "f", sub), reg(4, "f"), size=16), instr(9, "mov", dst(20), arf(0x20, "d")), end(9))
+    values = np.arange(1, 17, dtype=np.float32)
+    made = [thread(9, 0xFFFF, r4=values) for _ in range(3)]
+    made[2].arf["acc"].view(np.float32)[16 - fits :] = values[:fits]
+    assert Interpreter(made[0], code).run() is run(made[1], code) is RunOutcome.ENDED
+    assert made[0].compare(made[1].snapshot()) == () and made[1].arf["acc"].tobytes() == made[2].arf["acc"].tobytes()
+    assert made[1].register(20).tobytes() == made[2].arf["acc"][:32].tobytes()
 
 
 def test_a_changed_cr0_means_another_program() -> None:

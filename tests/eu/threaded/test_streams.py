@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from softgen.eu.threaded.engine import threaded as engine_of
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.shapes import channels, computing
+from softgen.eu.threaded.state import StreamState
+from softgen.lanes.types import LaneType, u16, u32, u64
 from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, thread
 
 NUMBERS = np.arange(8, dtype=np.int32) * 77 + 5
@@ -152,6 +155,35 @@ def test_what_is_by_address_does_not_join() -> None:
 def test_operands_are_known_by_who_made_them() -> None:
     row = steps(add(20, 2, 3), add(21, 20, 3), add(20, 20, 21), instr(9, "mov", dst(20, sub=16), reg(21)), add(22, 20, 21))
     assert streams.makers(row, lambda kind: (32, 32, 32, 0)) == ((-1,) * 4, (-1, 0, -1, -1), (-1, 0, 1, -1), (-1, 1, -1, -1), (-1,) * 4)
+
+
+class Operand:
+    """Where an operand is; it says what is loaded from it."""
+
+    def __init__(self, low: int = 0) -> None:
+        self.low = low
+
+    def at(self, low: int) -> Operand:
+        return Operand(low)
+
+    def load_lanes(self, type: LaneType, lanes: int, align: int) -> tuple[str, int, LaneType, int]:
+        return "loaded", self.low, type, lanes
+
+
+@pytest.mark.parametrize("operand, low, type, lanes, kept", [
+    (1, 4, u32, 8, True), (1, 4, u16, 16, True), (1, 4, u64, 4, True),  # the same bytes, of whatever type
+    (1, 4, u16, 8, False), (1, 4, u32, 16, False), (1, 4, u64, 8, False), (1, 0, u32, 8, False), (1, 8, u32, 8, False),
+    (0, 4, u32, 8, False), (2, 4, u32, 8, False), (3, 4, u32, 8, False), (4, 4, u32, 8, False),
+])  # fmt: skip
+def test_a_result_in_host_registers_is_not_loaded_again(operand: int, low: int, type: LaneType, lanes: int, kept: bool) -> None:
+    """Operand 1 is what the first instruction before it stored from byte 4 on; operand 2 what the second one did, which is not known as a
+    vector; 0 and 3 are nobody's, and 4 is no operand at all."""
+    state, pointers = object.__new__(StreamState), [Operand() for _ in range(5)]
+    state.pointers, state.makers = pointers[:4], (-1, 0, 1, -1)
+    state.held = [(4, SimpleNamespace(type=u32, lanes=8, payload="result")), None, None]
+    state.m = SimpleNamespace(_value=lambda *given: given, _regroup=lambda *given: given)
+    expected = (type, lanes, (u32, 8, type, lanes, "result")) if kept else ("loaded", low, type, lanes)
+    assert state._whole(pointers[operand], low, type, lanes) == expected
 
 
 @pytest.mark.parametrize("item, mask", [
