@@ -11,7 +11,7 @@ from softgen.errors import DecodeError, GpuFault
 from softgen.eu.interpreter import RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW, ThreadState
-from tests.eu.semantics.build import GE, NZ, L, Z, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import GE, NULL, NZ, L, Z, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
 FLOWS = [7, 7.5, 8, 9, 11]
 LANES = np.arange(8, dtype=np.int32)
@@ -174,6 +174,17 @@ def test_join_wakes_only_channels_with_the_predicate() -> None:
     run(made, branch(9, "goto", "join", "join", predicate=1, flag=1), "join", branch(9, "join", "after", predicate=1, flag=1),
         "after", note(9, 1))
     assert sums(made) == [1] * 4 + [0] * 4
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_channels_that_stayed_at_a_join_go_on_when_others_come_back_to_it(gen: float) -> None:
+    """In the second turn all have the predicate."""
+    made = thread(gen)
+    made.dwords("f")[1] = 0x0F
+    run(made, "join", branch(gen, "join", "after", predicate=1, flag=1), "after", note(gen, 1),
+        instr(gen, "mov", arf(0x31, "uw"), imm(0xFF, "uw"), size=1, no_mask=True), instr(gen, "add", dst(30), reg(30), imm(1), no_mask=True),
+        instr(gen, "cmp", NULL, reg(30), imm(2), condition=L, no_mask=True), branch(gen, "while", "join", predicate=1), note(gen, 10))
+    assert sums(made) == [12] * 4 + [11] * 4
 
 
 @pytest.mark.behaviour("BDW-EU-25", shows="action")

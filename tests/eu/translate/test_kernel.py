@@ -355,6 +355,18 @@ def test_a_kernel_that_changes_its_rounding_computes_by_it() -> None:
     assert made.snapshot() == expected.snapshot()
 
 
+@pytest.mark.parametrize("kind, sub", [("ud", 0), ("d", 0), ("uw", 0), ("uw", 2), ("ub", 0), ("ub", 3)])
+def test_what_is_read_of_cr0_is_what_was_written(kind: str, sub: int) -> None:
+    """A function is for one value of it, and knows each that comes after; a thread's block has it only when that is left."""
+    read = instr(GEN, "mov", dst(20, "ud"), arf(CR, kind, sub, "0;1,0"))
+    code = Listing(GEN, read, rounding(ROUNDING_MODE), replace(read, dst=dst(21, "ud")), end(GEN))
+    made, expected = thread(GEN), thread(GEN)
+    Interpreter(expected, code).run()
+    assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
+    assert made.snapshot() == expected.snapshot() and sums(made) == [0] * 8
+    assert sums(made, 21) == [ROUNDING_MODE if not sub else 0] * 8
+
+
 def test_cr0_must_be_known_at_every_place() -> None:
     jump = branch(GEN, "jmpi", "over", size=1, predicate=1)
     depends = Listing(GEN, compare(4, GE, 3), jump, rounding(ROUNDING_MODE), "over", add(20, 1), end(GEN))
@@ -363,4 +375,8 @@ def test_cr0_must_be_known_at_every_place() -> None:
     for strange in (rounding(4), replace(rounding(ROUNDING_MODE), predicate=1), replace(rounding(ROUNDING_MODE), no_mask=False)):
         with pytest.raises(Untranslatable, match="not known"):
             cr0_propagation.written(strange, 0)
+    for first in (reg(CR, "ud"), imm(0, "ud"), arf(CR, "ud", indirect=True), arf(CR, "uw"), arf(CR, "ud", 4), arf(0x70, "ud"),
+                  arf(CR, "ud", negate=True), arf(CR, "ud", absolute=True)):  # fmt: skip
+        with pytest.raises(Untranslatable, match="not known"):
+            cr0_propagation.written(replace(rounding(ROUNDING_MODE), sources=(first, imm(ROUNDING_MODE, "ud"))), 0)
     assert cr0_propagation.written(rounding(ROUNDING_MODE, "xor"), ROUNDING_MODE) == 0
