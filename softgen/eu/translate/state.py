@@ -77,7 +77,9 @@ class TranslationState:
             return self.m.bitcast(self.m.broadcast(self.m.bits_from_mask(self.active), len(offsets)), type)
         if place == "ip":
             return self._known(self.ip & ~(SHOWN - 1), type, offsets)
-        if place == "cr" and max(offsets) + type.bytes <= 4:
+        if place == "cr" and min(offsets) < 4:  # the block has this dword at exits only
+            if max(offsets) + type.bytes > 4:
+                raise Unsupported("cr0.0 together with other parts of cr0 has no translation")
             return self._known(self.control, type, offsets)
         if place in NOT_HERE or place == "ce":
             raise Unsupported(f"{place} has no translation")

@@ -367,6 +367,22 @@ def test_what_is_read_of_cr0_is_what_was_written(kind: str, sub: int) -> None:
     assert sums(made, 21) == [ROUNDING_MODE if not sub else 0] * 8
 
 
+@pytest.mark.parametrize("kind, sub, region, found, left", [
+    ("ud", 0, "2;2,1", [ROUNDING_MODE, 77], True), ("uw", 0, "0;2,2", [ROUNDING_MODE, 77], True), ("uq", 0, "0;1,0", [ROUNDING_MODE] * 2, True),
+    ("uw", 2, "2;2,1", [0, 77], True), ("uw", 0, "2;2,1", [ROUNDING_MODE, 0], False), ("ud", 4, "2;2,1", [77, 78], False),
+])  # fmt: skip
+def test_what_was_written_to_cr0_is_read_together_with_the_rest(kind: str, sub: int, region: str, found: list[int], left: bool) -> None:
+    """Dwords that a function does not know are in the block, where the first is brought up to date for the interpreter alone."""
+    code = Listing(GEN, rounding(ROUNDING_MODE), instr(GEN, "mov", dst(21, "ud"), arf(CR, kind, sub, region), size=2), end(GEN))
+    assert len(translate(code, Key(0, 8, True, messages=False)).escapes) == 1 + left, "the message at the end"
+    made, expected = thread(GEN), thread(GEN)
+    for state in (made, expected):
+        state.dwords("cr")[1:3] = 77, 78
+    Interpreter(expected, code).run()
+    assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
+    assert sums(made, 21)[:2] == sums(expected, 21)[:2] == found
+
+
 def test_cr0_must_be_known_at_every_place() -> None:
     jump = branch(GEN, "jmpi", "over", size=1, predicate=1)
     depends = Listing(GEN, compare(4, GE, 3), jump, rounding(ROUNDING_MODE), "over", add(20, 1), end(GEN))
