@@ -77,8 +77,9 @@ def test_a_record_holds_two_immediates_or_a_wide_one() -> None:
     assert computing(instr(9, "add", dst(4), reg(2), imm(-1))).immediate == 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("kind, value, dword", [("w", 0x3FFF, 0x3FFF), ("w", 0x4000, 0x4000), ("w", 0x7FFF, 0x7FFF), ("w", 0x8000, 0xFFFF8000),
-                                                ("w", 0xFFFFFFFE, 0xFFFFFFFE), ("uw", 0x8000, 0x8000), ("uw", 0xFFFFFFFE, 0xFFFE)])  # fmt: skip
+@pytest.mark.parametrize("kind, value, dword", [
+    ("w", 0x3FFF, 0x3FFF), ("w", 0x4000, 0x4000), ("w", 0x7FFF, 0x7FFF), ("w", 0x8000, 0xFFFF8000), ("w", 0xFFFFFFFE, 0xFFFFFFFE),
+    ("uw", 0x8000, 0x8000), ("uw", 0xFFFFFFFE, 0xFFFE)])  # fmt: skip
 def test_a_word_beside_dwords_is_the_dword_that_it_becomes(kind: str, value: int, dword: int) -> None:
     """With its sign, and without what stands in the other half."""
     use = computing(instr(9, "add", dst(4), reg(2), imm(value, kind)))

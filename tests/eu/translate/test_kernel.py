@@ -368,8 +368,9 @@ def test_what_is_read_of_cr0_is_what_was_written(kind: str, sub: int) -> None:
 
 
 @pytest.mark.parametrize("kind, sub, region, found, left", [
-    ("ud", 0, "2;2,1", [ROUNDING_MODE, 77], True), ("uw", 0, "0;2,2", [ROUNDING_MODE, 77], True), ("uq", 0, "0;1,0", [ROUNDING_MODE] * 2, True),
-    ("uw", 2, "2;2,1", [0, 77], True), ("uw", 0, "2;2,1", [ROUNDING_MODE, 0], False), ("ud", 4, "2;2,1", [77, 78], False),
+    ("ud", 0, "2;2,1", [ROUNDING_MODE, 77], True), ("uw", 0, "0;2,2", [ROUNDING_MODE, 77], True),
+    ("uq", 0, "0;1,0", [ROUNDING_MODE] * 2, True), ("uw", 2, "2;2,1", [0, 77], True),
+    ("uw", 0, "2;2,1", [ROUNDING_MODE, 0], False), ("ud", 4, "2;2,1", [77, 78], False),
 ])  # fmt: skip
 def test_what_was_written_to_cr0_is_read_together_with_the_rest(kind: str, sub: int, region: str, found: list[int], left: bool) -> None:
     """Dwords that a function does not know are in the block, where the first is brought up to date for the interpreter alone."""
