@@ -183,7 +183,8 @@ def test_channels_that_stayed_at_a_join_go_on_when_others_come_back_to_it(gen: f
     made.dwords("f")[1] = 0x0F
     run(made, "join", branch(gen, "join", "after", predicate=1, flag=1), "after", note(gen, 1),
         instr(gen, "mov", arf(0x31, "uw"), imm(0xFF, "uw"), size=1, no_mask=True),
-        instr(gen, "add", dst(30), reg(30), imm(1), no_mask=True), instr(gen, "cmp", NULL, reg(30), imm(2), condition=L, no_mask=True), branch(gen, "while", "join", predicate=1), note(gen, 10))
+        instr(gen, "add", dst(30), reg(30), imm(1), no_mask=True), instr(gen, "cmp", NULL, reg(30), imm(2), condition=L, no_mask=True),
+        branch(gen, "while", "join", predicate=1), note(gen, 10))
     assert sums(made) == [12] * 4 + [11] * 4
 
 
