@@ -298,6 +298,9 @@ def test_the_note_that_names_the_gpu_of_a_zebin(before: list[tuple[int, bytes]],
     assert zebin._generation(elf_structs(), [replace(section, index=0, name=".text.k"), section]) == gen
     assert zebin._generation(elf_structs(), [replace(section, name=".note.other")]) is None
     assert zebin._generation(elf_structs(), [replace(section, content=FileView(notes[:-24], "f"))]) is None
+    for cut in (12, 4, 1):
+        with pytest.raises(DecodeError, match="a note's value of 4 bytes runs past the end"):
+            zebin._generation(elf_structs(), [replace(section, content=FileView(notes[:-cut], "f"))])
 
 
 def test_a_launch_says_what_a_zebin_says() -> None:
