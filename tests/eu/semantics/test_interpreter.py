@@ -299,6 +299,10 @@ def test_an_implied_move_is_a_move() -> None:
     scalar_source, scalar_to = Operand("grf", "f", 10, 12, width=1), Operand("grf", "f", 21, 4, horizontal=1)
     run(made, replace(send(4.5, 1, inv | 1 << 7, scalar_to, scalar_source, base_mrf=2), exec_size=1))
     assert list(made.register(21).view(np.float32))[:3] == [0, 1 / 8, 0]
+    for negate, sign in ((False, 1), (True, -1)):
+        made = thread(4.5, 0xFF, r10=np.array([1, -2, 4, -8, 16, -32, 64, -128], np.float32))
+        run(made, send(4.5, 1, inv, dst(20, "f"), reg(10, "f", negate=negate, absolute=True), base_mrf=2))
+        assert list(made.register(20).view(np.float32)) == [sign / 2**channel for channel in range(8)]
 
 
 def test_a_compressed_message_is_two() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import RegisterMessage, build_message, halves
+from softgen.eu.semantics.send import RegisterMessage, _indices, build_message, halves
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
+from softgen.shared_functions import message
 from tests.eu.semantics.build import arf, dst, instr, reg, scalar, thread
 
 
@@ -87,3 +88,28 @@ def test_payload_and_response_of_a_message_are_registers_or_where_a0_says(indire
 def test_a_descriptor_of_nothing_is_0(descriptor: int | None) -> None:
     sent = build_message(thread(9), instr(9, "send", arf(0), reg(11), sfid=3, descriptor=descriptor), 0xFF, 0)
     assert (sent.descriptor, sent.extended, len(sent.payload), len(sent.response)) == (0, 0, 0, 0)
+
+
+SAMPLE, UNTYPED, LOCAL = (2, 0x02422001), (12, 0x04205E01), (12, 0x04205EFE)  # shared function and descriptor
+
+
+@pytest.mark.parametrize("sent, held, indexed, fine, indices", [
+    (SAMPLE, 0x02422001, True, True, (1, 0)), (SAMPLE, 0x02422305, True, True, (5, 3)), (SAMPLE, 0x02422F00, True, True, (0, 15)),
+    (SAMPLE, 0x02423001, True, False, None), (SAMPLE, 0x04422001, True, False, None), (SAMPLE, 0x024220FF, True, False, None),
+    (UNTYPED, 0x04205EEF, True, True, (0xEF, 0)), (UNTYPED, 0x04205EFE, True, False, None), (UNTYPED, 0x04205F01, True, False, None),
+    (LOCAL, 0x04205EFE, True, True, (0xFE, 0)), (LOCAL, 0x04205E01, True, False, (0xFE, 0)),
+    (SAMPLE, 0x02422001, False, True, (1, 0)), (SAMPLE, 0x02422002, False, False, (1, 0)), (SAMPLE, 0x02422101, False, False, (1, 0)),
+])  # fmt: skip
+def test_a_descriptor_in_a_register_may_name_other_entries_and_no_other_message(
+    sent: tuple[int, int], held: int, indexed: bool, fine: bool, indices: tuple[int, int] | None
+) -> None:
+    """It was known as one descriptor. Another surface or sampler is taken from the register, if the unit can; anything else, and what is no
+    entry of the binding table, is the interpreter's."""
+    m, asked = NumpyMachine(), list[Any]()
+    state, code = SimpleNamespace(read=lambda *given: m.constant(u32, [held])), SimpleNamespace(escape=asked.append)
+    inst = instr(9, "send", dst(20), reg(10), sfid=sent[0], descriptor=arf(0x10, "ud", immediate=sent[1]))
+    assert isinstance(inst.descriptor, Operand)
+    plan: Any = message.plan(*sent, 9.0)
+    found = _indices(state, inst, inst.descriptor, plan, indexed, code)  # type: ignore[arg-type]
+    assert [condition.payload.tolist() for condition in asked] == [[fine]]
+    assert indices is None or tuple(index if isinstance(index, int) else int(index.payload[0]) for index in found) == indices
