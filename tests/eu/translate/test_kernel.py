@@ -397,3 +397,18 @@ def test_cr0_must_be_known_at_every_place() -> None:
         with pytest.raises(Untranslatable, match="not known"):
             cr0_propagation.written(replace(rounding(ROUNDING_MODE), sources=(first, imm(ROUNDING_MODE, "ud"))), 0)
     assert cr0_propagation.written(rounding(ROUNDING_MODE, "xor"), ROUNDING_MODE) == 0
+
+
+@pytest.mark.parametrize("opcode, kind, value, after", [
+    ("and", "ud", 0xFFFFFFCF, 0x80008000), ("and", "d", 0xFFFFFFCF, 0x80008000), ("and", "w", 0xFFCF, 0x80008000),
+    ("and", "w", 0x1234FFCF, 0x80008000), ("and", "uw", 0xFFCF, None), ("and", "w", 0x7FCF, None), ("or", "w", 0x20, 0x80008030),
+    ("or", "uw", 0xABCD0020, 0x80008030), ("or", "w", 0xABCD8020, None), ("xor", "uw", 0x30, 0x80008020),
+])  # fmt: skip
+def test_an_immediate_for_cr0_is_as_wide_as_its_type(opcode: str, kind: str, value: int, after: int | None) -> None:
+    """A word has its sign; what stands in the other half is nothing. Only the modes of floats may change."""
+    change = replace(rounding(0, opcode), sources=(arf(CR, "ud", region="0;1,0"), imm(value, kind)))
+    if after is None:
+        with pytest.raises(Untranslatable, match="not known"):
+            cr0_propagation.written(change, 0x80008010)
+    else:
+        assert cr0_propagation.written(change, 0x80008010) == after
