@@ -142,11 +142,11 @@ class RelocatedInstruction:
 
 
 def compacted(program: Sequence[Instruction]) -> list[Instruction]:
-    """Compact a program. Shorter distances may let a branch become compact too, so branches are retried until nothing changes."""
+    """Compact a program. Shorter distances may let a branch become compact too, so branches, native at first, are retried until nothing
+    changes: distances only shrink."""
     slots = _slots(program)
     for slot in slots:
-        if not slot.targets:
-            slot.inst = _shorter(slot.inst)
+        slot.inst = replace(slot.inst, compacted=False) if slot.targets else _shorter(slot.inst)
     while True:
         moved = _place(slots)
         sizes = [slot.inst.compacted for slot in slots]
