@@ -179,6 +179,7 @@ class Server:
         """Answer one request; False where another thread answers from now on, because this one runs a submission."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
         if not self.loaded:
+            self.service.asked = time.monotonic()
             self.loaded = self.service.leave_descriptors()
         try:
             if message.kind == IOCTL:

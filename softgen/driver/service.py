@@ -38,6 +38,7 @@ class Service:
         self.clients: list[int] = []  # processes, one for each channel
         self.orphaned: list[Callable[[], None]] = []  # what is done when the launcher is gone, the latest first
         self.reserve = Reserve()
+        self.asked = 0.0  # when the last request came, until modules are loaded
         self.loaded = threading.Event()  # modules are no longer imported in the background
         self.loaded.set()
 

@@ -5,29 +5,49 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
+    from softgen.driver.service import Service
 
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
+PAUSE = 0.002  # seconds without an ioctl, after which the next module is imported: programs make dozens when they look at a GPU
 
 
-def load(gpu: Device, engine: str, answering: threading.Event, loaded: threading.Event) -> None:
+class PoliteImports:
+    """A finder on sys.meta_path that finds nothing: before each module that this thread imports it waits while the program makes ioctls,
+    whose answers would wait for Python's lock. The longest it waits is PAUSE after the last one: whoever answers it may need the module."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.thread = service, threading.get_ident()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if threading.get_ident() == self.thread:
+            while (left := self.service.asked + PAUSE - time.monotonic()) > 0:
+                time.sleep(left)
+
+
+def load(gpu: Device, engine: str, answering: threading.Event, service: Service) -> None:
     """Import the modules that answer ioctls, then those that execute work, while the program starts."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / HURRY)  # ioctls are answered first
     gc.disable()  # nothing that is imported becomes garbage
+    polite = PoliteImports(service)
     try:
         import softgen.driver.server  # noqa: F401
 
         answering.set()
+        sys.meta_path.insert(0, polite)
         warm(gpu.generation.number, engine)
     except Exception:
         pass  # the code that needs the module raises the same error, and reports it
     finally:
+        if polite in sys.meta_path:
+            sys.meta_path.remove(polite)
         answering.set()
-        loaded.set()
+        service.loaded.set()
         gc.freeze()  # no later collection looks at modules
         gc.enable()
         sys.setswitchinterval(usual)

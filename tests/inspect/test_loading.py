@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from softgen.bits.generation import device
+from softgen.inspect import loading
 from tests.conftest import ROOT
 
 AFTERWARDS = """
@@ -33,3 +38,43 @@ def test_the_first_submission_makes_no_table_and_imports_nothing_that_was_loaded
     command = [sys.executable, "-c", AFTERWARDS.format(gen=gen, engine=engine)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert found.stdout == "[] []\n", found.stderr
+
+
+def test_modules_are_imported_between_ioctls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not while one came a moment ago; another thread, which answers it, never waits."""
+    asked, now, slept = [100.0, 100.0015], 100.001, list[float]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        slept.append(seconds)
+        now += seconds
+        service.asked = asked.pop(0) if asked else service.asked
+
+    service: Any = SimpleNamespace(asked=asked.pop(0))
+    monkeypatch.setattr(loading, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    polite = loading.PoliteImports(service)
+    answering = threading.Thread(target=polite.find_spec, args=("module",))
+    answering.start()
+    answering.join()
+    assert not slept
+    polite.find_spec("module")
+    assert slept == pytest.approx([0.001, 0.0015]) and now == pytest.approx(100.0035), "until 2 ms after the last one"
+    polite.find_spec("module")
+    assert len(slept) == 2, "none since"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_loading_leaves_imports_as_they_were(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, during = list(sys.meta_path), list[Any]()
+    service: Any = SimpleNamespace(asked=0.0, loaded=threading.Event())
+    answering = threading.Event()
+
+    def warm(gen: float, engine: str) -> None:
+        during.extend([sys.meta_path[0], answering.is_set(), service.loaded.is_set()])
+        if fails:
+            raise ImportError("no such module")
+
+    monkeypatch.setattr(loading, "warm", warm)
+    loading.load(device("kbl"), "auto", answering, service)
+    assert isinstance(during[0], loading.PoliteImports) and during[1:] == [True, False]
+    assert sys.meta_path == before and answering.is_set() and service.loaded.is_set()

@@ -199,7 +199,7 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
     service.loaded.clear()
-    threading.Thread(target=load, args=(gpu, args.engine, answering, service.loaded), name="load", daemon=True).start()
+    threading.Thread(target=load, args=(gpu, args.engine, answering, service), name="load", daemon=True).start()
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
