@@ -17,18 +17,18 @@ class Number(NamedTuple):
     """(-1)^sign × significand × 2^exponent; `special` is "inf", "nan" or empty."""
 
     sign: int
-    significand: int
-    exponent: int
+    significand: int = 0
+    exponent: int = 0
     special: str = ""
 
 
-NAN = Number(0, 0, 0, "nan")
+NAN = Number(0, special="nan")
 
 
 def unpack(type: LaneType, bits: int) -> Number:
     sign, magnitude = bits >> type.bits - 1, bits & type.sign_mask - 1
     if magnitude >= type.exponent_mask:
-        return NAN if magnitude > type.exponent_mask else Number(sign, 0, 0, "inf")
+        return NAN if magnitude > type.exponent_mask else Number(sign, special="inf")
     field, fraction = magnitude >> type.fraction, magnitude & (1 << type.fraction) - 1
     if field:
         fraction |= 1 << type.fraction
@@ -36,17 +36,17 @@ def unpack(type: LaneType, bits: int) -> Number:
 
 
 def pack(type: LaneType, number: Number, rounding: str, sticky: bool = False) -> int:
-    """Rounds once. `sticky` says that the true magnitude is a little larger; the significand must then have two bits to spare."""
+    """Rounds once. `sticky` says that the true magnitude is a little larger; the significand must then have a bit to spare."""
     sign = number.sign << type.bits - 1
     if number.special:
         return type.quiet_nan if number.special == "nan" else sign | type.exponent_mask
     if not number.significand:
         return sign
     unit = max(number.significand.bit_length() + number.exponent - type.fraction - 1, type.lowest_exponent)
-    shift = unit - number.exponent
-    kept = number.significand >> shift if shift > 0 else number.significand << -shift
-    rest = (number.significand - (kept << shift)) * 2 + sticky if shift > 0 else 0
-    half = 1 << max(shift, 0)                               # in the doubled units of `rest`
+    exponent = min(unit, number.exponent)
+    half = 1 << unit - exponent                             # in the doubled units of `rest`
+    kept, rest = divmod(number.significand << number.exponent - exponent, half)
+    rest = rest * 2 + sticky
     away = {"rne": rest > half or rest == half and bool(kept & 1), "ru": not number.sign, "rd": bool(number.sign), "rtz": False}[rounding]
     kept += rest > 0 and away
     # The hidden bit of a normal number, and a carry out of the significand, both add one to the exponent field.
@@ -79,7 +79,7 @@ def product(a: Number, b: Number) -> Number:
     sign = a.sign ^ b.sign
     if a.special or b.special:
         nan = "nan" in (a.special, b.special) or not a.special and not a.significand or not b.special and not b.significand
-        return NAN if nan else Number(sign, 0, 0, "inf")
+        return NAN if nan else Number(sign, special="inf")
     return Number(sign, a.significand * b.significand, a.exponent + b.exponent)
 
 
@@ -95,9 +95,9 @@ def div(type: LaneType, rounding: str, a: Number, b: Number) -> int:
     sign = a.sign ^ b.sign
     if a.special or b.special:
         nan = "nan" in (a.special, b.special) or a.special == b.special
-        return pack(type, NAN if nan else Number(sign, 0, 0, "inf" if a.special else ""), rounding)
+        return pack(type, NAN if nan else Number(sign, special="inf" if a.special else ""), rounding)
     if not b.significand:
-        return pack(type, Number(sign, 0, 0, "inf" if a.significand else "nan"), rounding)
+        return pack(type, Number(sign, special="inf" if a.significand else "nan"), rounding)
     extra = max(0, type.fraction + 3 + b.significand.bit_length() - a.significand.bit_length())
     quotient, rest = divmod(a.significand << extra, b.significand)
     return pack(type, Number(sign, quotient, a.exponent - b.exponent - extra), rounding, sticky=rest != 0)
