@@ -31,8 +31,8 @@ class TableRegion(NamedTuple):
     table: str
     base: str
     note: str
-    bits: int = CANONICAL_BITS
-    canonical: bool = False
+    bits: int
+    canonical: bool
 
 
 class LlvmAddressing(LlvmMemory):

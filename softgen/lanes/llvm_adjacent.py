@@ -268,8 +268,6 @@ class AdjacentAccess(AccessFunction):
     def _moved(self, by: int) -> tuple[str, str]:
         """Host and size, or table and base, further on."""
         m = self.m
-        if not by:
-            return "%a1", "%a2"
         if self.shape.table:
             return "%a1", m.emit(f"add i64 %a2, {by}")
         size = m.intrinsic("llvm.usub.sat", "i64", [("i64", "%a2"), ("i64", str(by))], ("i64",))

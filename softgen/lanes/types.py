@@ -79,7 +79,6 @@ _FLOAT_SIZES = ((16, 10), (32, 23), (64, 52))
 f16, f32, f64 = (LaneType(f"f{bits}", bits, is_float=True, is_signed=True, fraction=stored) for bits, stored in _FLOAT_SIZES)
 bool_ = LaneType("bool", 1)
 
-UNSIGNED = (u8, u16, u32, u64)
 INTEGERS = (u8, i8, u16, i16, u32, i32, u64, i64)
 FLOATS = (f16, f32, f64)
 TYPES = (*INTEGERS, *FLOATS, bool_)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from softgen.lanes.machine import Machine
 from softgen.lanes.operations import ATOMICS, OPERATIONS
 from softgen.lanes.signature import Bytes, Lanes, Signature
-from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, TYPES, UNSIGNED, LaneType, bool_, u32, u64
+from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, TYPES, LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 
 WIDTH = 8
@@ -188,7 +188,7 @@ for _type in TYPES:
         KINDS[Kind(_name, _type)] = _step
 for _type in NUMBERS:
     KINDS |= {Kind("bitcast", _type, other): bitcast for other in NUMBERS if other.bits == _type.bits and other is not _type}
-    KINDS |= {Kind("regroup", _type, other): regroup for other in UNSIGNED if other.bits <= _type.bits * WIDTH}
+    KINDS |= {Kind("regroup", _type, other): regroup for other in (u8, u16, u32, u64) if other.bits <= _type.bits * WIDTH}
     KINDS |= {Kind("convert", _type, (other, mode)): convert for other in NUMBERS for mode in ROUNDINGS if mode == "rne" or other.is_float}
     KINDS |= {Kind(_name, _type): step for _name, step in {"load": load, "store": store, "load_block": load_block,
                                                          "store_block": store_block, "absolute": unary, "sign_bit": unary}.items()}

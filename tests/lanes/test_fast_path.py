@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     def region(self, m: LlvmMachine) -> Region:
         if self.table:
-            return region(m, TableRegion("%table", str(self.base), "%note", canonical=self.canonical))
+            return region(m, TableRegion("%table", str(self.base), "%note", 48, self.canonical))
         return region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), str(self.size), "%note"))
 
 

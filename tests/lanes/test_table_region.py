@@ -188,7 +188,7 @@ def guarded(act: Callable[[LlvmMachine, Region], None]) -> np.ndarray:
     buffer.array[:] = np.arange(2 * PAGE) % 251
     space.map(HALF - PAGE, buffer)
     table, note = m.emit("load ptr, ptr %argument"), m.emit("getelementptr i64, ptr %argument, i64 1")
-    act(m, region(m, TableRegion(table, "0", note, canonical=True)))
+    act(m, region(m, TableRegion(table, "0", note, 48, canonical=True)))
     m.give()
     m.frame("f", None, [Parameter("argument")])
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
