@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,10 @@ from softgen.lanes import rounding
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine, bits_of, from_bits
+from softgen.lanes.operations import OPERATIONS, Operation
 from softgen.lanes.primitives import Primitives
 from softgen.lanes.signature import Bytes, Lanes, Signature, build
-from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, UNSIGNED, LaneType, bool_, f16, f32, f64, i8, i32, u8, u16, u32, u64
+from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, i8, i32, u8, u16, u32, u64
 from softgen.lanes.value import Value
 from tests.lanes.both import agree
 from tests.lanes.numbers import specials
@@ -87,7 +89,13 @@ def test_both_machines_have_all_there_is_and_nothing_else() -> None:
     assert getattr(Primitives, "__abstractmethods__")                                                               # noqa: B009
 
 
-@pytest.mark.parametrize("type", UNSIGNED, ids=str)
+@pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
+def test_the_table_says_what_is_rounded(row: Operation) -> None:
+    """Operations that may be rounded take a rounding, and no others do."""
+    assert ("rounding" in inspect.signature(getattr(Machine, row.name)).parameters) is row.rounded
+
+
+@pytest.mark.parametrize("type", [u8, u16, u32, u64], ids=str)
 def test_carry_and_borrow(type: LaneType) -> None:
     pairs = [(a, b) for a in specials(type) for b in specials(type)][:256]
     a, b = (M.constant(type, [pair[side] for pair in pairs]) for side in (0, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
+from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
 from softgen.lanes.llvm_region import FlatRegion, flat_region, region, table_region
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
@@ -128,6 +129,61 @@ def test_the_note_of_a_gather_names_lanes_size_and_offsets(type: LaneType, mask:
     assert data[32:40].tolist() == [number // 4 if mask >> lane & 1 else 0 for lane, number in enumerate(numbers)]
 
 
+@pytest.mark.parametrize("type", [u32, u64], ids=str)
+@pytest.mark.parametrize("what, atomic", [("read", 0), ("write", 0), ("atomic", ATOMIC)])
+def test_the_note_of_divergent_lanes_names_the_active_ones(what: str, atomic: int, type: LaneType) -> None:
+    """With the bytes of a lane, the memory's address and all offsets, which are known when the program runs."""
+    m, mask, numbers = LlvmMachine(), 0b1011_0110, [8 * (lane * 5 % 8) + 64 for lane in range(8)]
+    offsets, on = m.load_block(type, 8, memory(m, quiet=True), m.constant(u64, 0, 1)), m.mask_from_bits(mask, 8)
+    if what == "read":
+        m.load(u16, memory(m), offsets, on)
+    elif what == "write":
+        m.store(m.lane_index(8, u16), memory(m), offsets, on)
+    else:
+        m.atomic("add", memory(m), offsets, [m.lane_index(8)], on)
+    data = np.zeros(512, np.uint64)
+    data.view(f"u{type.bytes}")[:8] = numbers
+    note = finished(m)(data)
+    size = u32.bytes if atomic else u16.bytes
+    assert int(note[0]) == mask | size << SIZE_SHIFT | atomic | (WIDE if type is u64 else 0) and int(note[1]) == data.ctypes.data
+    assert note[2:].view(f"u{type.bytes}")[:8].tolist() == numbers
+
+
+def touched_too_early(code: str) -> list[str]:
+    """Accesses between a store into the note and the fence that comes before any other access."""
+    note, waits, found = set[str](), False, list[str]()
+    for line in code.splitlines():
+        stored = re.match(r"  store .*, ptr (%\w+)(, align \d+)?$", line)
+        if re.search(r"= getelementptr i64, ptr (%context|%a0),", line):
+            note.add(line.split()[0])
+        elif stored and stored[1] in note:
+            waits = True
+        elif "fence" in line:
+            waits = False
+        elif waits and re.search(r" = load |^  store |llvm.masked|atomicrmw|cmpxchg", line) and "ptr %v" not in line:
+            found.append(line)
+    return found + ["no fence"] * waits
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize("offsets", [lambda m: m.lane_index(8) * 0, lambda m: m.lane_index(8) * 4, lambda m: m.lane_index(8) * 24,
+                                     lambda m: Value(m, u32, 8, "%offsets")], ids=["uniform", "contiguous", "strided", "unknown"])  # fmt: skip
+@pytest.mark.parametrize("act", [
+    lambda m, here, offsets: m.load(u32, here, offsets), lambda m, here, offsets: m.store(m.lane_index(8), here, offsets),
+    lambda m, here, offsets: m.atomic("add", here, offsets, [m.lane_index(8)]), lambda m, here, offsets: m.load_adjacent(u32, 3, here, offsets),
+    lambda m, here, offsets: m.store_adjacent([m.lane_index(8)] * 3, here, offsets),
+    lambda m, here, offsets: m.load_block(u32, 16, here, m.constant(u64, 0, 1)),
+    lambda m, here, offsets: m.store_block(m.lane_index(16), here, m.constant(u64, 0, 1)),
+], ids=["load", "store", "atomic", "load adjacent", "store adjacent", "load block", "store block"])  # fmt: skip
+def test_notes_are_in_memory_before_it_is_touched(act: Callable[..., object], offsets: Callable[[Machine], Value], table: bool) -> None:
+    """A fence keeps compilers from another order: in fast paths and in access functions."""
+    m = machine()
+    here = table_region(m, m.pointer("block"), m.number(u64, 0), m.pointer("context"), 48) if table else memory(m)
+    act(m, here, offsets(m))
+    for code in ("\n".join(map(str, m.lines)), *m.module.internals.values()):
+        assert touched_too_early(code) == []
+
+
 def copied(m: Machine, memory: Region, type: LaneType) -> None:
     """Contiguous lanes under a mask that is known when the program runs: the first 16 dwords."""
     lanes = m.lane_index(16)
@@ -230,7 +286,8 @@ def test_a_region_begins_and_ends_as_scalars_say(noted: bool) -> None:
     """Memory that cannot be missing needs no place for a note."""
     m, data, words = LlvmMachine(), np.zeros(16, np.uint32), np.zeros(2, np.uint64)
     block = m.pointer("block")
-    here = flat_region(m, block.load(u64), block.at(8).load(u64), m.pointer("context") if noted else None, quiet=not noted, name="words")
+    place, note = (block.load(u64), block.at(8).load(u64)), m.pointer("context")
+    here = flat_region(m, *place, note, name="words") if noted else flat_region(m, *place, None, quiet=True, name="words")
     m.store_block(m.lane_index(4) + 1, here, m.constant(u64, 8, 1))
     m.store(m.lane_index(8) + 11, here, m.lane_index(8) * 8 + 20)
     words[:] = data.ctypes.data + 4, 36
@@ -259,10 +316,16 @@ def test_offsets_of_32_bits_reach_4_gigabytes(type: LaneType, limit: bool) -> No
 
 
 @pytest.mark.parametrize("target, masked, branches", [(NEON, False, False), (NEON, True, True), (AVX2, False, False), (AVX2, True, False)])
-def test_contiguous_lanes_are_stored_at_once_where_all_are_active(target: tuple[str, str], masked: bool, branches: bool) -> None:
+@pytest.mark.parametrize("what", ["loaded", "stored"])
+def test_contiguous_lanes_are_one_access_where_all_are_active(what: str, target: tuple[str, str], masked: bool, branches: bool) -> None:
+    """Where that is not known, hosts that mask no lanes test it (of a load: whether all are on one page)."""
     m = machine(target)
-    m.store(m.lane_index(16), memory(m), m.lane_index(16) * 4, Value(m, bool_, 16, "%on") if masked else None)
-    assert any(line.startswith("stored") for line in map(str, m.lines)) is branches
+    on = Value(m, bool_, 16, "%on") if masked else None
+    if what == "loaded":
+        m.load(u32, memory(m), m.lane_index(16) * 4, on)
+    else:
+        m.store(m.lane_index(16), memory(m), m.lane_index(16) * 4, on)
+    assert any(line.startswith(what) for line in map(str, m.lines)) is branches
 
 
 def test_divergent_lanes_reach_the_last_offset_of_32_bits() -> None:
