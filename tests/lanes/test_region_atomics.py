@@ -15,12 +15,20 @@ from softgen.lanes.llvm_region import FlatRegion, region
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.operations import ATOMICS
-from softgen.lanes.types import LaneType, i32, u32, u64
+from softgen.lanes.types import LaneType, bool_, i32, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.context import ContextHead
 from tests.lanes.test_region import Held
 
 SIZE, LANES = 0x400, 8
+
+
+def call(m: LlvmMachine, data: np.ndarray, note: np.ndarray) -> None:
+    """Compile what was written, as a function of %block and %context, and call it."""
+    m.line("ret i64 0")
+    m.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
 
 
 def every(m: Machine, memory: Region, type: LaneType) -> None:
@@ -45,6 +53,33 @@ def test_whether_a_host_thread_is_alone_is_the_word_after_the_note() -> None:
         assert (f"getelementptr i64, ptr %a0, i64 {word}\n" in m.module.text()) is not quiet
 
 
+FIRST, COUNT = 50, 51  # words of the note that a test has to itself
+
+
+def overtaken(m: Machine, old: Value, more: Value) -> Value:
+    """old * 2 + more. It counts its calls, and before the first one ends puts a number where the old one was, as another thread might."""
+    assert isinstance(m, LlvmMachine)
+    first, count = m.pointer("a0").at(8 * FIRST), m.pointer("a0").at(8 * COUNT)
+    calls, place = count.load(u32), m.pointer("a1")
+    put = first.load(u32)
+    place.store(m.choose((calls == 0) & (put != 0), put, m.scalar(old)))
+    count.store(calls + 1)
+    return old * 2 + more
+
+
+@pytest.mark.parametrize("alone, put, calls", [(0, 0, 1), (0, 100, 2), (1, 0, 1)])
+def test_an_update_is_computed_again_where_another_thread_was_first(alone: int, put: int, calls: int) -> None:
+    """Of the number that the other put there, which is what was there before; once if there was none."""
+    m, data, note = LlvmMachine(), np.array([5, 0, 0, 0], np.uint32), np.zeros(64, np.uint64)
+    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "16", "%context"))
+    old, new = m.update(u32, memory, m.constant(u32, [0]), [m.constant(u32, [3])], m.constant(bool_, 1, 1), overtaken)
+    m.store_block(m.concat(old, new), memory, m.constant(u64, 8, 1))
+    note[ALONE], note[FIRST] = alone, put
+    call(m, data, note)
+    was = put or 5
+    assert data.tolist() == [was * 2 + 3, 0, was, was * 2 + 3] and int(note[COUNT]) == calls
+
+
 @pytest.mark.parametrize("type", [i32, u32, u64], ids=str)
 @pytest.mark.parametrize("quiet, alone", [(True, 0), (False, 0), (False, 1)])
 def test_atomics_are_the_same_with_and_without_a_lock(type: LaneType, quiet: bool, alone: int) -> None:
@@ -52,11 +87,9 @@ def test_atomics_are_the_same_with_and_without_a_lock(type: LaneType, quiet: boo
     second, before, numpy, m = first.copy(), first.copy(), NumpyMachine(), LlvmMachine()
     every(numpy, Region(numpy, Held(first)), type)
     every(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(SIZE), "%context", quiet)), type)
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %block, ptr %context)")
-    code, note = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1}), np.zeros(64, np.uint64)
+    note = np.zeros(64, np.uint64)
     note[ALONE] = alone
-    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(second.ctypes.data, note.ctypes.data)
+    call(m, second, note)
     for number, op in enumerate(ATOMICS):
         part = slice(64 * number, 64 * number + 64)
         assert second[part].tolist() == first[part].tolist() != before[part].tolist(), op

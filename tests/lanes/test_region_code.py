@@ -31,11 +31,11 @@ def memory(m: LlvmMachine, quiet: bool = False) -> Region:
     return region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
 
 
-def finished(m: LlvmMachine) -> Callable[[np.ndarray], np.ndarray]:
+def finished(m: LlvmMachine, changed: Callable[[str], str] = str) -> Callable[[np.ndarray], np.ndarray]:
     """Compiles what was written, as a function of %block that returns the note in %context."""
     m.line("ret i64 0")
     m.define("i64 @f(ptr %block, ptr %context)")
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    code = jit.load(changed(m.module.text()), ("f",), Cache(None), imports={"guard_leave": 1})
 
     def run(data: np.ndarray) -> np.ndarray:
         note = np.zeros(64, np.uint64)
@@ -166,20 +166,19 @@ def touched_too_early(code: str) -> list[str]:
 
 
 @pytest.mark.parametrize("table", [False, True])
-@pytest.mark.parametrize("offsets", [lambda m: m.lane_index(8) * 0, lambda m: m.lane_index(8) * 4, lambda m: m.lane_index(8) * 24,
-                                     lambda m: Value(m, u32, 8, "%offsets")], ids=["uniform", "contiguous", "strided", "unknown"])  # fmt: skip
+@pytest.mark.parametrize("stride", [0, 4, 24, None])
 @pytest.mark.parametrize("act", [
-    lambda m, here, offsets: m.load(u32, here, offsets), lambda m, here, offsets: m.store(m.lane_index(8), here, offsets),
-    lambda m, here, offsets: m.atomic("add", here, offsets, [m.lane_index(8)]), lambda m, here, offsets: m.load_adjacent(u32, 3, here, offsets),
-    lambda m, here, offsets: m.store_adjacent([m.lane_index(8)] * 3, here, offsets),
-    lambda m, here, offsets: m.load_block(u32, 16, here, m.constant(u64, 0, 1)),
-    lambda m, here, offsets: m.store_block(m.lane_index(16), here, m.constant(u64, 0, 1)),
+    lambda m, here, at: m.load(u32, here, at), lambda m, here, at: m.store(m.lane_index(8), here, at),
+    lambda m, here, at: m.atomic("add", here, at, [m.lane_index(8)]), lambda m, here, at: m.load_adjacent(u32, 3, here, at),
+    lambda m, here, at: m.store_adjacent([m.lane_index(8)] * 3, here, at),
+    lambda m, here, at: m.load_block(u32, 16, here, m.constant(u64, 0, 1)),
+    lambda m, here, at: m.store_block(m.lane_index(16), here, m.constant(u64, 0, 1)),
 ], ids=["load", "store", "atomic", "load adjacent", "store adjacent", "load block", "store block"])  # fmt: skip
-def test_notes_are_in_memory_before_it_is_touched(act: Callable[..., object], offsets: Callable[[Machine], Value], table: bool) -> None:
-    """A fence keeps compilers from another order: in fast paths and in access functions."""
+def test_notes_are_in_memory_before_it_is_touched(act: Callable[..., object], stride: int | None, table: bool) -> None:
+    """A fence keeps compilers from another order: in fast paths of known strides or not, and in access functions."""
     m = machine()
     here = table_region(m, m.pointer("block"), m.number(u64, 0), m.pointer("context"), 48) if table else memory(m)
-    act(m, here, offsets(m))
+    act(m, here, Value(m, u32, 8, "%offsets") if stride is None else m.lane_index(8) * stride)
     for code in ("\n".join(map(str, m.lines)), *m.module.internals.values()):
         assert touched_too_early(code) == []
 
@@ -225,6 +224,29 @@ def test_neon_has_no_registers_of_bits_for_masks(target: tuple[str, str], lanes:
     if not bitcast:
         assert ", ".join(f"i32 {lane // 8}" for lane in range(lanes)) in text
         assert ", ".join(f"i8 {1 << lane % 8}" for lane in range(lanes)) in text
+
+
+@pytest.mark.parametrize("target, lanes, maximum", [(AVX2, 16, False), (NEON, 8, False), (NEON, 16, True), (NEON, 32, True)])
+def test_neon_finds_an_active_lane_by_the_maximum_of_bytes(target: tuple[str, str], lanes: int, maximum: bool) -> None:
+    """UMAXV is a plain function here."""
+    m = machine(target)
+    bits = m.emit(f"load i{lanes}, ptr %block")
+    some = m.any_lane(lanes, m.mask_of_bits(lanes, bits))
+    m.line(f"store i64 {m.emit(f'zext i1 {some} to i64')}, ptr %context")
+    assert ("neon.umaxv.i32.v16i8" in m.module.text() + "".join(map(str, m.lines))) is maximum
+    run = finished(m, lambda text: re.sub(r"declare i32 @llvm.aarch64.neon.umaxv.*", UMAXV, text).replace("llvm.aarch64.neon.", ""))
+    for mask in (0, (1 << lanes) - 1, *(1 << lane for lane in range(lanes))):
+        assert int(run(np.array([mask], np.uint64))[0]) == (mask != 0), f"{mask:#x}"
+
+
+UMAXV = """
+declare i8 @llvm.vector.reduce.umax.v16i8(<16 x i8>)
+define i32 @umaxv.i32.v16i8(<16 x i8> %bytes) {
+  %most = call i8 @llvm.vector.reduce.umax.v16i8(<16 x i8> %bytes)
+  %found = zext i8 %most to i32
+  ret i32 %found
+}
+"""
 
 
 @pytest.mark.parametrize("target, payload, lanes, bytes", [

@@ -181,6 +181,33 @@ def test_a_pointer_has_a_name_for_code_that_was_written_before(readable: int, pr
     assert HANDLER(code.address("f"))(block.ctypes.data, 0, 0, 0) == 760
 
 
+def test_text_that_is_decided_later() -> None:
+    """A value is used before it is defined, placeholders are replaced, and what was written since a mark is taken back."""
+    m, added, dropped = LlvmMachine(), object(), object()
+    later = m.promise(u32, 4)
+    block = m.pointer("block")
+    block.store(later + 1, align=8)
+    m.defer(added)
+    m.defer(dropped)
+    block.at(16).store(later + 2, align=8)
+    body = m.detach()
+    assert m.lines == [] and added in body and dropped in body
+    m.keep_promise(later, m.lane_index(4) * 10)
+    mark = m.mark()
+    block.at(48).store(later, align=8)
+    m.rewind(mark)
+    for line in body:
+        if line is added:
+            block.at(32).store(later, align=8)
+        elif line is not dropped:
+            m.attach(line)
+    m.give(m.argument(u64, "executed"))
+    m.frame("f", u64, PARAMETERS)
+    code, words = jit.load(m.module.text(), ("f",), Cache(None)), np.zeros(16, np.uint32)
+    HANDLER(code.address("f"))(words.ctypes.data, 0, 0, 0)
+    assert words.tolist() == [1, 11, 21, 31, 2, 12, 22, 32, 0, 10, 20, 30, 0, 0, 0, 0]
+
+
 def test_what_callers_promise_of_parameters() -> None:
     """LLVM may read ahead through a pointer of so many bytes, and of no others."""
     m = LlvmMachine()
