@@ -109,7 +109,7 @@ def sqrt(type: LaneType, rounding: str, a: Number) -> int:
     if a.special or not a.significand:
         return pack(type, a, rounding)
     shift = 2 * (type.fraction + 3)
-    shift += (a.exponent - shift) % 2
+    shift += a.exponent % 2
     radicand = a.significand << shift
     root = isqrt(radicand)
     return pack(type, Number(0, root, a.exponent - shift >> 1), rounding, sticky=root * root != radicand)

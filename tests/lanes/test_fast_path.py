@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,7 +16,8 @@ from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import FlatRegion, TableRegion, region
 from softgen.lanes.llvm_scalar import Parameter
-from softgen.lanes.types import LaneType, bool_, u32, u64
+from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.types import LaneType, bool_, u8, u32, u64
 from softgen.lanes.value import Region, Value
 
 LANES, SIZE, CALLED = 8, 256, 60  # bytes of memory; the word of the note that says that there was a call
@@ -162,6 +164,37 @@ def test_adjacent_elements_of_inactive_lanes_are_read_on_the_page_of_an_active_o
             called = mask != 0xFF and (not mask or 0 < beyond < total)
             found = [0 if called or not mask >> lane & 1 else number for lane, number in enumerate(numbers)]
             assert run(here, offsets, [start], mask, count) == (called, found), (beyond, mask)
+
+
+MASKED = """define internal <16 x i8> @masked(ptr %at, i32 %align, <16 x i1> %on, <16 x i8> %other) {
+  ret <16 x i8> splat (i8 -1)
+}
+"""
+
+
+@cache
+def loaded_bytes() -> Any:
+    """A load of 16 contiguous bytes under a mask, on a host that masks no bytes; a masked load gives 0xFF in all lanes here."""
+    m = LlvmMachine(LlvmModule(jit.Target("x86_64-unknown-linux-gnu", "", "+avx2")))
+    on = Value(m, bool_, 16, m.mask_of_bits(16, m.emit("load i16, ptr %mask")))
+    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), "16", "%note"))
+    m.line(f"store <16 x i8> {m.load(u8, memory, m.lane_index(16), on).payload}, ptr %found, align 1")
+    m.line("ret i64 0")
+    m.define("i64 @f(ptr %memory, ptr %note, ptr %mask, ptr %found)")
+    text = "\n".join(line for line in m.module.text().splitlines() if not re.match(r"declare .*@llvm.masked.load.v16i8", line))
+    return jit.load(MASKED + text.replace("@llvm.masked.load.v16i8.p0", "@masked"), ("f",), Cache(None), imports={"guard_leave": 1})
+
+
+@pytest.mark.parametrize(("start", "one_page"), [(0, True), (1, True), (PAGE - 16, True), (PAGE - 15, False), (PAGE - 1, False)])
+def test_bytes_on_one_page_are_one_load_where_a_lane_is_active(start: int, one_page: bool) -> None:
+    """Where the host has no masked loads of bytes: those would be a branch for each lane."""
+    pages, note, found = np.zeros(3 * PAGE, np.uint8), np.zeros(64, np.uint64), np.zeros(16, np.uint8)
+    memory = pages[-pages.ctypes.data % PAGE + start :][:16]
+    memory[:] = range(1, 17)
+    for mask in (0xFFFF, 0x8001, 0x0100, 0):
+        pointers = [array.ctypes.data for array in (memory, note, np.array([mask], np.uint16), found)]
+        ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in pointers))(loaded_bytes().address("f"))(*pointers)
+        assert found.tolist() == [(lane + 1) * (mask >> lane & 1) if one_page and mask else 0xFF for lane in range(16)], f"{mask:#x}"
 
 
 # -- offsets that are known to be inside -------------------------------------------------------------------------------
