@@ -350,9 +350,10 @@ def test_contiguous_lanes_are_one_access_where_all_are_active(what: str, target:
     assert any(line.startswith(what) for line in map(str, m.lines)) is branches
 
 
-def test_divergent_lanes_reach_the_last_offset_of_32_bits() -> None:
-    """In memory that cannot be missing, which goes on after it."""
-    m, size = LlvmMachine(), (1 << 32) + 4096
+@pytest.mark.parametrize("target", [None, NEON, AVX512], ids=str)
+def test_divergent_lanes_reach_the_last_offset_of_32_bits(target: tuple[str, str] | None) -> None:
+    """In memory that cannot be missing, which goes on after it; written for this host and for others."""
+    m, size = LlvmMachine() if target is None else machine(target), (1 << 32) + 4096
     here = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(size), "%context", True))
     m.store(m.load(u32, here, m.load_block(u32, 4, here, m.constant(u64, 0, 1))), here, m.lane_index(4) * 4)
     memory = np.frombuffer(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000), np.uint8)  # MAP_NORESERVE
