@@ -197,6 +197,14 @@ def test_bytes_on_one_page_are_one_load_where_a_lane_is_active(start: int, one_p
         assert found.tolist() == [(lane + 1) * (mask >> lane & 1) if one_page and mask else 0xFF for lane in range(16)], f"{mask:#x}"
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("stride", [0, 4, 12])
+def test_fast_paths_leave_a_note_unless_memory_cannot_be_missing(stride: int, quiet: bool) -> None:
+    m = LlvmMachine()
+    m.load(u32, region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), str(SIZE), "%note", quiet)), m.lane_index(LANES) * stride)
+    assert any("getelementptr i64, ptr %note" in line for line in map(str, m.lines)) is not quiet
+
+
 # -- offsets that are known to be inside -------------------------------------------------------------------------------
 
 

@@ -72,6 +72,10 @@ def test_a_fork_waits_for_the_calls_of_other_threads_and_for_the_lock() -> None:
         may_end.wait(100)
         said.append(name)
 
+    def take() -> None:
+        with lock:
+            said.append("taken")
+
     calling = threading.Thread(target=call, args=("first",), daemon=True)
     calling.start()
     assert began.wait(100)
@@ -79,7 +83,7 @@ def test_a_fork_waits_for_the_calls_of_other_threads_and_for_the_lock() -> None:
     in_flight._before_fork()
     assert said == ["first"]
     another = threading.Thread(target=call, args=("second",), daemon=True)
-    taking = threading.Thread(target=lambda: lock.acquire() and lock.release(), daemon=True)
+    taking = threading.Thread(target=take, daemon=True)
     another.start()
     taking.start()
     time.sleep(0.1)
@@ -88,7 +92,7 @@ def test_a_fork_waits_for_the_calls_of_other_threads_and_for_the_lock() -> None:
     for thread in (calling, another, taking):
         thread.join(100)
         assert not thread.is_alive()
-    assert said == ["first", "second"]
+    assert sorted(said) == ["first", "second", "taken"]
 
 
 def test_the_end_waits_for_calls_and_lets_no_other_thread_begin_one() -> None:
