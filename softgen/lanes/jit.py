@@ -58,7 +58,7 @@ def _llvm() -> Any:
     _pages.library = os.path.realpath(ffi.lib._name)  # as the process has it in its list of mappings
     _pages.release()
     in_flight.wait_at_exit()
-    in_flight.lock = ffi.lib._lock
+    in_flight.lock = getattr(ffi.lib, "_lock", in_flight.lock)  # of its own calls
     return llvm
 
 
