@@ -73,7 +73,7 @@ class Server:
             self._closed(key.fileobj, *key.data)  # type: ignore[arg-type]
 
     def _accept(self, name: str) -> None:
-        self.service.leave_descriptors()
+        self.service.admit()
         try:
             connection, address = self.listening[name].accept()
         except OSError as error:
@@ -179,8 +179,7 @@ class Server:
         """Answer one request; False where another thread answers from now on, because this one runs a submission."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
         if not self.loaded:
-            self.service.asked = time.monotonic()
-            self.loaded = self.service.leave_descriptors()
+            self.loaded = self.service.admit()
         try:
             if message.kind == IOCTL:
                 ioctls.answer(self.node(call, message), call, message.a, message.payload)

@@ -64,9 +64,11 @@ class Service:
         threading.Event().wait()
         raise AssertionError("unreachable")
 
-    def leave_descriptors(self) -> bool:
-        """Wait until modules are loaded, where programs have nearly all descriptors: an import that fails half-way cannot be repeated,
-        since extension modules such as NumPy's are initialised once in a process. Answers whether they are loaded."""
+    def admit(self) -> bool:
+        """Called for each connection and request until modules are loaded; says whether they are. Where programs have nearly all
+        descriptors it waits until then: an import that fails half-way cannot be repeated, since extension modules such as NumPy's are
+        initialised once in a process."""
+        self.asked = time.monotonic()
         if not self.loaded.is_set() and few_left():
             self.loaded.wait()
         return self.loaded.is_set()

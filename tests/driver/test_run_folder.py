@@ -135,6 +135,19 @@ def test_a_server_waits_for_a_program_or_the_launchers_command(program: str, com
         listener.close()
 
 
+def test_a_server_notes_when_it_was_asked(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it has loaded all modules, which waits for requests."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        server = service.Service(theirs, short, {})
+        monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: 77.0))
+        server.loaded.clear()
+        assert not server.admit() and server.asked == 77.0
+        server.loaded.set()
+        assert server.admit()
+        server.reserve.close()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_server_ends_all_of_a_run_when_its_launcher_is_gone(fails: bool, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:

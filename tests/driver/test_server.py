@@ -45,7 +45,7 @@ class World:
         self.done, self.log, self.lent = list[Any](), list[str](), False
         gpu: Any = SimpleNamespace(budget=Budget(1 << 30), log_once=self.log.append, log=self.log.append,
                                    reclaim=lambda: self.done.append("reclaim"))  # fmt: skip
-        service: Any = SimpleNamespace(listening={}, leave_descriptors=lambda: None, reserve=SimpleNamespace(lent=self.lend))
+        service: Any = SimpleNamespace(listening={}, admit=lambda: None, reserve=SimpleNamespace(lent=self.lend))
         self.server = Server(gpu, service)
         monkeypatch.setattr(server, "time", SimpleNamespace(sleep=self.done.append))
 
