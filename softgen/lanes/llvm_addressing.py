@@ -103,20 +103,10 @@ class LlvmAddressing(LlvmMemory):
             return self.number(bool_, 0)
         total = known.stride * (offsets.lanes - 1) + width
         base = Scalar(self, offsets.type.unsigned, known.base()).convert(u64)
-        end = size.text if offsets.type is u64 else self.at_most(size.text, 1 << 32)  # as fast paths test it, so that one test serves both
-        good = self.room_for(base.text, end, total)
+        good = self.room_for(base.text, size.text, total)
         for condition in known.conditions:
             good = self.emit(f"and i1 {good}, {condition()}")
         return Scalar(self, bool_, good)
-
-    def rematerialised(self, offsets: Value, mask: str) -> Value:
-        """The same offsets in active lanes, for code that seldom runs: of affine ones, computed there, so that the vector need not be."""
-        known, lanes, bits = affine.usable(self, offsets.payload, mask), offsets.lanes, offsets.type.bits
-        if known is None or known.conditions:
-            return offsets
-        steps = f"<{', '.join(f'i{bits} {lane * known.stride % (1 << bits)}' for lane in range(lanes))}>"
-        first = self._splat(f"i{bits}", lanes, known.base())
-        return self._value(offsets.type, lanes, self.emit(f"add <{lanes} x i{bits}> {first}, {steps}"))
 
     def prefetch(self, pointer: str) -> None:
         """Prefetch what this load reads two iterations later, if its pointer goes on by equal steps: hosts follow steps within a page only.

@@ -35,7 +35,7 @@ class CompiledDataPort(CompiledTexels):
         m.branch(m.affine_inside(offsets, mask, size, SLOT), sure, check, likely=True)
         m.start(check)
         end = m.broadcast(size.min(offsets.type.highest).convert(offsets.type).lane(), offsets.lanes)
-        inside = ~m.any(mask & (m.rematerialised(offsets, mask.payload) >= end)) | (known > KNOWN).lane()
+        inside = ~m.any(mask & (offsets >= end)) | (known > KNOWN).lane()
         code.escape(inside & self._exists(entry))
         m.jump(sure)
         m.start(sure)

@@ -116,18 +116,6 @@ def test_loads_are_prefetched_in_loops_only() -> None:
     assert starts == [code.labels["loop"], code.labels["second"]]
 
 
-def test_a_bound_is_tested_once_and_without_a_vector_of_offsets() -> None:
-    """Where offsets are affine: the side exit of a message and the fast path of its load compare the same numbers."""
-    load = replace(instr(GEN, "send", dst(20), reg(10), size=8), sfid=0xC, descriptor=0x02106E00)
-    text = translate(Listing(GEN, load, end(GEN)), Key(0, 8, True, payload=(AffineRange(320, 4, 8, 4, 1023),))).ir
-    kernel = text.partition("\n}")[0].splitlines()
-    made = dict(line.strip().split(" = ", 1) for line in kernel if line.startswith("  %r"))
-    ends = [re.findall(r"i64 (%r\d+), i64 31\)", text)[0] for text in made.values() if "@llvm.usub.sat.i64" in text]
-    assert len(ends) == 2 and all("@llvm.umin.i64" in made[end] and "i64 4294967296)" in made[end] for end in ends)
-    (compared,) = [text for text in made.values() if text.startswith("icmp uge <8 x i32>")]
-    assert made[compared.split()[5].rstrip(",")].endswith("<i32 0, i32 4, i32 8, i32 12, i32 16, i32 20, i32 24, i32 28>")
-
-
 # -- leaving and coming back ---------------------------------------------------------------------------------------
 
 
