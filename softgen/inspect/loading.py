@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
 PAUSE = 0.002  # seconds without an ioctl, after which the next module is imported: programs make dozens when they look at a GPU
+POLITE = 0.3  # seconds in which that is so: a program that always makes some needs the modules, too
 
 
 class PoliteImports:
     """A finder on sys.meta_path that finds nothing: before each module that this thread imports it waits while the program makes ioctls,
-    whose answers would wait for Python's lock. The longest it waits is PAUSE after the last one: whoever answers it may need the module."""
+    whose answers would wait for Python's lock. Whoever answers one may need a module that is waited with here, so it is not waited for
+    long: PAUSE after the last ioctl, and POLITE in all."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self.thread = service, threading.get_ident()
+        self.service, self.thread, self.until = service, threading.get_ident(), time.monotonic() + POLITE
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if threading.get_ident() == self.thread:
-            while (left := self.service.asked + PAUSE - time.monotonic()) > 0:
+            while (left := min(self.service.asked + PAUSE, self.until) - time.monotonic()) > 0:
                 time.sleep(left)
 
 

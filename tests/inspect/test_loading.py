@@ -63,6 +63,26 @@ def test_modules_are_imported_between_ioctls(monkeypatch: pytest.MonkeyPatch) ->
     assert len(slept) == 2, "none since"
 
 
+def test_a_program_that_always_makes_ioctls_does_not_keep_modules_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that answers one may wait for a module that the other thread has begun to import."""
+    now = 100.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    class Busy:
+        asked = property(lambda self: now)
+
+    service: Any = Busy()
+    monkeypatch.setattr(loading, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    polite = loading.PoliteImports(service)
+    polite.find_spec("module")
+    assert now == pytest.approx(100 + loading.POLITE)
+    polite.find_spec("another")
+    assert now == pytest.approx(100 + loading.POLITE)
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_loading_leaves_imports_as_they_were(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     before, during = list(sys.meta_path), list[Any]()
