@@ -5,7 +5,6 @@ import errno
 import fcntl
 import mmap
 import os
-import platform
 import struct
 import threading
 import time
@@ -334,34 +333,6 @@ def test_extensions_of_creation(gpu: Gpu) -> None:
     endless = program.memory(EXTENSION.size)
     endless.buffer.raw = EXTENSION.pack(SimpleNamespace(next=endless.address, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
     refused(errno.E2BIG, program, "DRM_IOCTL_I915_GEM_CREATE_EXT", size=4096, extensions=endless.address)
-
-
-def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu: Gpu, held: Held) -> None:
-    program = gpu.program()
-    shared = mmap.mmap(-1, 8192)  # shared, so nobody may swap it
-    shared[:] = b"a" * 8192
-    view = memoryview(shared)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
-    program.lent.append((address, 8192))
-    handle = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=8192).handle
-    shared[10] = ord("b")
-    submit(program, handle)
-    bo = held.submissions[0].bound[0].bo
-    assert bo.copied is not None and bo.read(8, 4) == b"aaba"
-    bo.write(4096, b"GPU")
-    shared[0] = ord("P")  # the program writes beside it meanwhile
-    bo.copied.give_back()
-    assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
-
-
-END = 1 << (47 if platform.machine() == "x86_64" else 48)  # of a program's addresses
-
-
-@pytest.mark.parametrize("address, size, number", [
-    (4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT), (END - (1 << 30), 1 << 30, errno.EFAULT),
-    (END - (1 << 30), (1 << 30) + 4096, errno.EINVAL), (END, 4096, errno.EINVAL), (END - 4096, 0, errno.EINVAL)])  # fmt: skip
-def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, number: int) -> None:
-    refused(number, gpu.program(), "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
 
 
 def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:

@@ -7,6 +7,7 @@ import errno
 import gc
 import mmap
 import os
+import platform
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 
 from softgen.driver import protocol, userptr
 from tests.driver.program import Gpu, Held, Program, served
-from tests.driver.test_gem import refused
+from tests.driver.test_gem import refused, submit
 
 MIB = 1 << 20
 BASE, PAGE = 0x7000_0000_0000, 4096
+END = 1 << (47 if platform.machine() == "x86_64" else 48)  # of a program's addresses
 
 
 def asked(program: Program, swaps: bool = False) -> list[int]:
@@ -129,3 +131,28 @@ def test_a_copy_counts_twice_and_is_given_back() -> None:
         program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
         gc.collect()
         assert taken(gpu, program) == before
+
+
+def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    shared = mmap.mmap(-1, 8192)  # shared, so nobody may swap it
+    shared[:] = b"a" * 8192
+    view = memoryview(shared)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    program.lent.append((address, 8192))
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=8192).handle
+    shared[10] = ord("b")
+    submit(program, handle)
+    bo = held.submissions[0].bound[0].bo
+    assert bo.copied is not None and bo.read(8, 4) == b"aaba"
+    bo.write(4096, b"GPU")
+    shared[0] = ord("P")  # the program writes beside it meanwhile
+    bo.copied.give_back()
+    assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
+
+
+@pytest.mark.parametrize("address, size, number", [
+    (4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT), (END - (1 << 30), 1 << 30, errno.EFAULT),
+    (END - (1 << 30), (1 << 30) + 4096, errno.EINVAL), (END, 4096, errno.EINVAL), (END - 4096, 0, errno.EINVAL)])  # fmt: skip
+def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, number: int) -> None:
+    refused(number, gpu.program(), "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
