@@ -99,6 +99,7 @@ class ProgramRun:
         self._start_program(env)
 
     def _start_server(self, serve: Serve, orphaned: Callable[[], None]) -> None:
+        """Fork the server, with sockets that listen already: a program that connects before it has loaded waits."""
         ours, theirs = socket.socketpair()
         listening = service.listen(self.folder)
         self.server = os.fork()

@@ -18,9 +18,9 @@ POLITE = 0.3  # seconds in which that is so: a program that always makes some ne
 
 
 class PoliteImports:
-    """A finder on sys.meta_path that finds nothing: before each module that this thread imports it waits while the program makes ioctls,
-    whose answers would wait for Python's lock. Whoever answers one may need a module that is waited with here, so it is not waited for
-    long: PAUSE after the last ioctl, and POLITE in all."""
+    """A finder on sys.meta_path that finds nothing: before each import of this thread it waits while the program makes ioctls, which other
+    threads could not answer meanwhile for want of the GIL. It waits until PAUSE after the last ioctl, and in the first POLITE seconds only:
+    an answer may need the module."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.thread, self.until = service, threading.get_ident(), time.monotonic() + POLITE

@@ -12,7 +12,7 @@ from softgen.lanes.value import Region, Value
 
 CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
-AHEAD = 2                   # iterations before the one that loads it, memory is prefetched
+AHEAD = 2                   # iterations from a prefetch to its load
 
 class FlatRegion(NamedTuple):
     """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet).
@@ -109,8 +109,8 @@ class LlvmAddressing(LlvmMemory):
         return Scalar(self, bool_, good)
 
     def prefetch(self, pointer: str) -> None:
-        """Prefetch what this load reads two iterations later, if its pointer goes on by equal steps: hosts follow steps within a page only.
-        No address is wrong for a prefetch."""
+        """Prefetch what the load at this pointer reads AHEAD iterations later, if its stride stays the same: the host's own prefetchers
+        stay within a page. A prefetch never faults."""
         before, now = self.place("i64", "0"), self.emit(f"ptrtoint ptr {pointer} to i64")
         step = self.emit(f"sub i64 {now}, {self.emit(f'load i64, ptr {before}')}")
         self.line(f"store i64 {now}, ptr {before}")
