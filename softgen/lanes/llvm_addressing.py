@@ -15,14 +15,18 @@ LEAVE = "guard_leave"       # an import of every module that reaches graphics me
 AHEAD = 2                   # iterations from a prefetch to its load
 
 class FlatRegion(NamedTuple):
-    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet).
-    Loads that are known to be inside and rarely contiguous are gathers without tests (scattered)."""
+    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet); of
+    other memory the first bytes may be known to be there (mapped, i64). Loads that are known to be inside and rarely contiguous are gathers
+    without tests (scattered). A note comes with the instruction pointer (typed), stored at `record` (ptr), unless it was before."""
 
     host: str
     size: str
     note: str
     quiet: bool = False
     scattered: bool = False
+    mapped: str = ""
+    record: str = ""
+    ip: str = ""
 
 
 class TableRegion(NamedTuple):
@@ -48,6 +52,20 @@ class LlvmAddressing(LlvmMemory):
             host = self.emit(f"add i64 {host}, {base.delta}")
             size = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
         return self.emit(f"inttoptr i64 {host} to ptr"), size
+
+    def _mapped(self, base: Region) -> str:
+        """The bytes of a region that cannot be missing, with its delta in them; "" where nothing is known of that."""
+        place = base.payload
+        known = place.mapped if isinstance(place, FlatRegion) else ""
+        if not known or not base.delta:
+            return known
+        return self.intrinsic("llvm.usub.sat", "i64", [("i64", known), ("i64", str(base.delta))], ("i64",))
+
+    def announce(self, base: Region) -> None:
+        """Say which instruction is about to touch memory, before its note is written."""
+        place = base.payload
+        if isinstance(place, FlatRegion) and place.record:
+            self.line(f"store {place.ip}, ptr {place.record}")
 
     def noted(self) -> None:
         """The note is in memory before the access: compilers see no reason for that order. No instruction comes of it."""

@@ -101,7 +101,7 @@ class WholePath(FastPath):
 
     def _inside(self, total: int, how: int) -> str:
         m, good = self.m, self._before_the_end(total)
-        if self.everyone or self.shape.quiet and self.shape.what == "read":
+        if self.everyone or self.quiet and self.shape.what == "read":
             return good
         bits = m.emit(f"bitcast {self.bools} {self.mask} to {self.shape.integer}")
         whole = m.emit(f"icmp eq {self.shape.integer} {bits}, -1")

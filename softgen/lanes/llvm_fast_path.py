@@ -28,6 +28,8 @@ class FastPath:
         self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
         self.where, self.kind = offsets.payload, shape.offset
         self.origin, self.bound = m._origin(base)
+        mapped = m._mapped(base)
+        self.bound, self.quiet = mapped or self.bound, shape.quiet or bool(mapped)
         self.affine = affine.usable(m, self.where, self.mask)
         self.first = self.affine.base() if self.affine else m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
         self.far = self.first if shape.wide else m.emit(f"zext i32 {self.first} to i64")
@@ -112,7 +114,7 @@ class FastPath:
     def _inside(self, total: int, how: int) -> str:
         """Whether `total` bytes from the first lane on may be touched. A uniform access also needs an active lane."""
         good = self._before_the_end(total)
-        if how == CONTIGUOUS or self.shape.quiet or self.mask in (EVERY, _every(None)):
+        if how == CONTIGUOUS or self.quiet or self.mask in (EVERY, _every(None)):
             return good
         return self.m.emit(f"and i1 {good}, {self.m.any_lane(self.shape.lanes, self.mask)}")
 
@@ -142,7 +144,7 @@ class FastPath:
         return pointer, m.emit(f"ptrtoint ptr {pointer} to i64")
 
     def _say(self, how: int, address: str) -> None:
-        if self.shape.quiet:
+        if self.quiet:
             return
         m = self.m
         mask = m.emit(f"zext {self.shape.integer} {m.emit(f'bitcast {self.bools} {self.mask} to {self.shape.integer}')} to i64")

@@ -230,6 +230,7 @@ class LlvmRegions(LlvmAddressing):
         """Calls the function for an access, which is written first where the module has none yet."""
         parameters = (*shape.parameters, *(self.vector(value.type, value.lanes) for value in values))
         name = self.internal(shape.name, result, parameters, build)
+        self.announce(base)
         bits = self.emit(f"bitcast <{shape.lanes} x i1> {_every(mask)} to {shape.integer}")
         given = (base.payload.note, *self._origin(base), offsets.payload, bits, *(value.payload for value in values))
         call = f"call {result} {name}({', '.join(f'{kind} {text}' for kind, text in zip(parameters, given, strict=True))})"
@@ -329,15 +330,21 @@ class LlvmRegions(LlvmAddressing):
         if isinstance(base.payload, TableRegion):
             yield self._block_address(lanes, type, base, base.payload, first, mask, access), "" if mask is None else mask.payload
             return
-        size = lanes * type.bytes
+        size, mapped = lanes * type.bytes, self._mapped(base)
         pointer = self.emit(f"getelementptr i8, ptr {start[0]}, i64 {first}")
-        self._write_note(base, str(BLOCK | size << SIZE_SHIFT), self.emit(f"ptrtoint ptr {pointer} to i64"))
+
+        def note() -> None:
+            self._write_note(base, str(BLOCK | size << SIZE_SHIFT), self.emit(f"ptrtoint ptr {pointer} to i64"))
+        if not mapped:
+            note()
         whole, part, done = self.labels("whole", "part", "block")
-        self.line(f"br i1 {self.room_for(first, start[1], size)}, label %{whole}, label %{part}, !prof !1")
+        self.line(f"br i1 {self.room_for(first, mapped or start[1], size)}, label %{whole}, label %{part}, !prof !1")
         self.start(whole)
         yield pointer, "" if mask is None else mask.payload
         self.line(f"br label %{done}")
         self.start(part)
+        if mapped:
+            note()
         inside = self._lanes_before(type, lanes, first, start[1], grain)
         yield pointer, inside if mask is None else self.emit(f"and <{lanes} x i1> {inside}, {mask.payload}")
         self.line(f"br label %{done}")
@@ -356,6 +363,7 @@ class LlvmRegions(LlvmAddressing):
     def _write_note(self, base: Region, word: str, at: str) -> None:
         if isinstance(base.payload, FlatRegion) and base.payload.quiet:
             return
+        self.announce(base)
         for place, text in enumerate((word, at)):
             self.line(f"store i64 {text}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
         self.noted()
@@ -387,10 +395,17 @@ def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: HostPointer | 
     return Region(m, FlatRegion(host.text, size.text, "null" if note is None else note.text, quiet, scattered), name)
 
 
+def mapped_region(m: LlvmRegions, host: Scalar, size: Scalar, mapped: Scalar, note: HostPointer, record: HostPointer, ip: Scalar,
+                  name: str = "") -> Region:
+    """Host memory of a size whose first `mapped` bytes cannot be missing. Accesses that may reach others leave a note at `note`, and the
+    instruction pointer at `record`."""
+    return Region(m, FlatRegion(host.text, size.text, note.text, mapped=mapped.text, record=record.text, ip=ip.typed), name)
+
+
 def table_region(m: LlvmRegions, table: HostPointer, base: Scalar, note: HostPointer, bits: int, canonical: bool = False,
                  name: str = "") -> Region:
     """Graphics memory through the table of an address space, from `base` on; addresses have `bits`, or must be canonical."""
     return Region(m, TableRegion(table.text, base.text, note.text, bits, canonical), name)
 
 
-__all__ = ["LEAVE", "FlatRegion", "LlvmRegions", "TableRegion", "flat_region", "region", "table_region"]
+__all__ = ["LEAVE", "FlatRegion", "LlvmRegions", "TableRegion", "flat_region", "mapped_region", "region", "table_region"]

@@ -137,6 +137,14 @@ class AddressSpace(Space):
                 self._show_tail(part, begin, arena.tail)
         return table[part] + address % ARENA_SIZE
 
+    def mapped(self, address: int, limit: int) -> int:
+        good = 0
+        for mapping, _, _ in self._run(address, limit):
+            if not mapping.writable:
+                break
+            good = min(mapping.end - address, limit)
+        return good
+
     def _check_range(self, address: int, size: int, verb: str) -> None:
         if address % PAGE_SIZE or size % PAGE_SIZE or size <= 0:
             raise DriverError(f"{self.name}: cannot {verb} at {address:#x}, {size:#x} bytes: only whole pages of {PAGE_SIZE} bytes")

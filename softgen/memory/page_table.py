@@ -94,6 +94,9 @@ class PageTableSpace(Space):
     def contiguous(self, address: int, size: int) -> int | None:
         return self._mirror.contiguous(address, size) if self._mirror else None
 
+    def mapped(self, address: int, limit: int) -> int:
+        return self._mirror.mapped(address, limit) if self._mirror else 0
+
     def _now(self) -> tuple[int, int]:
         return self.walk.epoch, 0 if self.memory.zero else self.memory.pages_written
 

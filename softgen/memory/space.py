@@ -64,6 +64,11 @@ class Space(ABC):
         """For compiled code: the host address at which these bytes are contiguous while `table` is valid; None where there is none."""
         return None
 
+    def mapped(self, address: int, limit: int) -> int:
+        """For compiled code: the number of contiguous bytes at an address, up to `limit`, that no access can miss, read or written, while
+        `table` is valid; 0 where nothing is known of it."""
+        return 0
+
     def read32(self, address: int) -> int:
         return int.from_bytes(self.read(address, 4), "little")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import GpuFault
 from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
 from softgen.lanes.llvm_addressing import CANONICAL_BITS
@@ -24,22 +25,31 @@ def places(context: ContextHead) -> dict[int, int]:
 
 def explain(context: ContextHead, address: int, place: int | None, access: str, space: Space | None, by: str) -> GpuFault:
     """The fault of a message. `address` is what the guard's record has, `place` the graphics address there; None where the code
-    itself refused an offset or address. Hosts gather in any order: the lowest wrong lane is named."""
+    itself refused an offset or address. Hosts gather in any order: the lowest wrong lane is named. Memory that was mapped for certain
+    has no note: if it is gone nevertheless, the note is that of an earlier access, and does not say which instruction this was."""
     word, name = int(context.mask), space.name if space else ""
-    size, access = word >> SIZE_SHIFT, "atomic" if word & ATOMIC else access
+    size, kind = word >> SIZE_SHIFT, "atomic" if word & ATOMIC else access
     if place is None:
-        return _left(context, address, access, name, by)
-    if word & BLOCK:
-        return _missing(int(context.base) if word & TABLE else int(context.base) + place - address, size, None, place, access, space, by)
-    lanes = places(context)
+        return _left(context, address, kind, name, by)
+    lanes = {0: int(context.base)} if word & BLOCK else places(context)
     if not word & TABLE:
         lanes = {lane: start + place - address for lane, start in lanes.items()}  # a surface is in one piece
     lanes = {lane: start & (1 << CANONICAL_BITS) - 1 for lane, start in lanes.items()}
+    if not any(_reaches(start, size, place) for start in lanes.values()):
+        return _missing(place, 1, None, place, access, space, "")
+    if word & BLOCK:
+        return _missing(lanes[0], size, None, place, kind, space, by)
     for lane, start in lanes.items():
         if space is not None and space.extent(start, size) < size:
-            return _missing(start, size, lane, place, access, space, by)
+            return _missing(start, size, lane, place, kind, space, by)
     touched = (lane for lane, start in lanes.items() if start <= place < start + size)
-    return _missing(place, size, next(touched, None), place, access, space, by)
+    return _missing(place, size, next(touched, None), place, kind, space, by)
+
+
+def _reaches(start: int, size: int, place: int) -> bool:
+    """Whether any of these bytes is on the page of a place. Only the low 32 bits are known of one in a part where nothing is mapped."""
+    further = (place // PAGE_SIZE - start // PAGE_SIZE) % (arena.ARENA_SIZE // PAGE_SIZE)
+    return further <= (start % PAGE_SIZE + size - 1) // PAGE_SIZE
 
 
 def _missing(start: int, size: int, lane: int | None, place: int, access: str, space: Space | None, by: str) -> GpuFault:

@@ -11,9 +11,9 @@ KNOWN, TOLD = 1, 3  # values of Surface.known: resolved; resolved, and an access
 
 class Surface(ctypes.Structure):
     """A buffer. Without a host address its messages are side exits to the interpreter; so is the first message with a lane outside
-    (`known`)."""
+    (`known`). Its first bytes are mapped for certain (`mapped`)."""
 
-    _fields_ = [("host", ctypes.c_uint64), ("size", ctypes.c_uint64), ("address", ctypes.c_uint64), ("known", ctypes.c_uint64)]
+    _fields_ = [("host", ctypes.c_uint64), ("size", ctypes.c_uint64), ("mapped", ctypes.c_uint64), ("known", ctypes.c_uint64)]
 
 
 SAMPLERS = 16  # sampler indices

@@ -188,9 +188,10 @@ class BoundSurfaces:
         host = self.space.contiguous(base, size)
         if host is None:
             return False
-        self.dispatch.resolved.hosts[index] = HostRange(base, size, host)
-        entry.address, entry.host = base, host
-        entry.size = size  # last: other workers may be reading the entry
+        mapped = self.space.mapped(base, size)
+        self.dispatch.resolved.hosts[index] = HostRange(base, size, host, mapped)
+        entry.host = host
+        entry.size, entry.mapped = size, mapped  # last: other workers may be reading the entry
         return True
 
     def resolve_image(self, request: TexelRequest, name: SurfaceName, table: int | None = None, hurry: bool = False) -> bool:

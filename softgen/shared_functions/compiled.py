@@ -60,8 +60,12 @@ class MessageCode:
             return self.m.pointer(name)
         return self.context.field(self.layout, name).load_pointer(invariant=True, dereferenceable=dereferenceable)
 
+    @property
+    def note(self) -> HostPointer:
+        """Where accesses leave a note of their lanes."""
+        return self.context.field(self.layout, "mask")
+
     def announce(self) -> HostPointer:
         """Record which instruction is about to touch memory; returns the place of the note."""
-        record = self.pointer("record")
-        record.store(self.ip)
-        return self.context.field(self.layout, "mask")
+        self.pointer("record").store(self.ip)
+        return self.note

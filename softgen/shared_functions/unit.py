@@ -59,11 +59,16 @@ class ResolvedState:
 
 
 class HostRange(NamedTuple):
-    """A buffer, and where compiled code finds it."""
+    """A buffer, and where compiled code finds it; its first bytes are mapped for certain (`mapped`)."""
 
     address: int
     size: int
     host: int
+    mapped: int
+
+    def holds(self, space: Space) -> bool:
+        """Whether it is still there, and mapped as it was."""
+        return space.contiguous(self.address, self.size) == self.host and space.mapped(self.address, self.size) == self.mapped
 
 
 class DispatchBindings:
@@ -149,7 +154,7 @@ class DispatchBindings:
         changes = space.changes
         if changes == resolved.hosts_at:
             return True
-        if any(space.contiguous(held.address, held.size) != held.host for held in resolved.hosts.values()):
+        if not all(held.holds(space) for held in resolved.hosts.values()):
             return False
         resolved.hosts_at = NEVER if changes is None else changes
         return True

@@ -384,7 +384,7 @@ class Worker:
             return SoftgenError(f"{by}: {access} at host address {record.address:#x}, which is in no arena")
         fault = explain(self.context, record.address, found.address, access, space, by)
         why = fault.why.replace(space.outside(fault.address), self._why(fault.address, fault.access))
-        return GpuFault(fault.address, fault.access, space.name, by, why)
+        return GpuFault(fault.address, fault.access, space.name, fault.by or self.place(), why)
 
     def _why(self, address: int, access: str) -> str:
         """The reason that the space gives for a fault."""

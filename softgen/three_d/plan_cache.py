@@ -101,6 +101,10 @@ class NotedSpace(Space):
         self._notes.volatile = True
         return self.inner.contiguous(address, size)
 
+    def mapped(self, address: int, limit: int) -> int:
+        self._notes.volatile = True
+        return self.inner.mapped(address, limit)
+
     def outside(self, address: int) -> str:
         return self.inner.outside(address)
 

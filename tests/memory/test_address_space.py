@@ -60,6 +60,18 @@ def test_reads_and_writes_run_across_neighbours() -> None:
     assert space.read(0x1000, 0) == b"" == space.read(0x9000, 0)
 
 
+def test_what_no_access_of_compiled_code_can_miss() -> None:
+    """Neighbours count together, up to the first page that cannot be written."""
+    space = AddressSpace("s")
+    for number, writable in enumerate((True, True, False, True)):
+        space.map(0x1000 + number * PAGE, MemfdBuffer(PAGE, f"b{number}"), writable=writable)
+    assert [space.mapped(address, 1 << 20) for address in (0xFFF, 0x1000, 0x1801, 0x2FFF, 0x3000, 0x4010, 0x5000)] == [
+        0, 2 * PAGE, 0x17FF, 1, 0, PAGE - 16, 0]  # fmt: skip
+    assert space.mapped(0x1801, 0x17FE) == 0x17FE and space.mapped(0x1801, 0x1800) == 0x17FF and space.mapped(0x1000, 0) == 0
+    space.unmap(0x2000, PAGE)
+    assert space.mapped(0x1000, 1 << 20) == PAGE
+
+
 def test_a_view_is_of_bytes_in_one_mapping() -> None:
     space = AddressSpace("s")
     for address in (0x1000, 0x2000):

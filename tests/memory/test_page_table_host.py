@@ -61,6 +61,19 @@ def test_host_addresses_show_the_same_bytes() -> None:
     assert peek(space, 0x7000) == 0
 
 
+def test_what_no_access_of_compiled_code_can_miss() -> None:
+    """As of the last time that host addresses were asked for; before the first, nothing."""
+    build, space = four_level()
+    build.map(0x5000, 0x10000, PAGE)
+    build.map(0x6000, 0x30000, PAGE)
+    build.map(0x7000, 0x5000, PAGE, flags=1)  # present, not writable
+    assert space.mapped(0x5000, 4 * PAGE) == 0 and space.table is not None
+    assert [space.mapped(address, 1 << 20) for address in (0x5000, 0x6FF0, 0x7000, 0x8000)] == [2 * PAGE, 16, 0, 0]
+    build.map(0x7000, 0x50000, PAGE)
+    assert space.mapped(0x5000, 1 << 20) == 2 * PAGE and space.table is not None
+    assert space.mapped(0x5000, 1 << 20) == 3 * PAGE
+
+
 def test_host_addresses_follow_the_tables() -> None:
     build, space = four_level()
     build.map(0x5000, 0x10000, PAGE)

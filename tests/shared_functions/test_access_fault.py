@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, TABLE, WIDE
+from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, WIDE
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.context import ContextHead
 from tests.shared_functions.sending import DATA, PAGE, STATELESS, Bench, header
@@ -98,3 +98,14 @@ def test_the_lane_of_an_address_that_is_not_canonical_is_named() -> None:
     memoryview(head.offsets).cast("B")[:16] = np.array([0x1_0000_0000_1000, 0x1_8000_0000_0000], np.uint64).tobytes()
     found = explain(head, 0x8000_0000_0000, None, "write", None, "a kernel")
     assert (found.address, found.why) == (0x8000_0000_0000, "not a canonical address (lane 1)")
+
+
+@pytest.mark.parametrize(("what", "base", "named"), [
+    (0b11, 0x1FFC, True), (0b11, 0x2FFC, True), (0b11, 0x3000, False), (0b11, 0x1FF8, False), (0, 0x2000, False),
+    (BLOCK, 0x1FFD, True), (BLOCK, 0x1FFC, False), (BLOCK, 0x2FFF, True), (BLOCK, 0x3000, False)])  # fmt: skip
+def test_a_note_of_another_access_does_not_name_the_instruction(what: int, base: int, named: bool) -> None:
+    """Memory that was mapped for certain leaves none: where it is gone, what is left is of an access to other pages."""
+    kind = TABLE | 4 << SIZE_SHIFT | (what if what == BLOCK else what | CONTIGUOUS | ATOMIC)
+    found = explain(ContextHead(mask=kind, base=base), 0x7000, 0x2800, "read", None, "an instruction")
+    atomic = named and what != BLOCK
+    assert (found.by, found.access, found.address) == ("an instruction" if named else "", "atomic" if atomic else "read", 0x2800)

@@ -258,15 +258,15 @@ def test_host_addresses_of_buffers_are_compared_when_the_space_has_changed(check
     space: Any = MovingSpace("bench")
     space.changes = 7 if counts else None
     dispatch = DispatchBindings(generation(9), space, {})
-    dispatch.resolved.hosts = {0: HostRange(0x1000, 16, 0x1010), 1: HostRange(0x5000, 64, 0x5040)}
+    dispatch.resolved.hosts = {0: HostRange(0x1000, 16, 0x1010, 0), 1: HostRange(0x5000, 64, 0x5040, 0)}
     assert getattr(dispatch, check)() and (not counts or dispatch.resolved.hosts_at == space.changes)
     space.moved = 0x100
     assert getattr(dispatch, check)() is counts, "nothing has changed as far as one can tell"
     space.changes = 8 if counts else None
     assert not getattr(dispatch, check)() and not getattr(dispatch, check)()
-    dispatch.resolved.hosts[0] = HostRange(0x1000, 16, 0x1110)
+    dispatch.resolved.hosts[0] = HostRange(0x1000, 16, 0x1110, 0)
     assert not getattr(dispatch, check)(), "each is compared"
-    dispatch.resolved.hosts[1] = HostRange(0x5000, 64, 0x5140)
+    dispatch.resolved.hosts[1] = HostRange(0x5000, 64, 0x5140, 0)
     assert getattr(dispatch, check)() and (not counts or dispatch.resolved.hosts_at == space.changes)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from softgen.device.gpu import GpuDevice
+from softgen.errors import GpuFault
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.bound_surfaces import BoundSurfaces, SurfaceName
@@ -160,6 +161,26 @@ def test_buffers_may_move_to_other_pages() -> None:
     kept.space.map(address, MemfdBuffer(PAGE, "new"))
     again = kept.find()
     assert bound(again).bindings.surfaces[0].host == kept.space.contiguous(address, 256)
+
+
+def test_a_buffer_that_is_mapped_otherwise_drops_the_table() -> None:
+    """Compiled code counts on the bytes that were mapped for certain, wherever the host has them."""
+    kept, address = Kept(), vector_add("skl").address(0)
+    entry = bound(kept.table).bindings.surfaces[0]
+    assert entry.mapped == entry.size > 0
+    kept.space.unmap(address, PAGE)
+    assert kept.space.contiguous(address, entry.size) == entry.host and kept.find() is not kept.table
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_a_buffer_that_is_gone_while_its_kernel_runs(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was mapped for certain: no note says which instruction faults, but the thread is named, and the address."""
+    context, dispatch = recorded(vector_add("skl"))
+    address = vector_add("skl").address(0)
+    context.space.unmap(address, PAGE)  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(context.space), "mapped", lambda space, address, limit: limit)
+    with pytest.raises(GpuFault, match=rf"^read at {address:#x} in job by thread 0 of group \(0, 0, 0\), .*: not mapped"):
+        list(EngineDispatcher(engine, 1).run(context, dispatch))
 
 
 def test_state_that_cannot_be_read_is_not_kept() -> None:

@@ -125,7 +125,7 @@ def test_base_addresses_that_are_set_again_keep_plans() -> None:
 
 @pytest.mark.parametrize("ask", [
     lambda state: state.space.extent(BASE, 1 << 20), lambda state: list(state.space.regions()),
-    lambda state: state.space.contiguous(FAR, 16), lambda state: state.register("CACHE_MODE"),
+    lambda state: state.space.contiguous(FAR, 16), lambda state: state.space.mapped(FAR, 16), lambda state: state.register("CACHE_MODE"),
 ])  # fmt: skip
 def test_what_cannot_be_compared_is_asked_again(ask: Callable[[DrawState], Any]) -> None:
     """What is mapped, and registers: plans that depend on that are made for each draw."""

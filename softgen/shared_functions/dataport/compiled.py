@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from softgen.lanes.llvm_region import flat_region, table_region
+from softgen.lanes.llvm_region import flat_region, mapped_region, table_region
 from softgen.lanes.llvm_scalar import Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, u32, u64
@@ -57,10 +57,11 @@ class CompiledDataPort(CompiledTexels):
         code, entry = self.code, self._entry(index)
         if (named := code.named(entry)) is not None:
             code.indices.add(named)
-        host, size = (self._surface(entry, name) for name in ("host", "size"))
+        host, size, mapped = (self._surface(entry, name) for name in ("host", "size", "mapped"))
         if not self._checked:
             code.escape(self._exists(entry))
-        return flat_region(code.m, host, size, code.announce(), name=f"surface {index}" if isinstance(index, int) else "a surface")
+        name = f"surface {index}" if isinstance(index, int) else "a surface"
+        return mapped_region(code.m, host, size, mapped, code.note, code.pointer("record"), code.ip, name)
 
     def bindless(self, offset: int | Value) -> Region:
         key = self.code.m.constant(u32, offset, 1) if isinstance(offset, int) else offset

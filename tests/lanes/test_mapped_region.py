@@ -1,0 +1,129 @@
+"""Regions whose first bytes cannot be missing: accesses to those leave no note, others say which instruction makes them, and leave one."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_region import mapped_region
+from softgen.lanes.types import u32, u64
+from softgen.lanes.value import Region, Value
+
+LANES, SIZE, MAPPED, IP, UNSEEN = 8, 256, 128, 0x340, 0xAB
+MOVED = 24  # bytes by which a region is moved
+Access = Callable[[LlvmMachine, Region, Value], list[Value]]  # from the first byte on; what was loaded
+
+
+def lanes_of(m: LlvmMachine, first: Value, stride: int) -> Value:
+    return m.broadcast(first, LANES) + m.lane_index(LANES) * stride
+
+
+def load(stride: int, count: int = 1) -> Access:
+    return lambda m, memory, first: m.load_adjacent(u32, count, memory, lanes_of(m, first, stride))
+
+
+def store(stride: int, count: int = 1) -> Access:
+    """The lanes' numbers, a thousand higher."""
+
+    def access(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+        m.store_adjacent([m.lane_index(LANES) + 1000] * count, memory, lanes_of(m, first, stride))
+        return []
+
+    return access
+
+
+def add(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+    return [m.atomic("add", memory, lanes_of(m, first, 4), [m.constant(u32, 1000, LANES)])]
+
+
+def load_block(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+    return [m.load_block(u32, LANES, memory, m.convert(first, u64))]
+
+
+def store_block(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+    m.store_block(m.lane_index(LANES) + 1000, memory, m.convert(first, u64))
+    return []
+
+
+def compiled(access: Access, moved: int) -> Any:
+    m = LlvmMachine()
+    context = m.pointer("context")
+    host, mapped = (context.at(8 * number).load(u64) for number in range(2))
+    here = mapped_region(m, host, m.number(u64, SIZE), mapped, context.at(24), context.at(16), m.number(u64, IP), "words")
+    found = access(m, here.moved(moved), Value(m, u32, 1, m.emit("load <1 x i32>, ptr %out")))
+    for value in found[:1]:
+        m.line(f"store <{LANES} x i32> {value.payload}, ptr %out, align 1")
+    m.line("ret void")
+    m.define("void @f(ptr %context, ptr %out)")
+    return jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+
+
+def ran(access: Access, first: int, moved: int = 0) -> tuple[bool, list[int], list[int]]:
+    """Whether an access from a byte of the memory on left a note, what it loaded first, and memory afterwards."""
+    memory, context, out = np.arange(SIZE // 4, dtype=np.uint32), np.full(80, UNSEEN, np.uint64), np.zeros(LANES, np.uint32)
+    context[:2], out[0] = (memory.ctypes.data, MAPPED), first - moved
+    code = compiled(access, moved)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(context.ctypes.data, out.ctypes.data)
+    ip, word = context[2:4]
+    assert ip == (UNSEEN if word == UNSEEN else IP), "an instruction is named with a note, and only then"
+    return bool(word != UNSEEN), out.tolist(), memory.tolist()
+
+
+@pytest.mark.parametrize("moved", [0, MOVED])
+@pytest.mark.parametrize(("access", "reach", "stride"), [
+    (load(4), 32, 4), (load(0), 4, 0), (load(12), 88, 12), (load(8, 2), 64, 8), (load(0, 2), 8, 0), (load(12, 2), 92, 12),
+    (load_block, 32, 4),
+], ids=["contiguous", "uniform", "strided", "chunks", "uniform chunks", "strided chunks", "block"])  # fmt: skip
+def test_loads_leave_a_note_where_memory_may_be_missing(access: Access, reach: int, stride: int, moved: int) -> None:
+    for first, noted in ((MOVED, False), (MAPPED - reach, False), (MAPPED - reach + 4, True), (SIZE - reach, True)):
+        assert ran(access, first, moved)[:2] == (noted, [(first + lane * stride) // 4 for lane in range(LANES)]), f"from byte {first} on"
+
+
+@pytest.mark.parametrize("moved", [0, MOVED])
+@pytest.mark.parametrize(("access", "reach", "stride", "count"), [
+    (store(4), 32, 4, 1), (store(12), 88, 12, 1), (store(8, 2), 64, 8, 2), (store_block, 32, 4, 1),
+], ids=["contiguous", "strided", "chunks", "block"])  # fmt: skip
+def test_stores_leave_a_note_where_memory_may_be_missing(access: Access, reach: int, stride: int, count: int, moved: int) -> None:
+    for first, noted in ((MOVED, False), (MAPPED - reach, False), (MAPPED - reach + 4, True), (SIZE - reach, True)):
+        expected = list(range(SIZE // 4))
+        for lane in range(LANES):
+            for number in range(count):
+                expected[(first + lane * stride) // 4 + number] = 1000 + lane
+        assert ran(access, first, moved)[::2] == (noted, expected), f"from byte {first} on"
+
+
+def test_atomics_and_divergent_lanes_leave_a_note_everywhere() -> None:
+    """Their function does."""
+    noted, found, memory = ran(add, MOVED)
+    assert noted and found == memory_from(MOVED) and memory[MOVED // 4 : MOVED // 4 + LANES] == [value + 1000 for value in found]
+
+    def gather(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+        return [m.load(u32, memory, lanes_of(m, first, 4) ^ 4)]
+
+    noted, found, _ = ran(gather, 32)
+    assert noted and found == [9, 8, 11, 10, 13, 12, 15, 14]
+
+
+def memory_from(first: int) -> list[int]:
+    return list(range(first // 4, first // 4 + LANES))
+
+
+@pytest.mark.parametrize(("stride", "count"), [(0, 1), (8, 2)])
+def test_lanes_that_are_off_may_be_read_where_memory_cannot_be_missing(stride: int, count: int) -> None:
+    """Of uniform lanes and of chunks none needs to be on: no function is called to see whether any is."""
+
+    def none_on(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+        return m.load_adjacent(u32, count, memory, lanes_of(m, first, stride), m.broadcast(first > 0xFFFF, LANES))
+
+    assert ran(none_on, 8)[:2] == (False, [0] * LANES)
+
+
+def test_a_region_that_was_moved_past_what_is_mapped() -> None:
+    assert ran(load(4), MAPPED + 4, MAPPED + 4)[:2] == (True, memory_from(MAPPED + 4))
