@@ -12,12 +12,15 @@ from softgen.lanes.value import Region, Value
 
 CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
-AHEAD = 2                   # iterations from a prefetch to its load
+AHEAD = 2                   # iterations from a prefetch to its load,
+FAR = 2048                  # or bytes, outside loops;
+HALVES = 2                  # so many loads of a stream are prefetched there: 32 channels take two messages
 
 class FlatRegion(NamedTuple):
     """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet); of
     other memory the first bytes may be known to be there (mapped, i64). Loads that are known to be inside and rarely contiguous are gathers
-    without tests (scattered). A note comes with the instruction pointer (typed), stored at `record` (ptr), unless it was before."""
+    without tests (scattered). A note comes with the instruction pointer (typed), stored at `record` (ptr), unless it was before. Threads
+    one after another read a numbered stream from one end to the other."""
 
     host: str
     size: str
@@ -27,6 +30,7 @@ class FlatRegion(NamedTuple):
     mapped: str = ""
     record: str = ""
     ip: str = ""
+    stream: int | None = None
 
 
 class TableRegion(NamedTuple):
@@ -126,12 +130,32 @@ class LlvmAddressing(LlvmMemory):
             good = self.emit(f"and i1 {good}, {condition()}")
         return Scalar(self, bool_, good)
 
-    def prefetch(self, pointer: str) -> None:
-        """Prefetch what the load at this pointer reads AHEAD iterations later, if its stride stays the same: the host's own prefetchers
-        stay within a page. A prefetch never faults."""
+    def rematerialised(self, offsets: Value, mask: str) -> Value:
+        """The offsets of active lanes, for code that seldom runs: affine ones are computed there, so that nothing else needs the vector."""
+        known, lanes, bits = affine.usable(self, offsets.payload, mask), offsets.lanes, offsets.type.bits
+        if known is None or known.conditions:
+            return offsets
+        first = self._splat(f"i{bits}", lanes, known.base())
+        steps = f"<{', '.join(f'i{bits} {lane * known.stride % (1 << bits)}' for lane in range(lanes))}>"
+        return self._value(offsets.type, lanes, self.emit(f"add <{lanes} x i{bits}> {first}, {steps}"))
+
+    def prefetch(self, place: FlatRegion | TableRegion, pointer: str) -> None:
+        """Prefetch what a contiguous load reads in another iteration, or in a later thread: the host's own prefetchers stay within a page.
+        A prefetch never faults."""
+        stream = place.stream if isinstance(place, FlatRegion) else None
+        if self.in_loop:
+            self._prefetch(self._iterations_later(pointer))
+        elif stream is not None and self.prefetched[stream] < HALVES:
+            self.prefetched[stream] += 1
+            self._prefetch(self.emit(f"getelementptr i8, ptr {pointer}, i64 {FAR}"))
+
+    def _iterations_later(self, pointer: str) -> str:
+        """The pointer AHEAD iterations later, if its stride stays the same."""
         before, now = self.place("i64", "0"), self.emit(f"ptrtoint ptr {pointer} to i64")
         step = self.emit(f"sub i64 {now}, {self.emit(f'load i64, ptr {before}')}")
         self.line(f"store i64 {now}, ptr {before}")
-        later = self.emit(f"getelementptr i8, ptr {pointer}, i64 {self.emit(f'mul i64 {step}, {AHEAD}')}")
+        return self.emit(f"getelementptr i8, ptr {pointer}, i64 {self.emit(f'mul i64 {step}, {AHEAD}')}")
+
+    def _prefetch(self, later: str) -> None:
         read, closest, data = "0", "3", "1"
         self.intrinsic("llvm.prefetch", "void", [("ptr", later), *(("i32", text) for text in (read, closest, data))], ("ptr",))

@@ -71,12 +71,8 @@ class FastPath:
         return f"<{', '.join(f'{kind} {lane * self.affine.stride}' for lane in range(self.shape.lanes))}>"
 
     def offsets(self, value: Value) -> Value:
-        """The offsets for the call: rematerialised where they are affine, so that the vector need not be computed otherwise."""
-        if self.affine is None or self.affine.conditions:
-            return value
-        m, lanes = self.m, self.shape.lanes
-        steps = f"<{', '.join(f'{self.kind} {lane * self.affine.stride % (1 << value.type.bits)}' for lane in range(lanes))}>"
-        return m._value(value.type, lanes, m.emit(f"add <{lanes} x {self.kind}> {self._splat()}, {steps}"))
+        """The offsets for the call."""
+        return self.m.rematerialised(value, self.mask)
 
     def end(self) -> None:
         self.m.line(f"br label %{self.done}")

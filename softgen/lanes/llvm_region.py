@@ -38,8 +38,8 @@ class LlvmRegions(LlvmAddressing):
         shape, vector = self._shape("read", type, base, offsets), self.vector(type, offsets.lanes)
         path, found = FastPath(self, shape, base, offsets, mask), self.place(vector)
         for pointer in path.contiguous():
-            if self.in_loop and path.affine and not shape.quiet:
-                self.prefetch(pointer)
+            if path.affine and not shape.quiet:
+                self.prefetch(base.payload, pointer)
             self._contiguous_load(path, pointer, found)
         for pointer in path.uniform():
             element = self.element(type)
@@ -396,10 +396,10 @@ def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: HostPointer | 
 
 
 def mapped_region(m: LlvmRegions, host: Scalar, size: Scalar, mapped: Scalar, note: HostPointer, record: HostPointer, ip: Scalar,
-                  name: str = "") -> Region:
+                  stream: int | None = None, name: str = "") -> Region:
     """Host memory of a size whose first `mapped` bytes cannot be missing. Accesses that may reach others leave a note at `note`, and the
-    instruction pointer at `record`."""
-    return Region(m, FlatRegion(host.text, size.text, note.text, mapped=mapped.text, record=record.text, ip=ip.typed), name)
+    instruction pointer at `record`. Threads read a stream one after another."""
+    return Region(m, FlatRegion(host.text, size.text, note.text, False, False, mapped.text, record.text, ip.typed, stream), name)
 
 
 def table_region(m: LlvmRegions, table: HostPointer, base: Scalar, note: HostPointer, bits: int, canonical: bool = False,

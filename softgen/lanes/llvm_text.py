@@ -6,6 +6,7 @@ name (`internal`) are written once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Self
 
@@ -62,6 +63,7 @@ class LlvmText(Machine):
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
         self.in_loop = False                            # what is written now runs again: contiguous loads are prefetched
+        self.prefetched: Counter[int] = Counter()       # loads outside loops that are, by stream
         self.affine: dict[str, AffineValue] = {}        # of operands that are known to be affine
         self.implied: dict[str, frozenset[str]] = {}    # masks that a mask is a subset of
         self._registers = 0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from softgen.lanes import jit
+from softgen.lanes import affine, jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import FlatRegion, TableRegion, region
@@ -234,3 +234,25 @@ def test_ascending_offsets_are_inside_if_the_last_one_is(offsets: Offsets, start
     given, mask = np.array([start, 0, 0, 0, 0, 0, 0, 0], f"u{type.bytes}"), np.array([0x7F], np.uint8)
     found = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)(inside(type, offsets, masked).address("f"))
     assert found(given.ctypes.data, mask.ctypes.data, size) is known
+
+
+# -- offsets where code seldom runs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type", [u32, u64], ids=str)
+@pytest.mark.parametrize("offsets, step, anew", [(of_stride(4), 4, True), (of_stride(-24), -24, True), (of_stride(0), 0, True),
+                                                 (at_run_time, 1, False), (widened, 4, False)])  # fmt: skip
+def test_affine_offsets_are_computed_anew(offsets: Offsets, step: int, anew: bool, type: LaneType) -> None:
+    """The same numbers, but not out of the vector, which is left to where it is needed. Those that wrap are affine on a condition."""
+    m = LlvmMachine()
+    given = offsets(m, type)
+    found = m.rematerialised(given, affine.EVERY)
+    assert (found.payload != given.payload) is anew
+    m.line(f"store <{LANES} x i{given.type.bits}> {found.payload}, ptr %out, align 1")
+    m.line("ret void")
+    m.frame("f", None, [Parameter("given"), Parameter("out")])
+    numbers = np.array([*range(100, 100 + LANES)], f"u{type.bytes}")
+    out = np.zeros(LANES, f"u{given.type.bytes}")
+    code = jit.load(m.module.text(), ("f",), Cache(None))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(numbers.ctypes.data, out.ctypes.data)
+    assert list(out) == [(100 + lane * step) % (1 << given.type.bits) for lane in range(LANES)]

@@ -56,7 +56,7 @@ def compiled(access: Access, moved: int) -> Any:
     m = LlvmMachine()
     context = m.pointer("context")
     host, mapped = (context.at(8 * number).load(u64) for number in range(2))
-    here = mapped_region(m, host, m.number(u64, SIZE), mapped, context.at(24), context.at(16), m.number(u64, IP), "words")
+    here = mapped_region(m, host, m.number(u64, SIZE), mapped, context.at(24), context.at(16), m.number(u64, IP), name="words")
     found = access(m, here.moved(moved), Value(m, u32, 1, m.emit("load <1 x i32>, ptr %out")))
     for value in found[:1]:
         m.line(f"store <{LANES} x i32> {value.payload}, ptr %out, align 1")
@@ -127,3 +127,45 @@ def test_lanes_that_are_off_may_be_read_where_memory_cannot_be_missing(stride: i
 
 def test_a_region_that_was_moved_past_what_is_mapped() -> None:
     assert ran(load(4), MAPPED + 4, MAPPED + 4)[:2] == (True, memory_from(MAPPED + 4))
+
+
+# -- prefetches outside loops ------------------------------------------------------------------------------------------
+
+
+def stream(m: LlvmMachine, number: int | None) -> Region:
+    return mapped_region(m, *(m.pointer("context").at(8 * place).load(u64) for place in range(3)), m.pointer("note"), m.pointer("record"),
+                         m.number(u64, IP), number, "words")  # fmt: skip
+
+
+def prefetched(m: LlvmMachine) -> int:
+    return sum("call void @llvm.prefetch" in line for line in map(str, m.lines))
+
+
+@pytest.mark.parametrize(("number", "access", "loads", "many"), [
+    (3, load(4), 1, 1), (0, load(4), 2, 2), (3, load(4), 3, 2), (None, load(4), 1, 0), (3, load(8), 1, 0), (3, load(0), 1, 0),
+    (3, store(4), 1, 0)])  # fmt: skip
+def test_the_first_contiguous_loads_of_a_stream_are_prefetched(number: int | None, access: Access, loads: int, many: int) -> None:
+    """Those of 16 channels and of the 16 others; more loads mostly read what those before have read."""
+    m = LlvmMachine()
+    for turn in range(loads):
+        access(m, stream(m, number), m.constant(u32, 64 * turn, 1))
+    assert prefetched(m) == many
+    load(4)(m, stream(m, 7), m.constant(u32, 0, 1))
+    assert prefetched(m) == many + 1, "each stream counts its own"
+
+
+def test_lanes_whose_offsets_are_known_when_the_program_runs_are_not_prefetched() -> None:
+    m = LlvmMachine()
+    m.load(u32, stream(m, 3), Value(m, u32, LANES, "%offsets"))
+    assert not prefetched(m)
+
+
+def test_a_stream_is_prefetched_half_a_page_ahead() -> None:
+    m = LlvmMachine()
+    load(4)(m, stream(m, 3), m.constant(u32, 0, 1))
+    text = [str(line) for line in m.lines]
+    (at,) = [number for number, line in enumerate(text) if "call void @llvm.prefetch" in line]
+    later = text[at].split("(ptr ")[1].split(",")[0]
+    pointer = text[at - 1].split(", ptr ")[1].split(",")[0]
+    assert text[at - 1].strip() == f"{later} = getelementptr i8, ptr {pointer}, i64 2048"
+    assert f"(ptr {pointer}, " in text[at + 1], "the load's own"

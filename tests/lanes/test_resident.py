@@ -107,7 +107,7 @@ def test_code_and_what_is_read_only_before_it_are_unwritten(
 
 
 def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resident, "IDLE", 0.05)
+    monkeypatch.setattr(resident, "IDLE", 0.5)  # a host that is busy sleeps longer than it was told
     released: list[float] = []
     pages = LibraryPages("none")
     monkeypatch.setattr(pages, "release", lambda: released.append(time.monotonic()))
@@ -116,10 +116,10 @@ def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch
         pages.used()
         last = time.monotonic()
         time.sleep(0.02)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while not released and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(released) == 1 and released[0] >= last + 0.04
+    assert len(released) == 1 and released[0] >= last + 0.4
     pages.used()  # and again
     while len(released) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)

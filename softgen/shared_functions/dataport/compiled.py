@@ -35,7 +35,7 @@ class CompiledDataPort(CompiledTexels):
         m.branch(m.affine_inside(offsets, mask, size, SLOT), sure, check, likely=True)
         m.start(check)
         end = m.broadcast(size.min(offsets.type.highest).convert(offsets.type).lane(), offsets.lanes)
-        inside = ~m.any(mask & (offsets >= end)) | (known > KNOWN).lane()
+        inside = ~m.any(mask & (m.rematerialised(offsets, mask.payload) >= end)) | (known > KNOWN).lane()
         code.escape(inside & self._exists(entry))
         m.jump(sure)
         m.start(sure)
@@ -61,7 +61,7 @@ class CompiledDataPort(CompiledTexels):
         if not self._checked:
             code.escape(self._exists(entry))
         name = f"surface {index}" if isinstance(index, int) else "a surface"
-        return mapped_region(code.m, host, size, mapped, code.note, code.pointer("record"), code.ip, name)
+        return mapped_region(code.m, host, size, mapped, code.note, code.pointer("record"), code.ip, named, name)
 
     def bindless(self, offset: int | Value) -> Region:
         key = self.code.m.constant(u32, offset, 1) if isinstance(offset, int) else offset

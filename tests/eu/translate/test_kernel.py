@@ -104,8 +104,8 @@ def test_dispatched_threads_have_no_channel_outside_their_code() -> None:
     assert Translator()._key(0, 4, True, ()) == Key(0, 8, False, loops=True), "fewer channels than any mask has"
 
 
-def test_loads_are_prefetched_in_loops_only() -> None:
-    """In all blocks of a loop, and not before or behind it: r10 are offsets of dwords in surface 0."""
+def test_loads_are_prefetched_for_iterations_in_loops_and_for_threads_elsewhere() -> None:
+    """For iterations in all blocks of a loop, and not before or behind it: r10 are offsets of dwords in surface 0."""
     load = replace(instr(GEN, "send", dst(20), reg(10), size=8), sfid=0xC, descriptor=0x02106E00)
     leave = branch(GEN, "break", "end", "end", predicate=1)
     items = [load, "loop", load, compare(5, L, 3), leave, "second", load, "end", branch(GEN, "while", "loop"), load, end(GEN)]
@@ -113,7 +113,9 @@ def test_loads_are_prefetched_in_loops_only() -> None:
     text = translate(code, Key(0, 8, True, payload=(AffineRange(320, 4, 8, 4, 1023),))).ir
     before = text.split("call void @llvm.prefetch")[:-1]
     starts = [int(re.findall(r"^at([0-9a-f]+):", "".join(before[: number + 1]), re.MULTILINE)[-1], 16) for number in range(len(before))]
-    assert starts == [code.labels["loop"], code.labels["second"]]
+    by_thread = [part.rstrip().endswith("i64 2048") for part in before]
+    loop, second, last = code.labels["loop"], code.labels["second"], code.labels["end"] + 16
+    assert list(zip(starts, by_thread, strict=True)) == [(0, True), (loop, False), (second, False), (last, True)]
 
 
 # -- leaving and coming back ---------------------------------------------------------------------------------------
