@@ -15,6 +15,7 @@ from softgen.lanes.llvm_memory import _every
 from softgen.lanes.value import Region, Value
 
 FARTHEST = 1 << 12  # bytes between neighbouring lanes of a known stride
+DWORD, HIGHEST = 4, (1 << 31) - 1  # bytes that a gather loads for a lane; the highest offset that is not negative
 
 
 class FastPath:
@@ -28,8 +29,8 @@ class FastPath:
         self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
         self.where, self.kind = offsets.payload, shape.offset
         self.origin, self.bound = m._origin(base)
-        mapped = m._mapped(base)
-        self.bound, self.quiet = mapped or self.bound, shape.quiet or bool(mapped)
+        self.mapped = m._mapped(base)
+        self.bound, self.quiet = self.mapped or self.bound, shape.quiet or bool(self.mapped)
         self.affine = affine.usable(m, self.where, self.mask)
         self.first = self.affine.base() if self.affine else m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
         self.far = self.first if shape.wide else m.emit(f"zext i32 {self.first} to i64")
@@ -58,6 +59,25 @@ class FastPath:
         if shape.type.bits < GATHERED and self.mask not in (EVERY, _every(None)):
             return
         yield from self._known(known.stride, (shape.lanes - 1) * known.stride + shape.size, 0)
+
+    def anywhere(self) -> Iterator[str]:
+        """Lanes anywhere in memory that cannot be missing, where a gather or scatter is one instruction: the pointers of all. Hosts take
+        offsets for signed: those that are not so small are left to the call."""
+        m, lanes = self.m, self.shape.lanes
+        known = self.affine is not None and not self.affine.conditions
+        if not self.mapped or known or self.shape.wide or not m.module.has("avx512f"):
+            return
+        last = m.at_most(m.emit(f"sub i64 {self.mapped}, {DWORD}"), HIGHEST)
+        near = m.emit(f"icmp ule <{lanes} x i32> {self.where}, {m._splat('i32', lanes, m.emit(f'trunc i64 {last} to i32'))}")
+        missed = m.emit(f"and {self.bools} {self.mask}, {m.emit(f'xor {self.bools} {near}, splat (i1 true)')}")
+        bad = m.emit(f"or i1 {m.any_lane(lanes, missed)}, {m.emit(f'icmp ult i64 {self.mapped}, {DWORD}')}")
+        good, other = m.labels("inside", "other")
+        m.line(f"br i1 {bad}, label %{other}, label %{good}, !prof !0")
+        m.start(good)
+        signed = m.emit(f"sext <{lanes} x i32> {self.where} to <{lanes} x i64>")
+        yield m.emit(f"getelementptr i8, ptr {self.origin}, <{lanes} x i64> {signed}")
+        m.line(f"br label %{self.done}")
+        m.start(other)
 
     def lane_pointer(self, pointer: str, lane: int) -> str:
         assert self.affine is not None

@@ -48,6 +48,8 @@ class LlvmRegions(LlvmAddressing):
             self.line(f"store {vector} {on}, ptr {found}")
         for pointer in path.strided():
             self.line(f"store {vector} {self._strided_load(path, pointer)}, ptr {found}")
+        for pointers in path.anywhere() if type.bits <= GATHERED else ():
+            self.line(f"store {vector} {self._gathered_dwords(path, pointers)}, ptr {found}")
         if self._in_place(shape):
             far = self._gather_inside(shape, base, path.offsets(offsets), mask)
         else:
@@ -132,6 +134,17 @@ class LlvmRegions(LlvmAddressing):
         operands = [(places, pointers), ("i32", "1"), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer")]
         return self.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
 
+    def _gathered_dwords(self, path: FastPath, pointers: str) -> str:
+        """Lanes of up to 32 bits, gathered as dwords."""
+        lanes, type = path.shape.lanes, path.shape.type
+        dwords, places = f"<{lanes} x i32>", f"<{lanes} x ptr>"
+        operands = [(places, pointers), ("i32", "1"), (path.bools, path.mask), (dwords, "zeroinitializer")]
+        found = self.intrinsic("llvm.masked.gather", dwords, operands, (dwords, places))
+        if type.bits == GATHERED:
+            return self.emit(f"bitcast {dwords} {found} to {self.vector(type, lanes)}")
+        narrow = self.emit(f"trunc {dwords} {found} to <{lanes} x i{type.bits}>")
+        return self.emit(f"bitcast <{lanes} x i{type.bits}> {narrow} to {self.vector(type, lanes)}")
+
     def _scatter_inside(self, path: FastPath, base: Region, offsets: Value, value: Value) -> None:
         """The same for a store."""
         shape, (origin, size) = path.shape, self._origin(base)
@@ -192,6 +205,10 @@ class LlvmRegions(LlvmAddressing):
             self._contiguous_store(path, pointer, value.payload)
         for pointer in path.strided():
             self._strided_store(path, pointer, value.payload)
+        for pointers in path.anywhere() if value.type.bits == GATHERED else ():
+            vector, places = self.vector(value.type, shape.lanes), f"<{shape.lanes} x ptr>"
+            operands = [(vector, value.payload), (places, pointers), ("i32", "1"), (path.bools, path.mask)]
+            self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
         if self._in_place(shape):
             self._scatter_inside(path, base, path.offsets(offsets), value)
         else:
