@@ -129,17 +129,24 @@ class LlvmRegions(LlvmAddressing):
         return self.emit(f"select <{lanes} x i1> {inside}, {vector} {found}, {vector} zeroinitializer")
 
     def _gathered(self, vector: str, lanes: int, origin: str, offsets: Value, mask: str) -> str:
-        places = f"<{lanes} x ptr>"
         pointers = self.emit(f"getelementptr i8, ptr {origin}, <{lanes} x i64> {self._far(offsets)}")
+        return self._gather_from(vector, lanes, pointers, mask)
+
+    def _gather_from(self, vector: str, lanes: int, pointers: str, mask: str) -> str:
+        places = f"<{lanes} x ptr>"
         operands = [(places, pointers), ("i32", "1"), (f"<{lanes} x i1>", mask), (vector, "zeroinitializer")]
         return self.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
+
+    def _scatter_to(self, path: FastPath, value: str, pointers: str, mask: str) -> None:
+        vector, places = self.vector(path.shape.type, path.shape.lanes), f"<{path.shape.lanes} x ptr>"
+        operands = [(vector, value), (places, pointers), ("i32", "1"), (path.bools, mask)]
+        self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
 
     def _gathered_dwords(self, path: FastPath, pointers: str) -> str:
         """Lanes of up to 32 bits, gathered as dwords."""
         lanes, type = path.shape.lanes, path.shape.type
-        dwords, places = f"<{lanes} x i32>", f"<{lanes} x ptr>"
-        operands = [(places, pointers), ("i32", "1"), (path.bools, path.mask), (dwords, "zeroinitializer")]
-        found = self.intrinsic("llvm.masked.gather", dwords, operands, (dwords, places))
+        dwords = f"<{lanes} x i32>"
+        found = self._gather_from(dwords, lanes, pointers, path.mask)
         if type.bits == GATHERED:
             return self.emit(f"bitcast {dwords} {found} to {self.vector(type, lanes)}")
         narrow = self.emit(f"trunc {dwords} {found} to <{lanes} x i{type.bits}>")
@@ -148,18 +155,16 @@ class LlvmRegions(LlvmAddressing):
     def _scatter_inside(self, path: FastPath, base: Region, offsets: Value, value: Value) -> None:
         """The same for a store."""
         shape, (origin, size) = path.shape, self._origin(base)
-        vector, lanes, places = self.vector(shape.type, shape.lanes), shape.lanes, f"<{shape.lanes} x ptr>"
+        lanes = shape.lanes
         inside = self.emit(f"and {path.bools} {path.mask}, {self.below(offsets.payload, shape.offset, lanes, size, shape.size)}")
         pointers = self.emit(f"getelementptr i8, ptr {origin}, <{lanes} x i64> {self._far(offsets)}")
-        operands = [(vector, value.payload), (places, pointers), ("i32", "1"), (path.bools, inside)]
-        self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
+        self._scatter_to(path, value.payload, pointers, inside)
 
     def _strided_load(self, path: FastPath, pointer: str) -> str:
         type, lanes = path.shape.type, path.shape.lanes
-        vector, element, pointers = self.vector(type, lanes), self.element(type), f"<{lanes} x ptr>"
+        vector, element = self.vector(type, lanes), self.element(type)
         if type.bits >= GATHERED:
-            operands = [(pointers, path.lane_pointers(pointer)), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
-            return self.intrinsic("llvm.masked.gather", vector, operands, (vector, pointers))
+            return self._gather_from(vector, lanes, path.lane_pointers(pointer), path.mask)
         found = "poison"
         for lane in range(lanes):
             value = self.emit(f"load {element}, ptr {path.lane_pointer(pointer, lane)}, align 1")
@@ -168,10 +173,9 @@ class LlvmRegions(LlvmAddressing):
 
     def _strided_store(self, path: FastPath, pointer: str, value: str) -> None:
         type, lanes = path.shape.type, path.shape.lanes
-        vector, element, pointers = self.vector(type, lanes), self.element(type), f"<{lanes} x ptr>"
+        vector, element = self.vector(type, lanes), self.element(type)
         if type.bits >= GATHERED:
-            operands = [(vector, value), (pointers, path.lane_pointers(pointer)), ("i32", "1"), (path.bools, path.mask)]
-            self.intrinsic("llvm.masked.scatter", "void", operands, (vector, pointers))
+            self._scatter_to(path, value, path.lane_pointers(pointer), path.mask)
             return
         for lane in range(lanes):  # where they meet, the highest wins
             text = self.emit(f"extractelement {vector} {value}, i64 {lane}")
@@ -180,8 +184,7 @@ class LlvmRegions(LlvmAddressing):
     def _gather(self, type: LaneType, base: Region, offsets: Value, mask: Value | None) -> str:
         """A gather in place: a call would spill every vector."""
         lanes, wide, every = offsets.lanes, offsets.type is u64, _every(mask)
-        kind, far, pointers = self.vector(offsets.type, lanes), f"<{lanes} x i64>", f"<{lanes} x ptr>"
-        origin = self._origin(base)[0]
+        kind, far, origin = self.vector(offsets.type, lanes), f"<{lanes} x i64>", self._origin(base)[0]
         bits = self.emit(f"zext i{lanes} {self.emit(f'bitcast <{lanes} x i1> {every} to i{lanes}')} to i64")
         word = self.emit(f"or i64 {bits}, {type.bytes << SIZE_SHIFT | WIDE * wide}")
         self._write_note(base, word, self.emit(f"ptrtoint ptr {origin} to i64"))
@@ -191,9 +194,8 @@ class LlvmRegions(LlvmAddressing):
         if not wide:    # hosts gather with signed indices of 32 bits: these count from the middle
             origin = self.emit(f"getelementptr i8, ptr {origin}, i64 {1 << 31}")
             places = self.emit(f"sext {kind} {self.emit(f'xor {kind} {places}, splat (i32 {-(1 << 31)})')} to {far}")
-        operands = [(pointers, self.emit(f"getelementptr i8, ptr {origin}, {far} {places}")), ("i32", "1"), (f"<{lanes} x i1>", every),
-                    (self.vector(type, lanes), "zeroinitializer")]
-        return self.intrinsic("llvm.masked.gather", self.vector(type, lanes), operands, (self.vector(type, lanes), pointers))
+        pointers = self.emit(f"getelementptr i8, ptr {origin}, {far} {places}")
+        return self._gather_from(self.vector(type, lanes), lanes, pointers, every)
 
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
         if not isinstance(base, Region):
@@ -206,9 +208,7 @@ class LlvmRegions(LlvmAddressing):
         for pointer in path.strided():
             self._strided_store(path, pointer, value.payload)
         for pointers in path.anywhere() if value.type.bits == GATHERED else ():
-            vector, places = self.vector(value.type, shape.lanes), f"<{shape.lanes} x ptr>"
-            operands = [(vector, value.payload), (places, pointers), ("i32", "1"), (path.bools, path.mask)]
-            self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
+            self._scatter_to(path, value.payload, pointers, path.mask)
         if self._in_place(shape):
             self._scatter_inside(path, base, path.offsets(offsets), value)
         else:
