@@ -131,8 +131,9 @@ class Compiled:
         self.table = space.table
         self.context.table = ctypes.addressof(self.table)
 
-    def bind(self, index: int, address: int, size: int) -> None:
-        self.surfaces[index] = Surface(host=self.table[address >> 32] + (address & 0xFFFFFFFF), size=size, address=address, known=TOLD)
+    def bind(self, index: int, address: int, size: int, known: int = TOLD) -> None:
+        host, mapped = self.table[address >> 32] + (address & 0xFFFFFFFF), self.space.mapped(address, size)
+        self.surfaces[index] = Surface(host=host, size=size, mapped=mapped, known=known)
 
     def run(self, sfid: int, descriptor: int, payload: Any, second: Any, response: Any, mask: int, width: int,
             extended: int = 0) -> int:  # fmt: skip

@@ -19,7 +19,7 @@ from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions import descriptors, message
-from softgen.shared_functions.bindings import name_samplers
+from softgen.shared_functions.bindings import TOLD, name_samplers
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.texture import TexelRequest, textured
 from softgen.shared_functions.unit import MessageHandler
@@ -58,6 +58,7 @@ class Bench:
     surface: dict[str, Any] = field(default_factory=dict)
     samplers: int = 0  # where their states begin
     blocks: bool = False  # whether faults of compiled messages need not name a lane
+    known: int = TOLD  # of surfaces of compiled messages
 
     def __post_init__(self) -> None:
         self.space = AddressSpace("bench", 48)
@@ -109,7 +110,7 @@ class Bench:
         self._prepare(twin, sent, index)
         target = self.port.surfaces.known().get(index)
         if target is not None:
-            twin.bind(index, int(getattr(target, "base", 0)), target.size or 0)
+            twin.bind(index, int(getattr(target, "base", 0)), target.size or 0, self.known)
         result: list[int] = []
         other = self._attempt(lambda: result.append(twin.run(sent.sfid, sent.descriptor, sent.payload, sent.second, response, sent.mask,
                                                              sent.instruction.exec_size, sent.extended)))  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions import descriptors
+from softgen.shared_functions.bindings import KNOWN, TOLD
 from softgen.shared_functions.dataport.scattered import runs
 from tests.shared_functions.sending import Bench
 
@@ -45,3 +46,16 @@ def test_a_mode_without_lanes_is_refused() -> None:
     ([0, 2, 3], [(0, 1), (2, 2)])])  # fmt: skip
 def test_channels_that_follow_one_another(channels: list[int], found: list[tuple[int, int]]) -> None:
     assert runs(channels) == found
+
+
+@pytest.mark.parametrize(("at", "mask", "known", "inside"), [
+    ([8, 0, 252, 4, 12, 12, 16, 20], 0xFF, KNOWN, True), ([8, 0, 256, 4, 12, 12, 16, 20], 0xFB, KNOWN, True),
+    ([8, 0, 256, 4, 12, 12, 16, 20], 0xFF, KNOWN, False), ([8, 0, 256, 4, 12, 12, 16, 20], 0xFF, TOLD, True),
+    ([8, 0, 4, 12, 12, 16, 20, 0xFFFFFFFC], 0xFF, KNOWN, False), ([8, 0, 4, 12, 12, 16, 20, 0xFFFFFFFC], 0x7F, KNOWN, True),
+])  # fmt: skip
+def test_compiled_code_is_left_at_the_first_lane_outside(at: list[int], mask: int, known: int, inside: bool) -> None:
+    """Of those that are on, so that the interpreter reports it; never again after that."""
+    bench = Bench(known=known)
+    bench.send("untyped_surface_read", np.array(at, u32), answer=1, simd_mode="simd8", channel_mask="r", width=8, mask=mask,
+               binding_table_index=0)  # fmt: skip
+    assert bench.compiled == inside
