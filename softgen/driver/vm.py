@@ -94,13 +94,9 @@ class Vm:
 
     def enter(self, buffers: BufferList, before_waiting: Callable[[], None] = lambda: None) -> None:
         """Map what a submission needs; buffers in the way are unmapped, when nothing that runs needs them."""
-        mapped = self.mapped
         with self.lock:
-            if buffers.mapped_at == mapped.changes:
+            if buffers.mapped_at == self.mapped.changes:  # they still are
                 self.running.append(buffers)
-                return
-            if all(mapped.get(bound.bo) == bound.address for bound in buffers):
-                self._run(buffers)
                 return
         while blockers := self._try_all(buffers):
             before_waiting()
@@ -113,12 +109,9 @@ class Vm:
             for bound in buffers:
                 if blockers := self._try(bound.bo, bound.address):
                     return blockers
-            self._run(buffers)
+            buffers.mapped_at = self.mapped.changes
+            self.running.append(buffers)
             return []
-
-    def _run(self, buffers: BufferList) -> None:
-        buffers.mapped_at = self.mapped.changes
-        self.running.append(buffers)
 
     def _running(self) -> set[GemObject]:
         """Buffers of submissions that run now."""
@@ -126,27 +119,26 @@ class Vm:
             return {bo for buffers in self.running for bo in buffers.bos}
 
     def _try(self, bo: GemObject, address: int) -> list[GemObject]:
-        """Map a buffer; the buffers that run where it should be, if there are any."""
-        with self.lock:
-            if self.mapped.get(bo) == address:
-                return []
-            there = set(self.mapped.overlapping(address, address + bo.size))
-            if self.mapped.get(bo) is not None:
-                there.add(bo)
-            if blockers := list(there & self._running()):
-                return blockers
-            for other in there:
-                self._unmap(other)
-            at = address
-            try:
-                for piece in bo.pieces:
-                    self.space.map(at, piece.buffer, piece.offset, piece.size)
-                    at += piece.size
-            except SoftgenError:
-                self.space.unmap(address, bo.size)  # the pieces before, which nobody would find
-                raise
-            self.mapped.put(bo, address)
+        """Map a buffer, under the lock; the buffers that run where it should be, if there are any."""
+        if self.mapped.get(bo) == address:
             return []
+        there = set(self.mapped.overlapping(address, address + bo.size))
+        if self.mapped.get(bo) is not None:
+            there.add(bo)
+        if blockers := list(there & self._running()):
+            return blockers
+        for other in there:
+            self._unmap(other)
+        at = address
+        try:
+            for piece in bo.pieces:
+                self.space.map(at, piece.buffer, piece.offset, piece.size)
+                at += piece.size
+        except SoftgenError:
+            self.space.unmap(address, bo.size)  # the pieces before, which nobody would find
+            raise
+        self.mapped.put(bo, address)
+        return []
 
     def _unmap(self, bo: GemObject) -> None:
         address = self.mapped.remove(bo)
