@@ -130,14 +130,15 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EINVAL, f"GEM_MMAP_OFFSET flags {arg.flags}")
     if bo.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
-    arg.offset = arg.handle << OFFSET_BITS
+    offset = arg.handle << OFFSET_BITS
     if arg.flags == i915.I915_MMAP_OFFSET_GTT and (bo.tiling or bo.view):
         with bo.viewing:
             if bo.view is None:
                 view = LinearView(bo.pieces[0].buffer, bo.size, node.gpu.budget, bo.pid)
                 view.arrange(bo.tiling, bo.stride)
                 bo.view, node.gpu.linear_views = view, True
-        arg.offset |= APERTURE
+        offset |= APERTURE
+    arg.offset = offset
 
 
 def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
@@ -156,9 +157,10 @@ def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
     check_range(bo, arg)
     wait_idle(node, call, bo)
     node.gpu.budget.check(call.channel.pid, arg.size, "PREAD")  # reading a page that was never touched allocates it
+    at = arg.data
     for view in bo.views(arg.offset, arg.size):
-        call.write_now(arg.data, view)
-        arg.data += len(view)
+        call.write_now(at, view)
+        at += len(view)
 
 
 def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -168,9 +170,10 @@ def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
     check_range(bo, arg)
     wait_idle(node, call, bo)
     node.gpu.budget.check(call.channel.pid, arg.size, "PWRITE")
+    at = arg.data
     for view in bo.views(arg.offset, arg.size):
-        call.read_into(arg.data, view)
-        arg.data += len(view)
+        call.read_into(at, view)
+        at += len(view)
     bo.sync_view()
 
 
@@ -190,6 +193,8 @@ def set_domain(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if arg.flags:
+        raise Errno(errno.EINVAL, f"GEM_WAIT flags {arg.flags:#x}")
     bo = lookup(node, arg.handle)
     began = time.monotonic_ns()
     until = None if arg.timeout < 0 else (began + arg.timeout) / NANOSECONDS
@@ -206,8 +211,9 @@ def busy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
     Low half: class of the engine that writes, plus 1. High half: a bit for each engine class that uses the buffer.
     """
+    uses = lookup(node, arg.handle).busy()
     arg.busy = 0
-    for use in lookup(node, arg.handle).busy():
+    for use in uses:
         kind = ENGINE_CLASSES.index(use.engine.rstrip("0123456789"))
         arg.busy |= 1 << 16 + kind | (kind + 1 if use.write else 0)
 

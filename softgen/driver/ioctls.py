@@ -58,7 +58,7 @@ def kind_of(request: int) -> int:
 
 
 def answer(node: Node, call: Call, request: int, data: bytes) -> None:
-    """Answer an ioctl on a node; its changed argument is written back with the call's other writes."""
+    """Answer an ioctl on a node; its changed argument is written back, also where the ioctl fails (the kernel's drm_ioctl())."""
     answered = ANSWERED.get(request & 0xFF)
     if answered is None:
         raise _refusal(node, request)
@@ -69,8 +69,9 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
         handler(node, call, layout.unpack_row(data))
         return
     argument = layout.unpack(data)
-    handler(node, call, argument)
-    if data:
+    try:
+        handler(node, call, argument)
+    finally:
         changed = layout.pack(argument)[: len(data)]
         if changed != data[: len(changed)]:
             call.returned = changed

@@ -305,7 +305,7 @@ def shown(value: int | bytes) -> str:
 
 
 def drop(call: Call) -> None:
-    """Discard the writes and descriptors of a refused call."""
+    """Discard the writes and descriptors of a refused call, but not its argument."""
     for descriptor in call.handed:
         os.close(descriptor)
-    call.returned, call.writes, call.handed = b"", [], []
+    call.writes, call.handed = [], []

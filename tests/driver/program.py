@@ -21,6 +21,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from softgen.bits.generation import device
 from softgen.bits.units import QWORD_MASK
 from softgen.driver import protocol
@@ -100,6 +102,13 @@ class Program:
         assert result == 0  # what ioctl() returns
         return layout.unpack(bytes(argument))
 
+    def refused(self, name: str, /, **fields: Any) -> tuple[int, SimpleNamespace]:
+        """The error number of an ioctl that fails, and its argument afterwards."""
+        with pytest.raises(OSError) as found:
+            self.ioctl(name, **fields)
+        assert found.value.errno is not None
+        return found.value.errno, ARGUMENTS[name].unpack(bytes(self.kept[-1]))
+
     def raw(self, number: int, data: bytes = b"") -> None:
         argument = self.memory(data or b"\0")
         self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, self.node.fileno(), data)
@@ -123,9 +132,9 @@ class Program:
             self._serve(kind, a, b, c, payload, descriptors)
         self.received += descriptors
         result = a - (1 << 64) if a >> 63 else a
+        self._finish(payload, descriptors)
         if result < 0:
             raise OSError(-result, os.strerror(-result))
-        self._finish(payload, descriptors)
         return kind, result, b
 
     def _serve(self, kind: int, a: int, b: int, c: int, payload: bytes, descriptors: list[int]) -> None:

@@ -74,10 +74,10 @@ def test_no_buffer_is_ever_purged(gpu: Gpu) -> None:
 def test_what_is_written_is_seen_through_every_door(gpu: Gpu) -> None:
     program = gpu.program()
     handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle
-    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, offset=4090, size=12, data=program.memory(b"across pages").address)
-    read = program.memory(12)
-    program.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=handle, offset=4090, size=12, data=read.address)
-    assert bytes(read) == b"across pages"
+    data, read = program.memory(b"across pages"), program.memory(12)
+    written = program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, offset=4090, size=12, data=data.address)
+    answer = program.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=handle, offset=4090, size=12, data=read.address)
+    assert bytes(read) == b"across pages" and (written.data, answer.data) == (data.address, read.address), "arguments stay as they are"
     descriptor, at = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset + 4096, 4096)
     with mmap.mmap(descriptor, 4096, offset=at) as view:
         assert view[:6] == b" pages"

@@ -24,11 +24,25 @@ def test_busy_until_the_work_is_done(gpu: Gpu, held: Held) -> None:
     assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle).busy == 1 << 16 | 1
     refused(errno.ETIME, program, "DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=0)
     began = time.monotonic()
-    refused(errno.ETIME, program, "DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=50_000_000)
-    assert time.monotonic() - began >= 0.05
+    error, argument = program.refused("DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=50_000_000)
+    assert error == errno.ETIME and time.monotonic() - began >= 0.05
+    assert (argument.handle, argument.timeout) == (handle, 0), "no time is left"
     held.finish()
     assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle).busy == 0
     assert program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=10**9).timeout > 0
+
+
+def test_a_wait_has_no_flags(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    error, argument = program.refused("DRM_IOCTL_I915_GEM_WAIT", handle=handle, flags=1, timeout=7)
+    assert (error, argument.timeout) == (errno.EINVAL, 7)
+
+
+def test_a_buffer_that_is_not_there_is_neither_busy_nor_idle(gpu: Gpu) -> None:
+    """What the argument says is left as it was."""
+    error, argument = gpu.program().refused("DRM_IOCTL_I915_GEM_BUSY", handle=9, busy=77)
+    assert (error, argument.busy) == (errno.ENOENT, 77)
 
 
 @pytest.mark.parametrize("name", ["DRM_IOCTL_I915_GEM_SET_DOMAIN", "DRM_IOCTL_I915_GEM_WAIT", "DRM_IOCTL_I915_GEM_PREAD"])
@@ -66,7 +80,7 @@ def test_the_time_that_a_wait_has_left(timeout: int, idle: bool, seconds: float,
     monkeypatch.setattr(gem, "lookup", lambda node, handle: SimpleNamespace(idle=None, sync_view=lambda: None))
     node: Any = SimpleNamespace(gpu=SimpleNamespace(signals=SimpleNamespace(wait=wait)))
     call: Any = SimpleNamespace(channel=SimpleNamespace(gone=None))
-    argument = SimpleNamespace(handle=1, timeout=timeout)
+    argument = SimpleNamespace(handle=1, flags=0, timeout=timeout)
     if error:
         with pytest.raises(Errno) as found:
             gem.wait(node, call, argument)
