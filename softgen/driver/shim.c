@@ -70,6 +70,20 @@ int open_node(int minor, int flags)
     return connect_to(minor ? "renderD128" : "card0", kept, 1, &unused);
 }
 
+/* A signal ended DRM_IOCTL_I915_GEM_WAIT: its argument gets what is left of its time, as from the kernel's driver: programs ask again. */
+static void write_time_left(const struct message *request, const char *data, uint64_t began)
+{
+    enum { TIMEOUT = 8 }; /* where it is in the argument */
+    int64_t left, passed = (int64_t)(nanoseconds() - began);
+    if (request->size < TIMEOUT + sizeof left)
+        return;
+    memcpy(&left, data + TIMEOUT, sizeof left);
+    if (left <= 0) /* negative: without a limit */
+        return;
+    left = left > passed ? left - passed : 0;
+    copy(&left, request->b + TIMEOUT, sizeof left, 1);
+}
+
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
     NEXT(int, ioctl, int, unsigned long, ...);
@@ -92,9 +106,12 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
         errno = EFAULT;
         return -1;
     }
-    int keep = errno;
+    int keep = errno, waits = out.kind == IOCTL && _IOC_NR(request) == 0x6c; /* DRM_IOCTL_I915_GEM_WAIT */
+    uint64_t began = waits ? nanoseconds() : 0;
     last.kind = 0;
     int64_t result = exchange(&out, data, &last, NULL);
+    if (waits && result == -EINTR)
+        write_time_left(&out, data, began);
     if (last.kind == NOT_MINE)
         return next(fd, request, argument);
     errno = keep;

@@ -47,6 +47,7 @@ void remark(const char *kind, const char *api);
 void start_channels(void);
 void forget_channel(void);
 int connect_to(const char *name, int flags, int named, uint64_t *patience);
+uint64_t nanoseconds(void);
 int copy(void *ours, uint64_t theirs, size_t size, int to_program);
 int64_t exchange(const struct message *request, const void *payload, struct message *last, int *file);
 

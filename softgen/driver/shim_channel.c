@@ -124,7 +124,7 @@ int connect_to(const char *name, int flags, int named, uint64_t *patience)
     return -1;
 }
 
-static uint64_t nanoseconds(void)
+uint64_t nanoseconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
