@@ -142,9 +142,8 @@ def engines(gpu: Shared) -> bytes:
 def regions(gpu: Shared) -> bytes:
     """System memory only; as much as the host has and the server may take."""
     size = min(host_memory(), gpu.budget.limit)
-    zeros = {f"r{i}": 0 for i in (0, *range(2, 8))}
     sizes = dict.fromkeys(("probed", "unallocated", "visible", "unallocated_visible"), size)
-    region = SimpleNamespace(kind=i915.I915_MEMORY_CLASS_SYSTEM, instance=0, **sizes, **zeros)
+    region = SimpleNamespace(**{**dict.fromkeys(REGION.names, 0), **sizes, "kind": i915.I915_MEMORY_CLASS_SYSTEM})
     return ENGINES_HEAD.pack(SimpleNamespace(count=1, r0=0, r1=0, r2=0)) + REGION.pack(region)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -47,6 +48,7 @@ def test_or_else_among_temporary_files(usual: str, short: Path, monkeypatch: pyt
 
 
 def descriptors() -> set[str]:
+    gc.collect()  # those whose owners are gone close now, and not in the middle of a test
     return {name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
 
 
