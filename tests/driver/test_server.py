@@ -150,6 +150,29 @@ def test_a_program_gets_the_number_of_an_error(world: World, error: Exception | 
     theirs.close()
 
 
+def test_a_refused_call_writes_its_argument_and_nothing_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's drm_ioctl() copies the argument back whatever its handler returns; descriptors that were to be handed out are closed."""
+    theirs, ours = socket.socketpair()
+    channel, node, (reading, writing) = Channel(ours, Budget(1 << 30)), Node(), os.pipe()
+
+    def answer(node: object, call: Call, request: int, data: bytes) -> None:
+        call.returned = b"argument"
+        call.write(0x2000, b"behind a pointer")
+        call.hand(0x3000, writing)
+        raise Errno(errno.ETIME)
+
+    monkeypatch.setattr(server.ioctls, "answer", answer)
+    world.server.nodes[NAME] = node  # type: ignore[assignment]
+    channel.nodes.add(node)
+    assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x646C, 0x1000, 0, NAME, b""))
+    data, control, _, _ = theirs.recvmsg(4096, 64)
+    assert data[MESSAGE.size :] == protocol.PART.pack(0x1000, 8, 0) + b"argument" and not control
+    assert os.read(reading, 1) == b"", "nobody can write any more"
+    os.close(reading)
+    channel.close()
+    theirs.close()
+
+
 @pytest.mark.parametrize("submitted", [True, False])
 def test_work_of_a_program_that_is_gone_before_its_answer_is_done(world: World, submitted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others may wait for it."""
