@@ -107,4 +107,7 @@ def test_a_fence_brings_both_memories_to_the_same_contents() -> None:
     tiled.view[PAGE] = 2
     fence.signal(9)
     assert view.buffer.view[PAGE] == 2 and fence.done and fence.error == 9
+    well = aperture.fence(signals, [view])
+    well.signal()
+    assert well.done and not well.error, "nothing went wrong, as with a plain fence"
     assert type(aperture.fence(signals, [])) is Fence
