@@ -86,13 +86,12 @@ class Caller:
     def __init__(self, let_go: Callable[[], None] | None = None, limit: float = 0.0, completed: Callable[[], None] | None = None) -> None:
         """`limit`: seconds of processor time after which that is done; `completed` tells the program, which waits, that all is done."""
         self.let_go, self.limit, self.completed = let_go, limit, completed
-        began = self.began = time.monotonic()
-        self.processor = time.thread_time()
-        self.until = began + limit  # when the processor time is looked at
+        self.began, self.processor = time.monotonic(), time.thread_time()
+        self.until = self.began + limit  # when the processor time is looked at
 
     def late(self, now: float) -> None:
         """`until` has passed: leaves, unless most of the time was spent on something else."""
-        self.until = min(now + self.limit - self.spent(), self.began + STRETCH * self.limit)
+        self.until = now + self.limit - self.spent()
         if now > self.until:
             self.leave()
 

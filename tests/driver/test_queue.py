@@ -14,7 +14,7 @@ import pytest
 from softgen.driver.buffer_list import BufferList
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Signals
-from softgen.driver.queue import EngineSlot, Queues
+from softgen.driver.queue import Caller, EngineSlot, Queues
 from softgen.driver.submission import Submission
 from softgen.errors import SoftgenError, Unsupported
 
@@ -260,10 +260,27 @@ def test_a_context_that_rested_gets_a_thread_again(monkeypatch: pytest.MonkeyPat
         wait(queued)
         assert len(ran) == number + 1
         ran[-1].join(20)
-        assert not ran[-1].is_alive()
+        assert not ran[-1].is_alive() and ran[-1].daemon, "nor does work that never ends keep the process"
 
 
 # -- at once
+
+
+@pytest.mark.parametrize("clock, processor, until", [
+    (2.5, 2.2, None), (2.5, 0.5, 4.0), (2.0, 1.0, 3.0), (19.0, 0.5, 19.1), (20.5, 0.5, None), (0.0005, 0.0001, 2.0),
+])  # fmt: skip
+def test_who_runs_work_for_long_is_replaced(clock: float, processor: float, until: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two seconds of the processor, which others may have, or ten times as many by the clock. `until`: when it is looked at again."""
+    now, left = [100.0, 50.0], list[str]()
+    monkeypatch.setattr("softgen.driver.queue.time", SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[1]))
+    caller = Caller(lambda: left.append("once"), 2.0)
+    assert caller.until == 102
+    now[:] = 100 + clock, 50 + processor
+    caller.late(now[0])
+    caller.late(now[0])
+    assert left == ([] if until else ["once"])
+    if until:
+        assert caller.until == pytest.approx(100 + until, abs=1e-9)
 
 
 class AtOnce:
