@@ -24,6 +24,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.driver import launcher, run_folder, service
+from tests.driver.running import Softgen, needs_shim
 
 
 @pytest.fixture
@@ -77,6 +78,40 @@ def test_a_folder_that_another_run_removed_is_made_again(short: Path, monkeypatc
     os.close(lock)
     run_folder.remove_dead()
     assert not folder.exists()
+
+
+def test_only_folders_of_runs_that_have_ended_are_removed(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those that are locked, nor those with a socket that somebody listens on; and no descriptor is left of those looked at."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    alive, lock = run_folder.create()
+    dead, listening, file = (short / f"softgen-{digit * 12}" for digit in "abc")
+    for folder in (dead, listening, other := short / "other"):
+        folder.mkdir()
+        (folder / "tree").touch()
+    file.touch()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(listening / "server"))
+        server.listen()
+        before = descriptors()
+        run_folder.remove_dead()
+        assert descriptors() == before and set(short.iterdir()) == {alive, listening, other, file}
+    run_folder.remove_dead()
+    assert set(short.iterdir()) == {alive, other, file}, "nobody listens any more"
+    os.close(lock)
+    run_folder.remove_dead()
+    assert set(short.iterdir()) == {other, file} and (other / "tree").exists()
+
+
+@needs_shim
+def test_a_program_ends_with_its_launcher_where_nobody_is_left_to_end_it() -> None:
+    """The server would do so: it is killed at the same time. The program never asks it for anything."""
+    run = Softgen("--", "sh", "-c", "echo ready; exec sleep 90")
+    assert run.process.stdout is not None and run.process.stdout.readline() == "ready\n"
+    both = [run.process.pid, run.children()[0]]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in both:
+            os.kill(pid, number)
+    assert run.finish(seconds=30) == -signal.SIGKILL and not run.alive()
 
 
 def test_a_file_system_without_locks_is_an_error(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:

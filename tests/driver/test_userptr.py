@@ -151,6 +151,24 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
 
 
+@pytest.mark.parametrize("whose", ["own", "another"])
+def test_a_buffer_that_is_mapped_is_memory_of_the_program_too(gpu: Gpu, whose: str) -> None:
+    """The last two pages of it: both are the same memory, if the buffer is of the same node. Of another one it is copied."""
+    program, other = gpu.program(), gpu.program()
+    owner = program if whose == "own" else other
+    handle = owner.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4 * PAGE).handle
+    descriptor, at = owner.mmap(owner.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, 4 * PAGE)
+    view = mmap.mmap(descriptor, 4 * PAGE, offset=at)
+    os.close(descriptor)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    program.lent.append((start, 4 * PAGE))
+    user = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=start + 2 * PAGE, size=2 * PAGE).handle
+    for place in (0, 2 * PAGE - 1):
+        program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=user, offset=place, size=1, data=program.memory(b"x").address)
+    same = [at for at, byte in enumerate(view[:]) if byte]
+    assert same == ([2 * PAGE, 4 * PAGE - 1] if whose == "own" else [])
+
+
 @pytest.mark.parametrize("address, size, number", [
     (4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT), (END - (1 << 30), 1 << 30, errno.EFAULT),
     (END - (1 << 30), (1 << 30) + 4096, errno.EINVAL), (END, 4096, errno.EINVAL), (END - 4096, 0, errno.EINVAL)])  # fmt: skip
