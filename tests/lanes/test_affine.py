@@ -310,6 +310,19 @@ def test_the_highest_value_of_results(type: LaneType, compute: Callable[[LlvmMac
     assert held is not None and held.highest == highest
 
 
+@pytest.mark.parametrize("stride", [4, -4])
+@pytest.mark.parametrize("source, type", [(i32, i64), (i32, u64), (u32, u64), (i16, i32)])
+@pytest.mark.parametrize("above", [-1, 0, None])
+def test_lanes_that_may_have_a_sign_bit_are_widened_on_a_condition(source: LaneType, type: LaneType, stride: int, above: int | None) -> None:
+    """Where the highest value is one below the sign bit, the sign bit or not known: of lanes that have none, signed or not, steps down
+    stay steps down."""
+    m, sign = LlvmMachine(), 1 << source.bits - 1
+    affine.declare(m, source, 8, "%x", stride % (1 << source.bits), highest=None if above is None else sign + above)
+    held = affine.known(m, m.convert(Value(m, source, 8, "%x"), type).payload)
+    assert held is not None and bool(held.conditions) is (above != -1)
+    assert above != -1 or held.stride == stride % (1 << type.bits)
+
+
 def test_text_does_not_grow_without_bounds() -> None:
     """Doubled forty times, with all that was ever said of low bits."""
     doubled = [("convert", 5, 2), *(("add", number, number) for number in range(16, 56)), ("convert", 56, 0), ("convert", 57, 2)]
