@@ -11,6 +11,8 @@ import pytest
 
 from softgen.errors import GpuFault, SoftgenError
 from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, WIDE
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.context import ContextHead
 from tests.shared_functions.sending import DATA, PAGE, STATELESS, Bench, header
@@ -100,12 +102,33 @@ def test_the_lane_of_an_address_that_is_not_canonical_is_named() -> None:
     assert (found.address, found.why) == (0x8000_0000_0000, "not a canonical address (lane 1)")
 
 
+@pytest.mark.parametrize("kind, access", [(ATOMIC, "atomic"), (0, "write")])
+@pytest.mark.parametrize("space", [None, AddressSpace("empty")], ids=["no space", "a space"])
+@pytest.mark.parametrize("place", [None, 0x1004])
+def test_an_atomic_is_called_one(kind: int, access: str, space: AddressSpace | None, place: int | None) -> None:
+    """Whether the code refused its address or nothing was there; for the host it is a write."""
+    head = ContextHead(mask=0b11 | TABLE | CONTIGUOUS | 4 << SIZE_SHIFT | kind, base=0x1000)
+    found = explain(head, 0x8000_0000_0000, place, "write", space, "a kernel")
+    assert (found.access, found.space) == (access, space.name if space else "")
+
+
 @pytest.mark.parametrize(("what", "base", "named"), [
     (0b11, 0x1FFC, True), (0b11, 0x2FFC, True), (0b11, 0x3000, False), (0b11, 0x1FF8, False), (0, 0x2000, False),
-    (BLOCK, 0x1FFD, True), (BLOCK, 0x1FFC, False), (BLOCK, 0x2FFF, True), (BLOCK, 0x3000, False)])  # fmt: skip
+    (BLOCK, 0x1FFD, True), (BLOCK, 0x1FFC, False), (BLOCK, 0x2FFF, True), (BLOCK, 0x3000, False),
+    (0b11, 0x5_0000_1FFC, True), (0b11, 0x5_0000_3000, False)])  # fmt: skip  # where nothing is mapped, low bits are all that is known
 def test_a_note_of_another_access_does_not_name_the_instruction(what: int, base: int, named: bool) -> None:
     """Memory that was mapped for certain leaves none: where it is gone, what is left is of an access to other pages."""
     kind = TABLE | 4 << SIZE_SHIFT | (what if what == BLOCK else what | CONTIGUOUS | ATOMIC)
     found = explain(ContextHead(mask=kind, base=base), 0x7000, 0x2800, "read", None, "an instruction")
     atomic = named and what != BLOCK
     assert (found.by, found.access, found.address) == ("an instruction" if named else "", "atomic" if atomic else "read", 0x2800)
+
+
+def test_where_the_note_is_of_another_access_the_byte_that_the_host_noticed_is_named() -> None:
+    """The last one of a page, which its space has: what lies behind it was not touched."""
+    space = AddressSpace("gone")
+    space.map(0x4000, MemfdBuffer(PAGE, "held"))
+    head = ContextHead(mask=TABLE | CONTIGUOUS | 0b11 | 4 << SIZE_SHIFT, base=0x1000)
+    found = explain(head, 0x7000, 0x4FFF, "write", space, "an instruction")
+    assert (found.address, found.access, found.space, found.by) == (0x4FFF, "write", "gone", "")
+    assert "lane" not in found.why
