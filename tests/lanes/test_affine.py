@@ -313,7 +313,8 @@ def test_the_highest_value_of_results(type: LaneType, compute: Callable[[LlvmMac
 @pytest.mark.parametrize("stride", [4, -4])
 @pytest.mark.parametrize("source, type", [(i32, i64), (i32, u64), (u32, u64), (i16, i32)])
 @pytest.mark.parametrize("above", [-1, 0, None])
-def test_lanes_that_may_have_a_sign_bit_are_widened_on_a_condition(source: LaneType, type: LaneType, stride: int, above: int | None) -> None:
+def test_lanes_that_may_have_a_sign_bit_are_widened_on_a_condition(
+        source: LaneType, type: LaneType, stride: int, above: int | None) -> None:  # fmt: skip
     """Where the highest value is one below the sign bit, the sign bit or not known: of lanes that have none, signed or not, steps down
     stay steps down."""
     m, sign = LlvmMachine(), 1 << source.bits - 1

@@ -223,8 +223,8 @@ def test_masks_that_are_known_leave_no_instruction() -> None:
     """Programs that look at masks then see the other operand, or a mask that is known."""
     m = LlvmMachine()
     some, yes, no = Value(m, bool_, 8, "%some"), m.constant(bool_, 1, 8), m.constant(bool_, 0, 8)
-    found = [(some & yes, some), (yes & some, some), (some & no, no), (no & some, no), (some | yes, yes), (yes | some, yes), (some | no, some),
-             (no | some, some), (~yes, no), (~no, yes)]  # fmt: skip
+    found = [(some & yes, some), (yes & some, some), (some & no, no), (no & some, no), (some | yes, yes), (yes | some, yes),
+             (some | no, some), (no | some, some), (~yes, no), (~no, yes)]  # fmt: skip
     found += [(a & b, yes if a is b is yes else no) for a in (yes, no) for b in (yes, no)]
     found += [(a | b, no if a is b is no else yes) for a in (yes, no) for b in (yes, no)]
     assert [value.payload for value, _ in found] == [expected.payload for _, expected in found] and not m.lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,13 @@ from softgen.lanes.types import LaneType, f32, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 
 LANES, SIZE, MAPPED, IP, UNSEEN = 8, 256, 128, 0x340, 0xAB
+NO_RESERVE = 0x4000  # of Linux: memory that nobody touches takes none
 MOVED = 24  # bytes by which a region is moved
 Access = Callable[[LlvmMachine, Region, Value], list[Value]]  # from the first byte on; what was loaded
 
 
 def lanes_of(m: LlvmMachine, first: Value, stride: int) -> Value:
-    return m.broadcast(first, LANES) + m.lane_index(LANES) * stride
+    return m.broadcast(first, LANES) + m.lane_index(LANES) * (stride % (1 << 32))
 
 
 def load(stride: int, count: int = 1) -> Access:
@@ -52,11 +54,11 @@ def store_block(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
     return []
 
 
-def compiled(access: Access, moved: int) -> Any:
+def compiled(access: Access, moved: int, size: int = SIZE) -> Any:
     m = LlvmMachine()
     context = m.pointer("context")
     host, mapped = (context.at(8 * number).load(u64) for number in range(2))
-    here = mapped_region(m, host, m.number(u64, SIZE), mapped, context.at(24), context.at(16), m.number(u64, IP), name="words")
+    here = mapped_region(m, host, m.number(u64, size), mapped, context.at(24), context.at(16), m.number(u64, IP), name="words")
     found = access(m, here.moved(moved), Value(m, u32, 1, m.emit("load <1 x i32>, ptr %out")))
     for value in found[:1]:
         m.line(f"store <{LANES} x i32> {value.payload}, ptr %out, align 1")
@@ -155,6 +157,37 @@ def test_divergent_lanes_are_scattered_where_no_dword_can_be_missing(type: LaneT
             place = (first + (lane + 1) % 8 * 12) & -16
             expected.view(f"u{type.bytes}")[place // type.bytes] = 1000 + lane
         assert ran(scatter, first)[::2] == (noted or type is u16 or not GATHERS, expected.tolist()), f"from byte {first} on"
+
+
+@pytest.mark.parametrize(("last", "noted"), [(0x7FFF_FFFC, False), (0x7FFF_FFFF, False), (0x8000_0000, True), (0x8000_0001, True)])
+def test_offsets_that_are_negative_for_the_host_are_not_gathered(last: int, noted: bool) -> None:
+    """Of memory that is mapped further: two GiB on both sides of where it begins are there, all zero but for the end."""
+    half, first = 1 << 31, last - 7 * 12
+    held = np.frombuffer(mmap.mmap(-1, 2 * half + 64, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE), np.uint8)
+    held[2 * half - 128 :] = np.arange(1, 193)
+    context, out = np.full(80, UNSEEN, np.uint64), np.zeros(LANES, np.uint32)
+    context[:2], out[0] = (held.ctypes.data + half, half + 64), first
+    code = compiled(lambda m, memory, first: [m.load(u32, memory, divergent(m, first))], 0, half + 64)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(context.ctypes.data, out.ctypes.data)
+    places = [half + first + (lane + 1) % 8 * 12 for lane in range(LANES)]
+    assert out.tolist() == [int.from_bytes(bytes(held[place : place + 4]), "little") for place in places]
+    assert bool(context[3] != UNSEEN) is (noted or not GATHERS)
+
+
+def test_divergent_offsets_of_64_bits_are_left_to_the_function() -> None:
+    def gather(m: LlvmMachine, memory: Region, first: Value) -> list[Value]:
+        return [m.load(u32, memory, m.convert(divergent(m, first), u64))]
+
+    assert ran(gather, 16)[:2] == (True, [4 + (lane + 1) % 8 * 3 for lane in range(LANES)])
+
+
+@pytest.mark.parametrize(("access", "gathers"), [(load(4), False), (load(0), False), (load(-12), False), (store(-12), False),
+                                                 (lambda m, memory, first: [m.load(u32, memory, divergent(m, first))], GATHERS)])  # fmt: skip
+def test_lanes_of_a_known_stride_are_not_tested_for_being_anywhere(access: Access, gathers: bool) -> None:
+    """They have ways of their own."""
+    m = LlvmMachine()
+    access(m, stream(m, None), Value(m, u32, 1, "%first"))
+    assert any("call" in line and ("masked.gather" in line or "masked.scatter" in line) for line in map(str, m.lines)) is gathers
 
 
 def test_fewer_bytes_than_a_dword_are_not_gathered() -> None:
