@@ -181,8 +181,9 @@ def test_divergent_offsets_of_64_bits_are_left_to_the_function() -> None:
     assert ran(gather, 16)[:2] == (True, [4 + (lane + 1) % 8 * 3 for lane in range(LANES)])
 
 
-@pytest.mark.parametrize(("access", "gathers"), [(load(4), False), (load(0), False), (load(-12), False), (store(-12), False),
-                                                 (lambda m, memory, first: [m.load(u32, memory, divergent(m, first))], GATHERS)])  # fmt: skip
+@pytest.mark.parametrize(("access", "gathers"), [
+    (load(4), False), (load(0), False), (load(-12), False), (store(-12), False),
+    (lambda m, memory, first: [m.load(u32, memory, divergent(m, first))], GATHERS)])  # fmt: skip
 def test_lanes_of_a_known_stride_are_not_tested_for_being_anywhere(access: Access, gathers: bool) -> None:
     """They have ways of their own."""
     m = LlvmMachine()

@@ -81,6 +81,15 @@ def test_what_lies_beyond_is_a_fault() -> None:
             PhysicalMemory(**wrong)
 
 
+def test_compiled_code_does_not_reach_it() -> None:
+    """Nothing is known of host addresses, nor of what is mapped for certain, also where it was written."""
+    memory = PhysicalMemory("m")
+    memory.write(0x1000, bytes(64))
+    assert memory.contiguous(0x1000, 16) is None and memory.mapped(0x1000, 16) == 0
+    with pytest.raises(SoftgenError, match=r"^m has no host addresses: compiled code cannot reach it$"):
+        _ = memory.table
+
+
 def test_memory_is_bounded() -> None:
     memory = PhysicalMemory("ram", limit=8 * PAGE)
     memory.write(0, bytes(8 * PAGE))

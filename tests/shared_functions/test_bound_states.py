@@ -251,6 +251,14 @@ class MovingSpace(AddressSpace):
         return address + size + self.moved
 
 
+@pytest.mark.parametrize(("moved", "mapped", "holds"), [(0, 0x800, True), (0x100, 0x800, False), (0, 0x7FF, False), (0, 0x801, False),
+                                                        (0x100, 0, False)])  # fmt: skip
+def test_a_buffer_holds_while_it_is_where_it_was_and_as_much_of_it_is_mapped(moved: int, mapped: int, holds: bool) -> None:
+    space: Any = MovingSpace("bench")
+    space.moved, space.mapped = moved, lambda address, limit: mapped if (address, limit) == (0x1000, 0x1000) else 0
+    assert HostRange(0x1000, 0x1000, 0x2000, 0x800).holds(space) is holds
+
+
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("check", ["current", "rest_current"])
 def test_host_addresses_of_buffers_are_compared_when_the_space_has_changed(check: str, counts: bool) -> None:
