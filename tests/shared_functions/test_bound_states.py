@@ -29,7 +29,7 @@ from softgen.shared_functions.texture.operations import TexelRequest, bindless_o
 from softgen.shared_functions.unit import DispatchBindings, HostRange
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.rendering import Target
-from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, TABLE, Bench, Sent, header
+from tests.shared_functions.sending import BASE, DATA, PAGE, SLM, STATELESS, TABLE, Bench, Sent, header
 from tests.shared_functions.test_sampler import coordinates, floats, modes
 from tests.shared_functions.texture import BORDER, STATES, Texture
 
@@ -166,6 +166,17 @@ def test_a_null_surface_is_compiled_as_a_buffer_without_bytes() -> None:
     at = np.arange(8, dtype=np.uint32) * 4
     found = bench.send("untyped_surface_read", at, answer=1, simd_mode="simd8", channel_mask="r", binding_table_index=0, width=8, mask=0xFF)
     assert not found.any() and bench.compiled == 1
+
+
+@pytest.mark.parametrize(("size", "mapped"), [(256, 256), (PAGE, PAGE), (PAGE + 4, PAGE)])
+def test_an_entry_says_where_a_buffer_is_and_how_much_of_it_is_mapped(size: int, mapped: int) -> None:
+    """A page of it is."""
+    bench = Resolving(size=size)
+    bound = bench.resolved()
+    assert bound.resolve_buffer(SurfaceName(0))
+    entry, host = bound.bindings.surfaces[0], bench.space.contiguous(DATA, size)
+    assert (entry.host, entry.size, entry.mapped) == (host, size, mapped)
+    assert bound.dispatch.resolved.hosts[0] == HostRange(DATA, size, host or 0, mapped)
 
 
 def test_more_bindless_surfaces_than_there_are_entries() -> None:
