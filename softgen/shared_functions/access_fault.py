@@ -10,6 +10,8 @@ from softgen.memory import arena
 from softgen.memory.space import Space
 from softgen.shared_functions.context import ContextHead
 
+WRITES = ("write", "atomic")
+
 
 def places(context: ContextHead) -> dict[int, int]:
     """The address of each lane of the access in progress: host addresses for surfaces, else graphics addresses as the program has them.
@@ -40,7 +42,7 @@ def explain(context: ContextHead, address: int, place: int | None, access: str, 
     if word & BLOCK:
         return _missing(lanes[0], size, None, place, kind, space, by)
     for lane, start in lanes.items():
-        if space is not None and space.extent(start, size) < size:
+        if space is not None and _reached(space, start, size, kind) < size:
             return _missing(start, size, lane, place, kind, space, by)
     touched = (lane for lane, start in lanes.items() if start <= place < start + size)
     return _missing(place, size, next(touched, None), place, kind, space, by)
@@ -52,9 +54,14 @@ def _reaches(start: int, size: int, place: int) -> bool:
     return further <= (start % PAGE_SIZE + size - 1) // PAGE_SIZE
 
 
+def _reached(space: Space, start: int, size: int, access: str) -> int:
+    """The bytes from an address on that an access does not miss: a write misses those that are mapped read-only."""
+    return space.mapped(start, size) if access in WRITES else space.extent(start, size)
+
+
 def _missing(start: int, size: int, lane: int | None, place: int, access: str, space: Space | None, by: str) -> GpuFault:
     """Something from `start` on is not mapped; `place` is what the host noticed."""
-    there = space.extent(start, size) if space is not None else size
+    there = _reached(space, start, size, access) if space is not None else size
     first = start + there if there < size else place
     where = "" if lane is None else f" (lane {lane})"
     return GpuFault(first, access, space.name if space else "", by, (space.outside(first) if space else "not mapped") + where)

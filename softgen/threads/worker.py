@@ -23,7 +23,7 @@ from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
 from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import ThreadState
 from softgen.memory import arena, guard
-from softgen.shared_functions.access_fault import explain
+from softgen.shared_functions.access_fault import WRITES, explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places, scheduler
 from softgen.threads.block_ranges import block_ranges
@@ -390,7 +390,7 @@ class Worker:
         """The reason that the space gives for a fault."""
         space = self.shared.space
         try:
-            space.write(address, space.read(address, 1)) if access == "write" else space.read(address, 1)
+            space.write(address, space.read(address, 1)) if access in WRITES else space.read(address, 1)
         except GpuFault as fault:
             return fault.why
         return space.outside(address)

@@ -128,6 +128,9 @@ class TracedSpace(Space):
             raise Unsupported(f"{self.name}: {count} of its pages are in no page table: compiled code cannot reach it")
         return self.tables.table
 
+    def mapped(self, address: int, limit: int) -> int:
+        return self.tables.mapped(address, limit)
+
     def regions(self) -> Iterator[MappedRegion]:
         yield from sorted([*self.tables.regions(), *self.loose.regions()])
 

@@ -15,7 +15,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.access_fault import explain
 from softgen.shared_functions.context import ContextHead
-from tests.shared_functions.sending import DATA, PAGE, STATELESS, Bench, header
+from tests.shared_functions.sending import BOUND, DATA, PAGE, STATELESS, Bench, header
 
 END = DATA + PAGE  # nothing is mapped from here on
 
@@ -132,3 +132,36 @@ def test_where_the_note_is_of_another_access_the_byte_that_the_host_noticed_is_n
     found = explain(head, 0x7000, 0x4FFF, "write", space, "an instruction")
     assert (found.address, found.access, found.space, found.by) == (0x4FFF, "write", "gone", "")
     assert "lane" not in found.why
+
+
+@dataclass
+class ReadOnly(Faulting):
+    """Two pages, the second of which is mapped read-only."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.space.map(END, MemfdBuffer(PAGE, "constants"), writable=False)
+
+
+@pytest.mark.parametrize("name", ["untyped_surface_write", "byte_scattered_write", "untyped_atomic"])
+@pytest.mark.parametrize(("at", "lane"), [
+    (np.arange(8) * 4 + PAGE - 12, 3), (np.array([0, 64, PAGE + 40, 4, PAGE + 8, 2 * PAGE + 4, 12, PAGE]), 2)])  # fmt: skip
+def test_writes_are_at_fault_at_the_lowest_lane_that_is_read_only(name: str, at: np.ndarray[Any, Any], lane: int) -> None:
+    """The host names any; a page that is not mapped at all counts no more than one that is read-only."""
+    fields = {"untyped_surface_write": {"channel_mask": "r"}, "byte_scattered_write": {"data_size": "dword"},
+              "untyped_atomic": {"operation": "add"}}[name]  # fmt: skip
+    bench = ReadOnly(size=3 * PAGE)
+    with pytest.raises(GpuFault):
+        bench.send(name, at.astype(np.uint32), np.arange(8, dtype=np.uint32), simd_mode="simd8", width=8, **fields, **BOUND)
+    assert bench.compiled == 1
+    access = "atomic" if name == "untyped_atomic" else "write"
+    assert [(fault.address, fault.access) for fault in bench.faults if isinstance(fault, GpuFault)] == [(DATA + int(at[lane]), access)] * 2
+
+
+@pytest.mark.parametrize("before", [0, 16, 112])
+def test_a_block_is_at_fault_at_its_first_byte_that_is_read_only(before: int) -> None:
+    """Of eight OWords, which hosts store in any order."""
+    bench = ReadOnly()
+    with pytest.raises(GpuFault):
+        bench.send("oword_block_write", header(d2=(PAGE - before) // 16), np.arange(32, dtype=np.uint32), data_blocks="8_owords", **BOUND)
+    assert [fault.address for fault in bench.faults if isinstance(fault, GpuFault)] == [END] * 2 and bench.compiled == 1

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from softgen.eu.engine_protocol import AffineRange
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import MemfdBuffer
 from softgen.threads.affine import affine_rows
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.payload import PayloadList, TemplatePayload
 from tests.gpgpu.job import END, Job, words
-from tests.gpgpu.shaped import FLAT, HEAD, HELD, READS, SHOW, Shape, agree, dwords_of
+from tests.gpgpu.shaped import FLAT, HEAD, HELD, READS, SHOW, Placed, Shape, agree, dwords_of
 
 # -- rows of payloads ------------------------------------------------------------------------------------------------
 
@@ -227,6 +230,30 @@ BLOCKS = """
 @pytest.mark.parametrize("size", [4096, 300, 64])
 def test_blocks(size: int) -> None:
     assert not agree(Shape((64, 1)).job(HEAD + BLOCKS + END, [HELD[:size], bytes(256)]))[0]
+
+
+@dataclass
+class Fixed(Placed):
+    """Buffer 0 is mapped read-only, and followed by a page that is not mapped."""
+
+    def memory(self) -> AddressSpace:
+        space = super().memory()
+        space.unmap(self.address(0), 4096)
+        space.map(self.address(0), MemfdBuffer(4096, "fixed"), writable=False)
+        return space
+
+    def surface(self, number: int, data: bytes) -> bytes:
+        return super().surface(number, bytes(8192))
+
+
+@pytest.mark.parametrize("start", [0, 4096 - 32])
+@pytest.mark.parametrize("access", ["surface", "byte", "atomic"])
+def test_memory_that_is_mapped_read_only(access: str, start: int) -> None:
+    """The lowest lane is at fault, and the reason is its own."""
+    send = {**WRITES, "atomic": "     send (16|M0) r20:w r10 0xC 0x0820A700\n"}[access]
+    job = Shape((16, 1), groups=1).job(HEAD + ADDRESSES["moved"] + "     mov (16|M0) r12.0<1>:d 5:d\n" + send + END, [PAGE], (start,))
+    said = agree(Fixed(**vars(job)))[0]
+    assert "'fixed' is mapped read-only (lane 0)" in said and f"at {job.address(0) + start:#x} in" in said
 
 
 @pytest.mark.parametrize("order", [[*range(15, -1, -1)], [*range(8), *range(8)], [*range(0, 32, 2)], [3, 1, 2, 0] * 4])

@@ -121,6 +121,7 @@ def test_compiled_code_reaches_a_space_once_all_its_pages_are_mapped(memory: Aub
     entry(memory, 0x2000, 0x60000)
     memory.global_space.settle()
     assert not memory.global_space.loose.pages and memory.global_space.table is memory.global_space.tables.table
+    assert memory.global_space.mapped(0x1800, 1 << 20) == 0x1800
 
 
 def test_every_space_of_a_record_has_its_memory(memory: AubMemory) -> None:
