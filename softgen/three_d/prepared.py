@@ -18,7 +18,7 @@ from softgen.bits.units import DWORD_MASK
 from softgen.command import CommandStreamer
 from softgen.eu.thread.block import Context
 from softgen.shared_functions.bindings import USED
-from softgen.shared_functions.unit import DispatchBindings
+from softgen.shared_functions.unit import DispatchBindings, HostRange
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext
 from softgen.threads.kept_loop import KeptLoop
@@ -211,6 +211,10 @@ class PreparedDraw(PreparedFront):
         self._kept["programs"] = (ctypes.c_uint64 * len(programs))(*programs)
         self.struct.programs, self.struct.program_count = ctypes.addressof(self._kept["programs"]), len(programs)
         self._kept["data"], self._seen = compared.data, self._known()
+
+    def buffers(self) -> set[HostRange]:
+        """What its threads use by host address."""
+        return {held for unit in self._bindings().values() for held in unit.resolved.hosts.values()}
 
     def _set(self, items: Sequence[Any]) -> None:
         """An array of the structure."""

@@ -78,6 +78,7 @@ class PreparedDraws:
         # What all of them were prepared for.
         self._latched: object = None
         self._space: object = None
+        self._changes: int | None = None  # of the space: buffers of all draws are mapped as they were then
         self._dispatcher: object = None
         self._bases: Mapping[str, int] = {}
         self._slots = 0
@@ -92,6 +93,7 @@ class PreparedDraws:
         """Execute a draw; False: there is no prepared draw for its state, and none is made: it cannot be, or would not pay."""
         if not self._same_environment(cs) and not self._enter(cs):
             return False
+        self._follow_mappings(cs)
         topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
         if self._moves:
             curbe = cs.state(PipelineContext).curbe
@@ -151,6 +153,15 @@ class PreparedDraws:
         now.bases[Base.GENERAL], now.bases[Base.SURFACE] = cs.bases.get("general", 0), cs.bases.get("surface", 0)
         self._latched, self._space, self._dispatcher, self._bases, self._slots = latched, cs.space, dispatcher, cs.bases, latched.slots
         return True
+
+    def _follow_mappings(self, cs: CommandStreamer) -> None:
+        """Forgets draws whose threads use buffers that are mapped in another way now."""
+        if cs.space.changes == self._changes:
+            return
+        self._changes = cs.space.changes
+        changed = {held for held in {held for draw in self._draws.values() for held in draw.buffers()} if not held.holds(cs.space)}
+        for draw in [draw for draw in self._draws.values() if not changed.isdisjoint(draw.buffers())]:
+            self._forget(draw)
 
     def _clear(self) -> None:
         self._draws.clear()

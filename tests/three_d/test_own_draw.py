@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, GpuFault
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.trace.work import Work
 from tests.three_d.own_draw import (
     ATTRIBUTE,
+    BATCH,
     DATA,
     DYNAMIC,
     PS,
@@ -245,6 +247,20 @@ def test_threads_of_a_pixel_follow_each_other(gpu: str, engine: str, threads: in
         times[2 * (number % 2) :, 2 * (number % 3) :] += 1
     found = np.frombuffer(drawn.space.read(DATA, 1024), np.uint32).reshape(16, 16)
     np.testing.assert_array_equal(found, (3**times - 1) // 2)
+
+
+@pytest.mark.parametrize(("writable", "message"), [(None, "read at .*sendc .*not mapped"), (False, "write at .* send .*mapped read-only")])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_buffer_that_is_mapped_otherwise_at_the_next_draw(engine: str, writable: bool | None, message: str) -> None:
+    """Draws are prepared for buffers as they were mapped; the fault names the message and the lane nevertheless."""
+    buffer = {"surface_type": 4, "surface_format": 0x1FF, "surface_base_address": DATA, "width": 0x7F, "height": 7, "depth": 0,
+              "surface_pitch": 0}  # fmt: skip
+    drawn = OwnDraw("skl", rectangle(0, 0, 16, 16), ps=pixel_shader(before=interlocked()), surfaces=[buffer])._executed(engine, 1)
+    drawn.space.unmap(DATA, SIZE)
+    if writable is not None:
+        drawn.space.map(DATA, MemfdBuffer(SIZE, "other"), writable=writable)
+    with pytest.raises(GpuFault, match=rf"^{message} \(lane 0\)$"):
+        drawn.gpu.execute(Work("render", drawn.space, BATCH))
 
 
 # -- colours -----------------------------------------------------------------------------------------------------------
