@@ -14,6 +14,7 @@ from softgen.bits.units import PAGE_SIZE
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import GATHERED, AccessFunction, AccessShape
+from softgen.lanes.llvm_blocks import LlvmBlocks
 from softgen.lanes.llvm_fast_path import FastPath
 from softgen.lanes.llvm_memory import _every
 from softgen.lanes.llvm_region import LlvmRegions
@@ -23,7 +24,7 @@ from softgen.lanes.value import Region, Value
 LARGEST = 16  # bytes of a chunk
 
 
-class LlvmAdjacent(LlvmRegions):
+class LlvmAdjacent(LlvmBlocks):
     """Adjacent elements of regions."""
 
     def _load_adjacent(self, type: LaneType, count: int, base: Region, offsets: Value, mask: Value | None) -> list[Value]:

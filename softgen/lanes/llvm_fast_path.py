@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from softgen.bits.units import DWORD
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import CONTIGUOUS, GATHERED, SIZE_SHIFT, TABLE, UNIFORM, AccessShape
@@ -15,7 +16,7 @@ from softgen.lanes.llvm_memory import _every
 from softgen.lanes.value import Region, Value
 
 FARTHEST = 1 << 12  # bytes between neighbouring lanes of a known stride
-DWORD, HIGHEST = 4, (1 << 31) - 1  # bytes that a gather loads for a lane; the highest offset that is not negative
+HIGHEST = (1 << 31) - 1  # offset that is not negative
 
 
 class FastPath:
