@@ -20,7 +20,7 @@ llvm.py               LlvmMachine, which writes IR: llvm_text.py lines and frame
 llvm_mask.py          masks on hosts without mask registers
 affine.py             affine lane values (base + lane·stride), tracked while IR is written
 llvm_region.py        graphics memory: llvm_addressing.py host addresses, llvm_fast_path.py contiguous and uniform accesses inline,
-                      llvm_access.py the functions for all others, llvm_adjacent.py several elements of each lane
+                      llvm_access.py the functions for all others, llvm_adjacent.py several elements of each lane, llvm_blocks.py blocks
 bytecode.py           BytecodeMachine, which writes bytecode: bytecode_program.py assembly; bytecode_scalar.py scalars,
                       pointers, basic blocks; bytecode_assembly.c places in frames, encoding; bytecode.c the interpreter
 tiers.py              TieredFunction: bytecode until compiled code is ready; mode.py whether that is made in the background
