@@ -19,8 +19,8 @@ HALVES = 2                  # so many loads of a stream are prefetched there: 32
 class FlatRegion(NamedTuple):
     """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet); of
     other memory the first bytes may be known to be there (mapped, i64). Loads that are known to be inside and rarely contiguous are gathers
-    without tests (scattered). A note comes with the instruction pointer (typed), stored at `record` (ptr), unless it was before. Threads
-    one after another read a numbered stream from one end to the other."""
+    without tests (scattered). A note comes with the instruction pointer (typed), stored at `record` (ptr), unless it was before. A
+    numbered stream is read from its beginning to its end by threads in order."""
 
     host: str
     size: str

@@ -1,6 +1,6 @@
-"""Blocks of regions on the LLVM machine: adjacent bytes at one offset, without lanes that are elsewhere.
+"""Block loads and stores of regions on the LLVM machine: contiguous bytes from one offset on, for all lanes together.
 
-Blocks of surfaces end with the surface: what is beyond its size is not touched.
+What is beyond the size of a flat region is not touched.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from softgen.lanes.llvm_memory import _every
 from softgen.lanes.value import Region, Value
 
 FARTHEST = 1 << 12  # bytes between neighbouring lanes of a known stride
-HIGHEST = (1 << 31) - 1  # offset that is not negative
+HIGHEST = (1 << 31) - 1  # signed offset of 32 bits
 
 
 class FastPath:

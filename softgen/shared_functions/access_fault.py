@@ -37,31 +37,31 @@ def explain(context: ContextHead, address: int, place: int | None, access: str, 
     if not word & TABLE:
         lanes = {lane: start + place - address for lane, start in lanes.items()}  # a surface is in one piece
     lanes = {lane: start & (1 << CANONICAL_BITS) - 1 for lane, start in lanes.items()}
-    if not any(_reaches(start, size, place) for start in lanes.values()):
+    if not any(_on_page_of(start, size, place) for start in lanes.values()):
         return _missing(place, 1, None, place, access, space, "")
     if word & BLOCK:
         return _missing(lanes[0], size, None, place, kind, space, by)
     for lane, start in lanes.items():
-        if space is not None and _reached(space, start, size, kind) < size:
+        if space is not None and _accessible(space, start, size, kind) < size:
             return _missing(start, size, lane, place, kind, space, by)
     touched = (lane for lane, start in lanes.items() if start <= place < start + size)
     return _missing(place, size, next(touched, None), place, kind, space, by)
 
 
-def _reaches(start: int, size: int, place: int) -> bool:
+def _on_page_of(start: int, size: int, place: int) -> bool:
     """Whether any of these bytes is on the page of a place. Only the low 32 bits are known of one in a part where nothing is mapped."""
     further = (place // PAGE_SIZE - start // PAGE_SIZE) % (arena.ARENA_SIZE // PAGE_SIZE)
     return further <= (start % PAGE_SIZE + size - 1) // PAGE_SIZE
 
 
-def _reached(space: Space, start: int, size: int, access: str) -> int:
-    """The bytes from an address on that an access does not miss: a write misses those that are mapped read-only."""
+def _accessible(space: Space, start: int, size: int, access: str) -> int:
+    """The number of contiguous bytes at an address that an access can reach: a write faults where memory is mapped read-only."""
     return space.mapped(start, size) if access in WRITES else space.extent(start, size)
 
 
 def _missing(start: int, size: int, lane: int | None, place: int, access: str, space: Space | None, by: str) -> GpuFault:
     """Something from `start` on is not mapped; `place` is what the host noticed."""
-    there = _reached(space, start, size, access) if space is not None else size
+    there = _accessible(space, start, size, access) if space is not None else size
     first = start + there if there < size else place
     where = "" if lane is None else f" (lane {lane})"
     return GpuFault(first, access, space.name if space else "", by, (space.outside(first) if space else "not mapped") + where)
