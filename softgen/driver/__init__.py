@@ -23,5 +23,6 @@ ioctls.py      dispatch of ioctls to their handlers
 server.py      accepts connections and answers requests; channel_threads.py: the threads that do; wait_prediction.py: whether a program
                waits for each submission; service.py: the server's process; tree.py: the /dev/dri and /sys it shows
 collector.py   the garbage collector of the server's process
-environment.py environment variables for each runtime; run_folder.py: the folder of a run; launcher.py: program, server and their end
+environment.py environment variables for each runtime; run_folder.py: the folder of a run; launcher.py: program, server and their end;
+               signal_wait.py: a signal, or none in time
 """

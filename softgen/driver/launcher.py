@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.driver import environment, run_folder, service, tree
+from softgen.driver.signal_wait import wait_for_signal
 from softgen.errors import SoftgenError
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class ProgramRun:
     def _wait(self, seconds: float) -> None:
         """Sleep until a child ends or a signal arrives; forward signals that only the launcher received."""
         assert self.child is not None
-        info = signal.sigtimedwait(BLOCKED, seconds)
+        info = wait_for_signal(BLOCKED, seconds)
         if info is None or info.si_signo == signal.SIGCHLD:
             self._reap()
         elif info.si_code != FROM_KERNEL:
@@ -211,7 +212,7 @@ class ProgramRun:
             pass
         until = time.monotonic() + STOP if stopped else None
         while not self._server_gone():
-            info = signal.sigtimedwait(BLOCKED, TICK)
+            info = wait_for_signal(BLOCKED, TICK)
             if info and info.si_signo in PASSED_ON or until is not None and time.monotonic() > until:
                 os.kill(self.server, signal.SIGKILL)  # out of time, or a second signal
             self._listen()
