@@ -11,19 +11,20 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 from pathlib import Path
 
 NAME = re.compile(r"softgen-[0-9a-f]{12}")
+MEMORY = "/dev/shm"  # a tmpfs for everybody, like /tmp
 SHORT = 40  # characters of the path around it: a socket's path has room for 107 bytes
 
 
 def parent() -> Path:
-    """Where folders of runs are made."""
-    usual = os.environ.get("XDG_RUNTIME_DIR", "")
-    if usual and len(usual) < SHORT and os.path.isdir(usual) and os.access(usual, os.W_OK):
-        return Path(usual)
-    return Path(tempfile.gettempdir() if len(tempfile.gettempdir()) < SHORT else "/tmp")
+    """Where folders of runs are made: $XDG_RUNTIME_DIR, $TMPDIR, otherwise in memory, as a folder on a disk may take a tenth of a second
+    to remove."""
+    for place in (os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("TMPDIR", ""), MEMORY):
+        if place.startswith("/") and len(place) < SHORT and os.path.isdir(place) and os.access(place, os.W_OK):
+            return Path(place)
+    return Path("/tmp")
 
 
 def create() -> tuple[Path, int]:

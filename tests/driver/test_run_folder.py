@@ -39,12 +39,19 @@ def test_folders_are_made_where_the_user_has_such_things(short: Path, monkeypatc
     assert run_folder.parent() == short
 
 
-@pytest.mark.parametrize("usual", ["", "/tmp/absent", "/tmp/" + "long" * 20])
-def test_or_else_among_temporary_files(usual: str, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", usual)
-    monkeypatch.setattr(tempfile, "tempdir", str(short))
+@pytest.mark.parametrize("useless", ["", "tmp", "/tmp/absent", "/proc", "/tmp/" + "./" * 20])
+def test_or_else_among_temporary_files_or_in_memory(useless: str, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder must exist under a whole path that leaves room for the names of sockets, and folders can be made in it."""
+    monkeypatch.setattr(os, "access", lambda place, mode, may=os.access: place != "/proc" and may(place, mode))  # root may try there
+    monkeypatch.chdir(short)
+    (short / "tmp").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", useless)
+    monkeypatch.setenv("TMPDIR", str(short))
     assert run_folder.parent() == short
-    monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "long" * 20)
+    monkeypatch.setenv("TMPDIR", useless)
+    monkeypatch.setattr(run_folder, "MEMORY", str(short))
+    assert run_folder.parent() == short
+    monkeypatch.setattr(run_folder, "MEMORY", "/dev/absent")
     assert run_folder.parent() == Path("/tmp")
 
 

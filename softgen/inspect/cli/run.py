@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -156,6 +155,8 @@ def compiled_programs(args: argparse.Namespace) -> Iterator[tuple[str | None, bo
     if chosen or not wanted(args):
         yield chosen, False
         return
+    import tempfile  # takes time that other runs need not spend
+
     with tempfile.TemporaryDirectory(prefix="softgen-programs-", ignore_cleanup_errors=True) as folder:
         os.environ[CACHE_VARIABLE] = folder
         try:
