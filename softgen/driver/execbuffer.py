@@ -200,8 +200,9 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], S
             if name != i915.DRM_I915_GEM_EXECBUFFER_EXT_TIMELINE_FENCES:
                 raise Errno(errno.EINVAL, f"EXECBUFFER2 extension {name}")
             line = TIMELINE_FENCES.unpack(call.read(address, TIMELINE_FENCES.size))
+            entries = fence_list(call, line.handles, line.count)
             points = syncobj.numbers(call, line.values, line.count, "Q") if line.values else (0,) * line.count
-            named += zip(fence_list(call, line.handles, line.count), points, strict=True)
+            named += zip(entries, points, strict=True)
     waits, signals = list[Fence](), list[tuple[Syncobj, int]]()
     if arg.flags & (i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT):
         number = arg.fence & 0xFFFFFFFF

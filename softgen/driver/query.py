@@ -198,7 +198,7 @@ def aperture(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def register(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.offset & ~7 != RING_TIMESTAMP:
+    if arg.offset & ~i915.I915_REG_READ_8B_WA != RING_TIMESTAMP:
         raise Errno(errno.EINVAL, f"register {arg.offset:#x}")
     now = host_clock(node.gpu.device)()
     arg.value = now if arg.offset & i915.I915_REG_READ_8B_WA else now & 0xFFFFFFFF

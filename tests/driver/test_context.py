@@ -48,14 +48,32 @@ def test_parameters_that_are_not_there(gpu: Gpu, name: str) -> None:
     """The size of a ring is none where submissions go through execlists; the ban period was removed."""
     expected = errno.ENODEV if name == "RINGSIZE" else errno.EINVAL
     refused(expected, gpu.program(), GET, param=number(name))
-    refused(expected, gpu.program(), SET, param=number(name), value=1)
+    for value in (0, 1):
+        refused(expected, gpu.program(), SET, param=number(name), value=value)
+
+
+@pytest.mark.parametrize("name", ["kbl", "hsw"])
+def test_content_cannot_be_protected(name: str) -> None:
+    """As where the kernel has no PXP: a context may be created without protection, and not with it."""
+    with served(name, Held()) as gpu:
+        program = gpu.program()
+        program.ioctl(SET, param=number("PROTECTED_CONTENT"), value=0)
+        refused(errno.ENODEV, program, SET, param=number("PROTECTED_CONTENT"), value=1)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_which_slices_are_used_may_be_said(gpu: Gpu, value: int) -> None:
+    """It is a matter of power: all are used."""
+    program = gpu.program()
+    program.ioctl(SET, param=number("SSEU"), value=program.memory(SSEU.size).address * value, size=SSEU.size * value)
 
 
 def test_old_gpus_have_neither_priorities_nor_address_spaces_nor_slices_to_choose() -> None:
     with served("hsw", Held()) as gpu:
         program = gpu.program()
         for name in ("PRIORITY", "VM", "SSEU"):
-            refused(errno.ENODEV, program, SET, param=number(name), value=1)
+            for value in (0, 1):
+                refused(errno.ENODEV, program, SET, param=number(name), value=value)
         for name in ("VM", "SSEU"):
             refused(errno.ENODEV, program, GET, param=number(name))
         refused(errno.ENODEV, program, "DRM_IOCTL_I915_GEM_VM_CREATE")

@@ -240,6 +240,16 @@ def test_four_million_relocations_are_the_most(gpu: Gpu, count: int, number: int
     refused(number, program, [row(buffer(program), relocations=count, relocations_at=0x10000)])
 
 
+@pytest.mark.parametrize("count, number", [
+    (0, errno.EINVAL), (1, errno.EFAULT), (1 << 17, errno.EFAULT), ((1 << 17) + 1, errno.EINVAL), ((1 << 32) - 1, errno.EINVAL),
+])  # fmt: skip
+def test_a_list_has_one_buffer_and_131072_at_most(gpu: Gpu, count: int, number: int) -> None:
+    """Where the list is, the program has no memory."""
+    with pytest.raises(OSError) as found:
+        gpu.program().ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=0x10000, count=count)
+    assert found.value.errno == number
+
+
 def test_of_relocations_that_overlap_the_later_one_counts(gpu: Gpu) -> None:
     program = gpu.program()
     target, batch = buffer(program), buffer(program)

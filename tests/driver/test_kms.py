@@ -169,6 +169,21 @@ def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
     refused(errno.ENOENT, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, kind=0xCCCCCCCC)
 
 
+@pytest.mark.parametrize("kind", [0xCCCCCCCC, 0xC0C0C0C0, 0xE0E0E0E0, 0xEEEEEEEE, 0xFBFBFBFB, 0xDEADBEEF, 0])
+def test_objects_are_found_by_their_type(card: Program, kind: int) -> None:
+    """DRM_MODE_OBJECT_… of drm_mode.h: a CRTC, a connector, an encoder, a plane, a framebuffer, a mode; 0 is any. Encoders have no
+    properties, and of the others only the plane has some."""
+    kinds = {ModeObject.CRTC: 0xCCCCCCCC, ModeObject.CONNECTOR: 0xC0C0C0C0, ModeObject.ENCODER: 0xE0E0E0E0, ModeObject.PLANE: 0xEEEEEEEE}
+    for number, own in kinds.items():
+        fields = {"object": number, "kind": kind}
+        if kind not in (own, 0):
+            refused(errno.ENOENT, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", **fields)
+        elif number == ModeObject.ENCODER:
+            refused(errno.EINVAL, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", **fields)
+        else:
+            assert card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", **fields).property_count == (2 if number == ModeObject.PLANE else 0)
+
+
 def test_capabilities_of_clients(card: Program) -> None:
     refused(errno.EOPNOTSUPP, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=ATOMIC, value=1)
     refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=2)

@@ -247,7 +247,12 @@ def test_a_submission_that_no_thread_is_left_for_is_refused(more: bool, monkeypa
     context.banned = False
     queues.submit(later)
     wait(later)
-    assert done == [2]
+    assert done == [2] and queues.drain(5)
+    monkeypatch.setattr("softgen.driver.queue.SHORT", 60.0)  # whatever else the machine does
+    at_once = queues.at_once(submission(3, context))
+    assert at_once is not None, "nothing of what was refused waits any more"
+    at_once(lambda: None)
+    assert done == [2, 3] and queues.drain(5)
 
 
 def test_a_context_that_rested_gets_a_thread_again(monkeypatch: pytest.MonkeyPatch) -> None:

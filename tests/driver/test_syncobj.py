@@ -7,6 +7,7 @@ import select
 import struct
 import threading
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -32,7 +33,12 @@ def with_fences(program: Program, *pairs: tuple[int, int]) -> dict[str, int]:
 
 def on_timeline(program: Program, handle: int, point: int, flags: int) -> dict[str, int]:
     data = EXEC_FENCE.pack(SimpleNamespace(handle=handle, flags=flags))
-    body = TIMELINE_FENCES.pack(SimpleNamespace(count=1, handles=program.memory(data).address, values=program.numbers("Q", point)))
+    return timeline(program, 1, program.memory(data).address, program.numbers("Q", point))
+
+
+def timeline(program: Program, count: int, handles: int, values: int) -> dict[str, int]:
+    """Many points: where their handles and values are."""
+    body = TIMELINE_FENCES.pack(SimpleNamespace(count=count, handles=handles, values=values))
     head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
     return {"flags": EXTENSIONS, "fences_at": program.memory(head + body).address}
 
@@ -118,6 +124,43 @@ def test_points_of_a_timeline(gpu: Gpu, held: Held) -> None:
         program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 10), **fields)
     program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", handle), points=program.numbers("Q", 20), count=1)
     assert now() == 20
+
+
+def test_a_timeline_without_values_has_point_0(gpu: Gpu, held: Held) -> None:
+    """The sync object is a binary one: its fence is that of the submission."""
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    entry = program.memory(EXEC_FENCE.pack(SimpleNamespace(handle=handle, flags=2)))
+    submit(program, **timeline(program, 1, entry.address, 0))
+    assert wait(program, handle) == "ETIME"
+    held.submissions[0].fence.signal()
+    assert wait(program, handle) == 0
+
+
+NOWHERE = 0x10000  # an address at which programs have no memory
+LISTS: dict[str, Callable[[Program, int], object]] = {
+    "waits": lambda program, count: program.ioctl("DRM_IOCTL_SYNCOBJ_WAIT", handles=NOWHERE, count=count),
+    "resets": lambda program, count: program.ioctl("DRM_IOCTL_SYNCOBJ_RESET", handles=NOWHERE, count=count),
+    "fences": lambda program, count: submit(program, ARRAY, fences=count, fences_at=NOWHERE),
+    "timeline": lambda program, count: submit(program, **timeline(program, count, NOWHERE, NOWHERE)),
+    "timeline without values": lambda program, count: submit(program, **timeline(program, count, NOWHERE, 0)),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("count, number", [(1 << 16, errno.EFAULT), ((1 << 16) + 1, errno.EINVAL)])
+def test_lists_have_65536_entries_at_most(gpu: Gpu, name: str, count: int, number: int) -> None:
+    """Fewer are looked for in the program's memory, where there are none."""
+    with pytest.raises(OSError) as found:
+        LISTS[name](gpu.program(), count)
+    assert found.value.errno == number
+
+
+@pytest.mark.parametrize("values", [0, NOWHERE])
+def test_no_memory_is_taken_for_a_timeline_that_is_too_long(gpu: Gpu, values: int) -> None:
+    program = gpu.program()
+    with pytest.raises(OSError, match="Invalid"):
+        submit(program, **timeline(program, 1 << 60, NOWHERE, values))
 
 
 def test_transfer_of_a_point(gpu: Gpu, held: Held) -> None:
