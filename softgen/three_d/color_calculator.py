@@ -93,7 +93,7 @@ class _WatchedState(DrawState):
     """A draw's state that keeps what was read of memory."""
 
     def __init__(self, state: DrawState) -> None:
-        super().__init__(state.generation, state.space, state.latched, state.bases)
+        super().__init__(state.generation, state.space, state.latched, state.bases, state.register)
         self._state = state
         self.seen: dict[tuple[str, int], bytes] = {}  # by the command whose pointer leads there, and address
 

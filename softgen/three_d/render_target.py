@@ -17,7 +17,7 @@ LARGEST = 16384  # pixels of a side, where no surface limits a draw
 
 
 def render_target(state: DrawState, index: int = 0) -> SurfaceImage | None:
-    """The level of a render target; the size of the first bounds the draw, if it is a null surface, too (KBL 18917-18934)."""
+    """The level of a render target; the size of the first bounds the draw, but for a null surface, whose size means nothing (KBL 18925)."""
     try:
         surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
         image = surfaces.picture(index, False)

@@ -49,7 +49,7 @@ class DrawState:
     those that it suffices to report when plans are made; `curbe` is the constant URB entry, where CONSTANT_BUFFER loads one."""
 
     def __init__(self, generation: Generation, space: Space, latched: Latched, bases: Mapping[str, int],
-                 register: Callable[[str], int] = lambda name: 0, warn: Callable[[str], None] = lambda text: None,
+                 register: Callable[[str], int], warn: Callable[[str], None] = lambda text: None,
                  curbe: bytes | None = None) -> None:  # fmt: skip
         self.generation, self.gen, self.space, self.latched, self.bases = generation, generation.number, space, latched, bases
         self.register, self.warn, self.remark, self.curbe = register, warn, warn, curbe

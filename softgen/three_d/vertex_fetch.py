@@ -240,7 +240,10 @@ def store_table(gen: float, elements: tuple[Record, ...], generated: Generated, 
     edge = next((n for n, element in enumerate(elements) if element.valid and optional(element, "edge_flag_enable")), None)
     if edge is not None:
         form = _format(gen, edge, elements[edge])
-        stores.append(_store(0, channels(form)[0] if form is not None else GAP))
+        if form is None:  # KBL 30358
+            edge, remarks = None, (*remarks, f"vertex element {edge}: an edge flag without source data; all edges are drawn")
+        else:
+            stores.append(_store(0, channels(form)[0]))
     return StoreTable((FetchStore * len(stores))(*stores), tuple(sources), first, others, edge, remarks)
 
 

@@ -25,6 +25,7 @@ from softgen.three_d.chunk import Chunk
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import Bins, PrimitiveObject, RecordArray, SetupRecord
+from tests.three_d.made import no_registers
 
 GENERATIONS = (4.5, 7, 7.5, 8, 9, 11)
 COMMANDS = ("3DSTATE_CLIP", "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_WM", "3DSTATE_MULTISAMPLE", "3DSTATE_SBE", "3DSTATE_SBE_SWIZ",
@@ -94,7 +95,7 @@ def geometry_state(gen: float, viewport: dict[str, Any] | None = None, viewports
     assert not unused, f"gen {gen:g} has no {unused}"
     for name, given in (commands or {}).items():
         records[name] = catalogue.layout(name, gen).raw(catalogue.layout(name, gen).pack(**given))
-    return DrawState(generation(gen), space, records, {"dynamic": BASE, "general": BASE})
+    return DrawState(generation(gen), space, records, {"dynamic": BASE, "general": BASE}, no_registers)
 
 
 def vertex(x: float, y: float, z: float = 0.0, w: float = 1.0, *slots: Sequence[float], layer: int = 0, viewport: int = 0,

@@ -21,6 +21,11 @@ BUFFERS, INSTANCING = "3DSTATE_VERTEX_BUFFERS", "3DSTATE_VF_INSTANCING"
 Fields = dict[str, Any]
 
 
+def no_registers(name: str) -> int:
+    """Engine registers, none of which was written."""
+    return 0
+
+
 class MadeCommands(dict[str, Record]):
     """Latched commands; those that merge by an index apart."""
 
@@ -61,7 +66,7 @@ def made_state(gen: float, held: Mapping[int, bytes], commands: Mapping[str, Fie
     for address, (name, fields) in blocks.items():
         dwords = catalogue.layout(name, gen).pack(**fields)
         space.write(address, struct.pack(f"<{len(dwords)}I", *dwords))
-    return DrawState(generation(gen), space, latched, {}, warn=warn)
+    return DrawState(generation(gen), space, latched, {}, no_registers, warn)
 
 
 def call(vertices: int = 1, topology: int = 4, indexed: bool = False, start_vertex: int = 0, instances: int = 1, start_instance: int = 0,

@@ -16,7 +16,7 @@ from softgen.shared_functions.pixel_backend import BlendEquation, StencilFace, S
 from softgen.three_d.color_calculator import ColorCalculator, color_calculator
 from softgen.three_d.depth_buffer import depth_buffers
 from softgen.three_d.state import DrawState
-from tests.three_d.made import MadeCommands
+from tests.three_d.made import MadeCommands, no_registers
 
 GENERATIONS = [4.5, 7, 7.5, 8, 9, 11]
 LATER = [7, 7.5, 8, 9, 11]
@@ -87,7 +87,7 @@ class Draw:
 
     @property
     def state(self) -> DrawState:
-        return DrawState(generation(self.gen), self.space, self.latched, {"dynamic": BASE, "general": BASE})
+        return DrawState(generation(self.gen), self.space, self.latched, {"dynamic": BASE, "general": BASE}, no_registers)
 
     def made(self) -> ColorCalculator:
         return color_calculator(self.state)
@@ -284,7 +284,7 @@ def test_alpha_to_coverage_has_tests_come_late(gen: float) -> None:
 
 def test_what_is_missing_or_not_built_is_named() -> None:
     with pytest.raises(DecodeError, match="3DSTATE_CC_STATE_POINTERS"):
-        color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}))
+        color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}, no_registers))
     with pytest.raises(Unsupported, match="source_blend_factor has the value 0, which is reserved"):
         Draw(9, blend={"color_buffer_blend_enable": 1}).made()
     with pytest.raises(Unsupported, match="tiled_resource_mode 1"):

@@ -108,7 +108,7 @@ def test_changed_memory_makes_new_plans(gen: float) -> None:
     where = BASE + BLOCKS["SF_VIEWPORT" if gen == 4.5 else "SF_CLIP_VIEWPORT"]
     state.space.write(where, b"\0\0\x80\x41")
     assert cache.get(state, EXTENT).setup.viewport[0].m00 == 16
-    moved = DrawState(state.generation, state.space, state.latched, {"dynamic": BASE + 0x8000, "general": BASE + 0x8000})
+    moved = DrawState(state.generation, state.space, state.latched, {"dynamic": BASE + 0x8000, "general": BASE + 0x8000}, state.register)
     with pytest.raises(GpuFault, match="should be there"):
         cache.get(moved, EXTENT)
 
@@ -118,8 +118,9 @@ def test_base_addresses_that_are_set_again_keep_plans() -> None:
     state, counted = geometry_state(9), Counted()
     cache = PlanCache(counted)
     first = cache.get(state, EXTENT)
-    assert cache.get(DrawState(state.generation, state.space, state.latched, dict(state.bases)), EXTENT) is first and counted.made == 1
-    cache.get(DrawState(state.generation, state.space, state.latched, {**state.bases, "indirect": BASE}), EXTENT)
+    again = DrawState(state.generation, state.space, state.latched, dict(state.bases), state.register)
+    assert cache.get(again, EXTENT) is first and counted.made == 1
+    cache.get(DrawState(state.generation, state.space, state.latched, {**state.bases, "indirect": BASE}, state.register), EXTENT)
     assert counted.made == 2
 
 

@@ -57,6 +57,16 @@ def test_a_null_surface_bounds_no_draw(gpu: str) -> None:
     assert drawn.register("PS_DEPTH_COUNT") == 6 * 8 and not drawn.lit
 
 
+@pytest.mark.parametrize("gpu", GPUS)
+def test_the_first_render_target_bounds_a_draw(gpu: str) -> None:
+    """Others may be larger, and so may the drawing rectangle. It is the one that the draw is shown by."""
+    larger = {"width": 31, "height": 31, "surface_pitch": 32 * 16 - 1, "surface_base_address": DATA}
+    state = {"3DSTATE_DRAWING_RECTANGLE": {"clipped_drawing_rectangle_x_max": 31, "clipped_drawing_rectangle_y_max": 31}}
+    drawn = OwnDraw(gpu, rectangle(2, 3, 32, 32), state, surfaces=[larger], size=(16, 12)).run()
+    assert drawn.lit == box(2, 3, 16, 12) and drawn.register("PS_DEPTH_COUNT") == 14 * 9
+    assert [(target.base, target.width, target.height) for target in drawn.targets] == [(TARGET, 16, 12)]
+
+
 # -- the command streamer ----------------------------------------------------------------------------------------------
 
 

@@ -230,7 +230,7 @@ def with_gs(cs: CommandStreamer, state: DrawState, kernel: bytes, **fields: int)
     values = {field: getattr(held, field) for field in held._fields} | {"pointer_to_gs_state": base - general, "gs_enable": 1}
     layout = catalogue.layout(name, GEN)
     pointers = layout.raw(layout.pack(**values))
-    return DrawState(state.generation, state.space, Overlaid(state.latched, name, pointers), state.bases)
+    return DrawState(state.generation, state.space, Overlaid(state.latched, name, pointers), state.bases, state.register)
 
 
 def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chunk: Chunk) -> Chunk:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import random
 import struct
@@ -17,7 +16,6 @@ from softgen.bits.formats import Format, surface_formats
 from softgen.bits.generation import generations
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.three_d.state import DrawCall, DrawState
-from softgen.three_d.structures import ObjectArray, PrimitiveObject
 from softgen.three_d.vertex_fetch import Destination, channels, fetch_key, vertex_dwords, vertex_fetch
 from tests.three_d.made import call, controls, made_state
 
@@ -445,21 +443,3 @@ def test_components_go_where_the_destination_says() -> None:
     plan.run(ids.ctypes.data, ids.ctypes.data, 1, into.ctypes.data + 4, 0, 0)
     assert into[1::8].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
     assert (np.delete(into, range(1, 64, 8)) == 0xDEADBEEF).all()
-
-
-# -- edge flags ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.behaviour("KBL-VF-24", shows="action")
-@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
-def test_edge_flags_are_for_the_edges_that_begin_at_their_vertices(gen: float) -> None:
-    """They are not stored with the vertex."""
-    flag = {"edge_flag_enable": 1, "source_element_format": value("R8_UINT"), **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
-    state = made_state(gen, {AT: bytes([1, 0, 7, 0])}, {}, {0: buffer(gen, 4, 1)}, [controls(ONE, ONE, ONE, ONE), flag])
-    assert fetched(state, call(4), [0]).tolist() == [[0x3F800000] * 4]
-    objects = (PrimitiveObject * 2)(PrimitiveObject((0, 1, 2), 3 | 7 << 6), PrimitiveObject((3, 2, 1), 3 | 5 << 6))
-    array = ObjectArray(ctypes.addressof(objects), 2, 2)
-    ids, instances, flags = np.arange(4, dtype=np.uint32), np.zeros(4, np.uint32), np.zeros(4, np.uint8)
-    vertex_fetch(state, call(4), Destination.entry(4)).mark_edges(ids.ctypes.data, instances.ctypes.data, 4, ctypes.addressof(array),
-                                                                  flags.ctypes.data)  # fmt: skip
-    assert [found.flags >> 6 & 7 for found in objects] == [0b101, 0b000]
