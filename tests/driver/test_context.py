@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from softgen.driver import i915_drm as i915
-from softgen.driver.uapi import SSEU
+from softgen.driver.uapi import CONTEXT_PARAM, EXTENSION, SSEU
 from tests.driver.program import Gpu, Held, Program, served
 from tests.driver.test_gem import refused
 
@@ -37,6 +37,51 @@ def test_parameters_are_read_back(gpu: Gpu) -> None:
     assert {name: get(program, name, other) for name in KEPT} == KEPT
     assert get(program, "GTT_SIZE") == 1 << 48
     refused(errno.ENOENT, program, GET, context=99, param=number("PRIORITY"))
+
+
+CREATE, DESTROY = "DRM_IOCTL_I915_GEM_CONTEXT_CREATE", "DRM_IOCTL_I915_GEM_CONTEXT_DESTROY"
+
+
+def extension(program: Program, name: int, context_param: int, value: int, after: int = 0) -> int:
+    """The address of an extension that sets a parameter of a context that is created."""
+    head = EXTENSION.pack(SimpleNamespace(next=after, name=name, flags=0, r0=0, r1=0, r2=0, r3=0))
+    setting = CONTEXT_PARAM.pack(SimpleNamespace(context=0, size=0, param=context_param, value=value))
+    return program.memory(head + setting).address
+
+
+def test_a_context_is_created_with_parameters(gpu: Gpu) -> None:
+    """In a chain of extensions, which are read where the flags say that there are some."""
+    program = gpu.program()
+    chain = extension(program, 0, number("PRIORITY"), 5, extension(program, 0, number("RECOVERABLE"), 0))
+    made = program.ioctl(CREATE, flags=1, extensions=chain).context
+    assert (get(program, "PRIORITY", made), get(program, "RECOVERABLE", made), get(program, "BANNABLE", made)) == (5, 0, 1)
+    for flags in (0, 2):  # 2: one timeline for all its engines, which is what it has
+        plain = program.ioctl(CREATE, flags=flags, extensions=8).context
+        assert {name: get(program, name, plain) for name in KEPT} == KEPT
+    refused(errno.EFAULT, program, CREATE, flags=1, extensions=8)
+    for flags in (4, 1 << 31):
+        refused(errno.EINVAL, program, CREATE, flags=flags)
+
+
+@pytest.mark.parametrize("name, param, expected", [
+    (0, "RINGSIZE", errno.ENODEV), (0, "BAN_PERIOD", errno.EINVAL), (1, "PRIORITY", errno.EINVAL),
+])  # fmt: skip
+def test_a_context_whose_parameters_are_refused_is_not_there(gpu: Gpu, name: int, param: str, expected: int) -> None:
+    """Its number is that of the next one. Extension 1 would be a clone of another context."""
+    program = gpu.program()
+    wrong = extension(program, name, number(param), 1)
+    refused(expected, program, CREATE, flags=1, extensions=extension(program, 0, number("PRIORITY"), 1, wrong))
+    refused(errno.ENOENT, program, GET, context=1, param=number("PRIORITY"))
+    assert program.ioctl(CREATE).context == 1
+
+
+def test_contexts_are_destroyed_but_for_the_first(gpu: Gpu) -> None:
+    program = gpu.program()
+    made = program.ioctl(CREATE).context
+    program.ioctl(DESTROY, context=made)
+    for context in (made, 0, 99):
+        refused(errno.ENOENT, program, DESTROY, context=context)
+    assert get(program, "PRIORITY", 0) == 0
 
 
 def test_an_engine_map_has_no_size_to_read(gpu: Gpu) -> None:
