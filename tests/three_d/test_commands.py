@@ -13,7 +13,7 @@ from softgen.command import Counters
 from softgen.errors import DecodeError
 from softgen.three_d import commands
 from softgen.three_d.state import DrawCall
-from tests.three_d.made import BUFFERS, MadeCommands, record
+from tests.three_d.made import BUFFERS, MadeCommands, memory, record
 
 TRIANGLES, POINTS = 4, 1
 REGISTERS = {"3DPRIM_VERTEX_COUNT": 30, "3DPRIM_START_VERTEX": 31, "3DPRIM_INSTANCE_COUNT": 32, "3DPRIM_START_INSTANCE": 33,
@@ -109,3 +109,18 @@ def test_a_draw_of_nothing_does_not_reach_the_pipeline(field: str) -> None:
     cs = streamer(9)
     commands.primitive(cs, primitive(9, **{field: 0}))
     assert not cs.drawn and cs.counters.draws == 1
+
+
+@pytest.mark.parametrize("base, start, at", [(0x10000, 0x40, 0x10040), (0xFFFFF000, 0x11000, 0x10000), (0, 0x10080, 0x10080)])
+def test_a_constant_buffer_is_where_it_is_in_32_bits(base: int, start: int, at: int) -> None:
+    """The sum of the general state base and the address wraps. Without a valid one there are no constants."""
+    held, context = bytes(range(256)), SimpleNamespace(curbe=None)
+    cs: Any = SimpleNamespace(bases={"general": base}, space=memory(4.5, {0x10000: held}), state=lambda kind: context)
+    commands.constant_buffer(cs, record("CONSTANT_BUFFER", 4.5, {"valid": 1, "buffer_starting_address": start, "buffer_length": 1}))
+    assert context.curbe == held[at - 0x10000 :][:128]
+    commands.constant_buffer(cs, record("CONSTANT_BUFFER", 4.5, {"valid": 0, "buffer_starting_address": start}))
+    assert context.curbe is None
+    del cs.bases["general"]
+    if not base:
+        commands.constant_buffer(cs, record("CONSTANT_BUFFER", 4.5, {"valid": 1, "buffer_starting_address": start}))
+        assert context.curbe == held[at - 0x10000 :][:64], "no base was set: it is 0"

@@ -183,6 +183,8 @@ def test_what_threads_of_a_stage_have_in_common(scratch: Any) -> None:
     assert (found.constant_offset, found.constant_bytes, found.vertex_offset) == (64, 96, 160)
     assert (found.read_offset, found.read_bytes, found.first_slot, found.thread_mask) == (96, 128, 7, 0xFF)
     assert found.scratch_step == (2048 if scratch else 0)
+    ThreadStage.fill(stage, loop, 0x5000, 192)
+    assert found.first_slot == 0, "the threads of a stage's only loop count from 0"
 
 
 class NoCommands(MarkedLatched):

@@ -269,6 +269,22 @@ def test_drawing_rectangle(gen: float) -> None:
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("x, y", [(0, 0), (10, 6), (-4, 3), (7, -5)])
+def test_scissors_and_extents_count_from_the_drawing_rectangles_origin(gen: float, x: int, y: int) -> None:
+    """Its corners and the surface's edges do not."""
+    origin, objects = {"drawing_rectangle_origin_x": x, "drawing_rectangle_origin_y": y}, chunk_of(FULL, [triangle(0, 1, 2)])
+    scissor = {"scissor_rectangle_x_min": 12, "scissor_rectangle_y_min": 13, "scissor_rectangle_x_max": 20, "scissor_rectangle_y_max": 31}
+    scissored = geometry_state(gen, scissor, **origin, scissor_rectangle_enable=1)
+    assert [box(item) for item in records_of(scissored, objects)] == [(12 + x, 13 + y, 21 + x, 32 + y)]
+    corners = {"clipped_drawing_rectangle_x_min": 11, "clipped_drawing_rectangle_y_min": 12, "clipped_drawing_rectangle_x_max": 25,
+               "clipped_drawing_rectangle_y_max": 26}  # fmt: skip
+    assert [box(item) for item in records_of(geometry_state(gen, **origin, **corners), objects)] == [(11, 12, 26, 27)]
+    if gen >= 8:
+        extents = {"x_min_viewport": 6.0, "x_max_viewport": 30.0, "y_min_viewport": 9.0, "y_max_viewport": 22.0}
+        assert [box(item) for item in records_of(geometry_state(gen, extents, **origin), objects)] == [(6 + x, 9 + y, 31 + x, 23 + y)]
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_surface_limits_what_is_drawn(gen: float) -> None:
     state = geometry_state(gen)
     assert [box(item) for item in records_of(state, chunk_of(FULL, [triangle(0, 1, 2)]), (33, 17))] == [(0, 0, 33, 17)]

@@ -39,3 +39,21 @@ def test_rules_of_pixel_shaders(commands: dict[str, Fields], remarks: list[str])
     found: list[str] = []
     check_commands(made_state(8, {}, commands, warn=found.append))
     assert found == remarks
+
+
+def pattern(counts: str, distances: list[int]) -> Fields:
+    """A sample pattern whose samples are so many sixteenths right of the middle."""
+    made = [{"x_offset": 0.5 + distance / 16, "y_offset": 0.5} for distance in distances]
+    return {"samples_8x": made[:4], "samples_8x_from_4": made[4:]} if counts == "8x" else {f"samples_{counts}": made}
+
+
+@pytest.mark.parametrize("counts, distances, number", [
+    ("4x", [0, 1, 2, 3], None), ("4x", [2, 2, 2, 2], None), ("4x", [0, 3, 2, 1], 2), ("4x", [3, 0, 1, 2], 1), ("4x", [0, 1, 3, 2], 3),
+    ("8x", [0, 1, 2, 3, 4, 5, 6, 7], None), ("8x", [0, 1, 2, 3, 2, 5, 6, 7], 4), ("8x", [0, 1, 1, 1, 7, 7, 7, 6], 7),
+    ("16x", [0] * 8 + [5] * 8, None), ("16x", [0] * 7 + [4, 3] + [5] * 7, 8), ("16x", [1, -2, 3, -4] + [5] * 11 + [-3], 15),
+])  # fmt: skip
+def test_the_first_sample_that_is_nearer_to_the_middle_is_named(counts: str, distances: list[int], number: int | None) -> None:
+    found: list[str] = []
+    check_commands(made_state(9, {}, {"3DSTATE_SAMPLE_PATTERN": pattern(counts, distances)}, warn=found.append))
+    told = f"3DSTATE_SAMPLE_PATTERN: sample {number} of {counts[:-1]} is nearer to the middle than the one before (BDW 8834-8838)"
+    assert found == ([] if number is None else [told])
