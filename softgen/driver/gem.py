@@ -220,6 +220,8 @@ def busy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def advise(node: Node, call: Call, arg: SimpleNamespace) -> None:
     lookup(node, arg.handle)
+    if arg.advice not in (i915.I915_MADV_WILLNEED, i915.I915_MADV_DONTNEED):
+        raise Errno(errno.EINVAL, f"GEM_MADVISE of {arg.advice}")
     arg.retained = 1
 
 
@@ -241,7 +243,10 @@ def get_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def set_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    lookup(node, arg.handle).caching = arg.caching
+    bo = lookup(node, arg.handle)
+    if arg.caching > i915.I915_CACHING_DISPLAY:
+        raise Errno(errno.EINVAL, f"GEM_SET_CACHING of {arg.caching}")
+    bo.caching = arg.caching
 
 
 def get_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:

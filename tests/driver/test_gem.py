@@ -17,7 +17,7 @@ import pytest
 
 from softgen.driver import aperture
 from softgen.driver.uapi import DMABUF_SYNC_FILE, EXEC_OBJECT, EXTENSION
-from tests.driver.program import Gpu, Held, Program
+from tests.driver.program import Gpu, Held, Program, served
 
 
 def refused(number: int, program: Program, name: str, /, **fields: int) -> None:
@@ -69,6 +69,20 @@ def test_no_buffer_is_ever_purged(gpu: Gpu) -> None:
     handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
     for advice in (0, 1, 0):  # needed, not needed, needed again
         assert program.ioctl("DRM_IOCTL_I915_GEM_MADVISE", handle=handle, advice=advice).retained == 1
+    refused(errno.EINVAL, program, "DRM_IOCTL_I915_GEM_MADVISE", handle=handle, advice=2)
+
+
+@pytest.mark.parametrize("name, default", [("kbl", 1), ("g45", 0)])
+def test_caching_of_a_buffer_is_what_was_set(name: str, default: int) -> None:
+    """At first none, or cached where the GPU shares the last-level cache; 2 is for scanout, and there is nothing else (i915_drm.h)."""
+    with served(name, Held()) as gpu:
+        program = gpu.program()
+        handle, other = (program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle for _ in range(2))
+        for caching in (2, 0, 1, 0):
+            program.ioctl("DRM_IOCTL_I915_GEM_SET_CACHING", handle=handle, caching=caching)
+            assert program.ioctl("DRM_IOCTL_I915_GEM_GET_CACHING", handle=handle).caching == caching
+        assert program.ioctl("DRM_IOCTL_I915_GEM_GET_CACHING", handle=other).caching == default
+        refused(errno.EINVAL, program, "DRM_IOCTL_I915_GEM_SET_CACHING", handle=handle, caching=3)
 
 
 def test_what_is_written_is_seen_through_every_door(gpu: Gpu) -> None:
