@@ -169,3 +169,18 @@ def test_chunks_are_used_again() -> None:
     state, front = plain_state(), Front()
     first, second = (next(front.chunks(streamer(state), state, call(6, TRILIST))) for _ in range(2))
     assert first is second
+
+
+@pytest.mark.parametrize("elements, allocated, size", [
+    (1, 0, 64), (4, 0, 64), (5, 0, 128), (8, 0, 128), (9, 0, 192), (1, 2, 192), (9, 1, 192),
+])  # fmt: skip
+def test_without_a_vertex_shader_entries_have_room_for_all_elements(elements: int, allocated: int, size: int) -> None:
+    """In rows of 64 bytes, or more where the URB has larger entries; what nothing stores is zero."""
+    data = struct.pack("<4f", 1, 2, 3, 4)
+    made = [{"source_element_format": 0, **controls(SRC, SRC, SRC, SRC)}] * elements
+    commands: dict[str, Any] = {"3DSTATE_VS": {}, "3DSTATE_URB_VS": {"urb_entry_allocation_size": allocated, "number_of_urb_entries": 64}}
+    buffers = {0: {"buffer_pitch": 16, "buffer_starting_address": AT, "buffer_size": 16, "address_modify_enable": 1}}
+    state = made_state(9, {AT: data}, {**commands, "3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": 1}}, buffers, made)
+    [chunk] = Front().chunks(streamer(state), state, call(1, 1))
+    assert chunk.vertices.stride == size
+    assert vertex_data(chunk).tolist() == [[1, 2, 3, 4] * elements + [0] * (size // 4 - 4 * elements)]
