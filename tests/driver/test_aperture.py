@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.driver import aperture
+from softgen.driver import i915_drm as i915
 from softgen.driver.budget import Budget
 from softgen.driver.fence import Fence, Signals
 from softgen.memory.store import MemfdBuffer
@@ -62,6 +63,22 @@ def test_units_that_have_pages(pages: list[int], unit: int, size: int, found: li
     for page in pages:
         buffer.view[page * PAGE] = 1
     assert list(aperture.populated(buffer.fd, size * PAGE, unit)) == found
+
+
+@pytest.mark.parametrize("stride, written, touched", [
+    (512, [3], [3]), (512, [0, 7], [0, 7]), (1024, [5], [4, 5]), (1024, [2, 6], [2, 3, 6, 7]), (2048, [3], [0, 1, 2, 3]), (512, [], []),
+])  # fmt: skip
+def test_only_rows_of_tiles_with_pages_are_compared(stride: int, written: list[int], touched: list[int]) -> None:
+    """Others take no memory, in neither of both. X tiles are 512 bytes wide, and take a page each."""
+    tiled = MemfdBuffer(8 * PAGE, "tiled")
+    view = aperture.LinearView(tiled, 8 * PAGE, Budget(1 << 30), 5)
+    view.arrange(i915.I915_TILING_X, stride)
+    for page in written:
+        tiled.view[page * PAGE] = 1
+    view.sync()
+    for buffer in (tiled, view.buffer):
+        assert set(aperture.populated(buffer.fd, 8 * PAGE, PAGE)) <= set(touched)
+    assert bytes(view.buffer.view).count(1) == len(written)
 
 
 def test_a_linear_view_counts_with_its_memory_and_what_both_held() -> None:

@@ -234,12 +234,12 @@ def test_a_clear_of_the_full_surface_clears_whole_blocks() -> None:
 @pytest.mark.behaviour("BDW-Z-08", shows="action")
 def test_a_stencil_clear_writes_the_w_tiled_buffer() -> None:
     state = buffers(9, 1, HALF)
-    fields = {"stencil_buffer_clear_enable": 1, "stencil_clear_value": 0x5A, "clear_rectangle_x_max": 70, "clear_rectangle_y_max": 9,
-              "sample_mask": 1}  # fmt: skip
+    fields = {"stencil_buffer_clear_enable": 1, "stencil_clear_value": 0x5A, "clear_rectangle_x_min": 3, "clear_rectangle_x_max": 71,
+              "clear_rectangle_y_min": 5, "clear_rectangle_y_max": 9, "sample_mask": 1}  # fmt: skip
     clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, fields))
     found = detiled(state.space.read(TARGET + 0x20000, 0x4000), "w_major", 256, 128, 64, 1)
     expected = np.full_like(found, 0xEE)
-    expected[:9, :70] = 0x5A
+    expected[5:9, 3:71] = 0x5A
     np.testing.assert_array_equal(found, expected)
 
 

@@ -277,6 +277,12 @@ def test_a_combination_that_the_manual_lacks_is_an_error() -> None:
         found(unit(**{"8_pixel_dispatch_enable": 1, "16_pixel_dispatch_enable": 0, "32_pixel_dispatch_enable": 1}))
 
 
+@pytest.mark.parametrize("pixels", [32, 64])
+def test_threads_of_contiguous_pixels_are_refused_by_name(pixels: int) -> None:
+    with pytest.raises(Unsupported, match=f"WM_STATE: contiguous_{pixels}_pixel_dispatch_enable = 1"):
+        found(unit(**{f"contiguous_{pixels}_pixel_dispatch_enable": 1}))
+
+
 @pytest.mark.behaviour("G45-WM-52", "G45-WM-53", shows="action")
 def test_setup_data_of_the_unit() -> None:
     """G45-WM-52, G45-WM-53: read offset and length in 32 bytes."""
