@@ -1,0 +1,44 @@
+"""Surfaces that only some draws of a program read: once one has read them, changes of their state are noticed as those of all others."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.bits.catalogue import layout
+from tests.three_d.own_draw import DATA, SURFACES, OwnDraw, move, pixel_shader, rectangle
+
+READ = 0x01 << 14 | 2 << 12 | 14 << 8 | 1 << 20 | 1 << 25  # SIMD8, red alone; a register there and one back
+PLACES = [DATA, DATA + 0x2000, DATA + 0x4000]
+HELD = {place: struct.pack("<f", value) for place, value in zip(PLACES, (3.0, 5.0, 7.0), strict=True)}
+
+
+def reads_what_it_is_told() -> str:
+    """The first float of the surface whose number is the first component of the attribute: no code says which."""
+    lines = [move("g20", "0x00000000", "UD"), "mov(1) g30<1>UD g4.3<0,1,0>F { align1 WE_all 1N };",
+             f"or(1) a0<1>UD g30<0,1,0>UD {READ:#010x}UD {{ align1 WE_all 1N }};",
+             "send(8) g21<1>UD g20<0,1,0>UD a0<0,1,0>UD 0x00000200 12 MsgDesc: indirect { align1 1Q };"]  # fmt: skip
+    return pixel_shader(["g21<8,8,1>"] * 4, before="\n".join(lines))
+
+
+def buffer(at: int) -> dict[str, Any]:
+    return {"surface_type": 4, "surface_format": 0x1FF, "surface_base_address": at, "width": 0x7F, "height": 7, "depth": 0,
+            "surface_pitch": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+@pytest.mark.parametrize("numbers", [(1, 1, 2, 2), (1, 2, 1, 2), (2, 2, 1, 2), (1, 1, 1, 2)])
+def test_a_surface_that_a_later_draw_reads_first(gpu: str, engine: str, numbers: tuple[int, ...]) -> None:
+    """Four draws, side by side; before the last, the state of the second surface is that of another buffer."""
+    corners = [corner for at, number in enumerate(numbers) for corner in rectangle(4 * at, 0, 4 * at + 4, 4, attribute=(number, 0, 0, 0))]
+    draws = [{"vertex_count_per_instance": 3, "start_vertex_location": 3 * at, "instance_count": 1} for at in range(4)]
+    surfaces = [buffer(place) for place in PLACES[:2]]
+    made = OwnDraw(gpu, corners, ps=reads_what_it_is_told(), surfaces=surfaces, primitives=draws[:3], patch=HELD)
+    base = layout("RENDER_SURFACE_STATE", made.gen).field("surface_base_address").low // 8
+    made.after = [made.pack("MI_STORE_DATA_IMM", address=SURFACES + 2 * 0x40 + base, immediate_data=PLACES[2]),
+                  made.pack("3DPRIMITIVE", **draws[3])]  # fmt: skip
+    np.testing.assert_array_equal(made.run(engine).pixels[0, ::4, 0], [{1: 3.0, 2: 5.0}[number] for number in numbers[:3]] + [7.0])
