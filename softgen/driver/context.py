@@ -110,15 +110,24 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
         if balance.index >= len(engines) or not 0 < balance.siblings <= 64:
             raise Errno(errno.EINVAL, "load balancing of an engine that is not there")
         siblings = ENGINE.unpack_all(call.read(address + LOAD_BALANCE.size, balance.siblings * ENGINE.size))
-        engines[balance.index] = engine_name(node, siblings[0])
+        names = [find_engine(node, engine) for engine in siblings]
+        if "" in names or len({engine.kind for engine in siblings}) > 1:
+            raise Errno(errno.EINVAL, "load balancing between engines that are not there, or of several classes")
+        engines[balance.index] = names[0]
     return engines
+
+
+def find_engine(node: Node, engine: SimpleNamespace) -> str:
+    """The name of an engine, by class and instance; an empty one where the GPU does not have it."""
+    name = f"{ENGINE_CLASSES[engine.kind]}{engine.instance}" if engine.kind < len(ENGINE_CLASSES) else ""
+    return name if name in node.gpu.kernel.engines else ""
 
 
 def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
     if engine.kind == i915.I915_ENGINE_CLASS_INVALID:
         return None
-    name = f"{ENGINE_CLASSES[engine.kind]}{engine.instance}" if engine.kind < len(ENGINE_CLASSES) else ""
-    if name not in node.gpu.kernel.engines:
+    name = find_engine(node, engine)
+    if not name:
         raise Errno(errno.ENOENT, f"engine class {engine.kind} instance {engine.instance} is not there")
     return name
 

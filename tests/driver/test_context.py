@@ -36,6 +36,8 @@ def test_parameters_are_read_back(gpu: Gpu) -> None:
     assert {name: get(program, name) for name in KEPT} == {name: 1 - value for name, value in KEPT.items()}
     assert {name: get(program, name, other) for name in KEPT} == KEPT
     assert get(program, "GTT_SIZE") == 1 << 48
+    for name in (*KEPT, "GTT_SIZE", "VM"):
+        assert program.ioctl(GET, param=number(name), size=77).size == 0, "the value is in the argument itself"
     refused(errno.ENOENT, program, GET, context=99, param=number("PRIORITY"))
 
 

@@ -58,6 +58,18 @@ def test_an_engine_map_says_where_work_goes(gpu: Gpu, held: Held) -> None:
         context(program, param=ENGINES, size=12, value=missing.address)
 
 
+@pytest.mark.parametrize("siblings", [[(2, 0), (2, 1)], [(2, 0), (1, 0)], [(2, 0), (0xFFFF, 0xFFFF)], [(9, 0)], [], [(2, 0)] * 65])
+def test_an_entry_is_balanced_between_engines_of_one_class_that_are_there(gpu: Gpu, siblings: list[tuple[int, int]]) -> None:
+    """No GPU here has two of a class."""
+    program = gpu.program()
+    head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
+    head += LOAD_BALANCE.pack(SimpleNamespace(index=0, siblings=len(siblings), flags=0, zero=0))
+    chain = program.memory(head + b"".join(struct.pack("<HH", *sibling) for sibling in siblings)).address
+    engines = program.memory(struct.pack("<QHH", chain, 0xFFFF, 0xFFFF))
+    with pytest.raises(OSError, match="Invalid"):
+        context(program, param=ENGINES, size=12, value=engines.address)
+
+
 def test_entries_of_an_engine_map_have_states_of_their_own() -> None:
     """Mesa's iris draws and computes in two entries of one context, both of the render engine; legacy rings share a state."""
     general, load, store = 0x2600, 0x11000001, 0x12000002  # CS_GPR 0, MI_LOAD_REGISTER_IMM, MI_STORE_REGISTER_MEM

@@ -137,6 +137,14 @@ def test_a_timeline_without_values_has_point_0(gpu: Gpu, held: Held) -> None:
     assert wait(program, handle) == 0
 
 
+def test_sync_objects_are_signalled_without_points(gpu: Gpu) -> None:
+    """DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL: point 0 of each, as DRM_IOCTL_SYNCOBJ_SIGNAL."""
+    program = gpu.program()
+    handles = [program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle for _ in range(3)]
+    program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", *handles[:2]), count=2)
+    assert [wait(program, handle) for handle in handles] == [0, 0, "EINVAL"]
+
+
 NOWHERE = 0x10000  # an address at which programs have no memory
 LISTS: dict[str, Callable[[Program, int], object]] = {
     "waits": lambda program, count: program.ioctl("DRM_IOCTL_SYNCOBJ_WAIT", handles=NOWHERE, count=count),

@@ -15,6 +15,7 @@ from softgen.errors import SoftgenError
 from softgen.eu.interpreter import KernelProgram
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
+from softgen.shared_functions.bindings import USED
 from softgen.threads.scheduler import ReturnReason
 from softgen.threads.statistics import KernelStatistics
 from softgen.three_d import fill, prepared_draws
@@ -157,6 +158,11 @@ def test_pointers_that_move_are_copied_into_headers(gen: float) -> None:
         wanted = [(number, page.field(fields[name]).low) for name, number in names.items()]
         assert [(copy.pointer, copy.mask, copy.add, copy.into - ctypes.addressof(header)) for copy in made._copies()] == [
             (number, 0xFFFFFFFF & -1 << low % 32, (1 << low % 32) - 1, low // 32 * 4) for number, low in wanted]  # fmt: skip
+    made._bound = {"PS": SimpleNamespace(sampler_keys=lambda: [(0x5000, 0x1001), (0x5010, 0x1041), (0x5020, 0xFC1)])}
+    made.pointers = SimpleNamespace(names={"samplers PS": 4})
+    found = [(copy.pointer, copy.mask, copy.add - USED & 0xFFFFFFFF, copy.into) for copy in made._copies()[1:]]
+    expected = [(4, 0xFFFFFFFF, 0, 0x5000), (4, 0xFFFFFFFF, 0x40, 0x5010), (4, 0xFFFFFFFF, 0xFFFFFFC0, 0x5020)]
+    assert found == expected, "samplers that messages name are as far from the first as they were"
 
 
 @pytest.mark.parametrize("name", ["GS", "CLIP", "SF"])
