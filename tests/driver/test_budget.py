@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import os
 import socket
 import time
 from pathlib import Path
@@ -233,6 +234,19 @@ def test_a_program_beyond_its_limit_is_refused_and_recovers(gpu: Gpu) -> None:
         for handle in handles[1:]:
             program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
         program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+
+
+def test_a_program_may_submit_with_all_the_memory_that_it_may_have(gpu: Gpu) -> None:
+    """To the last byte: a submission takes none itself. One byte more, and it is refused."""
+    program, budget, pid = gpu.program(), gpu.shared.budget, os.getpid()
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, size=4096, data=program.memory(4096).address)
+    rows = program.memory(handle.to_bytes(4, "little").ljust(56, b"\0"))
+    budget.check(pid, 1, "settled")
+    budget.take(pid, budget.client_limit - budget.size[pid] - budget.other[pid], "the rest")
+    program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+    budget.note(pid, 1)
+    refused(program, "DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
 
 
 def test_what_an_ioctl_takes_is_given_back_with_its_answer() -> None:
