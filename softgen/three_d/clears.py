@@ -127,8 +127,7 @@ def _stencil_clear(state: DrawState, value: int) -> fill.FillPlan:
 def clear_color(state: DrawState, surface: Record, is_integer: bool) -> tuple[int, ...]:
     """The bits of the four channels: where the surface state points to, in it, or 0 and 1 for a bit each on older generations."""
     if getattr(surface, "clear_value_address_enable", 0):
-        address = surface.clear_value_address & (1 << state.space.bits) - 1
-        return tuple(state.space.read32(address + 4 * number) for number in range(len(CHANNELS)))
+        return tuple(state.space.read32(surface.clear_value_address + 4 * number) for number in range(len(CHANNELS)))
     values = tuple(int(getattr(surface, f"{name}_clear_color")) for name in CHANNELS)
     if state.generation.clear_color_bits == 1 and not is_integer:
         return tuple(ONE * value for value in values)

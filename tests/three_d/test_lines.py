@@ -190,6 +190,17 @@ def test_a_smooth_point_reaches_half_a_pixel_further() -> None:
     assert lit(record) == {(x, y) for x in range(18, 23) for y in range(18, 23)} and list(record.line[:3]) == [20 * 256, 20 * 256, 4 * 256]
 
 
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("in_sf, in_raster", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_points_are_smooth_where_both_commands_say_so(gen: float, in_sf: int, in_raster: int) -> None:
+    """3DSTATE_SF and 3DSTATE_RASTER have the same bit: they reach further and have an alpha, or neither."""
+    state = geometry_state(gen, smooth_point_enable=in_sf, point_width=4.0,
+                           commands={"3DSTATE_RASTER": {"cull_mode": 1, "smooth_point_enable": in_raster}})  # fmt: skip
+    (record,) = records_of(state, chunk_of([at(20.5, 20.5)], [point(0)]))
+    smooth_points = bool(in_sf and in_raster)
+    assert (len(lit(record)) > 16) == smooth_points == rasterizer.is_antialiased(state)
+
+
 def alpha(record: SetupRecord, x: float, y: float, **plan: float) -> float:
     """The antialias alpha of a pixel: with regions of a pixel at sides and half a pixel at caps unless others are given."""
     function = library().antialias_alpha
