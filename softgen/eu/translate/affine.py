@@ -69,12 +69,12 @@ class AffineRegisters:
         if gaps <= {0}:
             affine.declare(m, type, lanes, result, 0)
             return
-        gap = gaps.pop()
+        gap, apart = divmod(gaps.pop(), type.bytes)
         for span, value in self.ranges.items():
             inside = span.start <= min(offsets) and max(offsets) < span.end
-            if inside and span.size == type.bytes and not (offsets[0] - span.start) % span.size:
-                if gap % span.size == 0:
-                    self._found(type, lanes, result, span, value, (offsets[0] - span.start) // span.size, gap // span.size)
+            first, between = divmod(offsets[0] - span.start, type.bytes)
+            if inside and span.size == type.bytes and not (between or apart):
+                self._found(type, lanes, result, span, value, first, gap)
                 return
 
     def _found(self, type: LaneType, lanes: int, result: str, span: AffineRange, value: AffineValue | None, first: int, gap: int) -> None:

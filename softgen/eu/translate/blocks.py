@@ -173,7 +173,7 @@ class BlockTranslator(EntryExit):
         masks = dispatched, state.active, self._predicated(inst)
         targets = static.next, static.next if inst.opcode in control_flow.FALL_THROUGH else static.jip
         flow = TranslatedStack(self.m, inst, self._place("control"), masks, targets, self._escape_if)
-        to = control_flow.meaning(inst, state.rules, False)(flow)
+        to = control_flow.meaning(inst, state.rules, self.single)(flow)
         if inst.opcode not in UNCHANGING:
             self.active.value = self.m.mask_from_bits(flow.now_active(), width)
         self.uncounted += 1

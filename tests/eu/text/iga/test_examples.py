@@ -111,3 +111,14 @@ def test_a_branch_to_nowhere_says_the_distance() -> None:
     assert inst.jip == -1600
     assert iga_format.text(inst, {}).split()[-1] == ".-1600"
     assert list(iga_format.lines([])) == []
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize(("said", "places"), [("if (8|M0) L0{} L0", 1), ("while (8|M0) L0{}", 2), ("jmpi (1|M0) L0{}", 2),
+                                              ("call (8|M0) r5.0 L0{}", 2)])  # fmt: skip
+def test_a_label_may_have_a_type(gen: float, said: str, places: int) -> None:
+    """That of the immediate it stands for, which has one where nothing is said."""
+    plain, typed = (parse(f"L0:\n{said.format(more)}", gen)[0] for more in ("", ":uw"))
+    assert plain.sources[places - 1].type == ("w" if gen == 7.5 and said.startswith("if") else "d")
+    assert typed.sources[places - 1] == Operand("imm", "uw") and typed.sources[: places - 1] == plain.sources[: places - 1]
+    assert (typed.dst, typed.jip, typed.uip) == (plain.dst, plain.jip, plain.uip)
