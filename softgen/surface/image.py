@@ -139,9 +139,11 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
     layout = catalogue.layout("RENDER_SURFACE_STATE", gen)
     kind = value_name(layout, state, "surface_type")
     format = surface_formats().get(state.surface_format)
-    if kind == "strbuf" or format is None:
-        raise Unsupported(f"is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
-    if kind in ("buffer", "null"):
+    whole = kind in ("buffer", "null")
+    if kind == "strbuf" or format is None or not (format.bits or whole):  # planar and raw formats have no texels
+        name = state.surface_format if format is None else format.name
+        raise Unsupported(f"is a {kind} surface of format {name}: not yet simulated for this message")
+    if whole:
         entries, pitch = int(state.number_of_entries) if kind == "buffer" else 0, int(state.surface_pitch) + 1
         base = int(state.surface_base_address)
         image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0), _select(layout, state))

@@ -373,6 +373,14 @@ def test_samples_and_structured_buffers_are_refused() -> None:
         made(9, "strbuf")
 
 
+@pytest.mark.parametrize(("format", "name"), [(421, "PLANAR_420_8"), (422, "PLANAR_420_16"), (0x1FF, "RAW")])
+def test_formats_without_texels_are_refused_by_name(format: int, name: str) -> None:
+    """But for buffers, which may be of bytes."""
+    with pytest.raises(Unsupported, match=f"surface 0 is a 2d surface of format {name}: not yet simulated"):
+        made(9, surface_format=format)
+    assert made(9, "buffer", surface_format=0x1FF).kind == "buffer"
+
+
 def test_1d_arrays_of_gen9_count_texels() -> None:
     image = made(9, "1d", surface_array=1, surface_qpitch=5)
     assert image.across == 20 and image.rows == 0 and image.height == 1
