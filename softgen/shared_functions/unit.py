@@ -124,20 +124,15 @@ class DispatchBindings:
     def _surfaces_at(self, table: int) -> dict[int, tuple[bytes, tuple[int, bytes]]] | None:
         """Entries of the binding table at an offset that lead to the resolved surfaces at another address; None if any leads elsewhere."""
         base, wrap, read = self.bases.get("surface", 0), (1 << self.space.bits) - 1, self.space.read
-        entries, surfaces, moved = self.resolved.entries, self.resolved.surfaces, {}
+        entries, surfaces, moved, ends = self.resolved.entries, self.resolved.surfaces, {}, TABLES_END in self.bases
         data = read(base + table & wrap, ENTRY * (max(entries) + 1))
         for index, held in entries.items():
-            entry = data[ENTRY * index : ENTRY * index + ENTRY]
-            if entry == held:
-                if index in surfaces and read(surfaces[index][0], len(surfaces[index][1])) != surfaces[index][1]:
-                    return None
-            elif index not in surfaces:
-                return None
-            else:
-                address, state = base + self._pointer(entry, table, index) & wrap, surfaces[index][1]
-                if read(address, len(state)) != state:
-                    return None
+            entry, (address, state) = data[ENTRY * index : ENTRY * index + ENTRY], surfaces[index]
+            if entry != held or ends:
+                address = base + self._pointer(entry, table, index) & wrap
                 moved[index] = entry, (address, state)
+            if read(address, len(state)) != state:
+                return None
         return moved
 
     def _pointer(self, entry: bytes, table: int, index: int) -> int:
