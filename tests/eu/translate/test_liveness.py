@@ -47,7 +47,8 @@ def test_a_thread_that_waits_takes_its_flags_channels_and_cr0_along(below: int) 
                    instr(gen, "or", arf(0x80, "ud"), control, imm(ROUNDING_MODE, "ud"), size=1, no_mask=True),
                    branch(gen, "if", "end", "end", predicate=1), instr(gen, "wait", notification, notification, size=1, no_mask=True),
                    instr(gen, "add", dst(20), reg(20), imm(1)), "end", branch(gen, "endif", "after"), "after",
-                   instr(gen, "add", dst(21), reg(21), imm(10), predicate=1), instr(gen, "mov", dst(22, "ud"), control), end(gen))  # fmt: skip
+                   instr(gen, "add", dst(21), reg(21), imm(10), predicate=1), instr(gen, "mov", dst(22, "ud"), control),
+                   end(gen))  # fmt: skip
     for observing in (Translator(observe=True, messages=False), None):
         made = thread(gen, r4=np.arange(8, dtype=np.int32))
         function = Translator(messages=False).function(code, 0, 8, True)
