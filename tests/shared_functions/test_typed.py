@@ -179,6 +179,22 @@ def test_a_counter_gives_each_lane_a_number(gen: float, more: dict[str, int]) ->
     down = bench.send("atomic_counter", header(), mask=1, answer=1, operation="predec", **fields).view(u32)
     assert down[0] == before + 2
     assert bench.port.surfaces.counter(0).size == 4
+    held = int(place[0])
+    slots = bench.send("atomic_counter_simd4x2", header(), mask=0x81, answer=1, operation="inc", width=8, return_data=1, **BOUND).view(u32)
+    assert [slots[0], slots[4]] == [held, held + 1] and place[0] == held + 2
+    assert (np.delete(slots, (0, 4)) == 0xEEEEEEEE).all(), "the rest of the answer stays as it was"
+
+
+@pytest.mark.parametrize(("name", "more"), [("atomic_counter", {"simd_mode": "simd8"}), ("atomic_counter_simd4x2", {})])
+def test_a_counter_whose_answer_has_no_room_does_not_count(name: str, more: dict[str, str]) -> None:
+    """One that returns nothing needs none."""
+    bench = picture(8, auxiliary_surface_mode=2, auxiliary_surface_base_address=DATA)
+    place, before = bench.data.array.view(u32), int(bench.data.array.view(u32)[0])
+    with pytest.raises(DecodeError, match=f"{name} has 0 registers for its answer, too few; 1 are needed"):
+        bench.send(name, header(), mask=1, answer=0, operation="inc", return_data=1, width=8, **more, **BOUND)
+    assert place[0] == before
+    bench.send(name, header(), mask=1, answer=0, operation="inc", return_data=0, width=8, **more, **BOUND)
+    assert place[0] == before + 1
 
 
 def test_surfaces_that_are_refused_are_named_by_their_place() -> None:

@@ -140,13 +140,12 @@ def atomic_counter(x: StateMessage) -> None:
     at = m.constant(u32, 0, mask.lanes)
     operands = [simd4x2.firsts(x, u32, 0, number) if slots else x.take(u32, number * GRF_BYTES, EIGHT) for number in range(what.operands)]
     memory = x.environment.counter(int(x.plan.fields.binding_table_index))
+    x.expect(GRF_BYTES if x.plan.fields.return_data else 0)
     old = returned(name, perform(m, what, u32, memory, at, operands, mask))
     if x.plan.fields.return_data and slots:
         simd4x2.give_firsts(x, old, mask)
     elif x.plan.fields.return_data:
         x.give(old, 0, mask)
-
-
 
 
 # -- Gen4.5: streamed vertex buffers -----------------------------------------------------------------------------------
