@@ -120,6 +120,16 @@ def test_depths_and_stencils_of_a_block_as_they_are_stored(format: str, place: t
         assert (depths[lane], stencils[lane]) == wanted
 
 
+def test_without_a_depth_buffer_depths_and_stencils_are_zero() -> None:
+    target, bench = target_of(DepthState("", separate_stencil=False)), Target(gen=4.5)
+    made, context = HeldDepth(target, bench.space.bits), Context(table=ctypes.addressof(bench.space.table))
+    size = ctypes.sizeof(DepthBlock)
+    room = np.full(size + 2 * 16 * 4, 0xEE, np.uint8)
+    room[:size] = np.frombuffer(bytes(DepthBlock(0, 0, 0xFFFF)), np.uint8)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(made.function)(ctypes.addressof(context), made.target, room.ctypes.data)
+    assert not room[size:].any()
+
+
 # -- writes that read their target ---------------------------------------------------------------------------------
 
 CLEAR, COPY_INVERTED, COPY, SET = 0, 3, 12, 15  # of 3D_Logic_Op_Function: all that do not look at the target

@@ -309,3 +309,12 @@ def test_gradients_of_a_direction() -> None:
     found = values(send(cube_map, "sample_d", *parts, lanes=8))[0]
     wanted = filtered(cube_map, where.astype(np.float32), 1, True)  # half a face of 8 texels is 4 texels in 2 units: 2 for a pixel
     assert np.allclose(found, wanted, atol=1.5 / 256)
+
+
+def test_two_slots_are_no_subspan() -> None:
+    """Directions of two slots have no differences: level 0 is sampled, however far apart they are."""
+    mipmap = cube(8, levels=3, **limits(LINEAR))
+    places, level = np.array([1.0, 0.25, -0.25, 0, -0.5, 1.0, 0.25, 0], np.float32), np.full(8, 2.0, np.float32)
+    found = mipmap.send("sample", places, answer=1, width=8, simd_mode=0)
+    assert (found == mipmap.send("sample_l", places, 0 * level, answer=1, width=8, simd_mode=0)).all()
+    assert (found != mipmap.send("sample_l", places, level, answer=1, width=8, simd_mode=0)).any()

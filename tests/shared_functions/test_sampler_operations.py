@@ -293,3 +293,8 @@ def test_any_state_is_sampled_alike_or_refused(seed: int) -> None:
     except (Unsupported, GpuFault):
         return
     assert mipmap.compiled == 1
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_resinfo_of_a_null_surface_is_zero(gen: float) -> None:
+    assert not Texture(gen=gen, surface={"surface_type": 7}).ask("resinfo", np.zeros(16, np.int64)).any()

@@ -250,3 +250,11 @@ def test_a_key_that_was_never_loaded_matches_zero_alone(index: int) -> None:
     u, v = (np.arange(8, dtype=np.float32) % 4 + 0.5) / 4, np.full(8, 0.5 / 4, np.float32)
     found = texture.send("sample_killpix", u, v, answer=5, width=8, simd_mode=1)
     assert found.view(np.uint32)[32] == 0xFFFF & ~0b1001_1001
+
+
+@pytest.mark.parametrize("more", [{"surface": {"surface_type": 7}}, {"sampler": {"sampler_disable": 1, **KILL}}], ids=["null", "disabled"])
+def test_a_null_surface_and_a_disabled_sampler_kill_nothing(more: dict[str, Any]) -> None:
+    """Their texels are zeros, which a key of zeros would match."""
+    texture = Texture(format="B8G8R8A8_UNORM", **more)
+    found = texture.send("sample_killpix", *[np.zeros(8, np.float32)] * 2, answer=5, width=8, simd_mode=1).view(np.uint32)
+    assert not found[:32].any() and found[32] == 0xFFFF
