@@ -298,6 +298,31 @@ def test_a_call_and_its_return_in_single_program_flow(gen: float) -> None:
     assert made.register(10)[0] == 16 != made.register(10)[1]
 
 
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("control", [False, True])
+@pytest.mark.parametrize("limit", [0, 3, 8])
+def test_a_goto_in_single_program_flow(gen: float, control: bool, limit: int) -> None:
+    """All channels leave if any has the predicate; up to Gen9, without branch control, if none has it (BDW 21108-21187)."""
+    made = thread(gen, r4=LANES)
+    made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
+    run(made, compare(gen, 4, L, limit), branch(gen, "goto", "wrong", "far", predicate=1, branch_control=control), note(gen, 1),
+        branch(gen, "jmpi", "far", size=1, no_mask=True), "wrong", note(gen, 5000), "far", note(gen, 100))
+    leaves = bool(limit) if control or gen == 11 else not limit
+    assert sums(made) == [100 if leaves else 101] * 8
+
+
+@pytest.mark.parametrize("gen", FLOWS)
+@pytest.mark.parametrize("limit", [0, 3])
+@pytest.mark.parametrize(("opcode", "targets"), [("brd", ("far",)), ("brc", ("wrong", "far")), ("halt", ("wrong", "far"))])
+def test_branches_in_single_program_flow(gen: float, opcode: str, targets: tuple[str, ...], limit: int) -> None:
+    """All channels leave if any has the predicate: a brd to JIP, the others to UIP."""
+    made = thread(gen, r4=LANES)
+    made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
+    run(made, compare(gen, 4, L, limit), branch(gen, opcode, *targets, predicate=1), note(gen, 1),
+        branch(gen, "jmpi", "far", size=1, no_mask=True), "wrong", note(gen, 5000), "far", note(gen, 100))
+    assert sums(made) == [100 if limit else 101] * 8
+
+
 # -- the mask stack ------------------------------------------------------------------------------------------------
 
 OLD = 4.5
