@@ -83,6 +83,8 @@ class IgaParser:
             found = decode(encode(inst), self.gen)
         except DecodeError as error:
             raise DecodeError(f"{self.reader.place(start)}: {error}") from None
+        if found.sources != inst.sources and not inst.residue and any(operand.file == "imm" for operand in inst.sources):
+            raise DecodeError(f"{self.reader.place(start)}: expected registers for all sources but the last, whose bits an immediate takes")
         if inst.uip is not None and found.uip is None:  # the register stands in its bits
             raise DecodeError(f"{self.reader.place(start)}: expected one label beside a register, not two")
         return replace(found, compacted=True) if inst.compacted else found

@@ -12,6 +12,7 @@ ADD = "add (8|M0) r4.0<1>:f r5.0<8;8,1>:f r6.0<8;8,1>:f"
 HALF = "add (8|M0) r4.0<1>:f r5.0<8;8,1>:f"
 PREDICATE = "a predicate, as (W), (f0.0) or (W&~f0.1.any8h)"
 CONDITION = "a condition, as (eq), (ne), (gt), (ge), (lt) or (le)"
+LAST = "expected registers for all sources but the last, whose bits an immediate takes"
 
 BAD = [
     ("bogus (8|M0) r4.0<1>:f", "1:1: expected an instruction of gen 9, not 'bogus'"),
@@ -57,6 +58,11 @@ BAD = [
     ("add (8|M0) r4.0<1>:f r[a1.0]<8;8,1>:f", "1:22: expected a source, not 'r'"),
     ("add (8|M0) r4.0<1>:f r[a0.0,600]<8;8,1>:f", "1:29: expected an offset of -512 to 511, not '600'"),
     (HALF, "1:35: expected a source, not the end"),
+    ("add (8|M0) r4.0<1>:f 0x3F800000:f r5.0<8;8,1>:f", f"1:1: {LAST}"),
+    ("nop\nadd (8|M0) r4.0<1>:d 0xFFFFFFFF:d r5.0<8;8,1>:d", f"2:1: {LAST}"),
+    ("math.pow (8|M0) r4.0<1>:f 0x3F800000:f r5.0<8;8,1>:f", f"1:1: {LAST}"),
+    ("math.invm (8|M0) r4.mme2:f 0x3F800000:f r5.mme3:f", f"1:1: {LAST}"),
+    ("madm (8|M0) r4.mme2:f 0x3F80:f r6.mme3:f r6.mme3:f", f"1:1: {LAST}"),
     (f"{HALF} 1.5:d", "1:36: expected a whole number, not '1'"),
     (f"{HALF} 0x100000000:ud", "1:36: expected a number of 32 bits, not '0x100000000'"),
     (f"{HALF} -40000:w", "1:36: expected a number of 16 bits, not '-'"),

@@ -122,3 +122,16 @@ def test_a_label_may_have_a_type(gen: float, said: str, places: int) -> None:
     assert plain.sources[places - 1].type == ("w" if gen == 7.5 and said.startswith("if") else "d")
     assert typed.sources[places - 1] == Operand("imm", "uw") and typed.sources[: places - 1] == plain.sources[: places - 1]
     assert (typed.dst, typed.jip, typed.uip) == (plain.dst, plain.jip, plain.uip)
+
+
+@pytest.mark.parametrize(("gen", "said", "place"), [
+    (8.0, "math.rsqtm (8|M0) (eo)f0.0 r4.mme2:f 0x3F800000:f", 0), (9.0, "math.invm (8|M0) (eo)f0.0 r4.mme2:f r5.mme3:f 0x3F800000:f", 1),
+    (11.0, "madm (8|M0) r4.mme2:f 0x3F80:hf r5.mme3:f r6.mme3:f", 0), (11.0, "madm (8|M0) r4.mme2:f r5.mme3:f r6.mme3:f 0x3F80:hf", 2),
+])  # fmt: skip
+def test_a_macro_may_have_an_immediate(gen: float, said: str, place: int) -> None:
+    """In place of a register with an accumulator."""
+    code = program.assemble(parse(said, gen))
+    ((_, _, inst),) = program.instructions(code, gen)
+    value = int(said.split()[-1 if place else -1 - 2 * (gen == 11.0)].partition(":")[0], 16)
+    assert inst.sources[place].file == "imm" and inst.sources[place].immediate & 0xFFFFFFFF in (value, value << 16 | value)
+    assert " ".join(iga_format.text(inst, {}).split()) == said

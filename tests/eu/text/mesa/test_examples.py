@@ -240,3 +240,11 @@ def test_shared_functions(gen: float, names: dict[str, int]) -> None:
     for name, number in names.items():
         (inst,) = parse(f"send(8) {base}g4<1>UW g5<8,8,1>UD 0x{number if base else 0:02x}000000 {name} MsgDesc: {{ align1 }};", gen)
         assert inst.sfid == number
+
+
+@pytest.mark.parametrize("number", [250, 255])
+def test_architecture_registers_without_a_name_have_a_number(number: int) -> None:
+    (inst,) = parse(f"mov(8) ARF{number}<1>F ARF{number}<8,8,1>F {{ align1 1Q }};", 9.0)
+    assert inst.dst is not None
+    assert [(operand.file, operand.number) for operand in (inst.dst, *inst.sources)] == [("arf", number)] * 2
+    assert " ".join(text(inst, {}).split()).startswith(f"mov(8) ARF{number}<1>F ARF{number}<8,8,1>F")
