@@ -317,7 +317,7 @@ class MesaParser:
         if form == "three_source_align1":
             return placer.three_align1(raw, index == 3)
         found = placer.source(raw, "wide" in statement.row.takes)
-        if "offset" in statement.row.shape and found.file == "imm" and index == 2:
+        if "offset" in statement.row.shape:  # a register has no bits of one
             dword = split(operand_fields("EU_SOURCE_1", self.gen).page.word({"immediate": found.immediate}), 4)[3]
             values["jip"] = instruction_page("EU_BRANCH", self.gen).record(join([0, 0, 0, dword])).offset
         if found.file == "imm" and index < statement.row.sources:
