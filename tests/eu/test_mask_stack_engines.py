@@ -11,12 +11,15 @@ import pytest
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.interpreter import RunOutcome
 from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.mask_stack import ADD_IP, branch_of
 from softgen.eu.thread.block import MASK_STACK_DEPTH
+from softgen.eu.translate import control_flow
 from softgen.eu.translate.control_flow import stack_successors
+from softgen.eu.translate.kernel import KernelTranslator, Key, translate
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import ENGINES, left_to_reference
-from tests.eu.semantics.build import NZ, L, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import NZ, L, Listing, arf, branch, dst, end, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
 GEN = 4.5
 IP = 0xA0  # architecture register
@@ -53,6 +56,17 @@ def test_the_successors_of_branches_with_a_mask_stack(opcode: str, predicate: in
     probe: Any = SimpleNamespace(instruction=inst, next=16, jip=64, successors=set())
     stack_successors(probe)
     assert probe.successors == successors
+
+
+@pytest.mark.parametrize(("items", "changes"), [
+    ([], False), ([branch(GEN, "jmpi", "end", size=1)], False), ([add_ip(16)], False),
+    ([branch(GEN, "if", "end", predicate=1, pop=0), "end", branch(GEN, "endif", pop=1, jip=0)], True),
+])  # fmt: skip
+def test_masks_change_where_a_branch_pushes_or_pops_them(items: list[Any], changes: bool) -> None:
+    """Threads of other kernels have the channels they were dispatched with all along: what they write last need not be in their blocks."""
+    code = Listing(GEN, *items, "end" if "end" not in items else "last", instr(GEN, "mov", dst(20), imm(7)), end(GEN))
+    assert control_flow.build(code, rules(GEN), False, 8).changes_masks is changes
+    assert KernelTranslator(code, Key(0, 8, full=True)).diverges is changes and translate(code, Key(0, 8, full=True)).clean is not changes
 
 
 @pytest.mark.parametrize("control", [0, SINGLE_PROGRAM_FLOW])

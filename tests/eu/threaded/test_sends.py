@@ -70,3 +70,15 @@ def test_a_program_names_the_entries_of_its_messages() -> None:
 ])  # fmt: skip
 def test_which_bits_of_a_descriptor_are_an_index(sfid: int, descriptor: int, bits: int) -> None:
     assert surface_bits(sfid, descriptor, 9) == bits
+
+
+@pytest.mark.parametrize(("line", "left"), [
+    ("send (16|M0) r124:w r126 0xC 0x04405E00", 0), ("send (16|M0) r125:w r126 0xC 0x04405E00", 1),
+    ("send (16|M0) r124:w r127 0xC 0x04405E00", 1), ("send (16|M0) null:w r122 0xC 0x0C025E00", 0),
+    ("send (16|M0) null:w r123 0xC 0x0C025E00", 1), ("sends (16|M0) null:w r126 r124 0x10C 0x04025E00", 0),
+    ("sends (16|M0) null:w r127 r124 0x10C 0x04025E00", 1), ("sends (16|M0) null:w r126 r125 0x10C 0x04025E00", 1),
+])  # fmt: skip
+def test_messages_past_the_last_register_are_left_to_the_interpreter(line: str, left: int) -> None:
+    """All registers that a descriptor counts must be there, also those that the message does not use: the interpreter reports it."""
+    plain, found = (threaded(9).link(KernelProgram(9, dialect.read(f"{text}\n{END}", 9))) for text in ("nop", line))
+    assert found.escapes - plain.escapes == left
