@@ -192,12 +192,6 @@ def test_a_launch_description(path: Path) -> None:
     assert found[0] == ("global_id_offset", -1, 0) and found[16] == ("local_size", -1, 4) and ("buffer_address", 1, 0) in found.values()
 
 
-def test_a_description_that_says_nothing_asks_for_nothing() -> None:
-    launch = binary.Launch()
-    assert not launch.arguments and not launch.payload_bytes and not launch.barrier
-    assert not any(launch.required_local_size), "any local size will do"
-
-
 def test_an_argument_by_value_ends_with_its_last_part() -> None:
     def parameter(index: int, size: int, source: int) -> FileView:
         return FileView(struct.pack("<5I", 1, index, 0, size, source), "a token")

@@ -19,7 +19,10 @@ from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate import pipelining
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import KernelTranslator, Key, translate
+from softgen.eu.translate.registers import RegisterAccess
+from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.types import f32, u16, u32
 from tests.eu.semantics.build import L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
 GEN = 9
@@ -140,8 +143,6 @@ def test_random_loops(seed: int) -> None:
     check(code, rng.choice((1, 2, 1000)))
 
 
-
-
 # -- which loops ---------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +150,21 @@ def test_stages_have_registers_of_their_own() -> None:
     """r10 and r12 are read by the first stage, r20 and r22 written."""
     alone = [number for number in range(10, 40, 2) if is_pipelined(loop(second=[*SECOND, alu("mov", number, floats(26))]))]
     assert alone == [number for number in range(10, 40, 2) if number not in (10, 12, 20, 22)]
+
+
+def test_registers_are_saved_lane_after_lane() -> None:
+    """So that one load reads them; each operand by itself, once, and only what the first stage writes."""
+    m = LlvmMachine()
+    wrote = RegisterAccess("grf", f32, tuple(range(640, 672, 4)), value="%value")
+    earlier = [wrote, RegisterAccess("grf", f32, (960,), result="%read")]
+    made = pipelining.PipelinedLoop(0x100, [], [], earlier, m.variable(m.constant(u32, 0, 1)))
+    backwards, halves = tuple(range(668, 636, -4)), tuple(range(640, 656, 2))
+    for _ in range(2):
+        assert made.renamed("grf", f32, backwards) == ("saved", tuple(range(0, 32, 4)))
+        assert made.renamed("grf", u16, halves) == ("saved", tuple(range(256, 272, 2)))
+    for place, offset in (("grf", 672), ("grf", 960), ("acc", 640), ("grf", 636)):
+        assert made.renamed(place, f32, (offset,)) == (place, (offset,))
+    assert len(made.saved) == 2
 
 
 @pytest.mark.parametrize("changed", [
