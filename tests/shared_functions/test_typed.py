@@ -286,6 +286,20 @@ def test_a_transposed_read_gives_columns() -> None:
     found = bench.send("transpose_read", header(d2=1 | 2 << 20), answer=1, **BOUND).view(u32)
     rows = bench.data.array.view(u32).reshape(-1, PITCH // 4)
     assert found.tolist() == [*rows[:4, 0].tolist(), *rows[:4, 1].tolist()]
+    moved = bench.send("transpose_read", header(d0=8, d1=3, d2=1 | 2 << 20), answer=1, **BOUND).view(u32)
+    assert moved.tolist() == [*rows[3:7, 2].tolist(), *rows[3:7, 3].tolist()]
+    field = picture(format="R8_UINT", width=64, height=8, vertical_line_stride=1, vertical_line_stride_offset=1)
+    other = field.send("transpose_read", header(d2=1 | 2 << 20), answer=1, **BOUND).view(u32)
+    assert other.tolist() == [*rows[1:8:2, 0].tolist(), *rows[1:8:2, 1].tolist()]
+    with pytest.raises(DecodeError, match="transpose_read has 1 registers for its answer, too few; 2 are needed"):
+        bench.send("transpose_read", header(d2=1 | 3 << 20), answer=1, **BOUND)
+
+
+@pytest.mark.parametrize("name, size", [("media_block_read", control(4, 2)), ("transpose_read", 1 << 20)])
+def test_an_offset_of_lines_counts_where_every_other_one_does(name: str, size: int) -> None:
+    bench = picture(format="R8_UINT", width=64, height=8, vertical_line_stride_offset=1)
+    found, held = bench.send(name, header(d2=size), answer=1, **BOUND), bench.data.array
+    assert found[:8].tolist() == [*held[:4], *held[PITCH : PITCH + 4]]
 
 
 @pytest.mark.behaviour("KBL-DP-29", shows="action")
@@ -306,7 +320,7 @@ def test_what_surfaces_of_other_types_are(kind: int, array: int, told: list[int]
     bench = picture(format="R8_UINT", width=64, height=8 if kind else 1, kind=kind, surface_array=array,
                     depth=5 if array or kind == 2 else 0, mip_count_lod=2)  # fmt: skip
     for level in range(2):
-        found = bench.send("read_surface_info", regs(level), answer=2, **BOUND).view(u32)[8:14]
+        found = bench.send("read_surface_info", regs(level | 0xABCDEF00), answer=2, **BOUND).view(u32)[8:14]
         halved = [size if array and axis == kind + 1 else size >> level for axis, size in enumerate(told)]
         assert found.tolist() == [*halved, 2, kind, NUMBER["R8_UINT"]]
 
