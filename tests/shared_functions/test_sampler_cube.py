@@ -311,6 +311,19 @@ def test_gradients_of_a_direction() -> None:
     assert np.allclose(found, wanted, atol=1.5 / 256)
 
 
+@pytest.mark.parametrize("face", range(6))
+@pytest.mark.parametrize("further", [-0.5, 0.75])
+def test_a_change_along_the_direction_changes_no_place_on_a_face(face: int, further: float) -> None:
+    """Only where a direction points to counts: another length is the same texel, and adds nothing to a gradient across the face."""
+    cube_map, where = cube(9, levels=4, **filters("linear"), **limits(LINEAR)), direction(face, 0.75, -0.5)
+    across = np.array(FACES[face][1]) * 0.5
+    for gradient, level in ((0 * where, 0), (across, 1)):
+        changes = gradient + further * where
+        parts = [np.float32(c) for axis in range(3) for c in (where[axis], changes[axis], 0)]
+        wanted = filtered(cube_map, where.astype(np.float32), level, True)
+        assert np.allclose(values(send(cube_map, "sample_d", *parts, lanes=8))[0], wanted, atol=1.5 / 256)
+
+
 def test_two_slots_are_no_subspan() -> None:
     """Directions of two slots have no differences: level 0 is sampled, however far apart they are."""
     mipmap = cube(8, levels=3, **limits(LINEAR))

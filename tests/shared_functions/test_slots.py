@@ -157,6 +157,9 @@ def test_scaled_offsets_are_multiplied_by_the_pitch() -> None:
     local = bench.send("scaled_byte_scattered_read", at, answer=1, width=8, mask=0xFF, simd_mode="simd8", data_size="byte", scale=4,
                        sideband_offset_enable=1).view(u32)  # fmt: skip
     assert local.tolist() == [5 * lane for lane in range(8)]
+    plain = bench.send("scaled_untyped_surface_read", 4 * at + 32, answer=1, width=8, mask=0xFF, simd_mode="simd8",
+                       channel_mask="r").view(u32)  # fmt: skip
+    assert plain.tolist() == bench.data.array.view(u32)[8:16].tolist(), "without a header and a sideband offset: from the general base on"
 
 
 @pytest.mark.behaviour("KBL-DP-12", shows="action")
