@@ -151,3 +151,14 @@ def test_blocks_are_those_of_one_picture(kind: int, array: int, depth: int, refu
             bench.send("media_block_read", header(d2=control(8, 1)), answer=1, **BOUND)
         return
     assert bench.send("media_block_read", header(d2=control(8, 1)), answer=1, **BOUND)[:8].tolist() == bench.data.array[:8].tolist()
+
+
+@pytest.mark.parametrize(("mode", "stride", "y", "line"), [
+    (0, 0, 8, 7), (0, 1, 5, 6), (2, 0, 8, 7), (2, 1, 5, 7), (3, 0, 8, 6), (3, 0, 9, 7), (3, 1, 5, 6), (1, 0, 8, 7), (1, 1, 5, 6),
+])  # fmt: skip
+def test_a_surface_says_which_line_is_nearest_beyond_its_edge(mode: int, stride: int, y: int, line: int) -> None:
+    """Of a frame or of its even lines: by default the last of those that count, in progressive frames the last of all, in interlaced ones
+    the last of the same field (KBL 19156-19176)."""
+    bench = picture(format="R8_UINT", width=16, height=8, media_boundary_pixel_mode=mode, vertical_line_stride=stride)
+    found = bench.send("media_block_read", header(d1=y, d2=control(4, 1)), answer=1, **BOUND)[:4]
+    assert found.tolist() == bench.data.array[line * PITCH : line * PITCH + 4].tolist()

@@ -333,5 +333,8 @@ def test_streamed_writes_put_dwords_of_the_header_into_an_element() -> None:
         bench.send("streamed_vertex_buffer_write", header(d0=11, d1=22, d2=33, d3=44, d5=element, d6=7), width=8, mask=0xFF, **BOUND)
     held = bench.data.array.view(u32)
     assert held[6:8].tolist() == [11, 22] and np.flatnonzero(held != before).tolist() == [6, 7]
+    for mask in (0, 0x10):
+        bench.send("streamed_vertex_buffer_write", header(d0=55, d1=66, d5=4), width=8, mask=mask, **BOUND)
+        assert held[8:10].tolist() == ([55, 66] if mask else before[8:10].tolist()), "for any channel"
     with pytest.raises(Unsupported, match="streamed_vertex_buffer_write with message_control 1, which counts: not yet simulated"):
         bench.send("streamed_vertex_buffer_write", header(d5=3), width=8, mask=0xFF, message_control=1, **BOUND)
