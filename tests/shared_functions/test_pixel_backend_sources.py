@@ -49,3 +49,14 @@ def test_coverage_of_smooth_lines_attenuates_the_alpha_of_source_0(test: dict[st
     bench.write(WHITE, "simd8", bench.header(source0_alpha_present=1), before=(np.ones(8, f32),))
     changed = [bench.texel(x, y) != was for (x, y), was in zip(pixels(BLOCK, 8), before, strict=True)]
     assert changed == [not antialiased or lane >= 4 for lane in range(8)] and bench.compiled == 1
+
+
+@pytest.mark.parametrize("disabled", ["", "a", "r", "rgb"])
+def test_a_lowest_bit_that_is_not_written_stays_as_it_was(disabled: str) -> None:
+    """Alpha of A1B5G5R5, below the other channels."""
+    bench = Target(format="A1B5G5R5_UNORM", state_of_backend=BackendState((TargetState(write_disable=disabled),)))
+    before = [int.from_bytes(bench.texel(x, y), "little") for x, y in pixels(BLOCK, 8)]
+    bench.write(WHITE, "simd8")
+    kept = sum({"a": 0x0001, "b": 0x003E, "g": 0x07C0, "r": 0xF800}[name] for name in disabled)
+    found = [int.from_bytes(bench.texel(x, y), "little") for x, y in pixels(BLOCK, 8)]
+    assert found == [0xFFFF & ~kept | was & kept for was in before] and len({was & 1 for was in before}) == 2
