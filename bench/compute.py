@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import glob
+import itertools
 import math
 import os
 import statistics
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,17 +68,22 @@ PEERS = (
 
 @dataclass
 class Times:
-    """Seconds from enqueue to finish, of one kernel on one runtime."""
+    """Seconds from enqueue to finish, of one kernel on one runtime, turn by turn."""
 
-    all: list[float] = field(default_factory=list)
+    turns: list[list[float]] = field(default_factory=list)
 
     @property
     def best(self) -> float:
-        return min(self.all)
+        return min(map(min, self.turns))
 
     @property
     def median(self) -> float:
-        return statistics.median(self.all)
+        return statistics.median(itertools.chain(*self.turns))
+
+    @property
+    def spread(self) -> float:
+        """The median of a turn over its best, of the middle turn: other work on the host slows whole turns, which `median` counts."""
+        return statistics.median(statistics.median(turn) / min(turn) for turn in self.turns)
 
 
 class Runner:
@@ -210,16 +216,20 @@ def measured(program: Path, folder: Path, threads: int, peers: list[Peer]) -> li
                     runner.add(work, folder)
                 compare(work, everyone, folder)
                 everyone[0].turn(work.name, WARM)
-                turns: list[list[float]] = [[] for _ in everyone]
-                for _ in range(ROUNDS):
-                    for mine, runner in zip(turns, everyone, strict=True):
-                        mine += runner.turn(work.name)
-                for mine, runner in zip(turns, everyone, strict=True):
-                    runner.times[work.name] = Times(mine)
+                take_turns(everyone, work.name, ROUNDS, SECONDS)
     finally:
         for runner in everyone:
             runner.close()
     return everyone
+
+
+def take_turns(everyone: Sequence[AnyRunner], name: str, rounds: int, seconds: float) -> None:
+    """Time a kernel on each runtime, one after the other in each round: all see the same host."""
+    for runner in everyone:
+        runner.times[name] = Times()
+    for _ in range(rounds):
+        for runner in everyone:
+            runner.times[name].turns.append(runner.turn(name, seconds))
 
 
 def mean(values: list[float]) -> float:
@@ -232,7 +242,8 @@ def table(ours: AnyRunner, theirs: AnyRunner, threads: int) -> Iterator[Measurem
     for name, mine in ours.times.items():
         other = theirs.times[name]
         note = (f"best {mine.best * 1e3:.2f} ms beside {other.best * 1e3:.2f}, median {mine.median * 1e3:.2f} beside "
-                f"{other.median * 1e3:.2f}, over best {mine.median / mine.best:.2f} beside {other.median / other.best:.2f}")  # fmt: skip
+                f"{other.median * 1e3:.2f}, over best {mine.median / mine.best:.2f} beside {other.median / other.best:.2f}, "
+                f"in a turn {mine.spread:.2f} beside {other.spread:.2f}")  # fmt: skip
         yield Measurement(f"{name}, {text}", 1, "", mine.best, theirs.name, other.best, note)
     best = mean([theirs.times[name].best / mine.best for name, mine in ours.times.items()])
     middle = mean([theirs.times[name].median / mine.median for name, mine in ours.times.items()])

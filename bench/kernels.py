@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench import Measurement
-from bench.compute import PEERS, Peer, Runner, Times, build, mean, runners
+from bench.compute import PEERS, Peer, Runner, build, mean, runners, take_turns
 from bench.driver import lacking
 from softgen.errors import SoftgenError
 
@@ -111,12 +111,7 @@ def enlarged(case: Case, able: list[Runner]) -> int:
 
 def timed(case: Case, able: list[Runner]) -> None:
     able[0].turn(case.name, WARM)
-    turns: list[list[float]] = [[] for _ in able]
-    for _ in range(ROUNDS):
-        for mine, runner in zip(turns, able, strict=True):
-            mine += runner.turn(case.name, SECONDS)
-    for mine, runner in zip(turns, able, strict=True):
-        runner.times[case.name] = Times(mine)
+    take_turns(able, case.name, ROUNDS, SECONDS)
 
 
 def measured(case: Case, program: Path, folder: Path, peers: list[Peer]) -> Iterator[Measurement]:

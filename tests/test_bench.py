@@ -126,11 +126,28 @@ def test_peers_are_found_by_icd_file_or_library(tmp_path: Path, monkeypatch: pyt
 def test_kernels_beside_a_peer_and_their_mean() -> None:
     ours, theirs = compute.Runner.__new__(compute.Runner), compute.Runner.__new__(compute.Runner)
     theirs.name = "peer"
-    ours.times = {"a": compute.Times([2.0, 1.0, 3.0]), "b": compute.Times([1.0])}
-    theirs.times = {"a": compute.Times([4.0, 4.0]), "b": compute.Times([1.0])}
+    ours.times = {"a": compute.Times([[2.0, 1.0, 3.0], [6.0, 5.0, 6.0], [3.0]]), "b": compute.Times([[1.0]])}
+    theirs.times = {"a": compute.Times([[4.0, 4.0], [4.0]]), "b": compute.Times([[1.0]])}
     rows = list(compute.table(ours, theirs, 2))
     assert [row.ratio for row in rows] == pytest.approx([4.0, 1.0, 2.0]) and rows[0].what == "a, 2 threads"
-    assert "over best 2.00 beside 1.00" in rows[0].note and "of medians 1.41" in rows[2].note
+    assert "over best 3.00 beside 1.00, in a turn 1.20 beside 1.00" in rows[0].note and "of medians 1.15" in rows[2].note
+
+
+def test_runtimes_take_turns() -> None:
+    order = []
+
+    class Turns:
+        def __init__(self, name: str) -> None:
+            self.name, self.times = name, dict[str, compute.Times]()
+
+        def turn(self, kernel: str, seconds: float) -> list[float]:
+            order.append((self.name, kernel, seconds))
+            return [float(len(order))]
+
+    ours, theirs = Turns("ours"), Turns("theirs")
+    compute.take_turns([ours, theirs], "a", 2, 0.5)  # type: ignore[list-item]
+    assert order == [("ours", "a", 0.5), ("theirs", "a", 0.5)] * 2
+    assert (ours.times["a"].turns, theirs.times["a"].turns) == ([[1.0], [3.0]], [[2.0], [4.0]])
 
 
 def test_plain_c_has_turns_as_a_runtime_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
