@@ -96,6 +96,16 @@ def test_zeros_infinities_and_no_numbers_of_halves(name: str, wanted: list[float
     assert [bool(sign) for sign in np.signbit(found[~np.isnan(found)])] == [str(number)[0] == "-" for number in wanted if number == number]
 
 
+def test_angles_too_far_to_be_reduced_count_as_zero() -> None:
+    """From 2^45 radians on floats are thousands of turns apart."""
+    last = np.float32(2.0**45)
+    angles = np.array([last, -last, np.nextafter(last, np.float32(np.inf)), -(2.0**46), 2.0**100, -3e38, 2.0**44, 1.0], np.float32)
+    for name, zero, reference in (("sin", 0.0, np.sin), ("cos", 1.0, np.cos)):
+        found = send(name, angles).view(np.float32)
+        near = np.abs(angles) <= last
+        assert np.allclose(found[near], reference(angles[near].astype(np.float64)), rtol=1e-5) and (found[~near] == zero).all()
+
+
 def test_a_scalar_goes_to_all_channels() -> None:
     found = send("inv", np.array([4, 0, 1, 1, 1, 1, 1, 1], np.float32), data_type="scalar")
     assert found.view(np.float32).tolist() == [0.25] * 8

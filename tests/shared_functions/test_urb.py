@@ -13,7 +13,7 @@ from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings, handlers
-from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, ENTRY, POOL, ROW, USED, UrbMemory
+from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, ENTRY, POOL, REWRITTEN, ROW, USED, UrbMemory
 from softgen.shared_functions.urb.unit import UNIT
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.sending import Sender, Sent, header
@@ -169,6 +169,19 @@ def test_an_entry_can_be_given_back_unwritten() -> None:
     before = urb.bytes.copy()
     urb.send("urb_write", header(d0=3, d2=1), mask=0, complete=1, end_of_thread=1)
     assert urb.entries[3].tolist() == (COMPLETE | END_OF_THREAD, 1, 0, 1) and (urb.bytes == before).all()
+
+
+@pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
+def test_any_channel_completes_an_entry_allocates_another_and_notes_later_writes(mask: int) -> None:
+    """Channels decide about the data that is written; what happens to the entry takes one of them."""
+    urb = pool_bench()
+    assert urb.entries is not None
+    found = urb.send("urb_write", header(d0=3, d2=0x1A), mask=mask, answer=1, complete=1, used=1, allocate=1)
+    assert urb.entries[3].tolist() == (COMPLETE | USED, 0x1A, 10, 1) and found[0] == 10
+    urb.send("urb_write", header(d0=3), mask=0)
+    assert urb.entries["flags"][3] == COMPLETE | USED, "no channel is on: nothing happens"
+    urb.send("urb_write", header(d0=3), mask=mask)
+    assert urb.entries["flags"][3] == COMPLETE | USED | REWRITTEN
 
 
 @pytest.mark.behaviour("G45-URB-14", shows="action")
