@@ -80,7 +80,7 @@ class Signalled:
         self.now = 100.0
         monkeypatch.setattr(launcher, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(launcher, "end_descendants", lambda spared, began: None)
-        monkeypatch.setattr(signal, "sigtimedwait", self.wait)
+        monkeypatch.setattr(launcher, "wait_for_signal", self.wait)
         monkeypatch.setattr(os, "kill", lambda pid, number: self.killed.append(number))
         monkeypatch.setattr(os, "waitpid", self.waitpid)
         self.run = launcher.ProgramRun([], "", device("kbl"), Path("run"), set())
