@@ -24,5 +24,5 @@ server.py      accepts connections and answers requests; channel_threads.py: the
                waits for each submission; service.py: the server's process; tree.py: the /dev/dri and /sys it shows
 collector.py   the garbage collector of the server's process
 environment.py environment variables for each runtime; run_folder.py: the folder of a run; launcher.py: program, server and their end;
-               signal_wait.py: a signal, or none in time
+               signal_wait.py: sigtimedwait
 """

@@ -1,7 +1,7 @@
-"""Wait for a signal, for a limited time.
+"""sigtimedwait of the C library: wait for one of several blocked signals, for a limited time.
 
-The C library's sigtimedwait is called directly: that of Python's signal module returns a siginfo with arbitrary contents if the process was
-stopped meanwhile (Ctrl-Z) and continues after the time is up (CPython 3.11).
+That of Python's signal module returns a siginfo with arbitrary contents if the process was stopped meanwhile (Ctrl-Z) and continues after
+the time is up (CPython 3.11).
 """
 
 from __future__ import annotations
