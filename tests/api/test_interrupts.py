@@ -134,4 +134,4 @@ def test_decoding_that_is_left_half_way_leaves_nothing(tmp_path: Path, monkeypat
     assert next(commands).name == "MI_NOOP" and len(list(softgen.decode(bytes(64), "kbl"))) == 16
     del commands
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
-import gc
 import os
 import shutil
 import signal
@@ -55,9 +55,14 @@ def test_or_else_among_temporary_files_or_in_memory(useless: str, short: Path, m
     assert run_folder.parent() == Path("/tmp")
 
 
-def descriptors() -> set[str]:
-    gc.collect()  # those whose owners are gone close now, and not in the middle of a test
-    return {name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+def opened(short: Path) -> set[int]:
+    """The descriptors of what is, or was, in a folder: threads of other tests open and close theirs meanwhile."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            if os.readlink(f"/proc/self/fd/{name}").startswith(f"{short}/"):
+                found.add(int(name))
+    return found
 
 
 def test_a_folder_that_another_run_removed_is_made_again(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,11 +80,10 @@ def test_a_folder_that_another_run_removed_is_made_again(short: Path, monkeypatc
         flock(descriptor, how)
 
     monkeypatch.setattr(run_folder.fcntl, "flock", removed)
-    before = descriptors()
     folder, lock = run_folder.create()
     assert list(short.iterdir()) == [folder] and folder not in taken and len(set(taken)) == 2
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and run_folder.NAME.fullmatch(folder.name)
-    assert descriptors() == before | {str(lock)}
+    assert opened(short) == {lock}
     run_folder.remove_dead()
     assert folder.exists()  # it is locked
     os.close(lock)
@@ -99,9 +103,8 @@ def test_only_folders_of_runs_that_have_ended_are_removed(short: Path, monkeypat
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(listening / "server"))
         server.listen()
-        before = descriptors()
         run_folder.remove_dead()
-        assert descriptors() == before and set(short.iterdir()) == {alive, listening, other, file}
+        assert opened(short) == {lock} and set(short.iterdir()) == {alive, listening, other, file}
     run_folder.remove_dead()
     assert set(short.iterdir()) == {alive, other, file}, "nobody listens any more"
     os.close(lock)
@@ -128,10 +131,9 @@ def test_a_file_system_without_locks_is_an_error(short: Path, monkeypatch: pytes
         raise OSError(errno.ENOLCK, "no locks")
 
     monkeypatch.setattr(run_folder.fcntl, "flock", no_locks)
-    before = descriptors()
     with pytest.raises(OSError, match="no locks"):
         run_folder.create()
-    assert not list(short.iterdir()) and descriptors() == before
+    assert not list(short.iterdir()) and not opened(short)
 
 
 def test_all_processes_of_a_run_are_ended_and_no_others(short: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_memfd_is_tried_with_seals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "memfd_create", lambda name, flags: asked.append(flags) or create(name, flags))
     before = len(os.listdir("/proc/self/fd"))
     assert machine.memfd().status == "ok" and asked == [os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize("host", [True, False])
