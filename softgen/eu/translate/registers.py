@@ -1,9 +1,9 @@
 """Partition of the register file into vector variables, for a kernel that is one function.
 
 Instructions record which bytes they read and write; the partition is computed when all accesses are known. Bytes that are used together
-are one part: a vector of dwords in a variable of its own, which LLVM promotes to a vector register. Large groups of registers that overlap
-in changing ways are split at register boundaries, and an access may then span several parts. Registers that an address register may reach
-stay in the thread's block.
+are one part: a vector of dwords in a variable of its own, which LLVM promotes to a vector register. Large groups of registers, and those
+that overlap in changing ways, are split at register boundaries, and an access may then span several parts. Registers that an address
+register may reach stay in the thread's block.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class RegisterPartition:
             low, high = access.span
             spans.setdefault(access.place, []).append((low // UNIT * UNIT, -(-high // UNIT) * UNIT, access.type.bytes > UNIT))
         for place, found in spans.items():
-            parts = [RegisterPart(place, low, high) for span in _merged(found) for low, high in self._apart(place, *span)]
+            whole = {(low, high) for low, high, _ in found}  # what single accesses use
+            parts = [RegisterPart(place, *part) for span in _merged(found) for part in self._apart(place, *span, span in whole)]
             for part in parts:
                 if place not in self.in_block:
                     part.variable = self.m.stack(u32, part.dwords).text
@@ -97,9 +98,10 @@ class RegisterPartition:
             for part in self.covering(access) if not access.result else ():
                 part.written = True
 
-    def _apart(self, place: str, low: int, high: int) -> list[tuple[int, int]]:
-        """Split a large span at register boundaries."""
-        if high - low <= LARGEST or place in self.in_block:
+    def _apart(self, place: str, low: int, high: int, whole: bool) -> list[tuple[int, int]]:
+        """Split a span at register boundaries if it is large, or no access uses it as a whole: accesses that overlap in part would read and
+        write an odd number of registers with every one of them."""
+        if high - low <= LARGEST and whole or place in self.in_block:
             return [(low, high)]
         cuts = [low, *range(low // GRF_BYTES * GRF_BYTES + GRF_BYTES, high, GRF_BYTES), high]
         return list(pairwise(cuts))
