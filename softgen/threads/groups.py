@@ -5,7 +5,8 @@ returns where Python is needed: then all return, the calling thread answers for 
 the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
 reproducible.
 
-Where there are few groups, whose threads are independent, workers take pieces of groups; those are then counted in place of groups.
+Where there are few groups, whose threads are independent, workers take pieces of groups; those are then counted in place of groups. Where
+there are many, and their threads have rows to themselves, workers take strips of groups (strips.py), a thread of each group at a time.
 
 Workers are kept for the next dispatch of the same kind with the same surfaces (group_cache.py): programs dispatch a kernel many times,
 with other arguments, and drivers write its binding table to another place each time.
@@ -26,6 +27,7 @@ from softgen.threads.payload import TemplatePayload
 from softgen.threads.scheduler import GroupShare, ReturnReason, WorkerPart
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.staffing import STAGE, Staffing, Stages, most_pieces
+from softgen.threads.strips import strip_length
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
 if TYPE_CHECKING:
@@ -44,12 +46,13 @@ class GroupRun:
         """`state`: what a worker keeps, by its number; `threads`: workers at most."""
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
-        self.groups = dispatch.groups
         threads = min(threads, dispatch.concurrent_groups)
         pieces = most_pieces(dispatch.groups, dispatch.threads, threads)
         self.most_pieces = pieces if pieces > 1 and shared.independent() else 1  # of a group
-        self.most = self.limit = min(threads, dispatch.groups * self.most_pieces)
-        self.share = GroupShare(end=dispatch.groups, pieces=1)
+        shared.strip = strip_length(shared, threads) if self.most_pieces == 1 else 0
+        self.groups = dispatch.groups * dispatch.threads // shared.strip if shared.strip else dispatch.groups  # or what is counted instead
+        self.most = self.limit = min(threads, self.groups * self.most_pieces)
+        self.share = GroupShare(end=self.groups, pieces=1)
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch; before it starts, of the one before
         self.parts = NO_PARTS  # of the same
@@ -62,7 +65,7 @@ class GroupRun:
         self.overdue = False  # a deadline has passed between instructions that were left to the interpreter
         self.pace = 0.0  # seconds of a group in the last dispatch
         self.staffing = Staffing(lambda: shared.program.contends)
-        self.stages = Stages(self.staffing, dispatch.groups, alone=False)
+        self.stages = Stages(self.staffing, self.groups, alone=False)
         self.work = 0.0  # seconds that it is expected to take
         self.spent = 0.0  # seconds in compiled code, and those of all workers
         self.taken = 0.0
@@ -80,7 +83,8 @@ class GroupRun:
     @property
     def bytes(self) -> int:
         """The memory that it takes, nearly all of it for blocks of threads and their templates."""
-        return BINDINGS_BYTES + 2 * len(self.employed) * self.shared.dispatch.threads * BLOCK_SIZE
+        blocks = self.shared.dispatch.threads + (self.shared.strip or self.shared.dispatch.threads)
+        return BINDINGS_BYTES + len(self.employed) * blocks * BLOCK_SIZE
 
     def run(self, timed_out: TimedOut) -> Iterator[Finished]:
         """All of the work, with counts as it goes on."""

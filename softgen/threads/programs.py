@@ -33,6 +33,14 @@ def _waiting(gen: float) -> dict[int, str]:
 
 
 @cache
+def _branching(gen: float) -> dict[int, str]:
+    """Opcodes that lead to another instruction than the next, by number."""
+    named = (RETURN, *CALLS, *JUMPS)
+    return {number: found.name for number in opcodes.NUMBERS
+            if (found := opcodes.numbered(number, gen)) is not None and ("jip" in found.shape or found.name in named)}  # fmt: skip
+
+
+@cache
 def _sending(gen: float) -> frozenset[int]:
     """Opcodes that send messages, by number."""
     found = (opcodes.opcode(name, gen) for name in SENDS)
@@ -128,6 +136,20 @@ class DispatchProgram(KernelProgram):
         if not known or WAIT not in wanted.values() or WAIT in names or RETURN in names and names.isdisjoint(CALLS):
             return True
         return any(next(instructions(known, self.gen, offset))[2].jip is None for name, offset in found if name != RETURN)
+
+    @property
+    def loops(self) -> bool:
+        """Whether threads may come to an instruction again, in the code that is known or where a register leads; yes if none is known."""
+        known, wanted = self.code[: self.reach], _branching(self.gen)
+        for offset, number in opcode_numbers(known, self.gen):
+            name = wanted.get(number)
+            if name == RETURN or name in CALLS:
+                return True
+            if name is not None:
+                inst = next(instructions(known, self.gen, offset))[2]
+                if inst.jip is None or inst.jip < 0 or (inst.uip or 0) < 0:
+                    return True
+        return not known
 
     @property
     def contends(self) -> bool:

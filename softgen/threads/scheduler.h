@@ -69,6 +69,9 @@ struct worker {
     uint32_t *written_masks; /* the writer gives dispatch masks, into this array; or NULL */
     uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest; the last may be a constant */
     uint64_t origin[AXES], extent[AXES], patch_offset[AXES]; /* first value, number of values, byte of its dword in the payload */
+    uint64_t rows; /* 0, or groups run in strips of `size`, neighbours on the first axis: a thread of each group of the strip, then the next
+                    * thread of each. So many threads has a group; what is counted in place of groups is one thread of all of a strip */
+    uint64_t own_start, own_size; /* bytes of payloads in which threads of a group differ, whole registers */
     struct share *share; /* where chunks come from; NULL: this one is all */
     uint64_t chunk, taken, taken_at; /* groups to take next; those taken last, and when */
     uint64_t pieces; /* of each group of this chunk, more than 1: they are what is counted, in place of groups */

@@ -48,6 +48,7 @@ class SharedDispatch:
         self._learnt = True  # units may have read state, or reported something, since they were renewed: only the interpreter does
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
         self.rows, self.full = affine_rows(dispatch), dispatch.full
+        self.strip = 0  # groups of a strip (strips.py); 0: groups run one by one
 
     @property
     def stepped(self) -> Callable[[Callable[[], str]], None] | None:

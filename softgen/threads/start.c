@@ -5,17 +5,26 @@
 
 /* -- header patch -------------------------------------------------------------------------------------------------------------------- */
 
-/* The counters of the group: advanced from those of the group before, or computed. */
+/* What a counter advances by: groups of a strip have the numbers in between. */
+static inline uint64_t step_of(const struct worker *w, uint64_t axis)
+{
+    return w->rows && !axis ? w->size : 1;
+}
+
+/* The counters of the group, or of a strip's first: advanced from those of the group before, or computed. */
 static void count_group(struct worker *w)
 {
     w->advanced = w->axes;
     if (w->first + 1 != w->numbered) {
-        uint64_t number = w->pieces > 1 ? w->first / w->pieces : w->first;
+        uint64_t number = w->pieces > 1 ? w->first / w->pieces : w->rows ? w->first / w->rows : w->first;
         for (uint64_t i = 0; i < w->axes; number /= w->extent[i], i++)
-            w->counter[i] = w->origin[i] + number % w->extent[i];
+            w->counter[i] = w->origin[i] + number % w->extent[i] * step_of(w, i);
+    } else if (w->rows && w->first % w->rows) {
+        w->advanced = 0;
     } else {
         for (uint64_t i = 0; i < w->axes; i++) {
-            if (++w->counter[i] < w->origin[i] + w->extent[i]) {
+            w->counter[i] += step_of(w, i);
+            if (w->counter[i] < w->origin[i] + w->extent[i] * step_of(w, i)) {
                 w->advanced = i + 1;
                 break;
             }
@@ -33,7 +42,7 @@ static void patch_dwords(const struct worker *w, uint64_t first, uint64_t end, u
         uint8_t *at = w->context->blocks + first * size + w->patch_offset[axis];
         const uint32_t value = (uint32_t)w->counter[axis];
         for (uint64_t i = first; i < end; i++, at += size)
-            *(uint32_t *)at = value;
+            *(uint32_t *)at = value + (w->rows && !axis ? (uint32_t)i : 0);
     }
 }
 
@@ -46,22 +55,31 @@ __attribute__((target("avx2")))
 static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
 {
     const header number = {0, 1, 2, 3, 4, 5, 6, 7};
-    header counters = {0}, kept = ~counters;
+    header counters = {0}, kept = ~counters, along = {0};
     for (uint64_t axis = 0; axis < w->axes; axis++) {
         header here = (header)(number == (uint32_t)(w->patch_offset[axis] / 4));
         counters = (counters & ~here) | ((uint32_t)w->counter[axis] & here);
         kept &= ~here;
+        if (w->rows && !axis)
+            along = here;
     }
-    for (uint64_t at = first * place.size; at < end * place.size; at += place.size)
-        *(header *)(w->context->blocks + at) = (*(const header *)(w->context->blocks + at) & kept) | counters;
+    for (uint64_t i = first; i < end; i++) {
+        header *at = (header *)block_of(w, i);
+        *at = (*at & kept) | (counters + ((uint32_t)i & along));
+    }
+}
+
+static int has_avx2(void)
+{
+    static int found = -1;
+    if (found < 0)
+        found = !!__builtin_cpu_supports("avx2");
+    return found;
 }
 
 static int can_patch_wide(const struct worker *w)
 {
-    static int wide = -1;
-    if (wide < 0)
-        wide = !!__builtin_cpu_supports("avx2");
-    int near = wide;
+    int near = has_avx2();
     for (uint64_t axis = 0; axis < w->axes; axis++)
         near &= w->patch_offset[axis] < sizeof(header);
     return near;
@@ -92,10 +110,16 @@ static void set_mask(uint8_t *block, uint32_t mask)
     control_of(block)->active = *(uint32_t *)(block + place.cr) & place.vector_mask_enable ? sr[3] : mask;
 }
 
+/* The template of a thread; all that run in turn in a strip are the same thread of their groups. */
+static inline const uint8_t *template_of(const struct worker *w, uint64_t number)
+{
+    return w->templates + (w->rows ? w->first % w->rows : number) * w->template_stride;
+}
+
 /* The same of a thread of the group; without masks of its own it has that of its template. */
 static void mask_thread(const struct worker *w, uint64_t number)
 {
-    const uint8_t *from = w->templates + number * w->template_stride;
+    const uint8_t *from = template_of(w, number);
     set_mask(block_of(w, number), w->masks ? w->masks[number] : ((const uint32_t *)(from + place.sr))[2]);
 }
 
@@ -110,19 +134,47 @@ static void write_block(const struct worker *w, struct member *m, uint8_t *block
     m->dirty = !w->clean;
 }
 
+#if defined(__x86_64__)
+__attribute__((target("avx2")))
+static void write_own_wide(const struct worker *w, uint64_t first, uint64_t end)
+{
+    const header *from = (const header *)(template_of(w, first) + w->own_start);
+    for (uint64_t number = 0; number < w->own_size / sizeof *from; number++) {
+        const header value = from[number];
+        for (uint64_t i = first; i < end; i++)
+            ((header *)(block_of(w, i) + w->own_start))[number] = value;
+    }
+}
+#endif
+
+/* What tells threads from others of their groups, of threads in a strip; registers in one piece each, as the header. */
+static void write_own(const struct worker *w, uint64_t first, uint64_t end)
+{
+#if defined(__x86_64__)
+    if (has_avx2()) {
+        write_own_wide(w, first, end);
+        return;
+    }
+#endif
+    for (uint64_t i = first; i < end; i++)
+        memcpy(block_of(w, i) + w->own_start, template_of(w, i) + w->own_start, w->own_size);
+}
+
 /* A block as a thread starts, without counters and written payloads; there is little to do where the thread before left it clean. */
 static inline void start_block(const struct worker *w, uint64_t number)
 {
     struct member *m = &w->members[number];
     uint8_t *block = block_of(w, number);
     if (m->dirty) {
-        write_block(w, m, block, w->templates + number * w->template_stride);
+        write_block(w, m, block, template_of(w, number));
         control_of(block)->number = (uint32_t)number;
     } else {
         struct control *control = control_of(block);
         control->ip = w->start;
         control->status = control->waiting = 0;
         control->executed = 0;
+        if (w->rows)
+            write_own(w, number, number + 1);
     }
     if (__builtin_expect(w->masked, 0))
         mask_thread(w, number);
@@ -146,6 +198,8 @@ static void start_blocks(struct worker *w)
     else if (w->masked)
         for (uint64_t i = w->begin; i < threads; i++)
             mask_thread(w, i);
+    if (fresh && w->rows)
+        write_own(w, 0, threads);
     patch_headers(w, 0, threads, fresh ? w->advanced : w->axes); /* from 0 on also for a later piece: that is quicker for whole groups */
     if (!w->in_order || !fresh || w->axes)
         w->fresh = w->in_order && w->pieces <= 1 ? threads : 0; /* others have counters of an earlier group */
@@ -223,6 +277,8 @@ void restart_group(struct worker *w)
         count_group(w);
         patch_headers(w, 0, w->size, w->advanced);
     }
+    if (w->rows)
+        write_own(w, 0, w->size);
     c->executed = c->arrived = w->current = w->moved = w->executed = 0;
     w->left = w->size;
     w->inside = 1;

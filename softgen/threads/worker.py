@@ -40,6 +40,7 @@ from softgen.threads.scheduler import (
     WorkerPart,
 )
 from softgen.threads.shared import SharedDispatch
+from softgen.threads.strips import differing
 from softgen.threads.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 
 SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
@@ -110,9 +111,9 @@ class Worker:
 
     def __init__(self, shared: SharedDispatch, number: int, state: WorkerState, poll: Callable[[Worker], None]) -> None:
         self.shared, self.state, self.poll, self.call = shared, state, poll, state.call
-        self.threads = threads = self.record.threads
+        self.threads = threads = shared.strip or self.record.threads
         state.fit(threads)
-        self.first_slot = number * threads
+        self.first_slot = number * self.record.threads  # in a strip a thread ends before another that has the same slot starts
         state.templates, differ = state.kept_templates.choose(shared, self.first_slot)
         if differ:
             state.mark_dirty()
@@ -140,7 +141,9 @@ class Worker:
         now.axes = self.counters = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
-        now.numbered = now.ready = now.fresh = now.pieces = now.begin = 0
+        now.numbered = now.ready = now.fresh = now.pieces = now.begin = now.rows = 0
+        if shared.strip:
+            self._connect_strips()
         payload = self.record.payload
         if isinstance(payload, PayloadWriter):
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
@@ -149,8 +152,15 @@ class Worker:
         written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
         now.written_masks = ctypes.addressof(state.masks) if written else 0
 
+    def _connect_strips(self) -> None:
+        now, record, strip = self.dispatch, self.record, self.shared.strip
+        now.rows, now.extent[0] = record.threads, now.extent[0] // strip
+        now.own_start, now.own_size = differing(record)
+
     def fill(self) -> None:
         """For another dispatch of the same kind, with other payload data."""
+        if self.shared.strip:
+            self.dispatch.own_start, self.dispatch.own_size = differing(self.record)
         if self.state.templates.make(self.shared, self.first_slot):
             self.state.mark_dirty()
 
@@ -364,7 +374,10 @@ class Worker:
         """The place of a thread; of the current one by default."""
         now = self.dispatch
         number = min(now.current, self.context.threads - 1) if number is None else number
-        return places.thread_at(self.record, now.first // max(now.pieces, 1), number, self.shared.program, self.control_of(number).ip)
+        group, thread = now.first // max(now.pieces, 1), number
+        if now.rows:
+            group, thread = now.first // now.rows * self.shared.strip + number, now.first % now.rows
+        return places.thread_at(self.record, group, thread, self.shared.program, self.control_of(number).ip)
 
     def busy(self) -> int:
         """A thread to name at a time limit: the one before the current one, which has just had its turn, if it did not end."""
