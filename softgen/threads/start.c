@@ -187,6 +187,14 @@ void start_thread(const struct worker *w, uint64_t number)
     patch_headers(w, number, number + 1, w->axes);
 }
 
+/* What of fresh blocks differs from the group before. */
+static void refresh_blocks(const struct worker *w)
+{
+    if (w->rows)
+        write_own(w, 0, w->size);
+    patch_headers(w, 0, w->context->threads, w->advanced);
+}
+
 /* All blocks of a group that one function runs. Where threads of the group before ended in order, only masks and counters that have
  * advanced differ. */
 static void start_blocks(struct worker *w)
@@ -198,9 +206,10 @@ static void start_blocks(struct worker *w)
     else if (w->masked)
         for (uint64_t i = w->begin; i < threads; i++)
             mask_thread(w, i);
-    if (fresh && w->rows)
-        write_own(w, 0, threads);
-    patch_headers(w, 0, threads, fresh ? w->advanced : w->axes); /* from 0 on also for a later piece: that is quicker for whole groups */
+    if (fresh)
+        refresh_blocks(w);
+    else
+        patch_headers(w, 0, threads, w->axes); /* from 0 on also for a later piece: that is quicker for whole groups */
     if (!w->in_order || !fresh || w->axes)
         w->fresh = w->in_order && w->pieces <= 1 ? threads : 0; /* others have counters of an earlier group */
 }
@@ -275,10 +284,8 @@ void restart_group(struct worker *w)
     struct context *c = w->context;
     if (w->axes) {
         count_group(w);
-        patch_headers(w, 0, w->size, w->advanced);
+        refresh_blocks(w);
     }
-    if (w->rows)
-        write_own(w, 0, w->size);
     c->executed = c->arrived = w->current = w->moved = w->executed = 0;
     w->left = w->size;
     w->inside = 1;

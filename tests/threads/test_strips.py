@@ -17,7 +17,7 @@ from softgen.threads.payload import Counter, HeaderPatch, TemplatePayload
 from tests.gpgpu.job import END, Job
 from tests.gpgpu.shaped import ENGINES, FLAT, HEAD, HELD, READS, Shape, outcome
 from tests.threads.sets import runs_made
-from tests.threads.test_turns import BARRIER, ESCAPES, NOWHERE
+from tests.threads.test_turns import BARRIER, ESCAPES, NOWHERE, THREAD
 
 Orders = npt.NDArray[np.uint32]
 
@@ -89,7 +89,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("end, strip", [(10, 8), (34, 32), (66, 32), (6, 4), (8, 2)])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, "auto"])
 def test_a_row_goes_on_from_group_to_group(engine: str, end: int, strip: int, made: list[Any]) -> None:
     found = orders(job(ORDER, ends=(end, 4, 3)), engine)
     assert made[0].shared.strip == strip
@@ -112,7 +112,14 @@ def test_groups_of_one_row_run_one_by_one(made: list[Any]) -> None:
     assert orders(job(ORDER, rows=1), rows=1).ravel().tolist() == list(range(GROUPS)) and made[0].shared.strip == 0
 
 
-BODIES = {"plain": "", "reads": READS["surface"], "the interpreter": ESCAPES["clock"], "another mode": ESCAPES["mode"]}
+SOME = f"""{THREAD}
+(W)  cmp (1|M0) (eq)f0.0 null<1>:ud r5.0<0;1,0>:ud {SIDE}:ud
+(W&~f0.0) jmpi on
+{ESCAPES["clock"]}
+on:
+"""
+BODIES = {"plain": "", "reads": READS["surface"], "the interpreter": ESCAPES["clock"], "some on the interpreter": SOME,
+          "another mode": ESCAPES["mode"]}  # fmt: skip
 
 
 @pytest.mark.parametrize("body", BODIES)
