@@ -172,6 +172,15 @@ def test_a_fault_names_its_thread(engine: str, group: int, row: int, made: list[
     assert found[0] == expected[0] and f"{NOWHERE + 4 * SIDE * row:#x}" in found[0] and made[0].shared.strip == 8
 
 
+def test_workers_know_which_thread_of_which_group_runs(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And scratch space is counted in threads of a group."""
+    monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 0.0)
+    outcome(job(TOLD), "t1", threads=2)
+    second = made[0].employed[1]
+    second.dispatch.first = 2 * ROWS + 1  # in the third strip, which begins at (2, 3, 1)
+    assert second.place(3).startswith("thread 1 of group (5, 3, 1), kernel 0x40000+") and second.first_slot == ROWS
+
+
 def dispatch(threads: int = 8, across: int = 64, groups: int = 4096, own: int = 96, data: bytes = b"") -> ThreadDispatch:
     patch = HeaderPatch((Counter(0, across, 4), Counter(0, groups // across, 24)))
     return ThreadDispatch(0, (0,), 16, threads, groups, TemplatePayload(bytes(32), 0, own, data=data), patch=patch)
