@@ -1,9 +1,9 @@
 """Partition of the register file into vector variables, for a kernel that is one function.
 
 Instructions record which bytes they read and write; the partition is computed when all accesses are known. Bytes that are used together
-are one part: a vector of dwords in a variable of its own, which LLVM promotes to a vector register. Large groups of registers, and those
-that overlap in changing ways, are split at register boundaries, and an access may then span several parts. Registers that an address
-register may reach stay in the thread's block.
+are one part: a vector of dwords in a variable of its own, which LLVM promotes to a vector register. Large groups of registers that
+overlap in changing ways, and groups of three, are split at register boundaries, and an access may then span several parts. Registers that
+an address register may reach stay in the thread's block.
 """
 
 from __future__ import annotations
@@ -99,9 +99,10 @@ class RegisterPartition:
                 part.written = True
 
     def _apart(self, place: str, low: int, high: int, whole: bool) -> list[tuple[int, int]]:
-        """Split a span at register boundaries if it is large, or no access uses it as a whole: accesses that overlap in part would read and
-        write an odd number of registers with every one of them."""
-        if high - low <= LARGEST and whole or place in self.in_block:
+        """Split a span at register boundaries if it is large, or a vector of another size than a power of 2 that no access uses as a whole:
+        LLVM takes such vectors apart, element by element, where accesses overlap in part."""
+        size = high - low
+        if size <= LARGEST and (whole or size & size - 1 == 0) or place in self.in_block:
             return [(low, high)]
         cuts = [low, *range(low // GRF_BYTES * GRF_BYTES + GRF_BYTES, high, GRF_BYTES), high]
         return list(pairwise(cuts))
