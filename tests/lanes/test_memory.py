@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,25 @@ def test_the_first_fault_in_program_order_is_told(at: tuple[int, ...], fault: An
     assert ("multiple" in caught.value.why) == (at[3] == 6)
 
 
-@pytest.mark.parametrize("op", ATOMICS)
+# What memory holds after each atomic: of what it held before, and the operands.
+AFTER: dict[str, Callable[[int, int, int], int]] = {
+    "exchange": lambda before, a, b: a,
+    "add": lambda before, a, b: before + a,
+    "sub": lambda before, a, b: before - a,
+    "and": lambda before, a, b: before & a,
+    "or": lambda before, a, b: before | a,
+    "xor": lambda before, a, b: before ^ a,
+    "min": lambda before, a, b: min(before, a),
+    "max": lambda before, a, b: max(before, a),
+    "compare_exchange": lambda before, a, b: b if before == a else before,
+}
+
+
+def test_there_are_no_other_atomics() -> None:
+    assert set(ATOMICS) == set(AFTER)
+
+
+@pytest.mark.parametrize("op", AFTER)
 @pytest.mark.parametrize("type", [i32, u32, i64, u64], ids=str)
 def test_atomics(op: str, type: LaneType) -> None:
     """Lanes that meet in one place act in order, lowest first; the old values tell."""
@@ -142,9 +161,7 @@ def one_by_one(op: str, type: LaneType, cells: list[int], places: list[int], a: 
         before = cells[place]
         old.append(before if held else 0)
         if held:
-            cells[place] = {"exchange": x, "add": before + x, "sub": before - x, "and": before & x, "or": before | x, "xor": before ^ x,
-                            "min": min(before, x), "max": max(before, x), "compare_exchange": y if before == x else before}[op]
-            cells[place] = reference.wrap(type, cells[place])
+            cells[place] = reference.wrap(type, AFTER[op](before, x, y))
     return old
 
 
