@@ -13,7 +13,7 @@ from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_access import BLOCK, SIZE_SHIFT, TABLE
-from softgen.lanes.llvm_region import LEAVE, TableRegion, region, table_region
+from softgen.lanes.llvm_region import LEAVE, FlatRegion, TableRegion, region, table_region
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
@@ -174,6 +174,20 @@ def test_adjacent_elements_in_one_part_need_one_entry_of_the_table() -> None:
     m.load_adjacent(u32, 4, memory, offsets(m, 16, 48, 0xC0, 0x80, 0x1100, 0x40, 0x20, 0x90))
     near, apart = m.module.internals["read_4_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
     assert "masked.gather" not in near and apart.count("masked.gather.v8i64") == 1
+
+
+def test_atomics_in_one_part_need_one_entry_of_the_table() -> None:
+    """It is read before the lanes take turns. Without a table, lanes are counted from one pointer."""
+    m = LlvmMachine()
+    tabled = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48)
+    flat = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context"))
+    for memory in (tabled, flat):
+        m.atomic("add", memory, offsets(m, 16, 4, 44, 400, 8, 72, 20, 36), [m.lane_index(8)])
+    near, apart = m.module.internals["add_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
+    assert "masked.gather" not in near and apart.count("masked.gather.v8i64") == 1
+    turns = apart.split("\nplaces", 1)[1]
+    assert turns.count("atomicrmw add") == 1 and "lshr" not in turns
+    assert "<8 x ptr>" not in m.module.internals["add_u32x8_flat_u32"]
 
 
 # -- canonical addresses -------------------------------------------------------------------------------------------
