@@ -24,7 +24,8 @@ from tests.lanes.both import agree
 from tests.lanes.numbers import specials
 
 M = NumpyMachine()
-A = M.constant(u32, [1, 2, 3, 4])
+A, ONE = M.constant(u32, [1, 2, 3, 4]), M.constant(u32, 1)
+BYTES = M.memory(np.zeros(16, np.uint8))
 
 
 def ints(value: Value) -> list[int]:
@@ -69,13 +70,46 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: setattr(M.variable(A), "value", M.constant(f32, 1.0, 4)), "must be given the same, not 4 x f32"),
     (lambda: bool(A == A), "on one lane of bool, not 4 x bool"),
     (lambda: next(iter(M.Else())), "Else must follow an If"),
-    (lambda: M.load(u32, M.memory(np.zeros(4, np.uint8)), M.constant(i32, 0)), "must be u32 or u64, not i32"),
-    (lambda: M.load(bool_, M.memory(np.zeros(4, np.uint8)), A), "of numbers, not bool"),
-    (lambda: M.load(u8, M.memory(np.zeros(4, np.uint8)), A, M.constant(bool_, 1)), "must have 4 lanes, not 1"),
-    (lambda: M.load_block(u8, 4, M.memory(np.zeros(4, np.uint8)), A), "one lane of u32 or u64, not 4 x u32"),
-    (lambda: M.atomic("nand", M.memory(np.zeros(4, np.uint8)), A, [A]), "must be one of exchange add"),
-    (lambda: M.atomic("add", M.memory(np.zeros(4, np.uint8)), A, [A, A]), "must have 1 operands, not 2"),
-    (lambda: M.atomic("add", M.memory(np.zeros(4, np.uint8)), M.constant(u32, 0), [M.constant(f32, 0.0)]), "of 32 or 64 bits, not f32"),
+    (lambda: M.load(u32, BYTES, M.constant(i32, 0)), "must be u32 or u64, not i32"),
+    (lambda: M.load(bool_, BYTES, A), "of numbers, not bool"),
+    (lambda: M.load(u8, BYTES, A, M.constant(bool_, 1)), "must have 4 lanes, not 1"),
+    (lambda: M.load_block(u8, 4, BYTES, A), "one lane of u32 or u64, not 4 x u32"),
+    (lambda: M.atomic("nand", BYTES, A, [A]), "must be one of exchange add"),
+    (lambda: M.atomic("add", BYTES, A, [A, A]), "must have 1 operands, not 2"),
+    (lambda: M.atomic("add", BYTES, M.constant(u32, 0), [M.constant(f32, 0.0)]), "of 32 or 64 bits, not f32"),
+    (lambda: M.atomic("add", BYTES, A, [M.constant(u16, 0, 4)]), "of 32 or 64 bits, not u16"),
+    (lambda: M.atomic("compare_exchange", BYTES, A, [A]), "must have 2 operands, not 1"),
+    (lambda: M.atomic("compare_exchange", BYTES, A, [A, M.constant(i32, 0, 4)]), "compare_exchange: all operands must be u32, not i32"),
+    (lambda: M.atomic("add", BYTES, A, [ONE]), "the value of atomic must have 4 lanes, not 1"),
+    (lambda: M.load(u8, BYTES, A, A), "the mask of load must be bool, not u32"),
+    (lambda: M.store(ONE, BYTES, A), "the value of store must have 4 lanes, not 1"),
+    (lambda: M.store(M.constant(bool_, 1, 4), BYTES, A), "store must be of numbers, not bool"),
+    (lambda: M.load_block(u8, 0, BYTES, 0), "lanes must be from 1 to 256, not 0"),
+    (lambda: M.load_block(u8, 4, BYTES, M.constant(i32, 0)), "the offset of load_block must be one lane of u32 or u64, not 1 x i32"),
+    (lambda: M.load_block(u8, 4, BYTES, 0, M.constant(bool_, 1)), "the mask of load_block must have 4 lanes, not 1"),
+    (lambda: M.load_block(u8, 4, BYTES, 0, A), "the mask of load_block must be bool, not u32"),
+    (lambda: M.store_block(A, BYTES, A), "the offset of store_block must be one lane of u32 or u64, not 4 x u32"),
+    (lambda: M.append(A, BYTES, A, A == A), "the offset of append must be one lane of u32 or u64, not 4 x u32"),
+    (lambda: M.append(A, BYTES, ONE, A), "the mask of append must be bool, not u32"),
+    (lambda: M.memory_at(A, 16), "one lane of u64, not 4 x u32"),
+    (lambda: M.is_nan(A), "is_nan must be of a float, not u32"),
+    (lambda: M.is_inf(A), "is_inf must be of a float, not u32"),
+    (lambda: M.is_denormal(A), "is_denormal must be of a float, not u32"),
+    (lambda: M.sub_borrow(M.constant(f32, 1.0), M.constant(f32, 1.0)), "sub_borrow must be of unsigned integers, not f32"),
+    (lambda: M.saturate_int(A, f32), "between integers, not u32 and f32"),
+    (lambda: M.convert(A, f32, "up"), "rounding must be one of rne ru rd rtz, not up"),
+    (lambda: M.convert(A, bool_), "between numbers, not u32 and bool"),
+    (lambda: M.shuffle(A, [-1]), "from 0 to 3, not -1"),
+    (lambda: M.shuffle(A, []), "from 1 to 256, not 0"),
+    (lambda: M.slice(A, -1, 2), "inside 4 lanes, not from -1 to 0"),
+    (lambda: M.slice(A, 2, 0), "inside 4 lanes, not from 2 to 1"),
+    (lambda: M.permute(M.slice(A, 0, 3), A), "not of 3 lanes by u32"),
+    (lambda: M.permute(A, M.constant(i32, 0)), "not of 4 lanes by i32"),
+    (lambda: M.regroup(A, bool_), "4 x u32 cannot become bool"),
+    (lambda: M.regroup(M.constant(u32, 0, 128), u8), "from 1 to 256, not 512"),
+    (lambda: M.mask_from_bits(M.constant(u32, 0, 2), 2), "as wide, not 2 x u32"),
+    (lambda: M.mask_from_bits(M.constant(f32, 0.0), 2), "as wide, not 1 x f32"),
+    (lambda: M.bits_from_mask(M.constant(bool_, 1), f32), "as wide, not f32"),
 ]
 
 
