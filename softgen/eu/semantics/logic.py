@@ -71,7 +71,7 @@ def asr(c: Computation, a: Value, b: Value) -> Value:
 
 
 def _rotate(c: Computation, a: Value, left: Value, bits: int) -> Value:
-    value, left = c.m.convert(_unsigned(c, a), u64), c.m.convert(left, u64)
+    value = c.m.convert(_unsigned(c, a), u64)
     turned = value << left | value >> (-left & bits - 1)
     return c.m.convert(turned & (1 << bits) - 1, i64)
 

@@ -21,14 +21,13 @@ def math(c: Computation, a: Value, b: Value | None = None) -> Value:
     function = opcodes.math_function(c.instruction.function, c.state.gen)
     if function is None:
         raise DecodeError(f"math has no function {c.instruction.function} on gen {c.state.gen:g}")
-    sources = (a, b)[: function.sources]
     if function.integer:
         return _integers(c, function.name, a, b)
     if not a.type.is_float:
         raise Unsupported(f"math {function.name} of integers is not yet simulated")
     if function.macro:
-        return _macro(c, function.name, a, b)
-    return evaluate(c.m, function.name, c.state.mode.alt, *(value for value in sources if value is not None))
+        return _macro(c, a, b)
+    return evaluate(c.m, function.name, c.state.mode.alt, *(value for value in (a, b) if value is not None))
 
 
 def _integers(c: Computation, name: str, a: Value, b: Value | None) -> Value:
@@ -40,9 +39,8 @@ def _integers(c: Computation, name: str, a: Value, b: Value | None) -> Value:
     return c.m.remainder_int(a, b) if name == "intmod" else c.m.divide_int(a, b)
 
 
-def _macro(c: Computation, name: str, a: Value, b: Value | None) -> Value:
+def _macro(c: Computation, a: Value, b: Value | None) -> Value:
+    """invm, or rsqrtm, which has one source."""
     rounding = c.state.mode.rounding
     c.set_flags(c.m.constant(bool_, 1, a.lanes))
-    if name == "invm" and b is not None:
-        return c.m.div(a, b, rounding)
-    return c.m.sqrt(a, rounding)
+    return c.m.sqrt(a, rounding) if b is None else c.m.div(a, b, rounding)

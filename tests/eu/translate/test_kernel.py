@@ -100,7 +100,8 @@ def test_a_mask_that_is_full_and_one_that_is_not_come_to_the_same() -> None:
 
 def test_dispatched_threads_have_no_channel_outside_their_code() -> None:
     """So that a branch over which nobody jumps needs no masks; loops may be resumed, and messages are compiled in."""
-    assert Translator()._key(0, 16, True, ()) == Key(0, 16, True, loops=True)
+    assert [Translator()._key(0, simd, True, ()) for simd in (8, 16)] == [Key(0, simd, True, loops=True) for simd in (8, 16)]
+    assert Translator()._key(0, 16, False, ()) == Key(0, 16, False, loops=True)
     assert Translator()._key(0, 4, True, ()) == Key(0, 8, False, loops=True), "fewer channels than any mask has"
 
 
