@@ -7,16 +7,19 @@ import ctypes
 import numpy as np
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_access import ALONE
-from softgen.lanes.llvm_region import FlatRegion, region
+from softgen.lanes.llvm_region import LEAVE, FlatRegion, region
+from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.operations import ATOMICS
 from softgen.lanes.types import LaneType, bool_, i32, u32, u64
 from softgen.lanes.value import Region, Value
+from softgen.memory import guard
 from softgen.shared_functions.context import ContextHead
 from tests.lanes.test_region import Held
 
@@ -51,6 +54,28 @@ def test_whether_a_host_thread_is_alone_is_the_word_after_the_note() -> None:
         memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
         m.atomic("add", memory, Value(m, u32, LANES, "%offsets"), [m.lane_index(LANES)])
         assert (f"getelementptr i64, ptr %a0, i64 {word}\n" in m.module.text()) is not quiet
+
+
+@pytest.mark.parametrize("type, offsets, mask, bad", [
+    (u32, [0, 0x8000_0002, 0xF000_0001, 4], 0b1111, 0x8000_0002), (u32, [0, 0x8000_0002, 0xF000_0001, 4], 0b1101, 0xF000_0001),
+    (u32, [0, 4, 6, 3], 0b1111, 6), (u64, [0, 8, 16, 0x7FFF_FFFC], 0b1111, 0x7FFF_FFFC),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", [u32, u64], ids=str)
+def test_the_offset_of_a_misaligned_atomic_is_at_fault(type: LaneType, offsets: list[int], mask: int, bad: int, kind: LaneType) -> None:
+    """That of the lowest active lane; no lane has changed anything. Offsets have no sign."""
+    m, data, argument = LlvmMachine(), np.zeros(8, np.uint64), np.zeros(64, np.uint64)
+    block, note = m.emit("load i64, ptr %argument"), m.emit("getelementptr i64, ptr %argument, i64 1")
+    memory = region(m, FlatRegion(block, str(1 << 32), note))
+    m.atomic("add", memory, m.constant(kind, offsets), [m.lane_index(4, type) + 1], m.mask_from_bits(mask, 4))
+    m.give()
+    m.frame("f", None, [Parameter("argument")])
+    leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
+    assert leave is not None
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={LEAVE: leave})
+    argument[0] = data.ctypes.data
+    with pytest.raises(GpuFault) as fault:
+        guard.call(code.address("f"), argument.ctypes.data)
+    assert fault.value.address == bad and not data.any()
 
 
 FIRST, COUNT = 50, 51  # words of the note that a test has to itself
