@@ -19,13 +19,14 @@ from softgen.lanes.operations import OPERATIONS, Operation
 from softgen.lanes.primitives import Primitives
 from softgen.lanes.signature import Bytes, Lanes, Signature, build
 from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, i8, i32, u8, u16, u32, u64
-from softgen.lanes.value import Value
+from softgen.lanes.value import Region, Value
 from tests.lanes.both import agree
 from tests.lanes.numbers import specials
+from tests.lanes.test_region import Held
 
 M = NumpyMachine()
 A, ONE = M.constant(u32, [1, 2, 3, 4]), M.constant(u32, 1)
-BYTES = M.memory(np.zeros(16, np.uint8))
+BYTES, REGION = M.memory(np.zeros(16, np.uint8)), Region(M, Held(np.zeros(16, np.uint8)))
 
 
 def ints(value: Value) -> list[int]:
@@ -92,6 +93,13 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: M.append(A, BYTES, A, A == A), "the offset of append must be one lane of u32 or u64, not 4 x u32"),
     (lambda: M.append(A, BYTES, ONE, A), "the mask of append must be bool, not u32"),
     (lambda: M.memory_at(A, 16), "one lane of u64, not 4 x u32"),
+    (lambda: M.inside(REGION, M.constant(i32, 0), 4), "the offsets of inside must be u32 or u64, not i32"),
+    (lambda: M.load_adjacent(u32, 2, REGION, M.constant(i32, 0)), "the offsets of load_adjacent must be u32 or u64, not i32"),
+    (lambda: M.store_adjacent([A, A], REGION, M.constant(i32, 0, 4)), "the offsets of store_adjacent must be u32 or u64, not i32"),
+    (lambda: M.store_adjacent([A, ONE], REGION, A), "the value of store_adjacent must have 4 lanes, not 1"),
+    (lambda: M.update(u32, REGION, A, [], A, lambda m, old: old), "the mask of update must be bool, not u32"),
+    (lambda: M.update(f32, REGION, A, [], A == A, lambda m, old: old), "update must be on integers of 32 or 64 bits, not f32"),
+    (lambda: M.update(u16, REGION, A, [], A == A, lambda m, old: old), "update must be on integers of 32 or 64 bits, not u16"),
     (lambda: M.is_nan(A), "is_nan must be of a float, not u32"),
     (lambda: M.is_inf(A), "is_inf must be of a float, not u32"),
     (lambda: M.is_denormal(A), "is_denormal must be of a float, not u32"),
