@@ -15,7 +15,7 @@ import pytest
 
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import codes
+from softgen.lanes.bytecode_program import CONSTANT, BytecodeAssembly, codes
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import DTYPES, NumpyMachine
 from softgen.lanes.signature import Bytes, Lanes, Signature
@@ -161,6 +161,14 @@ def test_a_constant_is_written_once_and_the_zeros_are_two() -> None:
     for _ in range(2):  # a number of which another machine has kept the bytes is checked like the first
         with pytest.raises(ValueError, match="must be an integer"):
             BytecodeMachine().constant(u8, 256, 4)
+
+
+def test_constants_of_a_program_are_aligned_as_vectors_are() -> None:
+    """To 16 bytes, each once."""
+    code = BytecodeAssembly()
+    slots = [code.constant(bytes(range(size))) for size in (1, 3, 16, 17, 33, 4)]
+    assert [slot - CONSTANT for slot in slots] == [0, 16, 32, 48, 80, 128]
+    assert code.constant(bytes(range(17))) == slots[3] and code.constant(bytes(5)) == CONSTANT + 144
 
 
 def test_a_machine_is_freed_when_its_program_is_written() -> None:

@@ -105,6 +105,16 @@ def test_an_update_is_computed_again_where_another_thread_was_first(alone: int, 
     assert data.tolist() == [was * 2 + 3, 0, was, was * 2 + 3] and int(note[COUNT]) == calls
 
 
+def test_an_update_has_the_name_of_its_function() -> None:
+    """Two without a name would be one."""
+    m = LlvmMachine()
+    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "16", "%context"))
+    with pytest.raises(TypeError, match="a function for update must have a name of its own, not <lambda>"):
+        m.update(u32, memory, m.constant(u32, [0]), [], m.constant(bool_, 1, 1), lambda m, old: old + 1)
+    m.update(u32, memory, m.constant(u32, [0]), [m.constant(u32, [3])], m.constant(bool_, 1, 1), overtaken)
+    assert "overtaken_u32x1_flat_u32" in m.module.internals
+
+
 @pytest.mark.parametrize("type", [i32, u32, u64], ids=str)
 @pytest.mark.parametrize("quiet, alone", [(True, 0), (False, 0), (False, 1)])
 def test_atomics_are_the_same_with_and_without_a_lock(type: LaneType, quiet: bool, alone: int) -> None:
