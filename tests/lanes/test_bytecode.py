@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import random
+import struct
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from softgen.errors import Unsupported
+from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes import bytecode_program
 from softgen.lanes.bytecode import BytecodeMachine
 from softgen.lanes.bytecode_program import CONSTANT, BytecodeAssembly, codes
 from softgen.lanes.machine import Machine
@@ -169,6 +173,49 @@ def test_constants_of_a_program_are_aligned_as_vectors_are() -> None:
     slots = [code.constant(bytes(range(size))) for size in (1, 3, 16, 17, 33, 4)]
     assert [slot - CONSTANT for slot in slots] == [0, 16, 32, 48, 80, 128]
     assert code.constant(bytes(range(17))) == slots[3] and code.constant(bytes(5)) == CONSTANT + 144
+
+
+@pytest.mark.parametrize("size, frame", [((1 << 18) - 8, 0), ((1 << 18) - 7, (1 << 18) + 64)])
+def test_a_frame_that_a_stack_may_have_no_room_for_is_refused(size: int, frame: int) -> None:
+    """Frames are whole cache lines; the result is behind all else."""
+    code = BytecodeAssembly()
+    code.keep(size)
+    result = code.keep(8)
+    if not frame:
+        assert code.finished(result, 0, 0, 48).record.result == size
+        return
+    with pytest.raises(Unsupported, match=f"a bytecode program with a frame of {frame} bytes: at most {1 << 18}$"):
+        code.finished(result, 0, 0, 48)
+
+
+@pytest.mark.parametrize("handler, count", [(False, 7), (True, 3)])
+def test_a_process_has_so_many_programs(handler: bool, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions and handlers have addresses of their own: 0 says that there is none left."""
+    full = {"bytecode_function": lambda number, record: number < 7, "bytecode_handler": lambda number, record: number < 3}
+    monkeypatch.setattr(bytecode_program, "library", lambda: SimpleNamespace(**full))
+    monkeypatch.setattr(bytecode_program, "_numbers", {False: itertools.count(), True: itertools.count()})
+    monkeypatch.setattr(bytecode_program, "_kept", [])
+    for _ in range(count):
+        bytecode_program.BytecodeProgram(b"", b"", 0, 0, 0, 0, 0, handler)
+    with pytest.raises(Unsupported, match=f"more than {count} bytecode programs in one process"):
+        bytecode_program.BytecodeProgram(b"", b"", 0, 0, 0, 0, 0, handler)
+    assert len(bytecode_program._kept) == count
+
+
+def test_an_interpreter_that_is_missing_or_another_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = bytecode_program.library.__wrapped__
+    again = r"run `make` or `python setup.py build_ext --inplace` at the repository's root$"
+    for name, value in (("WRITTEN", 10), ("OPERATION", struct.Struct("<Q")), ("AssemblyRecord", ctypes.c_uint64),
+                        ("ProgramRecord", ctypes.c_uint64)):  # fmt: skip
+        with monkeypatch.context() as changed:
+            changed.setattr(bytecode_program, name, value)
+            with pytest.raises(SoftgenError, match=rf"is of another version; {again}"):
+                find()
+    for spec, complaint in ((None, r"^softgen.lanes._bytecode is not built"), (SimpleNamespace(origin=None), "is not built"),
+                            (SimpleNamespace(origin="/no/such.so"), r"^/no/such.so cannot be used: .*")):  # fmt: skip
+        monkeypatch.setattr("importlib.util.find_spec", lambda name, spec=spec: spec)
+        with pytest.raises(SoftgenError, match=rf"{complaint}; {again}"):
+            find()
 
 
 def test_a_machine_is_freed_when_its_program_is_written() -> None:
