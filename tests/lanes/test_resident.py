@@ -75,6 +75,14 @@ def test_the_bytes_of_what_was_given_back_are_counted(monkeypatch: pytest.Monkey
     assert resident.release("") == sum(end - start for start, end in ranges)
 
 
+def test_pages_are_given_back_and_then_freed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[str]()
+    monkeypatch.setattr(resident, "release", lambda library: calls.append(library))
+    monkeypatch.setattr(resident, "trim_heap", lambda: calls.append("heap"))
+    LibraryPages("/lib/first.so").release()
+    assert calls == ["/lib/first.so", "heap"]
+
+
 @pytest.mark.parametrize("found, calls", [({}, []), ({"malloc_trim": None}, [0])])
 def test_memory_that_was_freed_is_given_back_where_the_c_library_can(
         found: dict[str, None], calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
