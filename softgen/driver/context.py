@@ -106,15 +106,27 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
     for name, _, address in extensions(call, int.from_bytes(data[:8], "little")):
         if name != i915.I915_CONTEXT_ENGINES_EXT_LOAD_BALANCE:
             raise Errno(errno.EINVAL, f"engine map extension {name}")
-        balance = LOAD_BALANCE.unpack(call.read(address, LOAD_BALANCE.size))
-        if balance.index >= len(engines) or not 0 < balance.siblings <= 64:
-            raise Errno(errno.EINVAL, "load balancing of an engine that is not there")
-        siblings = ENGINE.unpack_all(call.read(address + LOAD_BALANCE.size, balance.siblings * ENGINE.size))
-        names = [find_engine(node, engine) for engine in siblings]
-        if "" in names or len({engine.kind for engine in siblings}) > 1:
-            raise Errno(errno.EINVAL, "load balancing between engines that are not there, or of several classes")
-        engines[balance.index] = names[0]
+        balance_entry(node, call, engines, address)
     return engines
+
+
+def balance_entry(node: Node, call: Call, engines: list[str | None], address: int) -> None:
+    """I915_CONTEXT_ENGINES_EXT_LOAD_BALANCE, checked in the kernel's order: the entry, what must be zero, then the siblings, if any."""
+    if not node.gpu.kernel.preempt:
+        raise Errno(errno.ENODEV, "load balancing without execlists")
+    balance = LOAD_BALANCE.unpack(call.read(address, LOAD_BALANCE.size))
+    if balance.index >= len(engines):
+        raise Errno(errno.EINVAL, f"load balancing of entry {balance.index} of {len(engines)}")
+    if engines[balance.index]:
+        raise Errno(errno.EEXIST, f"load balancing of entry {balance.index}, which is {engines[balance.index]}")
+    if balance.flags or balance.zero:
+        raise Errno(errno.EINVAL, f"load balancing with flags {balance.flags:#x}, {balance.zero:#x}")
+    siblings = ENGINE.unpack_all(call.read(address + LOAD_BALANCE.size, balance.siblings * ENGINE.size))
+    names = [find_engine(node, engine) for engine in siblings]
+    if "" in names or len(set(names)) < len(names) or len({engine.kind for engine in siblings}) > 1:
+        raise Errno(errno.EINVAL, "load balancing between engines that are not there, are named twice, or are of several classes")
+    if names:
+        engines[balance.index] = names[0]
 
 
 def find_engine(node: Node, engine: SimpleNamespace) -> str:
@@ -124,7 +136,7 @@ def find_engine(node: Node, engine: SimpleNamespace) -> str:
 
 
 def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
-    if engine.kind == i915.I915_ENGINE_CLASS_INVALID:
+    if (engine.kind, engine.instance) == (i915.I915_ENGINE_CLASS_INVALID, i915.I915_ENGINE_CLASS_INVALID_NONE):
         return None
     name = find_engine(node, engine)
     if not name:

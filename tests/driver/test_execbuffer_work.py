@@ -16,7 +16,7 @@ from softgen.driver.context import ENGINES, VM
 from softgen.driver.protocol import READ, Channel, ShimMessage
 from softgen.driver.queue import Later
 from softgen.driver.submission import Submission
-from softgen.driver.uapi import CONTEXT_PARAM, EXTENSION, LOAD_BALANCE
+from softgen.driver.uapi import CONTEXT_PARAM, EXTENSION
 from tests.driver.execbuffer import (
     END,
     FIRST,
@@ -39,35 +39,6 @@ def context(program: Program, **param: int) -> int:
     head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
     setting = CONTEXT_PARAM.pack(SimpleNamespace(**{**dict.fromkeys(CONTEXT_PARAM.names, 0), **param}))
     return int(program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE", flags=1, extensions=program.memory(head + setting).address).context)
-
-
-def test_an_engine_map_says_where_work_goes(gpu: Gpu, held: Held) -> None:
-    program = gpu.program()
-    handle = buffer(program)
-    balance = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
-    balance += LOAD_BALANCE.pack(SimpleNamespace(index=1, siblings=1, flags=0, zero=0)) + struct.pack("<HH", 2, 0)
-    chain = program.memory(balance).address
-    engines = program.memory(struct.pack("<QHHHHHH", chain, 1, 0, 0xFFFF, 0xFFFF, 0, 0))
-    number = context(program, param=ENGINES, size=len(bytes(engines)), value=engines.address)
-    for index in range(3):
-        submit(program, [row(handle)], context=number, flags=index)
-    assert [submission.engine for submission in held.submissions] == ["bcs0", "vcs0", "rcs0"]
-    refused(errno.EINVAL, program, [row(handle)], context=number, flags=3)
-    missing = program.memory(struct.pack("<QHH", 0, 2, 1))
-    with pytest.raises(OSError, match="No such"):
-        context(program, param=ENGINES, size=12, value=missing.address)
-
-
-@pytest.mark.parametrize("siblings", [[(2, 0), (2, 1)], [(2, 0), (1, 0)], [(2, 0), (0xFFFF, 0xFFFF)], [(9, 0)], [], [(2, 0)] * 65])
-def test_an_entry_is_balanced_between_engines_of_one_class_that_are_there(gpu: Gpu, siblings: list[tuple[int, int]]) -> None:
-    """No GPU here has two of a class."""
-    program = gpu.program()
-    head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
-    head += LOAD_BALANCE.pack(SimpleNamespace(index=0, siblings=len(siblings), flags=0, zero=0))
-    chain = program.memory(head + b"".join(struct.pack("<HH", *sibling) for sibling in siblings)).address
-    engines = program.memory(struct.pack("<QHH", chain, 0xFFFF, 0xFFFF))
-    with pytest.raises(OSError, match="Invalid"):
-        context(program, param=ENGINES, size=12, value=engines.address)
 
 
 def test_entries_of_an_engine_map_have_states_of_their_own() -> None:
