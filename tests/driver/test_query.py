@@ -80,6 +80,15 @@ def test_each_gpu_is_what_devices_toml_says(name: str) -> None:
         assert int.from_bytes(topology[16 + head.subslice_offset : 16 + head.eu_offset], "little").bit_count() == device.limit("subslices")
 
 
+@pytest.mark.parametrize("name, expected", [("g45", [0, 0]), ("bdw", [0, 0, 0, 0]), ("kbl", [0, 0, 1, 0]), ("icl", [0, 0, 3, 2])])
+def test_what_video_engines_can_do(name: str, expected: list[int]) -> None:
+    """I915_VIDEO_CLASS_CAPABILITY_HEVC (1) and I915_VIDEO_AND_ENHANCE_CLASS_CAPABILITY_SFC (2); engines of other classes have none."""
+    with served(name) as gpu:
+        found = query(gpu.program(), i915.DRM_I915_QUERY_ENGINE_INFO)
+        assert isinstance(found, bytes)
+        assert [row.capabilities for row in ENGINE_INFO.unpack_all(found[ENGINES_HEAD.size :])] == expected
+
+
 def test_units_of_a_gpu_with_two_slices() -> None:
     """drm_i915_query_topology_info, with two of three slices, three of four subslices in each, eight EUs in each of those."""
     limits = {"slices": 2, "subslices": 6, "eus": 48}
