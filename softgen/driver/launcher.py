@@ -46,8 +46,8 @@ class Outcome:
     code: int
     report: dict[str, Any] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # what the server could not do
-    trouble: str = ""  # what ended the run, if not the program itself
-    signal: int = 0  # that ended the program
+    trouble: str = ""  # what ended the run, if not the program itself, or why there is no report
+    signal: int = 0  # that ended the program, if not the launcher's
     loads: list[str] = field(default_factory=list)  # APIs whose libraries its processes had loaded when they ended
     seeks: list[str] = field(default_factory=list)  # APIs for which they looked around for a driver: none was named to them
 
@@ -142,11 +142,11 @@ class ProgramRun:
             if trouble:
                 self._end_program()
         code = self.child.returncode
+        ended_by = 0 if trouble else max(-code, 0)
         self._finish(bool(trouble) or code < 0)
         code = 1 if trouble or self.failed and not keep_going else 128 - code if code < 0 else code
         if self.report is None and not trouble:
             trouble = f"the simulator ended before it could report{died(self.server_status)}"
-        ended_by = max(-self.child.returncode, 0)
         return Outcome(code, self.report or {}, self.failed, trouble, ended_by, self._remarks("loads"), self._remarks("seeks"))
 
     def _remarks(self, kind: str) -> list[str]:

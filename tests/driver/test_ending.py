@@ -117,3 +117,20 @@ def test_a_server_whose_work_does_not_matter_has_three_seconds_to_end(stopped: b
     assert world.killed == killed and world.sent == [b"stop" if stopped else b"end"]
     if killed:
         assert 103 < world.now < 103.2
+
+
+def test_a_program_that_was_killed_is_told_where_the_server_has_no_time_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Signalled(monkeypatch, 10_000, [])
+    world.run.child = SimpleNamespace(poll=lambda: -9, returncode=-9)  # type: ignore[assignment]
+    outcome = world.run.watch(keep_going=False, limit=None)
+    assert (outcome.code, outcome.signal, outcome.report) == (137, 9, {}) and "before it could report" in outcome.trouble
+
+
+def test_a_program_that_the_launcher_ends_was_ended_by_no_other_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Signalled(monkeypatch, 30, [])
+    monkeypatch.setattr(launcher, "children", lambda: [SERVER, PROGRAM])
+    child = SimpleNamespace(pid=PROGRAM, returncode=None)
+    child.poll, child.terminate = lambda: child.returncode, lambda: setattr(child, "returncode", -15)
+    world.run.child = child  # type: ignore[assignment]
+    outcome = world.run.watch(keep_going=False, limit=1.0)
+    assert (outcome.code, outcome.signal, outcome.trouble) == (1, 0, "time is up after 1 s; the program is ended")

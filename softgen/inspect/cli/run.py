@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             complain(text)
     if outcome.trouble:
         complain(outcome.trouble)
-    elif outcome.signal in CRASHES:
+    if outcome.signal in CRASHES:
         complain(f"{command[0]} was ended by {signal.Signals(outcome.signal).name}")
     hint(gpu, outcome)
     if pictures and (files := outcome.report.get("images")):

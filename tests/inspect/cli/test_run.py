@@ -332,7 +332,8 @@ def test_how_many_pictures_there_are(images: list[str] | None, said: list[str], 
 @pytest.mark.parametrize("outcome, said", [
     (Outcome(0), []), (Outcome(139, signal=SEGV), [f"{sys.executable} was ended by SIGSEGV"]), (Outcome(143, signal=TERM), []),
     (Outcome(137, signal=signal.SIGKILL), [f"{sys.executable} was ended by SIGKILL"]),
-    (Outcome(124, signal=signal.SIGKILL, trouble="time is up"), ["time is up"]),
+    (Outcome(1, trouble="time is up"), ["time is up"]),
+    (Outcome(137, signal=signal.SIGKILL, trouble="no report"), ["no report", f"{sys.executable} was ended by SIGKILL"]),
     (Outcome(1, failed=["a draw", f"{CANNOT_GO_ON}: no memory"]), [f"{CANNOT_GO_ON}: no memory"]),
 ])  # fmt: skip
 def test_how_a_program_ended_is_told_where_nobody_asked_for_it(outcome: Outcome, said: list[str], monkeypatch: pytest.MonkeyPatch,
