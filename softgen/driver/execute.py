@@ -158,7 +158,6 @@ class ContextEngine:
             finally:
                 del error  # its traceback leads to the submission, whose context must be free to end
 
-
     def _pass_semaphores(self, execution: EngineExecution, submission: Submission, slot: EngineSlot[Submission]) -> None:
         """Runs to the end; meanwhile others, or the program, let it pass the semaphores at which it waits."""
         parking = self.executor.parking

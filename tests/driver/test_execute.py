@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import struct
+import subprocess
+import sys
 import time
 import weakref
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from softgen.driver.buffer_list import BufferList
 from softgen.driver.execute import Executor
 from softgen.driver.parking import LOOK_AGAIN
 from softgen.errors import SoftgenError, Unsupported
+from tests.conftest import ROOT
 from tests.driver.execbuffer import END, STORE, buffer, row, submit
 from tests.driver.program import Program, served
 
@@ -301,3 +304,27 @@ def test_memory_of_programs_is_charged_to_the_process_of_their_context() -> None
     del work.context
     gc.collect()
     assert charged == [(77, 5000), (77, -5000)]
+
+
+ENDING = """
+from types import SimpleNamespace
+from softgen.bits.generation import device
+from softgen.driver.execute import Executor
+
+class Context:
+    context_engines = {}
+
+dispatcher = SimpleNamespace(count_memory=lambda charge: None, retire=lambda: print("retired"))
+made = Executor(device("kbl"), [], lambda submission, text: "", print, new_dispatcher=lambda: dispatcher)
+kept, other = (SimpleNamespace(context=Context(), engine="rcs0", slot=0, pid=1) for _ in range(2))
+for work in (kept, other):
+    made._new_context_engine(work)
+del other, work
+print("ends")
+"""
+
+
+def test_what_contexts_keep_goes_with_them_or_with_the_process() -> None:
+    """Nothing is to be done for it at its end, when threads that run their work may still hold what would be needed for that."""
+    run = subprocess.run([sys.executable, "-c", ENDING], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout == "retired\nends\n"
