@@ -47,6 +47,13 @@ class Answered(NamedTuple):
 
 ANSWERED = {number: Answered(HANDLERS[name], ARGUMENTS[name], name in UNCHANGED, name in PRIMARY_ONLY)
             for number, name in NAMES.items() if name in HANDLERS}  # fmt: skip
+FOREIGN_NAMES = {  # of dma-bufs and sync files, by type and number
+    (drm.DMA_BUF_BASE, drm.DMA_BUF_IOCTL_SYNC): "DMA_BUF_IOCTL_SYNC",
+    (drm.DMA_BUF_BASE, drm.DMA_BUF_IOCTL_EXPORT_SYNC_FILE): "DMA_BUF_IOCTL_EXPORT_SYNC_FILE",
+    (drm.DMA_BUF_BASE, drm.DMA_BUF_IOCTL_IMPORT_SYNC_FILE): "DMA_BUF_IOCTL_IMPORT_SYNC_FILE",
+    (drm.SYNC_IOC_MAGIC, drm.SYNC_IOC_MERGE): "SYNC_IOC_MERGE",
+    (drm.SYNC_IOC_MAGIC, drm.SYNC_IOC_FILE_INFO): "SYNC_IOC_FILE_INFO",
+}
 
 
 def number_of(request: int) -> int:
@@ -55,6 +62,12 @@ def number_of(request: int) -> int:
 
 def kind_of(request: int) -> int:
     return request >> 8 & 0xFF
+
+
+def foreign_name(request: int) -> str:
+    """The name of an ioctl on a dma-buf or sync file."""
+    kind, number = kind_of(request), number_of(request)
+    return FOREIGN_NAMES.get((kind, number), f"ioctl {number:#04x} of type {chr(kind)!r}")
 
 
 def answer(node: Node, call: Call, request: int, data: bytes) -> None:

@@ -199,7 +199,7 @@ class Server:
         except (OSError, MemoryError) as error:
             result, why = self._short_of(error, message)
         except Exception as error:  # a mistake of ours must not hang the program
-            self.gpu.log(f"softgen itself failed in {name_of(message.a & 0xFF)}: {type(error).__name__}: {error}")
+            self.gpu.log(f"softgen itself failed in {called(message)}: {type(error).__name__}: {error}")
             result = -errno.EIO
         if self.trace:
             self.trace(f"{channel.program} {channel.pid}: {requested(message)}{why}")
@@ -225,7 +225,7 @@ class Server:
         if error.errno in OUT_OF_DESCRIPTORS:
             self.gpu.reclaim()
             return -errno.EMFILE, " EMFILE: the server has no descriptor left"
-        self.gpu.log(f"softgen itself failed in {name_of(message.a & 0xFF)}: {type(error).__name__}: {error}")
+        self.gpu.log(f"softgen itself failed in {called(message)}: {type(error).__name__}: {error}")
         return -errno.EIO, ""
 
     def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
@@ -288,12 +288,20 @@ def bound_name(descriptor: int) -> bytes:
         return padded(connection.getsockname()) if connection.family == socket.AF_UNIX else b""
 
 
+def called(message: ShimMessage) -> str:
+    """The name of what a program calls."""
+    if message.kind == MMAP:
+        return "mmap"
+    return ioctls.foreign_name(message.a) if message.kind == FOREIGN else name_of(ioctls.number_of(message.a))
+
+
 def requested(message: ShimMessage) -> str:
     """A request as text, for the trace."""
+    name = called(message)
     if message.kind == MMAP:
-        return f"mmap of {message.b:#x} bytes at {message.a:#x}"
-    name, layout = name_of(message.a & 0xFF), ARGUMENTS.get(name_of(message.a & 0xFF))
-    if message.kind == FOREIGN or layout is None:
+        return f"{name} of {message.b:#x} bytes at {message.a:#x}"
+    layout = ARGUMENTS.get(name)
+    if layout is None:
         return f"{name} ({message.a:#x})"
     fields = vars(layout.unpack(message.payload))
     return " ".join([name, *(f"{field}={shown(value)}" for field, value in fields.items() if value and field != "pad")])

@@ -231,3 +231,35 @@ def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
     assert MESSAGE.unpack(theirs.recv(4096))[0] == protocol.DONE  # once
     channel.close()
     theirs.close()
+
+
+DEVICE, DMA_BUF, SYNC_FILE = 0x6400, 0xC008_6200, 0xC008_3E00  # the type of an ioctl, and how its argument goes
+
+
+@pytest.mark.parametrize("kind, request_number, payload, expected", [
+    (protocol.IOCTL, DEVICE + 0x5B, b"\0\x10\0\0\0\0\0\0", "DRM_IOCTL_I915_GEM_CREATE size=0x1000"),
+    (protocol.IOCTL, DEVICE + 0x5C, b"\7\0\0\0\1\0\0\0", "DRM_IOCTL_I915_GEM_PREAD handle=0x7"),  # not its padding
+    (protocol.IOCTL, DEVICE + 0xAA, bytes(24) + b"rotation", "DRM_IOCTL_MODE_GETPROPERTY name=726f746174696f6e"),
+    (protocol.IOCTL, DEVICE + 0x58, b"", "DRM_IOCTL_I915_GEM_THROTTLE"),
+    (protocol.IOCTL, DEVICE + 0xA5, b"", "DRM_IOCTL_MODE_SETGAMMA (0x64a5)"),
+    (protocol.IOCTL, DEVICE + 0xFF, b"", "ioctl 0xff (0x64ff)"),
+    (protocol.FOREIGN, DMA_BUF, bytes(8), "DMA_BUF_IOCTL_SYNC (0xc0086200)"),
+    (protocol.FOREIGN, DMA_BUF + 2, bytes(8), "DMA_BUF_IOCTL_EXPORT_SYNC_FILE (0xc0086202)"),
+    (protocol.FOREIGN, DMA_BUF + 3, bytes(8), "DMA_BUF_IOCTL_IMPORT_SYNC_FILE (0xc0086203)"),
+    (protocol.FOREIGN, DMA_BUF + 1, bytes(8), "ioctl 0x01 of type 'b' (0xc0086201)"),
+    (protocol.FOREIGN, SYNC_FILE + 3, bytes(48), "SYNC_IOC_MERGE (0xc0083e03)"),
+    (protocol.FOREIGN, SYNC_FILE + 4, bytes(56), "SYNC_IOC_FILE_INFO (0xc0083e04)"),
+    (protocol.MMAP, 0x7000, b"", "mmap of 0x2000 bytes at 0x7000"),
+])  # fmt: skip
+def test_requests_are_named_in_a_trace(kind: int, request_number: int, payload: bytes, expected: str) -> None:
+    """Fields of arguments that are zero are not shown."""
+    assert server.requested(ShimMessage(kind, request_number, 0x2000, 0, NAME, payload)) == expected
+
+
+@pytest.mark.parametrize("kind, request_number, name", [
+    (protocol.IOCTL, DEVICE + 0x5B, "DRM_IOCTL_I915_GEM_CREATE"), (protocol.FOREIGN, DMA_BUF, "DMA_BUF_IOCTL_SYNC"),
+    (protocol.MMAP, 0x5B, "mmap"),
+])  # fmt: skip
+def test_a_request_in_which_softgen_fails_is_named(world: World, kind: int, request_number: int, name: str) -> None:
+    world.server._short_of(OSError(errno.ENOSPC, "no space"), ShimMessage(kind, request_number, 0, 0, NAME, b""))
+    assert world.log == [f"softgen itself failed in {name}: OSError: [Errno 28] no space"]
