@@ -8,7 +8,7 @@ import stat
 import struct
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from softgen.driver.facts import Runtime, runtimes, runtimes_of, x86_64_host
 from softgen.errors import SoftgenError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
 
 ELF_HEADER = 64  # bytes, of 64-bit programs; of 32-bit ones 52
+ELF_64_BIT = 2  # the class in the header of 64-bit programs
 INTERPRETER = 3  # the program header of programs that a dynamic loader starts
 EM_X86_64 = 62  # the machine in the header of x86-64 programs
 EMULATOR = "qemu-x86_64"  # QEMU's user mode; linked statically its name is longer
@@ -78,23 +79,31 @@ def unreachable(program: str) -> str:
     """Why the shim cannot be preloaded into a program; '' where it can."""
     try:
         with os.fdopen(os.open(program, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe has nothing to read
-            head = file.read(4096) or b""
+            head = file.read(ELF_HEADER) or b""
+            elf = head[:4] == b"\x7fELF" and len(head) == ELF_HEADER
+            kinds = segments(file, head) if elf and head[4] == ELF_64_BIT else []
         if os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid():
             return "changes its user when it starts (set-uid)"
-    except OSError:
+    except (OSError, ValueError):  # ValueError: an offset that no file has
         return ""  # starting it reports the error
-    if head[:4] != b"\x7fELF" or len(head) < ELF_HEADER:
+    if not elf:
         return ""
-    if head[4] != 2:
+    if head[4] != ELF_64_BIT:
         return "is a 32-bit program"
     emulator = os.path.basename(program).startswith(EMULATOR)
     if (emulator or machine(head) == EM_X86_64) and not x86_64_shim():
         return f"runs x86-64 code, and the shim for it is not built (install gcc-x86-64-linux-gnu, then {BUILD})"
     if emulator:
         return ""
-    where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
-    kinds = [int.from_bytes(head[where + size * i :][:4], "little") for i in range(count)]
     return "" if INTERPRETER in kinds else "is linked statically"
+
+
+def segments(file: BinaryIO, head: bytes) -> list[int]:
+    """The types in the program headers of a 64-bit ELF file, wherever in the file they are."""
+    where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
+    file.seek(where)
+    table = file.read(size * count)
+    return [int.from_bytes(table[size * i :][:4], "little") for i in range(count)]
 
 
 def machine(head: bytes) -> int:

@@ -245,9 +245,12 @@ def test_the_tree_of_each_gpu(tmp_path: Path, name: str) -> None:
 def test_programs_the_shim_cannot_reach(tmp_path: Path) -> None:
     assert unreachable("/bin/sh") == "" and unreachable(str(tmp_path / "absent")) == ""
     head = bytearray(Path(sys.executable).resolve().read_bytes()[:4096])
-    head[4] = 1
-    (tmp_path / "old").write_bytes(bytes(head))
-    assert unreachable(str(tmp_path / "old")) == "is a 32-bit program"
+    head[4], flags = 1, head[36:40]
+    for byte in (0, 255):  # of its flags, which are where a 64-bit program says at which offset its headers are
+        head[36:40] = bytes([byte]) * 4
+        (tmp_path / "old").write_bytes(bytes(head))
+        assert unreachable(str(tmp_path / "old")) == "is a 32-bit program"
+    head[36:40] = flags
     head[4], head[56:58] = 2, bytes(2)  # no program headers, so no interpreter among them
     (tmp_path / "static").write_bytes(bytes(head))
     assert unreachable(str(tmp_path / "static")) == "is linked statically"
@@ -257,6 +260,11 @@ def test_programs_the_shim_cannot_reach(tmp_path: Path) -> None:
         struct.pack_into("<2H", head, 54, 56, len(kinds))
         (tmp_path / "made").write_bytes(bytes(head[:64]) + rows)
         assert unreachable(str(tmp_path / "made")) == why, kinds
+    for where, why in ((64, "is linked statically"), (100, ""), (1 << 16, ""), (1 << 40, "is linked statically"), (1 << 63, "")):
+        struct.pack_into("<Q", head, 32, where)  # tools that edit programs put their headers at the end
+        struct.pack_into("<2H", head, 54, 56, 1)
+        (tmp_path / "made").write_bytes(bytes(head[:64]) + (bytes(max(where - 64, 1)) + b"\3" if where < 1 << 20 else b""))
+        assert unreachable(str(tmp_path / "made")) == why, where
     (tmp_path / "script").write_text("#!/bin/sh\n")
     assert unreachable(str(tmp_path / "script")) == ""
     os.mkfifo(tmp_path / "pipe")
