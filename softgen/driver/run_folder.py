@@ -15,14 +15,15 @@ from pathlib import Path
 
 NAME = re.compile(r"softgen-[0-9a-f]{12}")
 MEMORY = "/dev/shm"  # a tmpfs for everybody, like /tmp
-SHORT = 40  # characters of the path around it: a socket's path has room for 107 bytes
+LONGEST = 63  # bytes of its path that the shim has room for (begin() in shim.c); a socket's path has room for more
+OWN = len("/softgen-") + 12  # bytes of them that are its own name
 
 
 def parent() -> Path:
     """Where folders of runs are made: $XDG_RUNTIME_DIR, $TMPDIR, otherwise in memory, as a folder on a disk may take a tenth of a second
     to remove."""
     for place in (os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("TMPDIR", ""), MEMORY):
-        if place.startswith("/") and len(place) < SHORT and os.path.isdir(place) and os.access(place, os.W_OK):
+        if place.startswith("/") and len(os.fsencode(place)) + OWN <= LONGEST and os.path.isdir(place) and os.access(place, os.W_OK):
             return Path(place)
     return Path("/tmp")
 

@@ -24,7 +24,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.driver import launcher, run_folder, service
-from tests.driver.running import Softgen, needs_shim
+from tests.driver.running import Softgen, needs_shim, softgen_run
 
 
 @pytest.fixture
@@ -53,6 +53,35 @@ def test_or_else_among_temporary_files_or_in_memory(useless: str, short: Path, m
     assert run_folder.parent() == short
     monkeypatch.setattr(run_folder, "MEMORY", "/dev/absent")
     assert run_folder.parent() == Path("/tmp")
+
+
+def long_path(short: Path, size: int, letter: str) -> Path:
+    """A folder with a path of so many bytes."""
+    count, rest = divmod(size - len(os.fsencode(short)) - 1, len(os.fsencode(letter)))
+    made = short / (letter * count + "x" * rest)
+    made.mkdir()
+    assert len(os.fsencode(made)) == size
+    return made
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "図"])
+def test_a_path_has_as_many_bytes_as_the_shim_has_room_for(letter: str, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes, not characters: 63 with the 21 of the folder's own name."""
+    monkeypatch.setenv("TMPDIR", str(short))
+    for size, fits in ((41, True), (42, True), (43, False), (90, False)):
+        place = long_path(short, size, letter)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+        assert run_folder.parent() == (place if fits else short), size
+
+
+@needs_shim
+@pytest.mark.parametrize("letter", ["a", "図"])
+def test_a_program_finds_the_gpu_through_the_longest_path(letter: str, short: Path) -> None:
+    place = long_path(short, 42, letter)
+    look = "import os; os.close(os.open('/dev/dri/renderD128', os.O_RDWR)); print(os.environ['SOFTGEN_RUN'], os.listdir('/dev/dri'))"
+    run = softgen_run("--", sys.executable, "-X", "utf8", "-c", look, TMPDIR=str(place))
+    assert run.process.returncode == 0 and run.out.startswith(f"{place}/softgen-") and "card0" in run.out, run.err
+    assert os.listdir(place) == []
 
 
 def opened(short: Path) -> set[int]:
