@@ -313,3 +313,19 @@ def test_objects_of_the_server_count_and_are_given_back(name: str, removal: str)
         for _ in range(100):
             programs[2].ioctl(name)
         assert gpu.shared.budget.other.total() > before
+
+
+@pytest.mark.parametrize("node", ["renderD128", "card0"])
+def test_a_node_that_the_limit_leaves_no_memory_for_is_not_opened(node: str) -> None:
+    """ENOMEM; and one that is closed leaves room for another."""
+    with served("kbl", Held(), memory_limit=MIB) as gpu:
+        program = gpu.program()
+        with pytest.raises(OSError):
+            while True:
+                program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE")
+        with pytest.raises(OSError) as refused:
+            gpu.program(node)
+        assert refused.value.errno == errno.ENOMEM and len(gpu.server.nodes) == gpu.shared.opened == 1
+        for handle in range(1, 10):
+            program.ioctl("DRM_IOCTL_SYNCOBJ_DESTROY", handle=handle)
+        assert gpu.program(node).ioctl("DRM_IOCTL_VERSION").major == 1 and gpu.shared.opened == 2
