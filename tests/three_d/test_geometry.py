@@ -11,6 +11,7 @@ from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import GpuFault
+from softgen.memory.space import Space
 from softgen.memory.store import MemfdBuffer
 from softgen.three_d.geometry import Geometry, GeometryMemory, GeometryPlans, make_plans
 from softgen.three_d.plan_cache import PlanCache
@@ -138,6 +139,33 @@ def test_what_cannot_be_compared_is_asked_again(ask: Callable[[DrawState], Any])
         state.space.map(address, MemfdBuffer(SIZE))  # type: ignore[attr-defined]
     after = cache.get(state)
     assert after != before
+
+
+@pytest.mark.parametrize("space_of", [
+    lambda state: state.space, lambda state: state.table_space("PS"), lambda state: state.block_space("3DSTATE_BLEND_STATE_POINTERS"),
+])  # fmt: skip
+def test_memory_that_was_not_mapped_is_read_again(space_of: Callable[[DrawState], Space]) -> None:
+    """By a reader that does without it."""
+
+    def read(seen: DrawState) -> bytes:
+        try:
+            return space_of(seen).read(FAR, 4)
+        except GpuFault:
+            return b"none"
+
+    state, cache = geometry_state(9), PlanCache(read)
+    assert cache.get(state) == b"none"
+    state.space.map(FAR, MemfdBuffer(SIZE))  # type: ignore[attr-defined]
+    first = cache.get(state)
+    assert first == bytes(4) and cache.get(state) is first
+
+
+def test_what_is_written_while_plans_are_made_is_in_memory() -> None:
+    """Nor does it matter for what is said of an address outside of it."""
+    state = geometry_state(9)
+    PlanCache(lambda seen: seen.space.write(BASE, b"here")).get(state)
+    assert state.space.read(BASE, 4) == b"here"
+    assert PlanCache(lambda seen: seen.space.outside(FAR)).get(state) == state.space.outside(FAR) != ""
 
 
 @pytest.mark.parametrize("change", ["entry", "surface", "block", "memory"])
