@@ -120,6 +120,69 @@ def test_the_deadline_of_tests_without_threads_is_that_of_the_draw(draws: Any, l
         draws._answer(cs, None, ReturnReason.DEADLINE)
 
 
+HELPED, GOES_ON = (["follow now", "answered"], True), (["answered"], False)
+
+
+@pytest.mark.parametrize("why, expected", [
+    (ReturnReason.DEADLINE, GOES_ON), (ReturnReason.ESCAPED, HELPED), (ReturnReason.OTHER_MODE, HELPED), (None, HELPED),
+])  # fmt: skip
+def test_a_draw_whose_threads_needed_python_is_renewed(draws: Any, why: int | None, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that only looked at its deadline."""
+    monkeypatch.setattr(prepared_draws, "DrawState", SimpleNamespace(of=lambda cs: cs))
+    monkeypatch.setattr(prepared_draws, "dispatch_context", lambda cs: cs)
+    said = list[str]()
+    loop = SimpleNamespace(answer=lambda *given: said.append("answered"))
+    draw = SimpleNamespace(loops={"PS": loop}, follow=lambda state: said.append(f"follow {state}"))
+    draws._now, draws._draws = SimpleNamespace(stage=Stage.PIXELS, prepared=1), {1: draw}
+    draws._helped, draws._record = False, None
+    draws._answer("now", None, why)
+    assert (said, draws._helped) == expected
+
+
+@pytest.mark.parametrize("parts, expected", [
+    ([(0, ReturnReason.DEADLINE)], GOES_ON), ([(0, ReturnReason.DEADLINE)] * 3, GOES_ON), ([(0, ReturnReason.ESCAPED)], HELPED),
+    ([(0, ReturnReason.DEADLINE), (0, ReturnReason.OTHER_MODE)], HELPED), ([(11, ReturnReason.DEADLINE)], HELPED),
+])  # fmt: skip
+def test_so_is_one_of_whose_loops_one_did(draws: Any, parts: list[tuple[int, int]], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or came to an access that failed. Loops that do not run are not looked at."""
+    monkeypatch.setattr(prepared_draws, "DrawState", SimpleNamespace(of=lambda cs: cs))
+    monkeypatch.setattr(prepared_draws, "dispatch_context", lambda cs: cs)
+    said, given = list[str](), list[Any]()
+
+    def answer_parts(context: str, parts: Any, late: Any) -> None:
+        said.append("answered")
+        given.extend(parts)
+
+    loops = {"VS": SimpleNamespace(answer_parts=answer_parts)}
+    draw: Any = SimpleNamespace(loops=loops, follow=lambda state: said.append(f"follow {state}"))
+    running = [SimpleNamespace(signal=signal, result=result) for signal, result in (*parts, (11, ReturnReason.ESCAPED))]
+    draws._now, draws._running = SimpleNamespace(stage=Stage.VERTICES, running_count=len(parts)), running
+    draws._helped = False
+    draws._answer_loops("now", draw)
+    assert (said, draws._helped) == expected and given == running[:-1]
+
+
+@pytest.mark.parametrize("helped, settled, renewed", [(False, True, 0), (True, True, 1), (False, False, 1)])
+def test_what_each_stage_of_a_draw_did_is_counted(draws: Any, helped: bool, settled: bool, renewed: int) -> None:
+    """Threads, instructions and time. Where the code is not the best yet, the instructions of each are what makes better code pay."""
+    now, counted, renewals = DrawStruct(), list[Any](), list[Any]()
+    now.counts[:], now.works[:] = range(1, len(now.counts) + 1), [4, 40, 4000, 0, 5, 5000, 3, 30, 3000, 1, 10, 1000]
+    statistics = [KernelStatistics(KernelProgram(0x40, b""), "t0") for _ in range(4)]
+    plans = SimpleNamespace(targets=["target"])
+    draw: Any = SimpleNamespace(runs=7, statistics=statistics, settled=settled, plans=plans)
+    memory = SimpleNamespace(user="draw")
+    draws.pipeline = SimpleNamespace(memory=memory, front=SimpleNamespace(memory=SimpleNamespace(topology=4)))
+    draws._now, draws._draws, draws._shared, draws._moves, draws._helped = now, {0: draw}, prepared_draws.NOTHING, False, helped
+    draws._renew = lambda cs, draw, instructions: renewals.append(instructions)
+    counters = SimpleNamespace(threads=100, instructions=1000)
+    cs: Any = SimpleNamespace(counters=counters, count=lambda names, found: counted.extend(found), drawn=counted.append)
+    draws._finish(cs)
+    assert counted == [*range(1, len(now.counts) + 1), ["target"]] and draw.runs == 8 and memory.user is None
+    assert [(each.dispatches, each.threads, each.instructions) for each in statistics] == [(1, 4, 40), (0, 0, 0), (1, 3, 30), (1, 1, 10)]
+    assert [round(each.seconds * 1e9) for each in statistics] == [4000, 0, 3000, 1000]
+    assert (counters.threads, counters.instructions) == (108, 1080) and renewals == [(40, 5, 30, 10)] * renewed
+
+
 @pytest.mark.parametrize("helped, settled, ran, done", [
     (True, True, False, ["follow now", "renew"]), (False, False, False, ["ran (1, 2)"]),
     (False, False, True, ["ran (1, 2)", "follow now", "look"]),
