@@ -300,6 +300,13 @@ def test_registers_past_the_last_are_left_out(kind: str, last: int) -> None:
     assert f"constant registers past the last, {last}, are left out" in remark
 
 
+@pytest.mark.parametrize("kind", ["F", "I", "B"])
+def test_a_command_may_set_no_registers(kind: str) -> None:
+    rig = Rig()
+    rig.go(rig.dx9_pool(), rig.registers(kind, 3), rig.generate())
+    assert not rig.gpu.remarks and all((part.view(np.uint32) == UNDEFINED).all() for part in rig.constants())
+
+
 @pytest.mark.behaviour("BDW-DX9-06", shows="action")
 @pytest.mark.parametrize("globally", [0, 1])
 def test_registers_that_nothing_was_written_to_are_no_numbers(globally: int) -> None:
