@@ -303,6 +303,16 @@ def test_counters(gen: float, counted: int) -> None:
     assert (found.invocations, found.primitives) == ((3, 3) if counted else (0, 0))
 
 
+@pytest.mark.parametrize("gen, expected", [(4.0, 1), (4.5, 0)])
+@pytest.mark.parametrize("counted", [0, 1])
+def test_where_threads_clip_they_are_counted_or_count(gen: float, expected: int, counted: int) -> None:
+    """Of three objects one is clipped. Gen4 counts the threads; later kernels count (G45 4805-4811)."""
+    vertices = [vertex(-0.5, 0), vertex(0.5, 0), vertex(0, 0.5), vertex(20, 0), vertex(20, 1), vertex(21, 0)]
+    objects = [triangle(0, 1, 2), triangle(0, 3, 2), triangle(3, 4, 5)]
+    found = ClipOutcome(geometry_state(gen, clipper_statistics_enable=counted), vertices, objects)
+    assert found.actions == [PASS, MUST, DISCARD] and found.geometry.invocations == expected * counted
+
+
 # -- what clipping leaves -------------------------------------------------------------------------------------------------
 
 
