@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
 
 ELF_HEADER = 64  # bytes, of 64-bit programs; of 32-bit ones 52
+ELF_HEADERS = 1 << 16  # bytes of all program headers at most: with more, the kernel does not start a program
 ELF_64_BIT = 2  # the class in the header of 64-bit programs
 INTERPRETER = 3  # the program header of programs that a dynamic loader starts
 EM_X86_64 = 62  # the machine in the header of x86-64 programs
@@ -102,7 +103,7 @@ def segments(file: BinaryIO, head: bytes) -> list[int]:
     """The types in the program headers of a 64-bit ELF file, wherever in the file they are."""
     where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
     file.seek(where)
-    table = file.read(size * count)
+    table = file.read(min(size * count, ELF_HEADERS))
     return [int.from_bytes(table[size * i :][:4], "little") for i in range(count)]
 
 
