@@ -188,6 +188,9 @@ def runners(program: Path, folder: Path, threads: int, peers: list[Peer], engine
     """softgen, and every peer."""
     command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", str(threads), "--engine", engine, "--", str(program)]
     found = [Runner("softgen", command, {"XDG_CACHE_HOME": str(folder / "cache")})]
+    if found[0].ask("type") != "gpu\n":
+        found[0].close()
+        raise SoftgenError("compute.c found another OpenCL device than softgen's GPU: does the loader of a peer come first?")
     for peer in peers:
         vendors = folder / f"vendors-{peer.library}"
         vendors.mkdir(exist_ok=True)

@@ -7,6 +7,7 @@
  *     size NAME GLOBAL_X GLOBAL_Y GLOBAL_Z LOCAL_X LOCAL_Y LOCAL_Z OFFSET_X OFFSET_Y OFFSET_Z    another size, in three dimensions
  *     run NAME COUNT              microseconds of each of COUNT enqueues
  *     read NAME ARGUMENT FILE     a buffer's content, into a file
+ *     type                        gpu, or other
  *
  *     cc -O2 -o compute compute.c -lOpenCL && ./compute
  */
@@ -73,6 +74,13 @@ static void start(void)
     check(error, "clCreateContext", "");
     queue = clCreateCommandQueue(context, device, 0, &error);
     check(error, "clCreateCommandQueue", "");
+}
+
+static void tell_type(void)
+{
+    cl_device_type type;
+    check(clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL), "clGetDeviceInfo", "");
+    puts(type & CL_DEVICE_TYPE_GPU ? "gpu" : "other");
 }
 
 static cl_kernel built(const char *name, const char *path)
@@ -239,6 +247,8 @@ int main(void)
     while (scanf("%63s", word) == 1) {
         if (!strcmp(word, "kernel"))
             add();
+        else if (!strcmp(word, "type"))
+            tell_type();
         else if (!strcmp(word, "options"))
             read_options();
         else if (!strcmp(word, "size"))
