@@ -115,7 +115,7 @@ class Worker:
         state.fit(threads)
         self.first_slot = number * self.record.threads  # in a strip a thread ends before another that has the same slot starts
         state.templates, differ = state.kept_templates.choose(shared, self.first_slot)
-        if differ:
+        if differ or state.dispatch.rows:  # a strip's blocks all have the data of one thread
             state.mark_dirty()
         self.control, self.members, self.answers = state.templates.control, state.members, state.answers
         self.blocks, self.local = state.blocks.bytes, state.local.fit(self.record.local_bytes + LINE)
