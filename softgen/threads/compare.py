@@ -43,6 +43,7 @@ class ComparingDispatcher:
 
     def __init__(self, first: EngineDispatcher, second: EngineDispatcher, tiles: int = 0) -> None:
         self.first, self.second, self.tiles = first, second, tiles
+        first.strips = second.strips = False
         self._work: WorkComparison[Any] | None = None
         self._count = 0  # of draws: each has other tiles
 

@@ -47,6 +47,7 @@ class EngineDispatcher:
     """A Dispatcher that runs all dispatches on one engine. `make` builds the engine of a name."""
 
     prepares = True
+    strips = True  # groups may run in strips: not where engines are compared, with one host thread in the same order
 
     def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], CompilerEngine] | None = None) -> None:
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
@@ -194,7 +195,7 @@ class EngineDispatcher:
         except IndexError:
             from softgen.threads.pool import WorkerSet  # imported late: the reference engine needs none of it
 
-            return WorkerSet(self.threads)
+            return WorkerSet(self.threads, self.strips)
 
     def _counted(self, program: KernelProgram, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
         threads = instructions = 0

@@ -2,11 +2,12 @@
 
 The calling thread is worker 0; others run on helpers (helpers.c), without Python. Each takes a chunk of groups after another in C code, and
 returns where Python is needed: then all return, the calling thread answers for each of them, and they go on. Only the calling thread polls
-the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
+the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread the order is always the same, and results are
 reproducible.
 
 Where there are few groups, whose threads are independent, workers take pieces of groups; those are then counted in place of groups. Where
-there are many, and their threads have rows to themselves, workers take strips of groups (strips.py), a thread of each group at a time.
+there are many, and their threads have rows to themselves, workers take strips of groups (strips.py), a thread of each group at a time. Of
+several threads of a strip that fail, another may then be reported than on the reference engine.
 
 Workers are kept for the next dispatch of the same kind with the same surfaces (group_cache.py): programs dispatch a kernel many times,
 with other arguments, and drivers write its binding table to another place each time.
@@ -42,14 +43,14 @@ NO_PARTS = (WorkerPart * 0)()
 class GroupRun:
     """A dispatch, from its first group to its last; afterwards another one of its kind."""
 
-    def __init__(self, shared: SharedDispatch, state: Callable[[int], WorkerState], threads: int) -> None:
-        """`state`: what a worker keeps, by its number; `threads`: workers at most."""
+    def __init__(self, shared: SharedDispatch, state: Callable[[int], WorkerState], threads: int, strips: bool = True) -> None:
+        """`state`: what a worker keeps, by its number; `threads`: workers at most; `strips`: there may be some."""
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
         threads = min(threads, dispatch.concurrent_groups)
         pieces = most_pieces(dispatch.groups, dispatch.threads, threads)
         self.most_pieces = pieces if pieces > 1 and shared.independent() else 1  # of a group
-        shared.strip = strip_length(shared, threads) if self.most_pieces == 1 else 0
+        shared.strip = strip_length(shared, threads) if strips and self.most_pieces == 1 else 0
         self.groups = dispatch.groups * dispatch.threads // shared.strip if shared.strip else dispatch.groups  # or what is counted instead
         self.most = self.limit = min(threads, self.groups * self.most_pieces)
         self.share = GroupShare(end=self.groups, pieces=1)

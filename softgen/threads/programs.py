@@ -91,9 +91,19 @@ class DispatchProgram(KernelProgram):
         with self._reading:
             have, wanted = len(self._code), min(max(size, 2 * len(self._code)), self.size)
             if have < min(size, self.size):
-                self.code += self._context.space.read(self.address + have, wanted - have)
-                self.range.size = self._reach or wanted
-                self._count(wanted - have)
+                self.code += self._read_more(have, wanted - have)
+                self.range.size = self._reach or len(self._code)
+                self._count(len(self._code) - have)
+
+    def _read_more(self, have: int, size: int) -> bytes:
+        """The code behind `have` bytes. What follows a kernel may be of others, and unmapped since it was loaded: then it has no more."""
+        space, start = self._context.space, self.address + have
+        try:
+            return space.read(start, size)
+        except GpuFault:
+            found = space.extent(start, size)
+            self.size = have + found
+            return space.read(start, found)
 
     def _count(self, size: int) -> None:
         if self.usage is not None:

@@ -19,9 +19,7 @@ static void count_group(struct worker *w)
         uint64_t number = w->pieces > 1 ? w->first / w->pieces : w->rows ? w->first / w->rows : w->first;
         for (uint64_t i = 0; i < w->axes; number /= w->extent[i], i++)
             w->counter[i] = w->origin[i] + number % w->extent[i] * step_of(w, i);
-    } else if (w->rows && w->first % w->rows) {
-        w->advanced = 0;
-    } else {
+    } else if (!w->rows || w->first % w->rows == 0) {
         for (uint64_t i = 0; i < w->axes; i++) {
             w->counter[i] += step_of(w, i);
             if (w->counter[i] < w->origin[i] + w->extent[i] * step_of(w, i)) {
@@ -34,10 +32,18 @@ static void count_group(struct worker *w)
     w->numbered = w->first + 2;
 }
 
-/* `axes` counters, from the first on, of each thread. */
+/* The template of a thread; all that run in turn in a strip are the same thread of their groups. */
+static inline const uint8_t *template_of(const struct worker *w, uint64_t number)
+{
+    return w->templates + (w->rows ? w->first % w->rows : number) * w->template_stride;
+}
+
+/* `axes` counters, from the first on, of each thread. In a strip the rest of the header is that of the thread, too. */
 static void patch_dwords(const struct worker *w, uint64_t first, uint64_t end, uint64_t axes)
 {
     const uint64_t size = place.size;
+    for (uint64_t i = first; w->rows && i < end; i++)
+        memcpy(block_of(w, i), template_of(w, i), HEADER_BYTES);
     for (uint64_t axis = 0; axis < axes; axis++) {
         uint8_t *at = w->context->blocks + first * size + w->patch_offset[axis];
         const uint32_t value = (uint32_t)w->counter[axis];
@@ -49,7 +55,7 @@ static void patch_dwords(const struct worker *w, uint64_t first, uint64_t end, u
 #if defined(__x86_64__)
 /* Counters go into the first register, in one piece where the host can: what loads it next must not wait for several stores.
  * Compiled code needs such a host anyway; this file does not. */
-typedef uint32_t header __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t header __attribute__((vector_size(HEADER_BYTES), aligned(4), may_alias));
 
 __attribute__((target("avx2")))
 static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
@@ -65,7 +71,8 @@ static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
     }
     for (uint64_t i = first; i < end; i++) {
         header *at = (header *)block_of(w, i);
-        *at = (*at & kept) | (counters + ((uint32_t)i & along));
+        const header *from = w->rows ? (const header *)template_of(w, i) : at;
+        *at = (*from & kept) | (counters + ((uint32_t)i & along));
     }
 }
 
@@ -108,12 +115,6 @@ static void set_mask(uint8_t *block, uint32_t mask)
     sr[2] = mask;
     sr[3] = any * 0xf;
     control_of(block)->active = *(uint32_t *)(block + place.cr) & place.vector_mask_enable ? sr[3] : mask;
-}
-
-/* The template of a thread; all that run in turn in a strip are the same thread of their groups. */
-static inline const uint8_t *template_of(const struct worker *w, uint64_t number)
-{
-    return w->templates + (w->rows ? w->first % w->rows : number) * w->template_stride;
 }
 
 /* The same of a thread of the group; without masks of its own it has that of its template. */

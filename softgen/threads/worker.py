@@ -113,7 +113,7 @@ class Worker:
         self.shared, self.state, self.poll, self.call = shared, state, poll, state.call
         self.threads = threads = shared.strip or self.record.threads
         state.fit(threads)
-        self.first_slot = number * self.record.threads  # in a strip a thread ends before another that has the same slot starts
+        self.first_slot = number * self.record.threads
         state.templates, differ = state.kept_templates.choose(shared, self.first_slot)
         if differ or state.dispatch.rows:  # a strip's blocks all have the data of one thread
             state.mark_dirty()
@@ -333,8 +333,9 @@ class Worker:
             now.left -= 1
         elif done:
             self._resume(thread, runner.code.line(here), control)
-        if thread.ended or not done or thread.ip <= here:  # the next thread's turn
-            now.current += 1
+        if thread.ended or not done or thread.ip <= here:
+            if not now.rows or thread.ended or not done:  # in a strip the next thread may have the same slot
+                now.current += 1
             if time.monotonic_ns() >= now.deadline:
                 self.shared.engine.give_way()
                 self._poll()
