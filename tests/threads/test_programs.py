@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from softgen.errors import GpuFault
+from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.encoding.program import LONGEST
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
@@ -165,6 +165,20 @@ def test_code_is_read_as_far_as_it_is_reached() -> None:
     assert sizes[:2] == [2 * WINDOW, 2 * WINDOW] and 5 * WINDOW < sizes[2] < 11 * WINDOW and sizes[3] == LONGEST
     with pytest.raises(GpuFault, match="outside"):
         program.line(LONGEST)
+
+
+@pytest.mark.parametrize("left", [WINDOW, WINDOW + 4096, 2 * WINDOW - 4096])
+def test_what_follows_a_kernel_may_be_unmapped_meanwhile(left: int) -> None:
+    """Programs load and free kernels behind it: the code ends where memory does now, and only what is executed there is a fault."""
+    context, dispatch = heap(2 * WINDOW)
+    program = load(context, dispatch)
+    context.space.unmap(HEAP + left, 2 * WINDOW - left)
+    program.reach = WINDOW - 8
+    assert program.code == context.space.read(HEAP, left) and program.range.size == WINDOW - 8
+    assert program.inside(left - 1) and not program.inside(left)
+    program.line(WINDOW - 16)
+    with pytest.raises(SoftgenError):
+        program.line(left)
 
 
 def test_code_that_a_translation_depends_on_is_kept() -> None:
