@@ -69,10 +69,10 @@ static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
         if (w->rows && !axis)
             along = here;
     }
+    const header *all = w->rows ? (const header *)template_of(w, first) : NULL;
     for (uint64_t i = first; i < end; i++) {
         header *at = (header *)block_of(w, i);
-        const header *from = w->rows ? (const header *)template_of(w, i) : at;
-        *at = (*from & kept) | (counters + ((uint32_t)i & along));
+        *at = ((all ? *all : *at) & kept) | (counters + ((uint32_t)i & along));
     }
 }
 
