@@ -211,12 +211,24 @@ def test_cases_take_long_enough_and_not_too_long(tmp_path: Path) -> None:
     assert kernels.enlarged(one, [Growing(1e-7), Growing(1e-2)]) == 16  # the slowest may take half a second
 
 
+def test_a_device_that_is_no_gpu_is_not_called_softgen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer's loader may find its own device in place of softgen's."""
+    closed = list[compute.Runner]()
+    monkeypatch.setattr(compute.Runner, "__init__", lambda self, name, command, environment: None)
+    monkeypatch.setattr(compute.Runner, "ask", lambda self, order: "other\n")
+    monkeypatch.setattr(compute.Runner, "close", lambda self: closed.append(self))
+    with pytest.raises(SoftgenError, match="another OpenCL device"):
+        compute.runners(tmp_path / "program", tmp_path, 1, [])
+    assert len(closed) == 1
+
+
 def test_cases_are_translated_before_they_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a peer all time is in compiled code; one that translates in the background would be timed before it has."""
     commands = list[list[str]]()
     monkeypatch.setattr(compute.Runner, "__init__", lambda self, name, command, environment: commands.append(command))
     monkeypatch.setattr(kernels, "prepared", lambda case, everyone, folder: [])
     monkeypatch.setattr(compute.Runner, "close", lambda self: None)
+    monkeypatch.setattr(compute.Runner, "ask", lambda self, order: "gpu\n")
     with pytest.raises(SoftgenError, match="does not run"):
         list(kernels.measured(case(tmp_path / "one"), tmp_path / "program", tmp_path, []))
     [command] = commands

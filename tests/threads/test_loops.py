@@ -322,7 +322,7 @@ def test_host_threads_are_used_again(library: ctypes.CDLL) -> None:
 def test_dispatches_one_after_another_use_the_same_workers(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops on one host thread and on several, and lists of payloads; also after faults, and where nobody wanted the rest."""
     made, real = list[int](), pool.WorkerSet
-    monkeypatch.setattr(pool, "WorkerSet", lambda threads: (made.append(threads), real(threads))[1])
+    monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips: (made.append(threads), real(threads, strips))[1])
     broken, dispatcher = ADD.replace("0x08025E01", "0x08025EFF"), EngineDispatcher("t1", 3)  # stateless: nothing is mapped at 0
 
     def started(memory: Memory, count: int) -> Iterator[Finished]:

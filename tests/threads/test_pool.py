@@ -335,7 +335,7 @@ def test_workers_are_used_again_after_a_dispatch_that_the_reference_ran(monkeypa
         raise Unsupported("no host addresses")
 
     made, real = list[int](), pool.WorkerSet
-    monkeypatch.setattr(pool, "WorkerSet", lambda threads: (made.append(threads), real(threads))[1])
+    monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips: (made.append(threads), real(threads, strips))[1])
     groups = EngineDispatcher("t1", 3)
     for refused in (True, True, False, True, False):
         with monkeypatch.context() as patch:
