@@ -23,7 +23,7 @@ static void count_group(struct worker *w)
         for (uint64_t i = 0; i < w->axes; i++) {
             w->counter[i] += step_of(w, i);
             if (w->counter[i] < w->origin[i] + w->extent[i] * step_of(w, i)) {
-                w->advanced = i + 1;
+                w->advanced = w->rows ? w->axes : i + 1; /* threads of a strip have their headers anew */
                 break;
             }
             w->counter[i] = w->origin[i];
