@@ -11,6 +11,7 @@ reference.py   the reference engine: one thread group on the interpreter
 scheduler.py   structures of scheduler.c and start.c, the native scheduler; threads.h is its C interface
 groups.py      compiled engines: groups shared among host threads, which helpers.c keeps
 group_cache.py group runs kept for later dispatches, by kind and surfaces; tables.py reads the surface states that a table leads to
+strips.py      threads of neighbouring groups in turn, where each has rows of an image to itself
 staffing.py    how many host threads a dispatch gets: one, or all that it may have
 pool.py        C loops of pipelines, each on a host thread of its own
 kept_loop.py   the worker of a C loop, kept while its record lasts

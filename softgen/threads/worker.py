@@ -17,10 +17,9 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import CompiledFunction
 from softgen.eu.interpreter import DecodedInstruction, Interpreter
-from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread import block
 from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
-from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.regions import only_control
 from softgen.eu.thread.state import ThreadState
 from softgen.memory import arena, guard
 from softgen.shared_functions.access_fault import WRITES, explain
@@ -44,7 +43,6 @@ from softgen.threads.strips import differing
 from softgen.threads.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 
 SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
-CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # opcodes with which programs change cr0
 ANSWERS = 32  # fallbacks that scheduler.c can repeat without Python
 
 
@@ -78,19 +76,6 @@ class WorkerState:
         """Blocks are no longer as their templates."""
         self.dirty[:] = 1
         self.dispatch.fresh = 0
-
-
-def only_control(inst: Instruction) -> bool:
-    """Whether an instruction reads and writes nothing but cr0.0."""
-    plain = inst.no_mask and inst.exec_size == 1 and not inst.predicate and not inst.condition and not inst.breakpoint
-    operands = [inst.dst, *inst.sources]
-    names = [
-        register_location(operand, inst.gen)
-        for operand in operands
-        if operand is not None and operand.file == "arf" and not operand.indirect
-    ]
-    immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
-    return plain and inst.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
 
 
 def answer_parts(returned: Sequence[tuple[Worker, WorkerPart]]) -> None:

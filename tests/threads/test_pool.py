@@ -18,6 +18,7 @@ from softgen.eu.engine_protocol import AffineRange, CompiledFunction, CompilerEn
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.text import dialect
 from softgen.eu.thread import block
+from softgen.eu.thread.regions import only_control
 from softgen.memory.address_space import AddressSpace
 from softgen.threads import groups as groups_module
 from softgen.threads import pool, reference, scheduler, staffing, worker
@@ -163,7 +164,7 @@ def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: py
     ("(W&f0.0) mov (1|M0) cr0.0<1>:ud 0x10:ud", False), ("(W) mov (1|M0) cr0.0<1>:ud sr0.0<0;1,0>:ud", False),
 ])  # fmt: skip
 def test_what_depends_on_cr0_alone(line: str, pure: bool) -> None:
-    assert worker.only_control(KernelProgram(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
+    assert only_control(KernelProgram(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])

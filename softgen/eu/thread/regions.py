@@ -17,6 +17,7 @@ from softgen.lanes.value import Value
 
 LANES = {"ub": u8, "b": i8, "uw": u16, "w": i16, "ud": u32, "d": i32, "uq": u64, "q": i64, "hf": f16, "f": f32, "df": f64}
 PACKED = {"v": i16, "uv": u16, "vf": f32}  # packed vector immediate -> type of its elements
+CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # opcodes with which programs change cr0
 COMPRESSED_4 = 0x80  # COMPR4 bit of a message register number: the second half is written four registers further
 WIDE_ACCUMULATORS = {
     "ud": "acc_d",
@@ -49,6 +50,19 @@ def register_location(operand: Operand, gen: float) -> tuple[str, int]:
         raise DecodeError(f"gen {gen:g} has no architecture register {operand.number:#x}")
     row, index = found
     return row.name, index * row.size + operand.sub
+
+
+def only_control(inst: Instruction) -> bool:
+    """Whether an instruction reads and writes nothing but cr0.0."""
+    plain = inst.no_mask and inst.exec_size == 1 and not inst.predicate and not inst.condition and not inst.breakpoint
+    operands = [inst.dst, *inst.sources]
+    names = [
+        register_location(operand, inst.gen)
+        for operand in operands
+        if operand is not None and operand.file == "arf" and not operand.indirect
+    ]
+    immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
+    return plain and inst.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
 
 
 def notification(inst: Instruction) -> int:
