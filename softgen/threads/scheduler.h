@@ -8,7 +8,8 @@
 
 #include <stdatomic.h>
 
-enum { AXES = 4, NOTIFICATION_BYTES = 12, HEADER_BYTES = 32, CLOCK_INTERVAL = 256 }; /* CLOCK_INTERVAL: threads started between two looks at the clock */
+enum { AXES = 4, NOTIFICATION_BYTES = 12, HEADER_BYTES = 32 }; /* HEADER_BYTES: r0 */
+enum { CLOCK_INTERVAL = 256 }; /* threads started between two looks at the clock */
 enum { CHUNK_TIME = 50000, CHUNK_GROWTH = 8 }; /* nanoseconds of a chunk of groups, and how many times longer than the last it may be */
 
 /* A thread of the group under way. */

@@ -1,8 +1,9 @@
-"""Strips of groups: threads of neighbouring groups in turn.
+"""The order of threads across groups: in a strip, the same thread of neighbouring groups one after another, then the next thread of each.
 
 Where each thread of a group has rows of an image to itself, the next thread's memory is a row away, while processors prefetch what follows
 in the same row. In a strip of groups that are neighbours in X, thread 0 of each group runs, then thread 1 of each: a row goes on from group
-to group. No program may rely on the order of threads: only the start of groups has one (BDW 21416-21434).
+to group. No program may rely on the order of threads: only the start of groups has one (BDW 21416-21434). Where engines are compared there
+are no strips.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ BATCHES = 64  # of threads, for each worker, so that all end at about the same t
 
 def strip_length(shared: SharedDispatch, workers: int) -> int:
     """How many groups a strip of a dispatch should have; 0 where groups are better run one by one. A kernel with loops has an order of its
-    own, in which threads of a group often share what is in the cache."""
+    own, in which threads of a group often share what is in the cache; so has one with exceptions enabled (cr0.1)."""
     dispatch = shared.dispatch
-    if any(dispatch.control[1:]) or not _in_rows(dispatch) or not (found := _longest(dispatch, workers)):  # with exceptions, threads return
+    if any(dispatch.control[1:]) or not _in_rows(dispatch) or not (found := _longest(dispatch, workers)):
         return 0
     return found if shared.independent() and not shared.program.loops else 0
 

@@ -105,4 +105,6 @@ def test_with_one_worker_the_order_is_the_references(made: list[Any]) -> None:
     """Engines can be compared on kernels whose results depend on it."""
     task = job(ORDER)
     task.buffers = [bytes(4), task.buffers[1]]
-    task.run(groups=ComparingDispatcher(EngineDispatcher("t1", 1), EngineDispatcher("reference")))
+    ran = task.run(groups=ComparingDispatcher(EngineDispatcher("t1", 1), EngineDispatcher("reference")))
+    orders = np.array(ran.buffer(1), np.uint32).reshape(-1, SIDE)[:, 0]
+    assert orders.tolist() == list(range(len(orders))) and [run.shared.strip for run in made] == [0]
