@@ -16,7 +16,7 @@ from softgen.lanes.resident import trim_heap
 SETTLED = (1, 8, 64)  # submissions after which what is there will stay
 FULL_AFTER = 2  # collections of the second generation: some 15,000 new objects
 COUNTED_AFTER = 32  # full collections: counting frozen objects takes as long as a collection
-MOST_FROZEN = 1 << 18  # objects more than after the last look at all
+MOST_FROZEN = 1 << 18  # objects more than at the first count after the last look at all
 MOST_GROWN = 256 << 20  # bytes of memory more than then
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -34,7 +34,7 @@ class Collector:
     def __init__(self) -> None:
         self.submissions = 0
         self._collections = 0  # full ones
-        self._limit = 0  # frozen objects at which all are looked at
+        self._limit: int | None = None  # frozen objects at which all are looked at; None until they are counted
         self._most = 0  # bytes of memory at which they are
         self._all = False  # this collection looks at all
 
@@ -54,8 +54,7 @@ class Collector:
             return
         if phase == "start":
             self._collections += 1
-            many = self._collections % COUNTED_AFTER == 0 and gc.get_freeze_count() > self._limit
-            self._all = many or resident() > self._most
+            self._all = self._collections % COUNTED_AFTER == 0 and self._too_many() or resident() > self._most
             if self._all:
                 gc.unfreeze()
             return
@@ -63,7 +62,15 @@ class Collector:
         if self._all:
             self._look_again_later()
 
+    def _too_many(self) -> bool:
+        """Whether there are many more frozen objects than when this was first asked after the last look: a short program is not to wait for
+        the count."""
+        count = gc.get_freeze_count()
+        if self._limit is None:
+            self._limit = count + MOST_FROZEN
+        return count > self._limit
+
     def _look_again_later(self) -> None:
         if self._all:
             trim_heap()  # host threads have heaps of their own, of which each keeps what it had at most
-        self._limit, self._most = gc.get_freeze_count() + MOST_FROZEN, resident() + MOST_GROWN
+        self._limit, self._most = None, resident() + MOST_GROWN

@@ -42,7 +42,7 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
 
         answering.set()
         sys.meta_path.insert(0, polite)
-        warm(gpu.generation.number, engine)
+        warm(gpu, engine)
     except Exception:
         pass  # the code that needs the module raises the same error, and reports it
     finally:
@@ -55,25 +55,32 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
         sys.setswitchinterval(usual)
 
 
-def warm(gen: float, engine: str) -> None:
+def warm(gpu: Device, engine: str) -> None:
     """Import what executes, and read the tables that are read once."""
     import softgen.driver.execute
     from softgen.bits import catalogue, formats, registers
+    from softgen.device.gpu import GpuDevice
+    from softgen.device.registers import shared_registers
     from softgen.eu.encoding.compact import compactor
     from softgen.eu.encoding.decode import decoder
 
+    gen = gpu.generation.number
     registers.place(0, gen)
     catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
+        import softgen.shared_functions.bound_surfaces
         import softgen.threads.pool
         from softgen.eu.threaded.library import library
         from softgen.shared_functions.message_table import decision, shared_functions
 
         library(gen).open()
+        library(gen).load_recent()
         for function in shared_functions(gen).values():
             decision(function, gen)
     decoder(gen)
     compactor(gen)
     formats.surface_formats()
+    GpuDevice(gpu).new_context("render")
+    shared_registers()
     import softgen.three_d.draw  # noqa: F401  # last: programs that compute need none of it

@@ -6,7 +6,7 @@ object safe: it is code, and a folder that only its user can write to is what it
 
 from __future__ import annotations
 
-import platform
+import os
 import struct
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 IDENT = b"\x7fELF\2\1\1"  # 64 bits, little-endian, version 1
 MACHINES = {"x86_64": 62, "aarch64": 183}
+MACHINE = os.uname().machine
 RELOCATABLE = 1
 SYMBOLS, STRINGS, RELOCATIONS, NO_BITS = 2, 3, 4, 8
 KINDS = frozenset((1, SYMBOLS, STRINGS, RELOCATIONS, 7, NO_BITS, 0x70000001, 0x6FFF4C03))  # also notes, unwind tables, used addresses
@@ -78,7 +79,7 @@ def _sections(data: bytes) -> list[ObjectSection]:
     """The section headers, each inside the file."""
     ident, kind, machine, version, _, segments, start, _, header, _, segment_count, size, count, names = HEADER.unpack_from(data)
     _require(ident[:7] == IDENT and (kind, version, segments, segment_count) == (RELOCATABLE, 1, 0, 0), "another kind of file")
-    _require(machine == MACHINES.get(platform.machine()), f"code for machine {machine}")
+    _require(machine == MACHINES.get(MACHINE), f"code for machine {machine}")
     _require((header, size) == (HEADER.size, SECTION.size) and start % 8 == 0 and start + count * size <= len(data), "no section headers")
     found = [ObjectSection(*SECTION.unpack_from(data, start + index * size)) for index in range(count)]
     _require(count > 1 and 0 < names < count and found[names].kind == STRINGS and not any(found[0]), "no section names")
@@ -132,7 +133,7 @@ def _symbols(data: bytes, sections: list[ObjectSection]) -> ElfSymbols:
 
 def _check_relocations(data: bytes, table: ObjectSection, sections: list[ObjectSection], indices: list[int]) -> None:
     """`indices` are the sections of symbols. A relocation refers to memory, and is of an instruction that can have it."""
-    section, instructions = sections[table.info], INSTRUCTIONS[platform.machine()]
+    section, instructions = sections[table.info], INSTRUCTIONS[MACHINE]
     for offset, info, _ in RELOCATION.iter_unpack(data[table.offset : table.offset + table.size]):
         index = indices[info >> 32]
         _require(offset + 4 <= section.size and index != ABSOLUTE, "a relocation outside its section")

@@ -161,7 +161,11 @@ def compile_object(ir: str, target: Target) -> bytes:
 def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
     """Refuses an object with undefined symbols other than `imports`: ORC would resolve them in this process, and a library's function
     does not match ours bit for bit."""
-    if strange := sorted(elf_object.symbols(data).undefined - set(imports or ())):
+    _check_undefined(elf_object.symbols(data).undefined, names, imports)
+
+
+def _check_undefined(undefined: set[str], names: tuple[str, ...], imports: dict[str, int] | None) -> None:
+    if strange := sorted(undefined - set(imports or ())):
         raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
 
 
@@ -185,7 +189,7 @@ class LoadedCode:
         if lacking := set(names) - symbols.functions:
             raise SoftgenError(f"{' '.join(sorted(lacking))}: the object does not define it")
         imports = {**host_function.addresses(symbols.undefined), **(imports or {})}
-        check(data, names, imports)
+        _check_undefined(symbols.undefined, names, imports)
         _pages.used()
         try:
             self._tracker = _link(data, names, imports)

@@ -36,10 +36,14 @@ class PrivilegedStreamer(Protocol):
 
 
 @cache
+def _names() -> dict[str, frozenset[str]]:
+    text = (SPEC / "streamer" / "privilege.toml").read_text("utf-8")
+    return {kind: frozenset(names) for kind, names in tomllib.loads(text).items()}
+
+
 def privileged(kind: str) -> frozenset[str]:
     """Names of the privileged `commands`, of `registers` that all contexts share, or of `context_registers`."""
-    text = (SPEC / "streamer" / "privilege.toml").read_text("utf-8")
-    return frozenset(tomllib.loads(text)[kind])
+    return _names()[kind]
 
 
 @cache

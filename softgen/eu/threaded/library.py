@@ -29,6 +29,7 @@ from softgen.lanes.tiers import in_turn, uncollected
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
 AHEAD = 8  # the same of handlers that nobody has asked for: between two lots one can stop
+RECENT = 16  # lots that are loaded before a program asks for them, which takes 2 ms each
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -80,6 +81,13 @@ def compile_quickly(ir: str, target: jit.Target) -> bytes:
     return jit.generate(module, passes, builder, machine)
 
 
+def recent_of(loaded: Any) -> list[str]:
+    """A list of lots out of the cache, checked; a ValueError where it is anything else."""
+    if type(loaded) is not list or {*map(type, loaded)} - {str}:
+        raise ValueError("no list of lots")
+    return loaded
+
+
 def index_of(loaded: Any) -> Index:
     """An index out of the cache, checked; a ValueError, TypeError or AttributeError where it is anything else."""
     index = {name: (lot, Reach(tuple(extents), tuple(indices))) for name, (lot, extents, indices) in loaded.items()}
@@ -99,6 +107,7 @@ class Library:
         self.codes: dict[str, jit.LoadedCode] = {}
         self.index: Index | None = None
         self.lots: dict[str, list[str]] = {}
+        self.used: dict[str, None] = {}  # lots that programs had handlers of
         self.lock = threading.Lock()
         self.programs: dict[HandlerKind, BytecodeProgram] = {}  # of handlers that are bytecode
         self.compiling: set[HandlerKind] = set()  # in the background
@@ -150,6 +159,7 @@ class Library:
                 program, handler = self.programs.pop(kind, None), self.handlers[kind]
                 if program is not None and handler.address:
                     program.become(handler.address)
+                    self.used[made.name] = None
             self.compiling.difference_update(lot)
 
     # -- ahead of need ---------------------------------------------------------------------------------------------------
@@ -193,6 +203,27 @@ class Library:
                 self.lots.setdefault(lot, []).append(name)
         return self.index
 
+    def load_recent(self) -> None:
+        """Load what the processes before had from the cache: most programs are run again."""
+        for lot in self._recent():
+            with self.lock:
+                self._open()
+                self._has(lot)
+
+    def keep_recent(self) -> None:
+        """Note what programs had from the cache, for the processes to come."""
+        before, used = self._recent(), list(self.used)[-RECENT:]
+        if not set(used) <= set(before):
+            others = [lot for lot in before if lot not in used]
+            self.cache.save(f"{self._key}-recent", json.dumps([*used, *others][:RECENT]).encode())
+
+    def _recent(self) -> list[str]:
+        return (self.cache.load_json(f"{self._key}-recent", recent_of) or [])[:RECENT]
+
+    def _has(self, lot: str) -> bool:
+        """Whether a lot is loaded, from the cache if it has it."""
+        return lot in self.codes or lot in self.lots and (data := self.cache.load(lot)) is not None and self._load(lot, data)
+
     def _from_cache(self, missing: dict[HandlerKind, str]) -> dict[HandlerKind, str]:
         """Loads what the cache has; what is still missing after that."""
         index = self._open()
@@ -203,7 +234,8 @@ class Library:
         for lot, kinds in lots.items():
             if not lot:
                 self.handlers.update(dict.fromkeys(kinds, REFERENCE))
-            elif lot in self.codes or (data := self.cache.load(lot)) is not None and self._load(lot, data):
+            elif self._has(lot):
+                self.used[lot] = None
                 for kind in kinds:
                     name, code = missing[kind], self.codes[lot]
                     self.handlers[kind] = Handler(code.address(name), index[name][1])

@@ -208,10 +208,19 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     if args.engine == "auto" and len(os.sched_getaffinity(0)) > 1:  # else the program would wait for it
         threading.Thread(target=simulator.compile_ahead, name="compiling ahead", daemon=True).start()
     report = simulator.run()
+    keep(gpu, args.engine if service.loaded.is_set() else "reference")
+    return report
+
+
+def keep(gpu: Device, engine: str) -> None:
+    """Keep what was read and what kernels had, for runs to come."""
     from softgen.bits import catalogue
 
     catalogue.save()
-    return report
+    if engine != "reference":
+        from softgen.eu.threaded.library import library
+
+        library(gpu.generation.number).keep_recent()
 
 
 class Simulator:

@@ -161,6 +161,60 @@ def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, wha
     assert address_of(kept) >= 2
 
 
+def test_what_programs_had_from_the_cache_is_loaded_before_the_next_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of lots that are there and nobody asked for, none is. A list that is complete is not written again."""
+    cache = Cache(tmp_path / "objects")
+    ThreadedPrograms(9.0, first := Library(9.0, cache)).link(small())
+    ThreadedPrograms(9.0, first).link(Listing(9, instr(9, "xor", dst(10), reg(2), imm(5)), end(9)))
+    first.keep_recent()
+    second, third, fourth = (Library(9.0, cache) for _ in range(3))
+    second.load_recent()
+    assert not second.codes, "what was compiled is not what was asked for twice"
+    ThreadedPrograms(9.0, second).link(small())
+    second.keep_recent()
+    third.load_recent()
+    assert set(third.codes) == set(second.used) and len(third.codes) == 1 and len(first.codes) == 2
+    monkeypatch.setattr(cache, "save", lambda *given: pytest.fail("nothing is new"))
+    monkeypatch.setattr(third, "_load", lambda *given: pytest.fail("it is loaded"))
+    ThreadedPrograms(9.0, third).link(small())
+    assert address_of(third) == address_of(second) >= 2
+    third.keep_recent()
+    fourth.keep_recent()  # of no program
+
+
+def test_handlers_that_took_the_place_of_bytecode_were_asked_for(tmp_path: Path) -> None:
+    kept = Library(9.0, Cache(tmp_path / "objects"))
+    linker = Linker(small(), 0, kept, messages=False)
+    linker.explore_modes(frozenset({0}))
+    kinds = [op.kind for op in linker.ops() if op.kind is not None]
+    kept.open()
+    kept._promote({kind: name_of(kind) for kind in kinds[:1]})
+    assert not kept.used, "compiled ahead"
+    kept._interpret({kind: name_of(kind) for kind in kinds[1:2]}, needed=True)
+    kept._promote({kind: name_of(kind) for kind in kinds[1:2]})
+    assert len(kept.used) == 1
+
+
+def test_the_list_of_what_programs_had_is_short_and_the_last_program_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "RECENT", 3)
+    cache = Cache(tmp_path / "objects")
+    for used, kept in (("abcd", "bcd"), ("b", "bcd"), ("ex", "exb"), ("", "exb")):
+        run_ = Library(9.0, cache)
+        run_.used = dict.fromkeys(used)
+        run_.keep_recent()
+        assert "".join(run_._recent()) == kept
+    run_.load_recent()
+    assert not run_.codes, "of lots that the cache has lost, nothing is loaded"
+
+
+@pytest.mark.parametrize("spoilt", ["[1", "{}", "[1]", '["a", null]', '"abc"', "5"])
+def test_a_spoilt_list_of_what_programs_had_is_none(spoilt: str, tmp_path: Path) -> None:
+    kept = Library(9.0, Cache(tmp_path / "objects"))
+    kept.cache.save(f"{kept._key}-recent", spoilt.encode())
+    kept.load_recent()
+    assert not kept.codes and not list(kept.cache.folder.iterdir())
+
+
 def test_without_a_cache_all_is_compiled() -> None:
     kept = Library(9.0, Cache(None))
     ThreadedPrograms(9.0, kept).link(small())

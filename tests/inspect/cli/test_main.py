@@ -47,6 +47,20 @@ def test_errors_of_the_system_are_one_line_without_numbers(error: OSError, text:
     assert cli.main(["planted"]) == 1 and capsys.readouterr().err == f"softgen: {text}\n"
 
 
+@pytest.mark.parametrize("arguments, code, said", [(["run", "--", "sh", "-c", "exit 7"], 7, ""), (["asm", "no such file"], 2, "late\n"),
+                                                   (["run"], 2, "")])  # fmt: skip
+def test_a_launcher_ends_with_its_program(arguments: list[str], code: int, said: str) -> None:
+    """What Python does at the end of a process is for other verbs, which may have threads that finish their work."""
+    text = (f"import atexit, sys; sys.argv = ['softgen', *{arguments}]; from softgen.inspect.cli.main import command\n"
+            "atexit.register(print, 'late'); command()")  # fmt: skip
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (found.returncode, found.stdout) == (code, said) and "Traceback" not in found.stderr
+
+
+def test_what_a_launcher_says_is_not_lost_in_a_pipe() -> None:
+    assert "usage: softgen run" in softgen("run", "--help").stdout and "no program" in softgen("run").stderr
+
+
 def test_every_listed_verb_is_built() -> None:
     assert list(cli.VERBS) == BUILT
 

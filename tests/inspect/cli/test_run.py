@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from softgen.bits.generation import device
-from softgen.bits.layout import GENERATIONS
+from softgen.bits.generation import device, devices
 from softgen.driver.launcher import Outcome
 from softgen.driver.service import CANNOT_GO_ON
 from softgen.errors import UsageError
@@ -257,11 +256,31 @@ def test_a_simulator_begins_when_its_modules_are_imported(found: bool, recorder:
     assert not served or seen == ["imported for t1", "simulator", "saved"]
 
 
-@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("engine, loaded, noted", [("auto", True, [9.0]), ("auto", False, []), ("reference", True, [])])
+def test_what_kernels_had_is_noted_when_the_program_has_ended(engine: str, loaded: bool, noted: list[float],
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Not while another thread still imports that module."""
+    seen = list[float]()
+
+    def load(gpu: object, engine: str, answering: threading.Event, service: Any) -> None:
+        answering.set()
+        if loaded:
+            service.loaded.set()
+
+    monkeypatch.setattr("softgen.inspect.cli.run.load", load)
+    monkeypatch.setattr("softgen.inspect.cli.run.Simulator", lambda *given: SimpleNamespace(run=dict, compile_ahead=lambda: None))
+    monkeypatch.setattr("softgen.bits.catalogue.save", lambda: None)
+    monkeypatch.setattr("softgen.eu.threaded.library.Library.keep_recent", lambda self: seen.append(self.gen))
+    service: Any = SimpleNamespace(loaded=threading.Event(), wait_for_program=lambda: True)
+    serve(argparse.Namespace(engine=engine, report=None, json=False), device("kbl"), None, None, None, service)
+    assert seen == noted
+
+
+@pytest.mark.parametrize("gpu", sorted(devices()))
 @pytest.mark.parametrize("engine", ["reference", "auto"])
-def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
+def test_what_is_loaded_while_a_program_starts(gpu: str, engine: str) -> None:
     """An error in there would be found by the code that needs the module, and everything after it would be loaded late."""
-    warm(gen, engine)
+    warm(device(gpu), engine)
 
 
 @pytest.mark.parametrize(("engine", "processors", "compiles"), [("auto", 2, True), ("auto", 1, False), ("t1", 2, False),
@@ -301,7 +320,8 @@ def test_what_is_compiled_ahead_waits_for_modules_and_gives_way_to_work(begun: b
 
 def test_a_start_imports_no_translator() -> None:
     """Nor what formats instructions, or what drives engines through registers: the first result needs none of them."""
-    code = ("import sys; from softgen.inspect.loading import warm; warm(9.0, 'auto')\n"
+    code = ("import sys; from softgen.bits.generation import device; from softgen.inspect.loading import warm; "
+            "warm(device('kbl'), 'auto')\n"
             "late = ('softgen.eu.text', 'softgen.eu.translate.kernel', 'softgen.device.engines', 'softgen.trace', 'PIL')\n"
             "print([m for m in sys.modules if m.startswith(late)])")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
