@@ -305,9 +305,10 @@ class Call:
         self.handed.append(descriptor)
         self.writes.append(PART.pack(address & QWORD_MASK, 4, len(self.handed)))
 
-    def maps(self) -> str:
+    def maps(self, start: int, end: int) -> str:
+        """Lines of the program's /proc/self/maps: those of a range, or all."""
         self.reserve(LARGEST_MAPS)
-        return self.channel.ask(MAPS, most=LARGEST_MAPS).payload.decode("utf-8", "replace")
+        return self.channel.ask(MAPS, start, end, most=LARGEST_MAPS).payload.decode("utf-8", "replace")
 
     def swap(self, start: int, size: int, protection: int, descriptor: int) -> None:
         self.channel.ask(SWAP, start, size, protection, descriptors=(descriptor,))

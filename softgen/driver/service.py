@@ -24,7 +24,7 @@ from softgen.driver import tree
 from softgen.driver.descriptors import Reserve, few_left
 
 DESCRIPTORS = 1 << 16
-SWITCH = 0.001  # seconds until another thread may have the interpreter: answers to ioctls must not wait long for a kernel that runs
+SWITCH = 0.0002  # seconds until another thread may have the interpreter: ioctls and dispatches must not wait long for a translation
 INSIST = 1.0  # seconds in which new processes of a run are looked for, when it ends without its launcher
 SOCKETS = ("server", *tree.NODES)
 CANNOT_GO_ON = "the simulator cannot go on"

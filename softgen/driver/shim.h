@@ -56,6 +56,7 @@ void find_root(void);
 
 /* shim_memory.c */
 char *own_maps(size_t *size);
+char *maps_of_range(uint64_t start, uint64_t end, size_t *size);
 int swap(uint64_t start, uint64_t size, int protection, int file);
 void keep_own_pages(void);
 

@@ -317,7 +317,7 @@ static void serve(int fd, const struct message *message, const void *payload, co
         answer(fd, finish(&(struct message){.size = message->size}, payload, NULL, 0), NULL, 0, -1);
         break;
     case MAPS:
-        text = own_maps(&size);
+        text = maps_of_range(message->a, message->b, &size);
         answer(fd, 0, text, size, -1);
         free(text);
         break;

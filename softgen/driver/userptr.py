@@ -61,7 +61,7 @@ def share(node: Node, call: Call, start: int, size: int) -> tuple[Parts, Copied 
     """The pieces of memory behind a range of the program's addresses; a fault where there is a hole."""
     end, at = start + size, start
     pieces: Parts = []
-    for mapping in mappings(call.maps(), start, end):
+    for mapping in mappings(call.maps(start, end), start, end):
         if mapping.start > at or "r" not in mapping.mode:
             break
         first, at = max(mapping.start, start), min(mapping.end, end)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.driver.service import Service
 
-HURRY = 5  # the thread switch interval is divided by this while modules are imported
 PAUSE = 0.002  # seconds without an ioctl, after which the next module is imported: programs make dozens when they look at a GPU
 POLITE = 0.3  # seconds in which that is so: a program that always makes some needs the modules, too
 
@@ -33,8 +32,6 @@ class PoliteImports:
 
 def load(gpu: Device, engine: str, answering: threading.Event, service: Service) -> None:
     """Import the modules that answer ioctls, then those that execute work, while the program starts."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(usual / HURRY)  # ioctls are answered first
     gc.disable()  # nothing that is imported becomes garbage
     polite = PoliteImports(service)
     try:
@@ -52,7 +49,6 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
         service.loaded.set()
         gc.freeze()  # no later collection looks at modules
         gc.enable()
-        sys.setswitchinterval(usual)
 
 
 def warm(gpu: Device, engine: str) -> None:

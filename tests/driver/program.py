@@ -138,7 +138,7 @@ class Program:
         return kind, result, b
 
     def _serve(self, kind: int, a: int, b: int, c: int, payload: bytes, descriptors: list[int]) -> None:
-        if kind in (protocol.READ, protocol.WRITE, protocol.MAPS):
+        if kind in (protocol.READ, protocol.WRITE):
             assert (a, b, c) == (0, 0, 0)  # all that they say follows the message
         if kind == protocol.READ:
             parts = list(PART.iter_unpack(payload))

@@ -8,12 +8,14 @@ import gc
 import mmap
 import os
 import platform
+import subprocess
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from softgen.driver import protocol, userptr
+from tests.conftest import ROOT
 from tests.driver.program import Gpu, Held, Program, served
 from tests.driver.test_gem import refused, submit
 
@@ -57,6 +59,54 @@ def test_the_lines_of_a_range(start: int, end: int, found: list[int]) -> None:
                 userptr.Mapping(0x8000, 0x9000, "rw-s", 0, (os.makedev(0, 5), 42), "/memfd:softgen userptr (deleted)"),
                 userptr.Mapping(0x7FFF_0000_0000, 0x7FFF_0001_0000, "---p", 0xAB000, (0, 0), "")]  # fmt: skip
     assert userptr.mappings(text, start, end) == [expected[number] for number in found]
+
+
+@pytest.fixture(scope="module")
+def shim_memory(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The part of the shim that knows the program's memory, with its functions."""
+    built, folder = tmp_path_factory.mktemp("shim") / "memory.so", ROOT / "softgen" / "driver"
+    subprocess.run(["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", folder / "shim_memory.c", "-o", built], check=True)
+    found = ctypes.CDLL(str(built))
+    found.maps_of_range.argtypes = (ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_size_t))
+    found.maps_of_range.restype = ctypes.c_void_p
+    return found
+
+
+def told(shim_memory: Any, start: int, end: int) -> str:
+    """What the shim says of a range of this process."""
+    size = ctypes.c_size_t()
+    text = shim_memory.maps_of_range(start, end, size)
+    try:
+        return ctypes.string_at(text, size.value).decode()
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(text))
+
+
+@pytest.mark.parametrize("name", ["plain", "two\nlines", "n" * 200])
+def test_a_program_tells_the_mappings_of_a_range_as_the_kernel_does(name: str, shim_memory: Any) -> None:
+    """Six pages: private, of a file that is shared, nothing, read only, of the file again, none of its rights."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.argtypes, libc.mmap.restype = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long), ctypes.c_void_p
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    file = os.memfd_create(name)
+    os.truncate(file, 4 * PAGE)
+    base, anonymous, fixed = libc.mmap(None, 8 * PAGE, 0, 0x22, -1, 0), 0x32, 0x10
+    for page, access, flags, descriptor, offset in ((1, 3, anonymous, -1, 0), (2, 3, fixed | 1, file, 2 * PAGE), (4, 1, anonymous, -1, 0),
+                                                    (5, 5, fixed | 2, file, PAGE), (6, 0, 0x31, -1, 0)):  # fmt: skip
+        assert libc.mmap(base + page * PAGE, PAGE, access, flags, descriptor, offset) == base + page * PAGE
+    libc.munmap(base + 3 * PAGE, PAGE)
+    try:
+        for first, last in ((1, 7), (2, 3), (3, 4), (3, 5), (0, 2), (6, 6)):
+            start, end = base + first * PAGE, base + last * PAGE
+            with open("/proc/self/maps", encoding="utf-8") as maps:
+                expected = userptr.mappings(maps.read(), start, end)
+            text = told(shim_memory, start, end)
+            assert userptr.mappings(text, start, end) == expected and (expected or first == last or first == 3)
+            if "\n" not in name and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
+                assert len(text.splitlines()) == len(expected), "nothing but these"
+    finally:
+        libc.munmap(base, 8 * PAGE)
+        os.close(file)
 
 
 def test_of_thousands_of_lines_few_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
