@@ -67,9 +67,11 @@ def test_units_that_have_pages(pages: list[int], unit: int, size: int, found: li
 
 @pytest.mark.parametrize("stride, written, touched", [
     (512, [3], [3]), (512, [0, 7], [0, 7]), (1024, [5], [4, 5]), (1024, [2, 6], [2, 3, 6, 7]), (2048, [3], [0, 1, 2, 3]), (512, [], []),
+    (4096, [7], list(range(8))), (4096, [0], list(range(8))), (2560, [4], list(range(5))),
 ])  # fmt: skip
 def test_only_rows_of_tiles_with_pages_are_compared(stride: int, written: list[int], touched: list[int]) -> None:
-    """Others take no memory, in neither of both. X tiles are 512 bytes wide, and take a page each."""
+    """Others take no memory, in neither of both. X tiles are 512 bytes wide, and take a page each: the buffer has one row of tiles or
+    more, and perhaps pages below that fill none."""
     tiled = MemfdBuffer(8 * PAGE, "tiled")
     view = aperture.LinearView(tiled, 8 * PAGE, Budget(1 << 30), 5)
     view.arrange(i915.I915_TILING_X, stride)
@@ -79,6 +81,15 @@ def test_only_rows_of_tiles_with_pages_are_compared(stride: int, written: list[i
     for buffer in (tiled, view.buffer):
         assert set(aperture.populated(buffer.fd, 8 * PAGE, PAGE)) <= set(touched)
     assert bytes(view.buffer.view).count(1) == len(written)
+
+
+def test_a_buffer_of_less_than_a_row_of_tiles_shows_nothing() -> None:
+    tiled = MemfdBuffer(8 * PAGE, "tiled")
+    view = aperture.LinearView(tiled, 8 * PAGE, Budget(1 << 30), 5)
+    view.arrange(i915.I915_TILING_X, 9 * 512)
+    tiled.view[:] = b"x" * (8 * PAGE)
+    view.sync()
+    assert not any(view.buffer.view)
 
 
 def test_a_linear_view_counts_with_its_memory_and_what_both_held() -> None:
