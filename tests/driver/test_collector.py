@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import weakref
 from collections.abc import Iterator
 
@@ -46,6 +47,24 @@ def test_what_survives_a_full_collection_is_frozen() -> None:
     assert len(gc.get_objects()) < len(kept), "the next one looks at fewer objects"
 
 
+@pytest.mark.parametrize("generation", [0, 1])
+def test_collections_of_new_objects_freeze_nothing(generation: int) -> None:
+    """What survives them may still be garbage soon."""
+    Collector().executed()
+    gc.collect()
+    before, kept = gc.get_freeze_count(), [[number] for number in range(1000)]
+    gc.collect(generation)
+    assert gc.get_freeze_count() == before and len(kept) == 1000
+
+
+def test_full_collections_are_more_frequent() -> None:
+    """And those of new objects as frequent as before."""
+    usual = gc.get_threshold()
+    Collector().executed()
+    new, middle, full = gc.get_threshold()
+    assert (new, middle) == usual[:2] and 0 < full < usual[2]
+
+
 class Cycle:
     """An object that reference counts do not free."""
 
@@ -67,6 +86,37 @@ def test_frozen_garbage_is_collected_when_there_are_many_frozen_objects(monkeypa
     for _ in range(COUNTED_AFTER):
         gc.collect()
     assert found() is None and len(kept) == 5000
+
+
+@pytest.mark.parametrize("more, looked_at", [(10_000, False), (1_000_000, True)])
+def test_a_few_more_frozen_objects_are_not_looked_at(more: int, looked_at: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at all of them takes as long as a draw: that is done when there are a hundred thousand more, not ten thousand."""
+    frozen = gc.get_freeze_count()
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen)
+    monkeypatch.setattr(module, "resident", lambda: 1 << 30)
+    Collector().executed()
+    cycle = Cycle()
+    found = weakref.ref(cycle)
+    gc.collect()
+    del cycle
+    frozen += more
+    for _ in range(COUNTED_AFTER):
+        gc.collect()
+    assert (found() is None) is looked_at
+
+
+@pytest.mark.parametrize("more, looked_at", [(-200 << 20, False), (200 << 20, False), (320 << 20, True)])
+def test_a_process_that_has_grown_a_little_is_not_looked_at(more: int, looked_at: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 1 << 30
+    monkeypatch.setattr(module, "resident", lambda: size)
+    Collector().executed()
+    cycle = Cycle()
+    found = weakref.ref(cycle)
+    gc.collect()
+    del cycle
+    size += more
+    gc.collect()
+    assert (found() is None) is looked_at
 
 
 def test_frozen_garbage_is_collected_when_the_process_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +150,11 @@ def test_memory_of_the_process_is_counted() -> None:
     before = module.resident()
     held = bytearray(b"x") * (64 << 20)
     assert 60 << 20 < module.resident() - before < 80 << 20 and len(held) == 64 << 20
+    del held
+    with mmap.mmap(-1, 64 << 20) as shared:  # with others: buffers are, and the budget counts them
+        before = module.resident()
+        shared[::4096] = b"x" * (len(shared) // 4096)
+        assert abs(module.resident() - before) < 16 << 20
 
 
 def test_freed_memory_is_given_back() -> None:
