@@ -88,6 +88,17 @@ def test_frozen_garbage_is_collected_when_there_are_many_frozen_objects(monkeypa
     assert found() is None and len(kept) == 5000
 
 
+def test_frozen_objects_are_counted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes as long as a collection."""
+    counted, count = [], gc.get_freeze_count
+    monkeypatch.setattr(module, "resident", lambda: 1 << 30)
+    Collector().executed()
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or count())  # type: ignore[func-returns-value]
+    for _ in range(4 * COUNTED_AFTER):
+        gc.collect()
+    assert len(counted) == 4
+
+
 @pytest.mark.parametrize("more, looked_at", [(10_000, False), (1_000_000, True)])
 def test_a_few_more_frozen_objects_are_not_looked_at(more: int, looked_at: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """To look at all of them takes as long as a draw: that is done when there are a hundred thousand more, not ten thousand."""

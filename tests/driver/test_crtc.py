@@ -50,7 +50,9 @@ def test_a_crtc_shows_the_console_until_a_mode_is_set_and_can_be_restored(gpu: G
     assert before.mode_valid and before.fb and MODE.unpack(before.mode).hdisplay == 640
     console = card.ioctl("DRM_IOCTL_MODE_GETFB", fb=before.fb)
     assert (console.width, console.height, console.pitch, console.bits) == (640, 480, 2560, 32)
-    assert gpu.shared.display.framebuffer(before.fb).bo.size == 2560 * 480
+    picture = card.memory(b"x" * (2560 * 480))
+    card.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=console.handle, size=len(bytes(picture)), data=picture.address)
+    assert gpu.shared.display.framebuffer(before.fb).bo.size == 2560 * 480 and not any(bytes(picture)), "it is black"
     fb, _ = frame(card)
     show(card, fb)
     assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb and gpu.shared.display.frames == 1
@@ -62,8 +64,8 @@ def test_a_crtc_shows_the_console_until_a_mode_is_set_and_can_be_restored(gpu: G
 def test_a_crtc_is_turned_off(card: Program) -> None:
     show(card, frame(card)[0])
     card.ioctl("DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC)
-    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
-    assert (found.mode_valid, found.fb) == (0, 0)
+    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC, fb=9, x=9, y=9, gamma_size=9, mode_valid=9, mode=b"x" * 68)
+    assert (found.mode_valid, found.fb, found.x, found.y, found.gamma_size, found.mode) == (0, 0, 0, 0, 0, bytes(68))
     refused(errno.EBUSY, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card)[0])
 
 
@@ -115,7 +117,46 @@ def test_sixteen_connectors_may_be_named(card: Program) -> None:
             mode=display.mode(640, 480))  # fmt: skip
 
 
+@pytest.mark.parametrize("others", [[ModeObject.CRTC], [0], [ModeObject.CONNECTOR, ModeObject.ENCODER], [9999, ModeObject.CONNECTOR]])
+def test_all_that_are_named_are_connectors(card: Program, others: list[int]) -> None:
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC, fb=frame(card)[0], connectors=card.numbers("I", *others),
+            connector_count=len(others), mode_valid=1, mode=display.mode(640, 480))  # fmt: skip
+
+
+def test_a_crtc_shows_a_part_of_a_framebuffer(card: Program) -> None:
+    fb, _ = frame(card, 800, 600)
+    show(card, fb, x=160, y=120)
+    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC, gamma_size=9)
+    assert (found.fb, found.x, found.y, found.gamma_size, found.mode_valid) == (fb, 160, 120, 0, 1) and found.mode == display.mode(640, 480)
+    other, _ = frame(card, 800, 600)
+    flip(card, other, flags=0)
+    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
+    assert (found.fb, found.x, found.y) == (other, 160, 120)
+    show(card, 0xFFFFFFFF, x=1)  # the one that is shown
+    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
+    assert (found.fb, found.x, found.y) == (other, 1, 0)
+
+
+@pytest.mark.parametrize("field, least", [("hdisplay", 1), ("vdisplay", 1), ("clock", 1), ("htotal", 641), ("vtotal", 481)])
+def test_modes_that_are_none(card: Program, field: str, least: int) -> None:
+    """Pixels, lines, a clock, and some time around each line and picture."""
+    mode, (fb, _) = MODE.unpack(display.mode(640, 480)), frame(card)
+    setattr(mode, field, least - 1)
+    with pytest.raises(OSError) as found:
+        show(card, fb, mode=MODE.pack(mode))
+    assert found.value.errno == errno.EINVAL
+    setattr(mode, field, least)
+    show(card, fb, mode=MODE.pack(mode))
+
+
 # -- page flips
+
+
+@pytest.mark.parametrize("crtc", [0, ModeObject.CONNECTOR, 9999])
+def test_a_flip_names_the_crtc(card: Program, crtc: int) -> None:
+    fb, _ = frame(card)
+    show(card, fb)
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=crtc, fb=fb)
 
 
 def test_a_flip_without_rendering_completes_at_once(card: Program) -> None:

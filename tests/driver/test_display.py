@@ -86,16 +86,15 @@ def test_one_master_at_a_time(display: Display) -> None:
     other.close()
 
 
-def test_framebuffers_have_numbers_and_a_limit(display: Display, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_FRAMEBUFFERS", 2)
-    assert [display.add(framebuffer) for _ in range(2)] == [101, 102]
+def test_framebuffers_have_numbers_and_a_limit(display: Display) -> None:
+    assert [display.add(framebuffer) for _ in range(1 << 14)] == list(range(101, 101 + (1 << 14)))
     refused(errno.ENOMEM, display.add, framebuffer)
     refused(errno.ENOENT, display.framebuffer, 100)
     display.crtc = Crtc(display.framebuffer(101))
     display.remove(display.framebuffer(102))
     assert display.crtc.framebuffer is not None and display.untouched
     display.remove(display.framebuffer(101))
-    assert display.crtc == Crtc() and not display.untouched and display.add(framebuffer) == 103
+    assert display.crtc == Crtc() and not display.untouched and display.add(framebuffer) == 101 + (1 << 14), "no number is used again"
 
 
 @pytest.mark.parametrize("size, pitch", [((640, 480), 2560), ((641, 3), 3072), ((100, 100), 512), ((128, 4), 512), ((129, 4), 1024)])
@@ -114,3 +113,12 @@ def test_the_console_is_shown_until_a_program_has_touched_the_crtc(touched: bool
     display.untouched = not touched
     display.boot(lambda size: framebuffer().bo, XR24, TILED)
     assert (display.crtc.framebuffer is None) is touched
+
+
+@pytest.mark.parametrize("user_data", [7, None])
+def test_a_flip_of_a_node_that_is_being_closed(user_data: int | None, display: Display) -> None:
+    """Its event has nowhere to go; the picture is shown."""
+    first, second = framebuffer(1), framebuffer(2)
+    display.crtc = Crtc(first, mode(640, 480))
+    display.flip("node", second, user_data)
+    assert display.crtc.framebuffer is second and display.pending is None and display.frames == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from softgen.driver.signal_wait import wait_for_signal
+from softgen.driver.signal_wait import SignalInfo, SignalSet, TimeSpec, wait_for_signal
 from tests.driver.running import PATIENCE, Softgen, needs_shim
 
 SIGNALS = {signal.SIGUSR1, signal.SIGRTMAX}  # one in the first half of the set, and the last
@@ -31,6 +32,11 @@ def blocked() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_structures_have_the_sizes_of_the_c_librarys() -> None:
+    """sigset_t and siginfo_t of Linux have 128 bytes; a smaller one would be written beyond its end."""
+    assert ctypes.sizeof(SignalSet) == ctypes.sizeof(SignalInfo) == 128 and ctypes.sizeof(TimeSpec) == 2 * ctypes.sizeof(ctypes.c_long)
 
 
 @pytest.mark.parametrize("number", sorted(SIGNALS))
