@@ -152,6 +152,14 @@ def test_modes_that_are_none(card: Program, field: str, least: int) -> None:
 # -- page flips
 
 
+def test_a_program_may_flip_from_the_console(gpu: Gpu, card: Program) -> None:
+    """As on a machine that has booted: a mode is set."""
+    fb, _ = frame(card)
+    flip(card, fb)
+    assert event(card).sequence == gpu.shared.display.frames == 1
+    assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb
+
+
 @pytest.mark.parametrize("crtc", [0, ModeObject.CONNECTOR, 9999])
 def test_a_flip_names_the_crtc(card: Program, crtc: int) -> None:
     fb, _ = frame(card)

@@ -143,6 +143,35 @@ def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
         assert {(row.first, row.pad) for row in rows} == {(0, 0)}, "masks begin with the first format, and padding is zero"
 
 
+@pytest.mark.parametrize("room, written", [(0, 0), (1, 1), (2, 2), (3, 2)])
+def test_no_more_properties_are_written_than_there_is_room_for(card: Program, room: int, written: int) -> None:
+    ids, values = card.memory(b"\xff" * 12), card.memory(b"\xff" * 24)
+    found = card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, properties=ids.address, values=values.address,
+                       property_count=room)  # fmt: skip
+    expected = {ModeObject.PLANE_TYPE: 1, ModeObject.IN_FORMATS: ModeObject.IN_FORMATS_BLOB}
+    assert found.property_count == 2
+    assert struct.unpack("<3I", bytes(ids)) == (*[*expected][:written], *[0xFFFFFFFF] * (3 - written))
+    assert struct.unpack("<3Q", bytes(values)) == (*[*expected.values()][:written], *[(1 << 64) - 1] * (3 - written))
+
+
+@pytest.mark.parametrize("room, whole", [(0, False), (2, False), (3, True), (4, True)])
+def test_values_and_their_names_are_written_all_or_not_at_all(card: Program, room: int, whole: bool) -> None:
+    values, enums = card.memory(b"\xff" * 32), card.memory(b"\xff" * (4 * PROPERTY_ENUM.size))
+    found = card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.PLANE_TYPE, values=values.address, value_count=room,
+                       enums=enums.address, enum_count=room)  # fmt: skip
+    assert (found.value_count, found.enum_count) == (3, 3)
+    assert bytes(values) == (struct.pack("<3Q", 0, 1, 2) if whole else b"").ljust(32, b"\xff")
+    assert (bytes(enums)[8:15] == b"Overlay") is whole and bytes(enums).endswith(b"\xff" * PROPERTY_ENUM.size)
+
+
+@pytest.mark.parametrize("more, whole", [(-1, False), (0, True), (1, False)])
+def test_a_blob_is_written_where_its_size_is_known(card: Program, more: int, whole: bool) -> None:
+    size = card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=ModeObject.IN_FORMATS_BLOB).size
+    room = card.memory(size + 1)
+    found = card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=ModeObject.IN_FORMATS_BLOB, size=size + more, data=room.address)
+    assert found.size == size and any(bytes(room)) is whole
+
+
 def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
     room = card.memory(3 * PROPERTY_ENUM.size)
     found = card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.PLANE_TYPE, enums=room.address, enum_count=3)
