@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from softgen.bits.generation import devices
-from softgen.driver import display, drm, facts
+from softgen.driver import display, drm, facts, kms
 from softgen.driver.display import ModeObject
 from softgen.driver.uapi import FORMAT_MODIFIER, FORMATS_HEAD, MODE, PROPERTY_ENUM
 from tests.driver.presenting import LLVMPIPE, presented
@@ -141,6 +141,17 @@ def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
         rows = FORMAT_MODIFIER.unpack_all(bytes(blob)[head.modifiers :])
         assert {row.modifier for row in rows} == modifiers and {row.formats for row in rows} == {(1 << head.format_count) - 1}
         assert {(row.first, row.pad) for row in rows} == {(0, 0)}, "masks begin with the first format, and padding is zero"
+
+
+@pytest.mark.parametrize("count, modifiers_at", [(1, 32), (2, 32), (3, 40), (4, 40), (5, 48)])
+def test_the_modifiers_of_a_blob_begin_at_a_multiple_of_eight(count: int, modifiers_at: int) -> None:
+    """drm_format_modifier has 64-bit fields."""
+    formats = {10 + number: facts.ScanoutFormat(f"F{number}", "", 32, 24) for number in range(count)}
+    tilings = {value: facts.ScanoutModifier("", value, "", 64, 1) for value in (0, 1 << 56 | 1)}
+    blob = kms.in_formats(facts.DisplayFacts(4096, formats, tilings))
+    assert FORMATS_HEAD.struct.unpack_from(blob) == (1, 0, count, 24, 2, modifiers_at)
+    assert blob[24:modifiers_at] == struct.pack(f"<{count}I", *formats).ljust(modifiers_at - 24, b"\0")
+    assert blob[modifiers_at:] == b"".join(struct.pack("<QIIQ", (1 << count) - 1, 0, 0, value) for value in tilings)
 
 
 @pytest.mark.parametrize("room, written", [(0, 0), (1, 1), (2, 2), (3, 2)])
