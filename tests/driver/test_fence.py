@@ -95,6 +95,28 @@ def test_the_points_of_a_timeline() -> None:
     assert not line.points
 
 
+def test_a_binary_sync_object_has_point_0() -> None:
+    signals = Signals()
+    fence, other = Fence(signals, done=True), Fence(signals, done=True)
+    line = Syncobj(signals, fence)
+    assert line.points == [(0, fence)] and line.value() == line.value(True) == 0
+    line.replace(other)
+    assert line.points == [(0, other)] and line.value() == line.value(True) == 0
+
+
+def test_who_waits_for_a_point_learns_of_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is added, and when the points are replaced: not at the next look, half a second later."""
+    signals, notified = Signals(), list[int]()
+    line = Syncobj(signals)
+    signals.waiting = 1
+    monkeypatch.setattr(signals.changed, "notify_all", lambda: notified.append(len(line.points)))
+    line.add(3, Fence(signals))
+    line.add(5, Fence(signals))
+    line.replace(Fence(signals))
+    line.replace(None)
+    assert notified == [1, 2, 1, 0]
+
+
 def test_sixty_four_points_are_kept() -> None:
     signals = Signals()
     line = Syncobj(signals)
@@ -140,3 +162,14 @@ def test_a_pipe_that_cannot_be_watched_leaves_no_descriptor(monkeypatch: pytest.
     os.close(reading)
     pipes.sweep()
     assert pipes.find(key) is None and before.issuperset(os.listdir("/proc/self/fd"))
+
+
+def test_who_holds_a_pipe_when_all_are_gone_finds_its_end() -> None:
+    pipes = Pipes[str]()
+    before = set(os.listdir("/proc/self/fd"))
+    readers = [pipes.new(name)[0] for name in ("first", "second")]
+    del pipes
+    assert [os.read(reading, 1) for reading in readers] == [b"", b""]  # no writing end is open
+    for reading in readers:
+        os.close(reading)
+    assert before.issuperset(os.listdir("/proc/self/fd"))

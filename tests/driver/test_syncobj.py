@@ -56,6 +56,12 @@ def readable(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
+def objects(gpu: Gpu, handles: list[int]) -> list[Syncobj]:
+    """The sync objects of the only node."""
+    [node] = gpu.server.nodes.values()
+    return [line for handle in handles if (line := node.syncobjs.get(handle)) is not None]
+
+
 def test_created_signalled_or_not(gpu: Gpu) -> None:
     program = gpu.program()
     empty, done = (program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE", flags=flags).handle for flags in (0, 1))
@@ -143,6 +149,20 @@ def test_sync_objects_are_signalled_without_points(gpu: Gpu) -> None:
     handles = [program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle for _ in range(3)]
     program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", *handles[:2]), count=2)
     assert [wait(program, handle) for handle in handles] == [0, 0, "EINVAL"]
+    assert [[point for point, _ in line.points] for line in objects(gpu, handles)] == [[0], [0], []]
+
+
+@pytest.mark.parametrize("name, points", [("DRM_IOCTL_SYNCOBJ_WAIT", None), ("DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT", (7,))])
+@pytest.mark.parametrize("timeout", [0, 1, 10**9, 68_000 * 10**9 + 5, (1 << 63) - 1])
+def test_a_wait_ends_at_a_time_of_the_monotonic_clock(gpu: Gpu, name: str, points: tuple[int, ...] | None, timeout: int,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    program, found = gpu.program(), list[float | None]()
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    monkeypatch.setattr(gpu.shared.signals, "wait", lambda ready, until, gone: found.append(until))
+    fields = {"points": program.numbers("Q", *points)} if points else {}
+    with pytest.raises(OSError) as refused:
+        program.ioctl(name, handles=program.numbers("I", handle), count=1, timeout=timeout, **fields)
+    assert refused.value.errno == errno.ETIME and found == [pytest.approx(timeout / 10**9, rel=1e-12)]
 
 
 NOWHERE = 0x10000  # an address at which programs have no memory
