@@ -65,6 +65,11 @@ def test_changed_bytes_are_written_back_once(written: list[tuple[int, int, bytes
     assert len(written) == len(writes)
 
 
+def test_a_copy_is_named_without_its_contents() -> None:
+    """What a program computes with has no place in a message."""
+    assert "aaa" not in repr(copied(PART)) and str(ADDRESS) in repr(copied(PART)) and copied(PART).end == ADDRESS + PART
+
+
 @pytest.mark.parametrize("then, now, ranges", [
     (b"", b"", []), (b"abc", b"abc", []), (b"abc", b"xbc", [(0, 1)]), (b"abc", b"abx", [(2, 3)]), (b"abc", b"xyz", [(0, 3)]),
     (b"abcde", b"xbcyz", [(0, 1), (3, 5)]),
