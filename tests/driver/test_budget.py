@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from softgen.driver import budget as module
 from softgen.driver import protocol
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno
@@ -51,6 +52,13 @@ class Growth:
 
     def __exit__(self, *_: object) -> None:
         self.bytes = memory("VmHWM") - self.before
+
+
+def test_a_server_takes_three_quarters_of_the_hosts_memory_and_a_process_most_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "host_memory", lambda: 32 << 30)
+    assert module.default_limit() == 24 << 30
+    budget = Budget(module.default_limit())
+    assert (budget.limit, budget.client_limit) == (24 << 30, 21 << 30)
 
 
 def test_memory_that_was_taken_without_asking_counts_for_later_requests() -> None:

@@ -11,7 +11,11 @@ import pytest
 from softgen.driver import i915_drm as i915
 from softgen.driver import relocation
 from softgen.driver.errors import Errno
+from softgen.driver.protocol import Call
 from softgen.driver.relocation import Relocator, canonical, sign_extended, store
+from tests.driver.execbuffer import NO_RELOC, buffer, relocations, row, submit
+from tests.driver.program import Gpu, Held
+from tests.driver.test_execbuffer import content_now
 
 HANDLES = (7, 3, 9)
 NODE: Any = SimpleNamespace(gpu=SimpleNamespace(kernel=SimpleNamespace(address_size=8)))
@@ -79,3 +83,59 @@ def test_an_entry_that_is_refused_is_named() -> None:
     with pytest.raises(Errno, match="relocation 1 of buffer 7 is wrong") as error:
         relocation.refuse(SimpleNamespace(handle=7), np.array([False, True, True]), 2, "is wrong")
     assert error.value.number == 2
+
+
+@pytest.mark.parametrize("flags, written", [(0, [True, True]), (NO_RELOC, [True, False])])
+def test_addresses_that_are_right_are_written_unless_the_driver_says_not_to(gpu: Gpu, held: Held, flags: int, written: list[bool]) -> None:
+    """I915_EXEC_NO_RELOC: what the driver presumes stands in the buffer already. Of two entries the first presumes another address."""
+    program = gpu.program()
+    target, batch = buffer(program), buffer(program)
+    address = submit(program, [row(target), row(batch)])[0].offset
+    held.finish()
+    wrong = {"target": target, "offset": 8, "delta": 4, "presumed": address + 4096}
+    right = {"target": target, "offset": 16, "delta": 8, "presumed": address}
+    entries = relocations(program, wrong, right)
+    table = program.kept[-1]
+    submit(program, [row(target), row(batch, **entries)], flags=flags)
+    found = np.frombuffer(content_now(gpu, program, batch, 32), np.uint64).tolist()
+    assert found == [0, address + 4 if written[0] else 0, address + 8 if written[1] else 0, 0]
+    presumed = np.frombuffer(bytes(table), np.uint64).reshape(2, 4)[:, 2]
+    assert presumed.tolist() == [address, address], "the program learns of it"
+    submission = held.submissions[0]
+    assert submission.relocations == 2
+
+
+def test_each_buffer_has_a_list_of_its_own(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other lengths, one of them empty. What the entries presume is brought up to date in each; where all was right, nothing is
+    written."""
+    program, writes = gpu.program(), list[int]()
+    write_now = Call.write_now
+    monkeypatch.setattr(Call, "write_now", lambda call, address, view: writes.append(address) or write_now(call, address, view))
+    target, *users = (buffer(program) for _ in range(5))
+    counts, rows, tables = (1, 3, 0, 2), [row(target)], []
+    for user, count in zip(users, counts, strict=True):
+        entries = [{"target": target, "offset": 8 * number, "delta": 100 * user + number} for number in range(count)]
+        rows.append(row(user, **relocations(program, *entries)))
+        tables.append(program.kept[-1])
+    address = submit(program, rows)[0].offset
+    for user, count, table in zip(users, counts, tables, strict=True):
+        wanted = [address + 100 * user + number for number in range(count)]
+        assert np.frombuffer(content_now(gpu, program, user, 32), np.uint64).tolist() == wanted + [0] * (4 - count)
+        assert np.frombuffer(bytes(table), np.uint64).reshape(-1, 4)[:, 2].tolist() == [address] * count
+    assert writes == [table.address for table, count in zip(tables, counts, strict=True) if count]
+    assert held.submissions[0].relocations == sum(counts)
+    submit(program, rows, flags=NO_RELOC)
+    assert len(writes) == 3
+
+
+@pytest.mark.parametrize("offset, fits", [(0, True), (4088, True), (4092, False), (4096, False), (4086, False), (4087, False), (4, True)])
+def test_places_of_addresses(gpu: Gpu, offset: int, fits: bool) -> None:
+    """All of an address is in the buffer, at a whole dword."""
+    program = gpu.program()
+    target, batch = buffer(program), buffer(program)
+    rows = [row(target), row(batch, **relocations(program, {"target": target, "offset": offset}))]
+    if fits:
+        submit(program, rows)
+        return
+    with pytest.raises(OSError, match="Invalid"):
+        submit(program, rows)
