@@ -75,8 +75,9 @@ def write_range(pid: int, address: int, data: Bytes) -> bool:
     """Write into another process; False where it has no such memory, or it may not be written."""
     base = _address(data)
     for at in range(0, len(data), STEP):
-        here, there = _Iovec(base + at, min(len(data) - at, STEP)), _Iovec(address + at, min(len(data) - at, STEP))
-        if _libc.process_vm_writev(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != here.size:
+        size = min(len(data) - at, STEP)
+        here, there = _Iovec(base + at, size), _Iovec(address + at, size)
+        if _libc.process_vm_writev(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != size:
             return False
     return True
 
