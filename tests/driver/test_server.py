@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import socket
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -263,3 +264,13 @@ def test_requests_are_named_in_a_trace(kind: int, request_number: int, payload: 
 def test_a_request_in_which_softgen_fails_is_named(world: World, kind: int, request_number: int, name: str) -> None:
     world.server._short_of(OSError(errno.ENOSPC, "no space"), ShimMessage(kind, request_number, 0, 0, NAME, b""))
     assert world.log == [f"softgen itself failed in {name}: OSError: [Errno 28] no space"]
+
+
+@pytest.mark.parametrize("name", ["server", "card0", "renderD128"])
+def test_a_connection_that_went_away_is_not_waited_for(gpu: Gpu, name: str) -> None:
+    """All others would wait too."""
+    gpu.program()
+    accepting = threading.Thread(target=gpu.server._accept, args=(name,), daemon=True)
+    accepting.start()
+    accepting.join(20)
+    assert not accepting.is_alive()

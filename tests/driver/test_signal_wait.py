@@ -62,6 +62,19 @@ def test_another_signal_is_left_alone(blocked: None) -> None:
     assert wait_for_signal([signal.SIGUSR1], PATIENCE) is not None
 
 
+def test_a_wait_goes_on_after_a_signal_that_is_handled(blocked: None) -> None:
+    """For the time that is left; what it waits for may still come."""
+    seen = list[int]()
+    before = signal.signal(signal.SIGALRM, lambda number, frame: seen.append(number))
+    try:
+        began = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert wait_for_signal(SIGNALS, 0.3) is None and time.monotonic() - began >= 0.299 and seen == [signal.SIGALRM]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def stop_and_continue(pid: int, times: int = 3) -> None:
     """Stop a process for longer than it waits for signals, as Ctrl-Z and `fg` do."""
     for _ in range(times):
