@@ -141,6 +141,53 @@ def test_only_folders_of_runs_that_have_ended_are_removed(short: Path, monkeypat
     assert set(short.iterdir()) == {other, file} and (other / "tree").exists()
 
 
+def test_a_folder_that_a_link_leads_to_is_not_locked(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may put one where everybody may write. It is no folder of a run, also where it becomes one while it is looked at."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    (elsewhere := short / "elsewhere").mkdir()
+    (link := short / "softgen-0123456789ab").symlink_to(elsewhere)
+    with pytest.raises(OSError, match=str(link)):
+        run_folder._lock(link)
+    folder = elsewhere.stat()
+    monkeypatch.setattr(Path, "lstat", lambda path: folder)
+    run_folder.remove_dead()
+    assert os.path.islink(link) and elsewhere.is_dir() and not opened(short)
+
+
+def test_folders_stay_where_nobody_can_say_who_listens_in_them(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    (folder := short / "softgen-0123456789ab").mkdir()
+
+    def unreadable(path: Path, *_: str) -> str:
+        raise PermissionError(errno.EACCES, "not for you", str(path))
+
+    with monkeypatch.context() as hidden:
+        hidden.setattr(Path, "read_text", unreadable)
+        run_folder.remove_dead()
+    assert folder.is_dir()
+    run_folder.remove_dead()
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_removed_is_no_error(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in it may belong to another user; the next run goes on without."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    for digit in "ab":
+        ((folder := short / f"softgen-{digit * 12}") / "tree").mkdir(parents=True)
+    rmdir, tried = os.rmdir, list[str]()
+
+    def refused(path: str, **fields: Any) -> None:
+        tried.append(path)
+        if len(tried) == 1:
+            raise PermissionError(errno.EACCES, "not yours")
+        rmdir(path, **fields)
+
+    with monkeypatch.context() as others:
+        others.setattr(os, "rmdir", refused)
+        run_folder.remove_dead()
+    assert len(list(short.iterdir())) == 1 and not opened(short), f"the other one is gone: {folder}"
+
+
 @needs_shim
 def test_a_program_ends_with_its_launcher_where_nobody_is_left_to_end_it() -> None:
     """The server would do so: it is killed at the same time. The program never asks it for anything."""
