@@ -206,7 +206,7 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], S
     waits, signals = list[Fence](), list[tuple[Syncobj, int]]()
     if arg.flags & (i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT):
         number = arg.fence & 0xFFFFFFFF
-        waits.append(syncobj.sync_file(node, call, number - (1 << 32) if number >> 31 else number))
+        waits.append(syncobj.sync_file(node.gpu, call, number - (1 << 32) if number >> 31 else number))
     for entry, point in named:
         target = syncobj.lookup(node, entry.handle)
         if entry.flags & i915.I915_EXEC_FENCE_WAIT:

@@ -35,6 +35,8 @@ HANDLERS: dict[str, Handler] = {
     **kms.HANDLERS, **framebuffer.HANDLERS,
 }  # fmt: skip
 
+DMA_BUF_ACCESS = drm.DMA_BUF_SYNC_READ | drm.DMA_BUF_SYNC_WRITE
+
 
 class Answered(NamedTuple):
     """An ioctl that has a handler."""
@@ -119,40 +121,48 @@ def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes)
     return False
 
 
-def named_fence(gpu: Shared, call: Call, number: int) -> Fence:
-    """The fence of a sync file the program names by descriptor."""
-    found = gpu.sync_files.find(call.identity(number))
-    if found is None:
-        raise Errno(errno.EINVAL, "the descriptor is no sync file")
-    return found
-
-
 def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -> None:
+    """Answer an ioctl on a sync file, with the kernel's errors (sync_file_ioctl)."""
     if number == drm.SYNC_IOC_MERGE:
-        other = named_fence(gpu, call, SYNC_MERGE.unpack(data).other)
+        merge = SYNC_MERGE.unpack(data)
+        if merge.flags or merge.pad:
+            raise Errno(errno.EINVAL, f"SYNC_IOC_MERGE flags {merge.flags:#x}, {merge.pad:#x}")
+        other = syncobj.sync_file(gpu, call, merge.other, errno.ENOENT)
         call.hand(call.argument + SYNC_MERGE.offsets["fence"], gpu.sync_files.make(all_of(gpu.signals, [fence, other])))
     elif number == drm.SYNC_IOC_FILE_INFO:
         info = SYNC_INFO.unpack(data)
+        if info.flags or info.pad:
+            raise Errno(errno.EINVAL, f"SYNC_IOC_FILE_INFO flags {info.flags:#x}, {info.pad:#x}")
         status = -fence.error if fence.error else int(fence.done)
-        if info.count and info.fences:
+        if info.count:
             row = SimpleNamespace(object=b"softgen", driver=b"i915", status=status, flags=0, timestamp=fence.when)
             call.write(info.fences, SYNC_FENCE.pack(row))
-        info.name, info.status, info.flags, info.count = b"softgen", status, 0, 1
+        info.name, info.status, info.count = b"softgen", status, 1
         call.write(call.argument, SYNC_INFO.pack(info))
     else:
         raise Errno(errno.ENOTTY)
 
 
 def dma_buf(gpu: Shared, call: Call, bo: GemObject, number: int, data: bytes) -> None:
+    """Answer an ioctl on a dma-buf; all of them say whether it is read or written (dma_buf_ioctl)."""
     argument = DMABUF_SYNC_FILE.unpack(data)
     if number == drm.DMA_BUF_IOCTL_SYNC:
+        check_access(argument.flags | argument.fd << 32, drm.DMA_BUF_SYNC_END)  # its flags have 64 bits
         gpu.signals.wait(bo.idle, None, call.channel.gone)
     elif number == drm.DMA_BUF_IOCTL_EXPORT_SYNC_FILE:
+        check_access(argument.flags)
         fences = [use.fence for use in bo.busy() if use.write or argument.flags & drm.DMA_BUF_SYNC_WRITE]
         call.hand(call.argument + DMABUF_SYNC_FILE.offsets["fd"], gpu.sync_files.make(all_of(gpu.signals, fences)))
     elif number == drm.DMA_BUF_IOCTL_IMPORT_SYNC_FILE:
-        fence = named_fence(gpu, call, argument.fd)
+        check_access(argument.flags)
+        fence = syncobj.sync_file(gpu, call, argument.fd)
         with gpu.lock:  # submissions add their uses under it
             bo.use(fence, gpu.kernel.engines[0], bool(argument.flags & drm.DMA_BUF_SYNC_WRITE))
     else:
         raise Errno(errno.ENOTTY)
+
+
+def check_access(flags: int, more: int = 0) -> None:
+    """Refuse flags that name no access, or something else; `more` may be there too."""
+    if flags & ~(DMA_BUF_ACCESS | more) or not flags & DMA_BUF_ACCESS:
+        raise Errno(errno.EINVAL, f"flags {flags:#x} of a dma-buf")

@@ -14,7 +14,7 @@ from softgen.driver.protocol import Call
 from softgen.driver.uapi import ARGUMENTS
 
 if TYPE_CHECKING:
-    from softgen.driver.node import Node
+    from softgen.driver.node import Node, Shared
 
 WAIT_ALL, WAIT_AVAILABLE = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_ALL, drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_AVAILABLE
 WAIT_FOR_SUBMIT = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT
@@ -60,7 +60,7 @@ def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.flags & drm.DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE:
-        lookup(node, arg.handle).replace(sync_file(node, call, arg.fd))
+        lookup(node, arg.handle).replace(sync_file(node.gpu, call, arg.fd))
         return
     found = node.gpu.syncobjs.find(call.identity(arg.fd))
     if found is None:
@@ -68,11 +68,16 @@ def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.handle = node.syncobjs.add(found)
 
 
-def sync_file(node: Node, call: Call, number: int) -> Fence:
-    """The fence of a sync file the program names by descriptor."""
-    found = node.gpu.sync_files.find(call.identity(number))
+def sync_file(gpu: Shared, call: Call, number: int, refusal: int = errno.EINVAL) -> Fence:
+    """The fence of a sync file the program names by descriptor; `refusal` is the error where that is something else, or nothing."""
+    try:
+        found = gpu.sync_files.find(call.identity(number))
+    except Errno as error:
+        if error.number != errno.EBADF:
+            raise
+        found = None
     if found is None:
-        raise Errno(errno.EINVAL, "the descriptor is no sync file")
+        raise Errno(refusal, "the descriptor is no sync file")
     return found
 
 
