@@ -105,12 +105,6 @@ class GemObject:
     def read(self, offset: int, size: int) -> bytes:
         return b"".join(self.views(offset, size))
 
-    def write(self, offset: int, data: bytes) -> None:
-        done = 0
-        for view in self.views(offset, len(data)):
-            view[:] = data[done : done + len(view)]
-            done += len(view)
-
     def views(self, offset: int, size: int) -> list[memoryview]:
         """A range of the memory as writable views, one for each piece."""
         found, at = [], 0

@@ -281,3 +281,47 @@ def test_lists_and_uses_change_under_the_lock(monkeypatch: pytest.MonkeyPatch) -
         assert answer is not None
         program.foreign("dma-buf", IMPORT, descriptor, argument(WRITE, DMABUF_SYNC_FILE.unpack(answer).fd))
         assert owned == [True, True]
+
+
+class Owner:
+    """A list that is told what becomes of its uses."""
+
+    def __init__(self) -> None:
+        self.told = list[str]()
+
+    def uses_changed(self) -> None:
+        self.told.append("changed")
+
+    def forget_uses(self) -> None:
+        self.told.append("forgotten")
+
+
+@pytest.mark.parametrize("count, dropped", [(1, 0), (192, 0), (193, 1), (200, 8)])
+def test_uses_that_are_over_are_kept_for_their_lists(count: int, dropped: int) -> None:
+    """192 of them; of more the oldest go, and their lists learn of it. One that nobody owns goes at once."""
+    [bo] = bos(1)
+    owners = [Owner() for _ in range(count)]
+    bo.uses = [gem_object.Use(Fence(SIGNALS, done=True), "rcs0", False, lambda owner=owner: owner) for owner in owners]  # type: ignore[misc]
+    kept = bo.uses[dropped:]
+    bo.uses.append(gem_object.Use(Fence(SIGNALS, done=True), "rcs0", True))
+    new = gem_object.Use(Fence(SIGNALS), "rcs0", False)
+    bo.add_use(new)
+    assert bo.uses == [*kept, new] and bo.busy() == [new] and not bo.idle()
+    assert [owner.told for owner in owners] == [["forgotten"]] * dropped + [[]] * (count - dropped)
+    bo.add_use(gem_object.Use(Fence(SIGNALS, done=True), "rcs0", True))
+    assert all(owner.told[-1] == "changed" for owner in owners[-100:]), "they wait for who writes"
+
+
+@pytest.mark.parametrize("offset, size", [(0, 0), (0, 96), (5, 3), (30, 4), (31, 2), (32, 32), (40, 50), (63, 2), (64, 32), (90, 6)])
+def test_memory_in_several_pieces_is_read_as_one(offset: int, size: int) -> None:
+    """Three pieces of a buffer, in another order than there; a view of each that has a part of it."""
+    memory = MemfdBuffer(4096, "pieces")
+    memory.view[:96] = bytes(range(96))
+    order = [64, 0, 32]
+    whole = b"".join(bytes(range(at, at + 32)) for at in order)
+    bo = GemObject(1, 1, [Piece(memory, at, 32) for at in order], 0, user=True)
+    views = bo.views(offset, size)
+    assert bo.size == 96 and bo.read(offset, size) == whole[offset : offset + size] and all(len(view) for view in views)
+    for view in views:
+        view[:] = b"x" * len(view)
+    assert bo.read(0, 96) == whole[:offset] + b"x" * size + whole[offset + size :]

@@ -127,3 +127,9 @@ def test_gpus_without_execlists_balance_nothing() -> None:
         engine_map(program, VIDEO)
         submit(program, [row(buffer(program))], flags=0)
         assert [submission.engine for submission in held.submissions] == ["vcs0"]
+
+
+@pytest.mark.parametrize("address", [0x10000, 1 << 47, 1 << 56, 1 << 63, (1 << 64) - 64])
+def test_extensions_of_a_map_are_where_it_says(gpu: Gpu, address: int) -> None:
+    """All 64 bits of their address count: the program has no memory there."""
+    assert error(gpu.program(), RENDER, chain=address) == errno.EFAULT

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from softgen.driver import context
 from softgen.driver.context import ENGINES, VM
 from softgen.driver.protocol import READ, Channel, ShimMessage
 from softgen.driver.queue import Later
@@ -178,15 +179,21 @@ def test_two_programs_at_once() -> None:
         assert wrong == [] and not any(thread.is_alive() for thread in threads)
 
 
-def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held) -> None:
-    """A driver that polls gets its answer a little later, and at once when the work is done."""
-    program = gpu.program()
+def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that polls gets its answer 2 ms later, and at once where no work was submitted or it is done."""
+    program, waits = gpu.program(), list[float]()
+
+    def stats() -> tuple[int, int, int]:
+        found = program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0, resets=9, active=9, pending=9)
+        return found.resets, found.active, found.pending
+
+    monkeypatch.setattr(context, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(gpu.shared.signals, "wait", lambda ready, until, gone: waits.append(until))
+    assert stats() == (0, 0, 0) and not waits
     submit(program, [row(buffer(program))])
-    began = time.monotonic()
-    program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0)
-    assert time.monotonic() - began >= 0.002
+    assert stats() == (0, 0, 0) and waits == [100.002]
     held.finish()
-    program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0)
+    assert stats() == (0, 0, 0) and len(waits) == 1
 
 
 def test_a_failure_that_cannot_be_kept_is_a_failure_nonetheless() -> None:
@@ -375,5 +382,5 @@ def test_copied_memory_is_there_before_the_tag_is() -> None:
         while bo.read(0, 4) == bytes(4) and time.monotonic() < end:
             pass
         assert shared[0] == 0xD0 and not bo.idle()
-        bo.write(4, struct.pack("<I", 1))
+        bo.views(4, 4)[0][:] = struct.pack("<I", 1)
         program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=tag, timeout=10**10)

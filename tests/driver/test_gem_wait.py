@@ -88,3 +88,11 @@ def test_the_time_that_a_wait_has_left(timeout: int, idle: bool, seconds: float,
     else:
         gem.wait(node, call, argument)
     assert argument.timeout == left and until == [None if timeout < 0 else 7 + timeout / 10**9]
+
+
+@pytest.mark.parametrize("timeout, left", [(1, 0), (0, 0), (-1, -1)])
+def test_a_wait_says_how_much_of_its_time_is_left(gpu: Gpu, timeout: int, left: int) -> None:
+    """Of a nanosecond nothing; a wait without an end has none."""
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    assert program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=timeout).timeout == left

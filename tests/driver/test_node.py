@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
 from softgen.bits.generation import device
 from softgen.driver.errors import Errno
+from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.gem_context import GemContext
-from softgen.driver.node import FEW_ORPHANS, MOST_LOGGED, Node, Shared, Table
+from softgen.driver.node import FEW_ORPHANS, Node, Shared, Table
 from softgen.memory.store import MemfdBuffer
-from tests.driver.program import Held
+from tests.driver.program import Held, served
 
 
 @pytest.fixture
@@ -52,12 +54,12 @@ def test_changes_of_a_table_are_noticed() -> None:
     assert table.get(1) is None and table.remove(9) is None and table.changes == now
 
 
-@pytest.mark.parametrize("name, most", [("contexts", 16384), ("vms", 16384)])
+@pytest.mark.parametrize("name, most", [("contexts", 16384), ("vms", 16384), ("objects", 1 << 20), ("syncobjs", 1 << 20)])
 def test_handles_that_a_node_has_at_most(shared: Shared, name: str, most: int) -> None:
     """A context of each program is there from the start. Programs with thousands of them exist, and a loop that leaks them ends."""
     table = getattr(Node(shared, 128), name)
     table.charge = lambda count: None
-    table.items.update(dict.fromkeys(range(10**6, 10**6 + most - len(table.items) - 1)))
+    table.items.update(dict.fromkeys(range(10**7, 10**7 + most - len(table.items) - 1)))
     table.add(None)
     with pytest.raises(Errno, match=f"{most} handles are in use"):
         table.add(None)
@@ -85,10 +87,10 @@ def test_contexts_and_sync_objects_count_for_who_opened_the_node(shared: Shared)
 
 def test_a_text_is_logged_once_and_not_any_number_of_them(shared: Shared) -> None:
     lines: list[str] = shared.log_lines  # type: ignore[attr-defined]
-    for number in range(MOST_LOGGED + 5):
+    for number in range(1005):
         shared.log_once(f"text {number}")
         shared.log_once("text 0")
-    assert lines == [f"text {number}" for number in range(MOST_LOGGED)]
+    assert lines == [f"text {number}" for number in range(1000)]
 
 
 def test_lists_of_buffers_are_forgotten(shared: Shared) -> None:
@@ -116,6 +118,35 @@ def test_many_exported_buffers_are_not_looked_at_every_time(shared: Shared, orph
     looked.clear()
     shared.sweep()
     assert len(looked) == 2 * orphans  # there are twice as many
+
+
+def test_all_that_nobody_has_open_any_more_is_reclaimed(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync files, sync objects with descriptors, and exported buffers, however many there are."""
+    kept = [shared.sync_files.make(Fence(shared.signals)), shared.syncobjs.new(Syncobj(shared.signals))[0]]
+    closed = [shared.sync_files.make(Fence(shared.signals)), shared.syncobjs.new(Syncobj(shared.signals))[0]]
+    for descriptor in closed:
+        os.close(descriptor)
+    shared.orphans, shared.sweep_at = {Orphan() for _ in range(FEW_ORPHANS + 1)}, 1000  # type: ignore[misc]
+    monkeypatch.setattr(MemfdBuffer, "open_elsewhere", lambda buffer: False)
+    shared.reclaim()
+    assert (len(shared.sync_files.items), len(shared.syncobjs.items), len(shared.orphans)) == (1, 1, 0)
+    for descriptor in kept:
+        os.close(descriptor)
+
+
+def test_a_buffer_with_two_handles_has_its_name_until_both_are_closed() -> None:
+    with served("kbl", Held()) as gpu:
+        first, second = gpu.program("card0"), gpu.program("card0")
+        handle = first.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+        name = first.ioctl("DRM_IOCTL_GEM_FLINK", handle=handle).name
+        opened = second.ioctl("DRM_IOCTL_GEM_OPEN", name=name)
+        assert opened.size == 4096 and second.ioctl("DRM_IOCTL_GEM_OPEN", name=name).handle == opened.handle, "one handle on a node"
+        first.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+        again = first.ioctl("DRM_IOCTL_GEM_OPEN", name=name).handle
+        assert second.ioctl("DRM_IOCTL_GEM_FLINK", handle=opened.handle).name == name
+        for program, number in ((first, again), (second, opened.handle)):
+            program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=number)
+        assert first.refused("DRM_IOCTL_GEM_OPEN", name=name)[0] == errno.ENOENT and not gpu.shared.objects
 
 
 class Orphan:

@@ -195,7 +195,7 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     submit(program, handle)
     bo = held.submissions[0].bound[0].bo
     assert bo.copied is not None and bo.read(8, 4) == b"aaba"
-    bo.write(4096, b"GPU")
+    bo.views(4096, 3)[0][:] = b"GPU"
     shared[0] = ord("P")  # the program writes beside it meanwhile
     bo.copied.give_back()
     assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
