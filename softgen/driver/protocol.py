@@ -316,7 +316,7 @@ class Call:
     def map(self, descriptor: int, offset: int, size: int) -> int:
         return self.channel.ask(MAP, offset, size, descriptors=(descriptor,)).a
 
-    def done(self, result: int = 0, offset: int = 0) -> None:
+    def done(self, result: int, offset: int) -> None:
         """Send the answer; the call needs nothing more then."""
         if not (self.returned or self.writes or self.reserved):  # nor are there descriptors, whose numbers would be written
             self.channel.send(DONE, result, offset)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import context
+from softgen.driver import context as contexts
 from softgen.driver.context import ENGINES, VM
 from softgen.driver.protocol import READ, Channel, ShimMessage
 from softgen.driver.queue import Later
@@ -187,7 +187,7 @@ def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held, monkey
         found = program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0, resets=9, active=9, pending=9)
         return found.resets, found.active, found.pending
 
-    monkeypatch.setattr(context, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(contexts, "time", SimpleNamespace(monotonic=lambda: 100.0))
     monkeypatch.setattr(gpu.shared.signals, "wait", lambda ready, until, gone: waits.append(until))
     assert stats() == (0, 0, 0) and not waits
     submit(program, [row(buffer(program))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import re
 import socket
@@ -12,9 +13,9 @@ import pytest
 
 from softgen.driver import protocol
 from softgen.driver.budget import Budget
-from softgen.driver.errors import Errno
+from softgen.driver.errors import Errno, Gone
 from softgen.driver.process import SMALL
-from softgen.driver.protocol import LARGEST_READ, UNCOUNTED, Call, Channel, ShimMessage
+from softgen.driver.protocol import LARGEST_READ, MESSAGE, PART, UNCOUNTED, Call, Channel, ShimMessage
 from tests.driver.program import Memory
 
 SHIM = Path(protocol.__file__).with_name("shim.h")
@@ -91,3 +92,76 @@ def test_a_few_bytes_are_read_without_allocation(call: Call, monkeypatch: pytest
     few, any_ = (call.channel.pid, address, size), [(address, size)]
     assert call.read(address, size) == (b"few" if small and there else b"any")
     assert asked == ([few] if small and there else [few, any_] if small else [any_])
+
+
+def test_messages_that_come_together_are_received_one_by_one() -> None:
+    """With and without something behind the header, and in pieces."""
+    theirs, ours = socket.socketpair()
+    channel, payloads = Channel(ours, Budget(1 << 30)), (b"", b"", b"abc", b"", b"x" * 1000)
+    data = b"".join(MESSAGE.pack(protocol.IOCTL, len(payload), number, 2 * number, 3 * number, b"name") + payload
+                    for number, payload in enumerate(payloads))  # fmt: skip
+    theirs.sendall(data)
+    theirs.close()
+    for number, payload in enumerate(payloads):
+        assert channel.receive() == ShimMessage(protocol.IOCTL, number, 2 * number, 3 * number, b"name\0\0\0\0", payload)
+    with pytest.raises(Gone):
+        channel.receive()
+    channel.close()
+
+
+@pytest.mark.parametrize("more, fine", [(0, True), (1, False)])
+def test_a_request_has_16384_bytes_at_most(more: int, fine: bool) -> None:
+    """As many as the number of an ioctl can say."""
+    theirs, ours = socket.socketpair()
+    channel, payload = Channel(ours, Budget(1 << 30)), bytes((1 << 14) + more)
+    theirs.sendall(MESSAGE.pack(protocol.IOCTL, len(payload), 0, 0, 0, b"") + payload)
+    if fine:
+        assert channel.receive().payload == payload
+    else:
+        with pytest.raises(Gone, match="16385 bytes"):
+            channel.receive()
+    channel.close()
+    theirs.close()
+
+
+class Distant:
+    """A program whose memory may not be touched from here: it is asked, for no more than 16 bytes at a time."""
+
+    def __init__(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = list[tuple[int, list[int]]]()
+        call.channel.near = False
+        monkeypatch.setattr(protocol, "CHUNK", 16)
+        monkeypatch.setattr(call.channel, "ask", self.ask)
+
+    def ask(self, kind: int, payload: bytes, most: int = 0) -> ShimMessage:
+        if kind == protocol.WRITE:
+            address, size, _ = PART.unpack_from(payload)
+            assert len(payload) == PART.size + size
+            ctypes.memmove(address, payload[PART.size :], size)
+            self.asked.append((kind, [size]))
+            return ShimMessage(protocol.REPLY, 0, 0, 0, b"", b"")
+        parts = list(PART.iter_unpack(payload))
+        self.asked.append((kind, [size for _, size, _ in parts]))
+        found = b"".join(ctypes.string_at(address, size) for address, size, _ in parts)
+        assert len(found) == most and all(zero == 0 for _, _, zero in parts)
+        return ShimMessage(protocol.REPLY, 0, 0, 0, b"", found)
+
+
+def test_distant_memory_is_read_and_written_in_chunks(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    distant, memory = Distant(call, monkeypatch), Memory(bytes(range(100)))
+    into = bytearray(40)
+    call.read_into(memory.address + 3, memoryview(into))
+    assert into == bytes(range(3, 43)) and distant.asked == [(protocol.READ, [16]), (protocol.READ, [16]), (protocol.READ, [8])]
+    distant.asked.clear()
+    call.write_now(memory.address + 50, memoryview(bytearray(b"x" * 16 + b"y" * 16 + b"z")))
+    assert bytes(memory) == bytes(range(50)) + b"x" * 16 + b"y" * 16 + b"z" + bytes(range(83, 100))
+    assert distant.asked == [(protocol.WRITE, [16]), (protocol.WRITE, [16]), (protocol.WRITE, [1])]
+
+
+def test_small_pieces_of_distant_memory_are_read_together(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as a question may be for; pieces that are longer than that by parts."""
+    distant, memory = Distant(call, monkeypatch), Memory(bytes(range(100)))
+    ranges = [(memory.address, 4), (memory.address + 10, 8), (memory.address + 20, 4), (memory.address + 30, 1), (memory.address + 40, 20)]
+    wanted = b"".join(bytes(range(at, at + size)) for at, size in ((0, 4), (10, 8), (20, 4), (30, 1), (40, 20)))
+    assert call.read_all(ranges) == wanted
+    assert distant.asked == [(protocol.READ, [4, 8, 4]), (protocol.READ, [1]), (protocol.READ, [16]), (protocol.READ, [4])]
