@@ -124,6 +124,23 @@ def test_a_request_has_16384_bytes_at_most(more: int, fine: bool) -> None:
     theirs.close()
 
 
+def test_near_memory_is_read_and_written_without_a_question(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, into, asked = Memory(bytes(range(100))), bytearray(30), list[object]()
+    monkeypatch.setattr(call.channel, "ask", lambda *question, **fields: asked.append(question))
+    call.read_into(memory.address + 5, memoryview(into))
+    call.write_now(memory.address + 50, memoryview(bytearray(b"written")))
+    assert into == bytes(range(5, 35)) and bytes(memory) == bytes(range(50)) + b"written" + bytes(range(57, 100))
+    assert call.read_all([(memory.address, 2), (memory.address + 50, 3)]) == b"\0\1wri" and not asked and call.channel.near
+
+
+@pytest.mark.parametrize("name", ["read_into", "write_now"])
+@pytest.mark.parametrize("address", [1 << 64, (1 << 64) - 4, (1 << 64) - 1])
+def test_no_view_is_beyond_the_last_address(call: Call, name: str, address: int) -> None:
+    with pytest.raises(Errno) as refused:
+        getattr(call, name)(address, memoryview(bytearray(4)))
+    assert refused.value.number == errno.EFAULT
+
+
 class Distant:
     """A program whose memory may not be touched from here: it is asked, for no more than 16 bytes at a time."""
 
@@ -156,6 +173,21 @@ def test_distant_memory_is_read_and_written_in_chunks(call: Call, monkeypatch: p
     call.write_now(memory.address + 50, memoryview(bytearray(b"x" * 16 + b"y" * 16 + b"z")))
     assert bytes(memory) == bytes(range(50)) + b"x" * 16 + b"y" * 16 + b"z" + bytes(range(83, 100))
     assert distant.asked == [(protocol.WRITE, [16]), (protocol.WRITE, [16]), (protocol.WRITE, [1])]
+
+
+@pytest.mark.parametrize("name", ["read_into", "write_now", "read_all"])
+def test_who_may_not_touch_memory_asks_from_then_on(call: Call, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in some containers: the kernel refuses, and the program can."""
+    distant, memory = Distant(call, monkeypatch), Memory(bytes(range(100)))
+    call.channel.near = True
+    for function in ("read_ranges", "write_range"):
+        monkeypatch.setattr(protocol, function, lambda *arguments: False)
+    for turn in (1, 2):
+        if name == "read_all":
+            assert call.read_all([(memory.address, 8)]) == bytes(range(8))
+        else:
+            getattr(call, name)(memory.address, memoryview(bytearray(bytes(memory)[:8])))
+        assert not call.channel.near and len(distant.asked) == turn
 
 
 def test_small_pieces_of_distant_memory_are_read_together(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
