@@ -56,3 +56,10 @@ def test_they_are_lent_and_taken_again(left: int, again: int, monkeypatch: pytes
     assert len(reserve.spare) == again and len(files.held) == 3
     files.held -= set(kept)
     assert reserve.refill() and len(reserve.spare) == 3
+
+
+@pytest.mark.parametrize("most, few", [(0, True), (10, False)])
+def test_a_process_without_a_descriptor_has_few(most: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one with which it finds out is closed again."""
+    files = Files(most, monkeypatch)
+    assert descriptors.few_left() is few and not files.held
