@@ -1,13 +1,15 @@
-"""Spare descriptors: how many are held, lent and taken again."""
+"""Descriptors of the server: how many it may have, and spare ones, which are held, lent and taken again."""
 
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver import descriptors
+from softgen.driver import descriptors, service
 from softgen.driver.descriptors import Reserve
 
 
@@ -63,3 +65,24 @@ def test_a_process_without_a_descriptor_has_few(most: int, few: bool, monkeypatc
     """The one with which it finds out is closed again."""
     files = Files(most, monkeypatch)
     assert descriptors.few_left() is few and not files.held
+
+
+@pytest.mark.parametrize("hard, most", [(resource.RLIM_INFINITY, 65536), (1 << 20, 65536), (65536, 65536), (65535, 65535), (256, 256)])
+def test_a_server_may_have_65536_descriptors_or_what_the_host_allows(hard: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its other preparations: a session of its own, no terminal, no signals but the launcher's, threads that take turns quickly."""
+    done = list[object]()
+    limits = SimpleNamespace(RLIM_INFINITY=resource.RLIM_INFINITY, RLIMIT_NOFILE=resource.RLIMIT_NOFILE,
+                             getrlimit=lambda which: (20, hard), setrlimit=lambda which, pair: done.append((which, pair)))  # fmt: skip
+    processes = SimpleNamespace(environ={}, devnull=os.devnull, O_RDWR=os.O_RDWR, setsid=lambda: done.append("session"),
+                                open=lambda path, flags: done.append((path, flags)) or 77,  # type: ignore[func-returns-value]
+                                dup2=lambda old, new: done.append((old, new)))  # fmt: skip
+    signals = SimpleNamespace(**{**vars(signal), "signal": lambda number, what: done.append((number, what)),
+                                 "pthread_sigmask": lambda how, mask: done.append((how, mask))})  # fmt: skip
+    for name, stand_in in (("resource", limits), ("os", processes), ("signal", signals),
+                           ("sys", SimpleNamespace(setswitchinterval=done.append))):  # fmt: skip
+        monkeypatch.setattr(service, name, stand_in)
+    service.prepare()
+    ignored = [(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGIO)]
+    assert processes.environ == {"OPENBLAS_NUM_THREADS": "1"}
+    assert done == ["session", (os.devnull, os.O_RDWR), (77, 0), (77, 1), *ignored, (signal.SIG_SETMASK, []),
+                    (resource.RLIMIT_NOFILE, (most, hard)), 0.001]  # fmt: skip

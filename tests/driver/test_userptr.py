@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from softgen.driver import protocol, userptr
+from softgen.driver.budget import Budget
 from tests.conftest import ROOT
 from tests.driver.program import Gpu, Held, Program, served
 from tests.driver.test_gem import refused, submit
@@ -224,3 +225,17 @@ def test_a_buffer_that_is_mapped_is_memory_of_the_program_too(gpu: Gpu, whose: s
     (END - (1 << 30), (1 << 30) + 4096, errno.EINVAL), (END, 4096, errno.EINVAL), (END - 4096, 0, errno.EINVAL)])  # fmt: skip
 def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, number: int) -> None:
     refused(number, gpu.program(), "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
+
+
+@pytest.mark.parametrize("mode, protection", [("r--p", 1), ("rw-p", 3), ("r-xp", 5), ("rwxp", 7), ("---p", 0)])
+def test_pages_that_are_swapped_stay_as_protected_as_they_were(mode: str, protection: int) -> None:
+    """PROT_READ, PROT_WRITE and PROT_EXEC; all of the new memory is the range's."""
+    swaps = list[tuple[int, ...]]()
+    gpu: Any = SimpleNamespace(budget=Budget(1 << 30), swapped={})
+    call: Any = SimpleNamespace(channel=SimpleNamespace(pid=5), swap=lambda *arguments: swaps.append(arguments))
+    mapping = userptr.Mapping(0x10000, 0x30000, mode, 0, (0, 0), "[heap]")
+    found = userptr.swapped(gpu, call, mapping, 0x12000, 0x15000)
+    assert found is not None
+    buffer, offset, size = found
+    assert (offset, size, buffer.capacity) == (0, 0x3000, 0x3000) and swaps == [(0x12000, 0x3000, protection, buffer.fd)]
+    assert gpu.swapped == {(5, buffer.identity): buffer} and dict(gpu.budget.buffers) == {buffer: 5}
