@@ -147,7 +147,7 @@ def dma_buf(gpu: Shared, call: Call, bo: GemObject, number: int, data: bytes) ->
     """Answer an ioctl on a dma-buf; all of them say whether it is read or written (dma_buf_ioctl)."""
     argument = DMABUF_SYNC_FILE.unpack(data)
     if number == drm.DMA_BUF_IOCTL_SYNC:
-        check_access(argument.flags | argument.fd << 32, drm.DMA_BUF_SYNC_END)  # its flags have 64 bits
+        check_access(argument.flags | argument.fd << 32, DMA_BUF_ACCESS | drm.DMA_BUF_SYNC_END)  # its flags have 64 bits
         gpu.signals.wait(bo.idle, None, call.channel.gone)
     elif number == drm.DMA_BUF_IOCTL_EXPORT_SYNC_FILE:
         check_access(argument.flags)
@@ -162,7 +162,7 @@ def dma_buf(gpu: Shared, call: Call, bo: GemObject, number: int, data: bytes) ->
         raise Errno(errno.ENOTTY)
 
 
-def check_access(flags: int, more: int = 0) -> None:
-    """Refuse flags that name no access, or something else; `more` may be there too."""
-    if flags & ~(DMA_BUF_ACCESS | more) or not flags & DMA_BUF_ACCESS:
+def check_access(flags: int, known: int = DMA_BUF_ACCESS) -> None:
+    """Refuse flags that name no access, or are not known."""
+    if flags & ~known or not flags & DMA_BUF_ACCESS:
         raise Errno(errno.EINVAL, f"flags {flags:#x} of a dma-buf")

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from softgen.driver import ioctls
 from softgen.driver.uapi import DMABUF_SYNC_FILE, SYNC_FENCE, SYNC_INFO, SYNC_MERGE
 from tests.driver.program import Gpu, Held, Program
 from tests.driver.test_gem import submit
@@ -180,3 +181,12 @@ def test_files_of_others_are_left_to_the_kernel(gpu: Gpu, kind: str, number: int
     others = [os.open(os.devnull, os.O_RDONLY), sync_file(program) if kind == "dma-buf" else exported(program)[1]]
     assert [program.foreign(kind, number, descriptor, bytes(64)) for descriptor in others] == [None, None]
     os.close(others[0])
+
+
+@pytest.mark.parametrize("request_number, name", [
+    (0x40086200, "DMA_BUF_IOCTL_SYNC"), (0xC0086202, "DMA_BUF_IOCTL_EXPORT_SYNC_FILE"), (0x40086203, "DMA_BUF_IOCTL_IMPORT_SYNC_FILE"),
+    (0xC0303E03, "SYNC_IOC_MERGE"), (0xC0383E04, "SYNC_IOC_FILE_INFO"), (0x40086300, "ioctl 0x00 of type 'c'"),
+    (0x40083F03, "ioctl 0x03 of type '?'"), (0x40086201, "ioctl 0x01 of type 'b'"), (0x40086283, "ioctl 0x83 of type 'b'"),
+])  # fmt: skip
+def test_ioctls_are_named_by_their_type_and_number(request_number: int, name: str) -> None:
+    assert ioctls.foreign_name(request_number) == name
