@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from softgen.driver import user_copy
-from softgen.driver.buffer_claim import overlaps, union
+from softgen.driver.buffer_claim import overlaps, sharing, union
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.user_copy import Copied, changed
@@ -220,3 +220,15 @@ def test_a_submission_that_is_refused_leaves_the_copy_to_others() -> None:
 def test_ranges_of_one_process_overlap(wanted: tuple[int, int, int], found: bool) -> None:
     joined = union([(3, 4, 5), (1, 3, 6), (1, 8, 10), (1, 1, 4)])
     assert joined == [(1, 1, 6), (1, 8, 10), (3, 4, 5)] and overlaps(joined, wanted) is found
+
+
+def test_copies_of_the_same_memory_are_claimed_together() -> None:
+    """Of one process, where they have a byte in common; not those beside them, of others, or buffers that are no copies."""
+    def bo(pid: int, address: int, end: int) -> Any:
+        return SimpleNamespace(copied=SimpleNamespace(pid=pid, address=address, end=end))
+
+    mine, inside, across, beside, other, plain = (bo(1, 100, 200), bo(1, 120, 130), bo(1, 199, 300), bo(1, 200, 300), bo(2, 100, 200),
+                                                  SimpleNamespace(copied=None))  # fmt: skip
+    gpu: Any = SimpleNamespace(lock=threading.Lock(), copies=[mine, inside, across, beside, other, plain])
+    assert sharing(gpu, [mine, plain]) == [mine, inside, across]  # type: ignore[list-item]
+    assert sharing(gpu, [other]) == [other] and sharing(gpu, [plain]) == []  # type: ignore[list-item]
