@@ -85,4 +85,4 @@ def test_a_server_may_have_65536_descriptors_or_what_the_host_allows(hard: int, 
     ignored = [(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGIO)]
     assert processes.environ == {"OPENBLAS_NUM_THREADS": "1"}
     assert done == ["session", (os.devnull, os.O_RDWR), (77, 0), (77, 1), *ignored, (signal.SIG_SETMASK, []),
-                    (resource.RLIMIT_NOFILE, (most, hard)), 0.001]  # fmt: skip
+                    (resource.RLIMIT_NOFILE, (most, hard)), 0.0002]  # fmt: skip
