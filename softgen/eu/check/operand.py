@@ -9,7 +9,6 @@ from softgen.eu.check.region import is_named, is_null, is_scalar, only, size_of,
 from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
 
-EXECUTED = {"v": "w", "uv": "uw", "vf": "f"}  # packed immediate -> type of its elements
 LOGIC = frozenset({"and", "or", "xor", "not"})
 COMPARES = frozenset({"cmp", "cmpn"})
 NO_ACCUMULATOR = frozenset({"bfrev", "bfe", "bfi1", "bfi2", "cbit", "fbh", "fbl"})
@@ -48,10 +47,10 @@ def is_dword(operand: Operand) -> bool:
 def legal_types(inst: Instruction) -> bool:
     """Types are compared by kind: compilers mix the sizes and signs that the table lists."""
     row = opcodes.opcode(inst.opcode, inst.gen)
-    if row is None or not row.legal or not computes(inst) or inst.dst is None or inst.dst.special is not None:
+    if row is None or not computes(inst) or inst.dst is None or inst.dst.special is not None:
         return False
     to = None if is_null(inst.dst) else _kind(inst.dst.type)
-    given = {_kind(EXECUTED.get(source.type, source.type)) for source in inst.sources if not is_null(source)}
+    given = {_kind(source.type) for source in inst.sources if not is_null(source)}
     known = _kinds(row)
     return not all(any(pair[1] == kind and to in (None, pair[0]) for pair in known) for kind in given)
 
@@ -64,7 +63,9 @@ def _kinds(row: opcodes.Opcode) -> frozenset[tuple[str, str]]:
 
 def _kind(name: str) -> str:
     found = types.type_of(name)
-    return name if found is None or found.float else "long" if found.size == 8 else "integer"
+    if found is None or found.float:
+        return "f" if name == "vf" else name
+    return "long" if found.size == 8 else "integer"
 
 
 def half_bytes(inst: Instruction) -> bool:
@@ -146,15 +147,13 @@ def compare_n_condition(inst: Instruction) -> bool:
 
 @only("mul")
 def multiply_order(inst: Instruction) -> bool:
-    if len(inst.sources) != 2:
-        return False
     first, second = inst.sources
     return is_dword(second) and types.size(first.type) < types.size(second.type)
 
 
 @only("mul")
 def multiply_saturate(inst: Instruction) -> bool:
-    return len(inst.sources) == 2 and all(map(is_dword, inst.sources)) and (inst.saturate or bool(inst.condition))
+    return all(map(is_dword, inst.sources)) and (inst.saturate or bool(inst.condition))
 
 
 @only("math")
@@ -185,7 +184,7 @@ def divide_width(inst: Instruction) -> bool:
 @only("math")
 def math_second(inst: Instruction) -> bool:
     found = opcodes.math_function(inst.function, inst.gen)
-    return found is not None and found.sources == 1 and len(inst.sources) > 1 and not is_null(inst.sources[1])
+    return found is not None and found.sources == 1 and not is_null(inst.sources[1])
 
 
 @only("math")
@@ -203,9 +202,8 @@ def dot_width(inst: Instruction) -> bool:
 
 @only("line", "pln")
 def line_region(inst: Instruction) -> bool:
-    if inst.align16 or not inst.sources:
-        return False
-    return not is_scalar(inst.sources[0]) or inst.sources[0].sub % 16 != 0
+    first = inst.sources[0]
+    return not inst.align16 and (not is_scalar(first) or first.sub % 16 != 0)
 
 
 @only("line", "pln")
@@ -221,7 +219,7 @@ def three_source_width(inst: Instruction) -> bool:
 @only("three_source_align1")
 def three_source_immediate(inst: Instruction) -> bool:
     kinds = [source.file == "imm" for source in inst.sources]
-    return (sum(kinds) > 1 or any(kinds) and inst.opcode in ("bfe", "bfi2", "csel"))
+    return sum(kinds) > (0 if inst.opcode in ("bfe", "bfi2", "csel") else 1)
 
 
 # -- accumulators --------------------------------------------------------------------------------------------------
@@ -311,9 +309,7 @@ def architecture_span(inst: Instruction) -> bool:
     for source in inst.sources:
         if source.file != "arf" or source.indirect or is_null(source) or source.vertical == VXH:
             continue
-        apart = is_named(source, "acc", inst.gen) or is_named(
-            source, "fc", inst.gen
-        )  # accumulators span registers; fc is a file of its own
+        apart = any(is_named(source, name, inst.gen) for name in ("acc", "fc"))  # accumulators span registers; fc is a file of its own
         if not apart and spans(starts(inst, source), size_of(inst, source)) > 1:
             return True
     return False

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from softgen.bits.units import GRF_BYTES, GRF_COUNT, OWORD
+from softgen.bits.units import GRF_BYTES, GRF_COUNT, OWORD, WORD
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
 
 RAW = frozenset({"mov", "movi", "smov"})
-INTEGERS = {"b": 2, "ub": 2, "w": 2, "uw": 2, "v": 2, "uv": 2}  # types that execute wider than they are, or packed; bytes of execution
+PACKED_WORDS = frozenset({"v", "uv"})  # immediates whose elements execute as words
 HALVED = {("df", 7.0): 4}  # (type, generation) -> bytes: Ivy Bridge takes a double for two elements (IVB 452-458)
 
 
@@ -85,34 +85,23 @@ def spans(begins: list[int], size: int) -> int:
 
 
 def execution(inst: Instruction) -> int:
-    """Bytes of the execution type."""
-    sizes = [2]
-    assert inst.dst is not None
-    for source in inst.sources:
-        if is_null(source):
-            continue
-        name = "f" if source.type == "vf" else source.type
-        found = types.type_of(name)
-        if found is None:
-            continue
-        sizes.append(INTEGERS.get(name) or size_of(inst, source if name == source.type else Operand("imm", "f")))
-    if inst.dst.type == "f" and any(source.type == "hf" for source in inst.sources):
-        sizes.append(4)
-    return max(sizes)
+    """Bytes of the execution type: that of the widest source, a word at least."""
+    executed = (source for source in inst.sources if not is_null(source) and source.type not in PACKED_WORDS)
+    return max([WORD, *(size_of(inst, source) for source in executed)])
 
 
-def wide(inst: Instruction) -> bool:
-    """Whether more than one channel is written to a direct destination in align1."""
+def wide(inst: Instruction) -> Operand | None:
+    """The direct destination in align1 that more than one channel is written to; None if there is no such destination."""
     dst = inst.dst
-    return align1(inst) and inst.exec_size > 1 and dst is not None and bool(dst.type) and not dst.indirect and not is_null(dst)
+    return dst if align1(inst) and inst.exec_size > 1 and dst is not None and dst.type and not dst.indirect and not is_null(dst) else None
 
 
-def is_raw_move(inst: Instruction) -> bool:
+def moves_bytes(inst: Instruction) -> bool:
+    """Whether an instruction moves bytes and changes none of them."""
     if inst.opcode not in RAW or inst.dst is None or inst.saturate or inst.condition:
         return False
     source = inst.sources[0]
-    same = {inst.dst.type, source.type} <= {"b", "ub"} or inst.dst.type == source.type
-    return same and not source.negate and not source.absolute
+    return {inst.dst.type, source.type} <= {"b", "ub"} and not source.negate and not source.absolute
 
 
 # -- the rows ------------------------------------------------------------------------------------------------------
@@ -170,15 +159,16 @@ def source_span(inst: Instruction) -> bool:
 
 @only("basic")
 def destination_span(inst: Instruction) -> bool:
-    return wide(inst) and inst.dst is not None and spans(written(inst), size_of(inst, inst.dst)) > 2
+    dst = wide(inst)
+    return dst is not None and spans(written(inst), size_of(inst, dst)) > 2
 
 
 @only("basic")
 def even_split(inst: Instruction) -> bool:
-    if not wide(inst) or inst.dst is None or inst.dst.file == "arf" or spans(written(inst), size_of(inst, inst.dst)) != 2:
+    dst = wide(inst)
+    if dst is None or dst.file == "arf" or spans(written(inst), size_of(inst, dst)) != 2:
         return False
-    first = sum(begin // GRF_BYTES == min(written(inst)) // GRF_BYTES for begin in written(inst))
-    return first * 2 != inst.exec_size
+    return sum(begin < GRF_BYTES for begin in written(inst)) * 2 != inst.exec_size
 
 
 @only("math")
@@ -188,25 +178,27 @@ def math_even_split(inst: Instruction) -> bool:
 
 @only("basic")
 def destination_ratio(inst: Instruction) -> bool:
-    if not wide(inst) or inst.dst is None or is_raw_move(inst) or mixes_floats(inst) or packed_bytes(inst):
+    dst = wide(inst)
+    if dst is None or moves_bytes(inst) or mixes_floats(inst) or packed_bytes(inst):
         return False
-    size, own = execution(inst), size_of(inst, inst.dst)
-    pitch = inst.dst.horizontal * own
+    size, own = execution(inst), size_of(inst, dst)
+    pitch = dst.horizontal * own
     return own < size and bool(pitch % size if own == 1 else pitch != size)
 
 
 @only("basic")
 def destination_offset(inst: Instruction) -> bool:
-    if not wide(inst) or inst.dst is None or is_raw_move(inst) or mixes_floats(inst) or inst.dst.file == "arf":
+    dst = wide(inst)
+    if dst is None or moves_bytes(inst) or mixes_floats(inst) or dst.file == "arf":
         return False
-    size, own = execution(inst), size_of(inst, inst.dst)
-    return own < size and inst.dst.sub % size not in ((0, 1) if own == 1 else (0,))
+    size, own = execution(inst), size_of(inst, dst)
+    return own < size and dst.sub % size not in ((0, 1) if own == 1 else (0,))
 
 
 @only("basic")
 def packed_bytes(inst: Instruction) -> bool:
-    packed = wide(inst) and inst.dst is not None and types.size(inst.dst.type) == 1 and inst.dst.horizontal == 1
-    return packed and not is_raw_move(inst)
+    dst = wide(inst)
+    return dst is not None and types.size(dst.type) == 1 and dst.horizontal == 1 and not moves_bytes(inst)
 
 
 def mixes_floats(inst: Instruction) -> bool:
@@ -217,12 +209,13 @@ def mixes_floats(inst: Instruction) -> bool:
 @only("basic")
 def two_registers(inst: Instruction) -> bool:
     """A destination of two registers requires sources of two, except scalars, immediates and packed words converted to packed dwords."""
-    if not wide(inst) or inst.dst is None or inst.dst.file not in ("grf", "mrf") or spans(written(inst), size_of(inst, inst.dst)) != 2:
+    dst = wide(inst)
+    if dst is None or dst.file not in ("grf", "mrf") or spans(written(inst), size_of(inst, dst)) != 2:
         return False
     for source in regions(inst):
         if source.file != "grf" or source.indirect or is_scalar(source) or spans(starts(inst, source), size_of(inst, source)) == 2:
             continue
-        words = types.size(source.type) == 2 and source.horizontal == 1 and types.size(inst.dst.type) == 4 and inst.dst.horizontal == 1
+        words = types.size(source.type) == 2 and source.horizontal == 1 and types.size(dst.type) == 4 and dst.horizontal == 1
         if not words:
             return True
     return False
@@ -230,10 +223,8 @@ def two_registers(inst: Instruction) -> bool:
 
 @only("basic")
 def vector_immediate(inst: Instruction) -> bool:
-    kinds = {source.type for source in inst.sources if source.file == "imm"}
-    if not wide(inst) or inst.dst is None or not kinds & {"v", "uv", "vf"}:
-        return False
-    return bool(inst.dst.sub % OWORD)
+    dst, kinds = wide(inst), {source.type for source in inst.sources if source.file == "imm"}
+    return dst is not None and bool(kinds & {"v", "uv", "vf"}) and dst.sub % OWORD != 0
 
 
 def natural(inst: Instruction) -> bool:
@@ -250,7 +241,7 @@ def register_range(inst: Instruction) -> bool:
     for operand in operands(inst):
         if operand.file != "grf":
             continue
-        begins = written(inst) if operand is inst.dst else starts(inst, operand) if operand.vertical != VXH else [operand.sub]
+        begins = written(inst) if operand is inst.dst else starts(inst, operand)
         if operand.number * GRF_BYTES + max(begins) + size_of(inst, operand) > GRF_COUNT * GRF_BYTES:
             return True
     return False
@@ -261,8 +252,10 @@ def register_range(inst: Instruction) -> bool:
 
 @only("basic")
 def align16_destination(inst: Instruction) -> bool:
-    macro = inst.dst is not None and inst.dst.special is not None  # encodes an accumulator in place of the stride
-    return inst.form == "basic" and inst.align16 and inst.dst is not None and inst.dst.horizontal != 1 and not macro
+    dst = inst.dst
+    if dst is None or not inst.align16 or dst.special is not None:  # a macro encodes an accumulator in place of the stride
+        return False
+    return dst.horizontal != 1
 
 
 @only("basic")
@@ -276,8 +269,7 @@ def align16_stride_two(inst: Instruction) -> bool:
 
 
 def _align16_stride(inst: Instruction, known: tuple[int, ...]) -> bool:
-    sources = (source for source in inst.sources if source.file != "imm" and not is_null(source))
-    return inst.form == "basic" and inst.align16 and any(source.vertical not in known for source in sources)
+    return inst.align16 and any(source.vertical not in known for source in inst.sources if not is_null(source))
 
 
 @only("basic")
@@ -293,8 +285,5 @@ def per_channel_width(inst: Instruction) -> bool:
 
 @only("basic")
 def vxh_group(inst: Instruction) -> bool:
-    for source in inst.sources:
-        if source.vertical == VXH and source.indirect and inst.exec_size > source.width:
-            if source.address_sub % (inst.exec_size // source.width):
-                return True
-    return False
+    grouped = (source for source in inst.sources if source.vertical == VXH and source.indirect)
+    return any(source.address_sub % max(inst.exec_size // source.width, 1) for source in grouped)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from softgen.bits.units import GRF_COUNT
 from softgen.eu.check.region import is_named, only
 from softgen.eu.isa.instruction import Instruction, Operand
@@ -26,16 +28,20 @@ def second_length(inst: Instruction) -> int:
     if inst.form != "sends" or not isinstance(inst.extended, int):
         return 0
     found = descriptors.extended(inst.sfid, inst.extended, inst.gen)
-    return int(found.extended_message_length) if found is not None and "extended_message_length" in found._fields else 0
+    return int(found.extended_message_length) if found is not None else 0
+
+
+def _direct(operand: Operand | None) -> TypeGuard[Operand]:
+    """Whether an operand is a general register that is named directly."""
+    return operand is not None and operand.file == "grf" and not operand.indirect
 
 
 def _taken(operand: Operand | None, length: int) -> range:
-    direct = operand is not None and operand.file == "grf" and not operand.indirect
-    return range(operand.number, operand.number + length) if operand is not None and direct else range(0)
+    return range(operand.number, operand.number + length) if _direct(operand) else range(0)
 
 
 def _overlap(a: range, b: range) -> bool:
-    return bool(a and b) and max(a.start, b.start) < min(a.stop, b.stop)
+    return max(a.start, b.start) < min(a.stop, b.stop)
 
 
 @only("send", "sends")
@@ -45,23 +51,20 @@ def payload_file(inst: Instruction) -> bool:
 
 @only("send", "sends")
 def payload_whole(inst: Instruction) -> bool:
-    return any(source.sub for source in inst.sources if source.file == "grf" and not source.indirect)
+    return any(source.sub for source in inst.sources if _direct(source))
 
 
 @only("send", "sends")
 def payload_last(inst: Instruction) -> bool:
-    if not inst.eot:
-        return False
-    ranges = [_taken(inst.sources[0], 1), _taken(inst.sources[1], 1) if second_length(inst) else range(0)]
-    return any(taken and taken.start not in LAST_PAYLOADS for taken in ranges)
+    payloads = inst.sources if second_length(inst) else inst.sources[:1]
+    return inst.eot and any(_direct(payload) and payload.number not in LAST_PAYLOADS for payload in payloads)
 
 
 @only("send", "sends")
 def payload_range(inst: Instruction) -> bool:
     sent, _ = lengths(inst)
-    first = _taken(inst.sources[0], sent)
-    second = _taken(inst.sources[1], second_length(inst)) if inst.form == "sends" else range(0)
-    return max(first.stop, second.stop) > GRF_COUNT
+    payloads = zip(inst.sources, (sent, second_length(inst)), strict=False)
+    return any(_taken(source, length).stop > GRF_COUNT for source, length in payloads)
 
 
 @only("send", "sends")

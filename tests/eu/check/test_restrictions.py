@@ -31,7 +31,7 @@ EXPLAINED = Path(__file__).parent / "explained_violations.txt"
 ROWS = [pytest.param(restriction, id=f"{restriction.number}-{restriction.name}") for restriction in check.restrictions()]
 # Not rows, though they are asked of an instruction and answer yes or no.
 SMALL = 2048  # bytes of the kernels every run tries; `make witness` tries all
-HELPERS = {"is_division", "align1", "wide", "is_raw_move", "mixes_floats", "computes"}
+HELPERS = {"is_division", "align1", "moves_bytes", "mixes_floats", "computes"}
 
 
 @pytest.mark.parametrize("row", ROWS)
