@@ -281,13 +281,13 @@ def elf_structs() -> Any:
     return structs
 
 
-@pytest.mark.parametrize("before", [[], [(2, b"12"), (3, b"123456789")], [(1, b"12")], [(0, b""), (2, bytes(4))]])
+@pytest.mark.parametrize("before", [[], [(2, b"12"), (3, b"123456789")], [(1, b"12")], [(0, b""), (2, bytes(4))], [(2, bytes(8))]])
 @pytest.mark.parametrize("product, gen", [(16, 8.0), (18, 9.0), (26, 11.0), (999, None)])
 def test_the_note_that_names_the_gpu_of_a_zebin(before: list[tuple[int, bytes]], product: int, gen: float | None) -> None:
     """It is of type 1 and has four bytes, and may come after others, each of whole words; a section of another name has none."""
     notes = b""
     for kind, value in [*before, (1, product.to_bytes(4, "little"))]:
-        notes += struct.pack("<3I8s", 8, len(value), kind, b"IntelGT") + value + bytes(-len(value) % 4)
+        notes += struct.pack("<3I8s", 8 - kind, len(value), kind, b"IntelGT") + value + bytes(-len(value) % 4)
     section = zebin.Section(1, ".note.intelgt.compat", "SHT_NOTE", 0, FileView(notes, "f"))
     assert zebin._generation(elf_structs(), [replace(section, index=0, name=".text.k"), section]) == gen
     assert zebin._generation(elf_structs(), [replace(section, name=".note.other")]) is None

@@ -26,7 +26,7 @@ class FileView:
 
     def text(self) -> str:
         """The NUL-terminated string at the start."""
-        return bytes(self.data).split(b"\0", 1)[0].decode("utf-8", "replace")
+        return bytes(self.data).partition(b"\0")[0].decode("utf-8", "replace")
 
     def error(self, offset: int, message: str) -> DecodeError:
         return DecodeError(f"{self.name}: at {self.start + offset:#x}: {message}")

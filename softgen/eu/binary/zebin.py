@@ -19,7 +19,7 @@ DEVICE_BINARY = 0xFF000005  # section type of a patch-token program
 CONTENTS = ("SHT_PROGBITS", "SHT_SYMTAB", "SHT_NOTE", "SHT_REL", "SHT_STRTAB")
 TEXT, RELOCATED = ".text.", ".rel.text."
 DATA = {".data.const": "constant", ".data.global": "global"}
-PRODUCT = 1  # note type: the GPU it was compiled for
+PRODUCT = "NT_GNU_ABI_TAG"  # note type 1, the GPU it was compiled for: pyelftools gives it a GNU name
 PRODUCTS = {16: "bdw", 18: "skl", 19: "kbl", 26: "icl"}  # product family -> GPU
 ADDRESS_PARTS = {1: (8, 0), 2: (4, 0), 3: (4, 32)}  # R_ZE_SYM_ADDR, its low half, its high half -> bytes, shift
 SPACES: dict[str, ArgumentKind] = {"global": "buffer", "constant": "buffer", "local": "local", "image": "image", "sampler": "sampler"}
@@ -51,7 +51,7 @@ def sections(structs: Any, header: Any, view: FileView) -> list[Section]:
     found = []
     for index, row in enumerate(rows):
         wanted = row["sh_type"] in CONTENTS or isinstance(row["sh_type"], int)
-        content = view.part(row["sh_offset"], row["sh_size"], f"section {index}") if wanted else view.part(0, 0, "nothing")
+        content = view.part(row["sh_offset"], row["sh_size"], f"section {index}") if wanted else FileView(b"", view.name)
         found.append(Section(index, _string(texts, row["sh_name"]), row["sh_type"], row["sh_link"], content))
     return found
 
@@ -111,16 +111,11 @@ def _generation(structs: Any, sections: list[Section]) -> float | None:
         while offset + shape.sizeof() <= len(view):
             note = shape.parse(bytes(view.data[offset : offset + shape.sizeof()]))
             at = offset + shape.sizeof() + (note["n_namesz"] + 3) // 4 * 4
-            if _note_type(note["n_type"]) == PRODUCT and note["n_descsz"] == 4:
+            if note["n_type"] == PRODUCT and note["n_descsz"] == 4:
                 product = int.from_bytes(view.part(at, 4, "a note's value").data, "little")
                 return device(PRODUCTS[product]).generation.number if product in PRODUCTS else None
             offset = at + (note["n_descsz"] + 3) // 4 * 4
     return None
-
-
-def _note_type(kind: str | int) -> int:
-    """pyelftools gives type 1 a GNU name."""
-    return PRODUCT if kind == "NT_GNU_ABI_TAG" else kind if isinstance(kind, int) else 0
 
 
 def _relocations(structs: Any, sections: list[Section], symbols: list[Symbol], name: str) -> Iterator[Relocation]:
@@ -150,8 +145,7 @@ def _information(sections: list[Section]) -> dict[str, dict[str, Any]]:
     if content is None:
         return {}
     try:
-        text = bytes(content.data).split(b"\0", 1)[0].decode("utf-8", "replace")
-        parsed = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # strings only: `name: off` is no boolean
+        parsed = yaml.load(content.text(), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # strings only: `name: off` is no boolean
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise content.error(0, f".ze_info is no YAML: {' '.join(str(error).split())[:200]}") from None
     if not isinstance(parsed, dict):
