@@ -101,7 +101,7 @@ def test_information_ends_with_a_nul() -> None:
 def test_information_is_not_read_where_patch_tokens_describe_the_kernels() -> None:
     tokens = struct.pack("<4s6I", b"CTNI", 1081, 12, 8, 1, 9, 0) + struct.pack("<IQ7I", 0, 0, 4, 0, 16, 0, 0, 0, 16) + b"one\0" + CODE[:16]
     found = binary.kernels(elf(Part("tokens", tokens, PATCH_TOKENS), info("kernels: [")))
-    assert [(kernel.name, kernel.code, kernel.container) for kernel in found] == [("one", CODE[:16], "patch tokens")]
+    assert [(kernel.name, kernel.code, kernel.simd, kernel.container) for kernel in found] == [("one", CODE[:16], 0, "patch tokens")]
 
 
 @pytest.mark.parametrize("said, alignment", [("", 1), (", slm_alignment: 0", 1), (", slm_alignment: 1", 1), (", slm_alignment: 64", 64)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -273,6 +274,18 @@ def test_a_write_to_ip_jumps(gen: float) -> None:
         instr(gen, "mov", arf(0xA0), imm(48 + 5, "ud"), size=1),
         note(gen, 1), note(gen, 10), instr(gen, "mov", dst(22, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1))
     assert sums(made) == [10] * 8 and sums(made, 21)[0] == 0 and sums(made, 22)[0] == 64
+
+
+@pytest.mark.parametrize("gen", [4.5, *FLOWS])
+@pytest.mark.parametrize("mask, controls, jumps", [
+    (0xFF, {"predicate": 1}, False), (0xFF, {"predicate": 1, "predicate_invert": True}, True), (0xFE, {}, False),
+    (0xFE, {"no_mask": True}, True),
+])  # fmt: skip
+def test_a_write_to_ip_that_no_channel_makes_is_no_jump(gen: float, mask: int, controls: dict[str, Any], jumps: bool) -> None:
+    made = thread(gen, mask)
+    write = instr(gen, "mov", arf(0xA0), imm(32, "ud"), size=1, **controls)
+    run(made, write, note(gen, 1), note(gen, 10), limit=50)
+    assert made.ended and sums(made)[1:] == [10 if jumps else 11] * 7
 
 
 @pytest.mark.behaviour("EU-14", "EU-193", shows="action")
