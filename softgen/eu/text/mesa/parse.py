@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from softgen.bits.record import join, split
 from softgen.errors import DecodeError
 from softgen.eu.encoding import program
 from softgen.eu.encoding.decode import decode
@@ -52,6 +51,7 @@ GROUPS = {"N": (8, 1), "Q": (4, 2), "H": (2, 4)}  # how many there are, and nibb
 JUMP = {"jip": re.compile(r"(?:JIP|Jump)\s*:"), "uip": re.compile(r"UIP\s*:"), "pop": re.compile(r"Pop\s*:")}
 MESSAGE = re.compile(r"MsgDesc:[^{;]*")
 ADDRESS = 0x10  # the register number of a0
+LAST_DWORD = 96  # its first bit in an instruction
 EXEC_SIZES = (1, 2, 4, 8, 16, 32)
 FLAGS = {"align1": {"align16": False}, "align16": {"align16": True}, "NoDDClr": {"no_dd_clear": True}, "NoDDChk": {"no_dd_check": True},
          "compacted": {"compacted": True}, "AccWrEnable": {"acc_write": True}, "BranchCtrl": {"branch_control": True},
@@ -318,8 +318,8 @@ class MesaParser:
             return placer.three_align1(raw, index == 3)
         found = placer.source(raw, "wide" in statement.row.takes)
         if "offset" in statement.row.shape:  # a register has no bits of one
-            dword = split(operand_fields("EU_SOURCE_1", self.gen).page.word({"immediate": found.immediate}), 4)[3]
-            values["jip"] = instruction_page("EU_BRANCH", self.gen).record(join([0, 0, 0, dword])).offset
+            word = operand_fields("EU_SOURCE_1", self.gen).page.word({"immediate": found.immediate})
+            values["jip"] = instruction_page("EU_BRANCH", self.gen).record(word).offset
         if found.file == "imm" and index < statement.row.sources:
             raise self.scan.wrong("a register: only the last source can be a number", raw.at)
         return found
@@ -338,9 +338,9 @@ class MesaParser:
                 raise self.scan.wrong("a register", statement.operands[2].at)
             where = operand_fields("EU_SOURCE_1", self.gen)
             eot = instruction_page("EU_SEND", self.gen).mask("eot")
-            values["descriptor"] = where.read(where.write_head(register) | join([0, 0, 0, dword]) & ~eot, placer.align16)[0]
+            values["descriptor"] = where.read(where.write_head(register) | (dword << LAST_DWORD) & ~eot, placer.align16)[0]
         else:
-            values["descriptor"] = instruction_page("EU_SEND", self.gen).record(join([0, 0, 0, dword])).descriptor
+            values["descriptor"] = instruction_page("EU_SEND", self.gen).record(dword << LAST_DWORD).descriptor
         values["sources"] = (
             replace(a, absolute=True) if implies_absolute(self.gen, statement.row.name, values["descriptor"], self.convention) else a,
         )
@@ -359,7 +359,7 @@ class MesaParser:
             if not 0 <= dword < 1 << 32:
                 raise self.scan.wrong("a number of 32 bits", at)
             values[name] = (
-                instruction_page("EU_SENDS", self.gen).record(join([0, 0, 0, dword])).descriptor if name == "descriptor" else dword
+                instruction_page("EU_SENDS", self.gen).record(dword << LAST_DWORD).descriptor if name == "descriptor" else dword
             )
 
     def _finish(self, offset: int, statement: MesaStatement, inst: Instruction) -> Instruction:
