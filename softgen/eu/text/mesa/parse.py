@@ -79,9 +79,8 @@ def parse(text: str, gen: float, name: str = "text") -> list[Instruction]:
 
 @cache
 def _functions(gen: float) -> re.Pattern[str]:
-    """Pattern of shared function names, longest first, or a number."""
-    names = sorted(mesa_words(gen).read["sfid"], key=len, reverse=True)
-    return re.compile(rf"({'|'.join(map(re.escape, names))}|[0-9]{{1,2}})(?![0-9A-Za-z_])")
+    """Pattern of shared function names or a number."""
+    return re.compile(rf"({'|'.join(map(re.escape, mesa_words(gen).read['sfid']))}|[0-9]{{1,2}})(?![0-9A-Za-z_])")
 
 
 class MesaParser:

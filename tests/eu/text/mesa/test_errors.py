@@ -101,6 +101,19 @@ def test_what_is_refused_and_why(said: str, complaint: str) -> None:
     assert str(caught.value) == f"kernel.asm:{complaint}"
 
 
+@pytest.mark.parametrize("kind, bits", [("D", 32), ("UD", 32), ("F", 32), ("W", 16), ("UW", 16), ("HF", 16), ("Q", 64), ("UQ", 64),
+                                        ("DF", 64)])  # fmt: skip
+def test_numbers_fit_the_bits_of_their_type(kind: str, bits: int) -> None:
+    """With or without a sign; those of 16 bits stand in both halves of a dword."""
+    for value in (0, (1 << bits) - 1, -(1 << bits - 1)):
+        (inst,) = parse(f"mov(1) g4<1>{kind} {value}{kind} {{ align1 }};", 9.0)
+        held = value & (1 << bits) - 1
+        assert inst.sources[0].immediate == (held | held << 16 if bits == 16 else held)
+    for value in (1 << bits, -(1 << bits - 1) - 1):
+        with pytest.raises(DecodeError, match=f"expected a number of {bits} bits"):
+            parse(f"mov(1) g4<1>{kind} {value}{kind} {{ align1 }};", 9.0)
+
+
 @pytest.mark.parametrize(("said", "complaint"), [
     ("send(8) g4<1>F g5<8,8,1>F 0x1 math;", "1:9: expected the number of the first message register, not 'g4'"),
     ("mov(8) g4<1>F g5<8,8,1>F { 1Q };", "1:28: expected an option or '}', not '1Q'"),

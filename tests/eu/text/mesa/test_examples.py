@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.layout import GENERATIONS
+from softgen.errors import DecodeError
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
 from softgen.eu.encoding.fields import instruction_page
@@ -248,3 +249,22 @@ def test_architecture_registers_without_a_name_have_a_number(number: int) -> Non
     assert inst.dst is not None
     assert [(operand.file, operand.number) for operand in (inst.dst, *inst.sources)] == [("arf", number)] * 2
     assert " ".join(text(inst, {}).split()).startswith(f"mov(8) ARF{number}<1>F ARF{number}<8,8,1>F")
+
+
+@pytest.mark.parametrize("size, letter, count", [(4, "N", 8), (8, "Q", 4), (16, "H", 2)])
+def test_groups_of_channels(size: int, letter: str, count: int) -> None:
+    """Nibbles, quarters and halves of 32 channels."""
+    for number in range(count):
+        (inst,) = parse(f"mov({size}) g4<1>W g5<4,4,1>W {{ align1 {number + 1}{letter} }};", 9.0)
+        assert (4 * inst.quarter + 2 * inst.nibble) * 2 == number * size
+    with pytest.raises(DecodeError, match=f"expected an option or '}}', not '{count + 1}{letter}'"):
+        parse(f"mov({size}) g4<1>W g5<4,4,1>W {{ align1 {count + 1}{letter} }};", 9.0)
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_every_shared_function_is_read_by_its_whole_name(gen: float) -> None:
+    for name, number in mesa_words(gen).read["sfid"].items():
+        payload = "0 g4<1>UW" if gen < 7 else "g4<1>UW"
+        for said in (name, f"{number}"):
+            (inst,) = parse(f"send(8) {payload} g5<8,8,1>UD 0x02110001 {said} MsgDesc: x {{ align1 }};", gen)
+            assert inst.sfid == number, name
