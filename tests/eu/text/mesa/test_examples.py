@@ -268,3 +268,11 @@ def test_every_shared_function_is_read_by_its_whole_name(gen: float) -> None:
         for said in (name, f"{number}"):
             (inst,) = parse(f"send(8) {payload} g5<8,8,1>UD 0x02110001 {said} MsgDesc: x {{ align1 }};", gen)
             assert inst.sfid == number, name
+
+
+@pytest.mark.parametrize("descriptor", [0x02000010, 0x82000010])
+def test_descriptors_of_a_split_send(descriptor: int) -> None:
+    """The first may be written with the bit that ends the thread, which is no part of it; all upper bits of the second are kept."""
+    said = f"sends(8) nullUD g126UD g2UD {descriptor:#x} 0xfff0004c thread_spawner MsgDesc: x {{ align1 WE_all 1Q EOT }};"
+    (inst,) = parse(said, 9.0)
+    assert (inst.descriptor, inst.extended, inst.eot) == (0x02000010, 0xFFF00040, True)
