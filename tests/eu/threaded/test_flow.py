@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault
-from softgen.eu.interpreter import Interpreter, RunOutcome
+from softgen.eu.encoding import program
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.threaded import run
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.threaded.engine import threaded as engine_of
@@ -155,6 +156,20 @@ def test_a_branch_that_leads_nowhere_is_left_to_the_reference(opcode: str, jip: 
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1] and made[0].compare(made[1].snapshot()) == ()
     assert (outcomes[1] == str(RunOutcome.ENDED)) == (not left or opcode != "break"), "a break looks at its loop, others where they go"
+
+
+@pytest.mark.parametrize("target", [0, 16, 48])
+def test_a_branch_to_before_its_kernel_is_reported_as_the_reference_does(target: int) -> None:
+    """Nothing is at such an address, the instruction base itself among them."""
+    words = program.assemble([instr(9, "mov", dst(3), imm(1)), branch(9, "while", target - 80, predicate=1), end(9)])
+    made, outcomes = [thread(9), thread(9)], []
+    for state, go in zip(made, (lambda t, code: Interpreter(t, code).run(), run), strict=True):
+        state.ip, state.channel_ip, state.arf["f"][0] = 64, [64] * 32, 0xFF
+        with pytest.raises(GpuFault) as caught:
+            go(state, KernelProgram(9, words, 64))
+        outcomes.append(str(caught.value))
+    assert outcomes[0] == outcomes[1] and made[0].compare(made[1].snapshot()) == ()
+    assert made[1].ip == target
 
 
 def test_channels_wait_across_a_change_of_mode() -> None:
