@@ -63,8 +63,9 @@ class Draw:
             head = catalogue.layout("BLEND_STATE", gen).pack(**common)[:1]
             self.words(BLEND, [*head, *catalogue.layout("BLEND_STATE_ENTRY", gen).pack(**blend)])
             self.latch("3DSTATE_WM_DEPTH_STENCIL", **tests)
-            self.latch("3DSTATE_WM", **{key: value for key, value in shader.items() if key in ("early_depth_stencil_control",)})
-            given = {key: value for key, value in shader.items() if "early" not in key}
+            windower = ("early_depth_stencil_control", "force_kill_pixel_enable")
+            self.latch("3DSTATE_WM", **{key: value for key, value in shader.items() if key in windower})
+            given = {key: value for key, value in shader.items() if key not in windower}
             self.latch("3DSTATE_PS_EXTRA", **{"pixel_shader_valid": 1, **given})
             return
         self.words(BLEND, catalogue.layout("BLEND_STATE_ENTRY", gen).pack(**blend, **common))
@@ -158,6 +159,29 @@ def test_constant_colour_and_alpha_reference(gen: float) -> None:
     assert other.alpha_reference == 0.2 and other.targets[0].alpha_test_unorm8
 
 
+def test_the_constant_colour_is_black_until_a_command_sets_it() -> None:
+    assert Draw(4.5).made().backend.constant == (0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize(("given", "clamp"), [((0, 0), ""), ((0, 1), "sources"), ((1, 0), "all"), ((1, 1), "all")])
+def test_what_is_clamped_before_blending(gen: float, given: tuple[int, int], clamp: str) -> None:
+    names = ["pre_blend_color_clamp_enable", *(["pre_blend_source_only_clamp_enable"] if gen >= 8 else [])]
+    made = Draw(gen, blend=dict(zip(names, given, strict=False))).made().backend.targets[0]
+    assert (made.pre_clamp, made.post_clamp) == ("" if gen < 8 and not given[0] else clamp, False)
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_alpha_that_is_blended_as_colours_are_has_no_equation_of_its_own(gen: float) -> None:
+    same = {"alpha_blend_function": 1, "source_alpha_blend_factor": FACTORS["src_alpha"],
+            "destination_alpha_blend_factor": FACTORS["inv_src_alpha"]}  # fmt: skip
+    made = Draw(gen, blend={**BLENDING, **same}, common={"independent_alpha_blend_enable": 1}).made().backend.targets[0]
+    assert made.color == BlendEquation("subtract", "src_alpha", "inv_src_alpha") and made.alpha is None
+    off = {**BLENDING, "color_buffer_blend_enable": 0}
+    made = Draw(gen, blend=off, common={"independent_alpha_blend_enable": 1}).made().backend.targets[0]
+    assert made.color is made.alpha is None
+
+
 TESTS = {"depth_test_enable": 1, "depth_test_function": COMPARES["lequal"], "depth_buffer_write_enable": 1, "stencil_test_enable": 1,
          "stencil_buffer_write_enable": 1, "stencil_test_function": COMPARES["less"], "stencil_fail_op": 1, "stencil_pass_depth_fail_op": 2,
          "stencil_pass_depth_pass_op": 3, "stencil_test_mask": 0x0F, "stencil_write_mask": 0xF0, "stencil_reference_value": 0x12,
@@ -189,6 +213,20 @@ def test_depth_and_stencil(gen: float, double_sided: int) -> None:
     assert (made.early.depth.base, made.early.depth.width, made.early.depth.height, made.early.depth.pitch) == (DEPTH, 64, 32, 256)
     if gen > 4.5:
         assert (made.early.stencil.base, made.early.stencil.pitch) == (STENCIL, 128)
+
+
+@pytest.mark.parametrize("gen", LATER)
+@pytest.mark.parametrize("last", [0, 1, 15])
+def test_each_viewport_has_a_depth_range(gen: float, last: int) -> None:
+    """Of those that CLIP lets through; before it says how many, the first has."""
+    draw = Draw(gen, tests=TESTS, **buffers(gen))
+    for number in range(17):
+        draw.put("CC_VIEWPORT", VIEWPORT + 8 * number, minimum_depth=number / 64, maximum_depth=1 - number / 64)
+    first = draw.made().early
+    draw.latch("3DSTATE_CLIP", maximum_vp_index=last)
+    found = draw.made().early
+    assert first is not None and first.ranges == ((0.0, 1.0),)
+    assert found is not None and found.ranges == tuple((number / 64, 1 - number / 64) for number in range(last + 1))
 
 
 @pytest.mark.behaviour("BDW-Z-02", shows="action")
@@ -240,6 +278,27 @@ def test_a_shader_that_always_runs_is_tested_late(gen: float) -> None:
     """PSEXEC: pixels that fail their tests are shaded too, for what the shader writes elsewhere (BDW 13461-13467)."""
     made = Draw(gen, tests=TESTS, shader={"early_depth_stencil_control": 1}, **buffers(gen)).made()
     assert made.late and made.early is None and not Draw(gen, tests=TESTS, **buffers(gen)).made().late
+
+
+@pytest.mark.behaviour("BDW-PS-15", "BDW-WM-13", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize(("forced", "kills", "keyed", "late"), [
+    (0, 0, None, False), (0, 1, None, True), (0, 0, 0, False), (0, 0, 1, True), (0, 1, 0, True), (1, 1, None, False), (1, 1, 1, False),
+    (2, 0, None, True), (2, 0, 0, True), (2, 1, 1, True),
+])  # fmt: skip
+def test_state_that_says_whether_pixels_are_killed(gen: float, forced: int, kills: int, keyed: int | None, late: bool) -> None:
+    """The shader or a chroma key may; 3DSTATE_WM has the last word, off or on."""
+    draw = Draw(gen, tests=TESTS, shader={"force_kill_pixel_enable": forced, "pixel_shader_kills_pixel": kills}, **buffers(gen))
+    if keyed is not None:
+        draw.latch("3DSTATE_WM_CHROMAKEY", chromakey_kill_enable=keyed)
+    made = draw.made()
+    assert (made.late, made.early is None, made.backend.parts) == (late, late, frozenset())
+
+
+@pytest.mark.parametrize("gen", [9, 11])
+def test_a_stencil_value_of_the_shader_is_tested_late(gen: float) -> None:
+    made = Draw(gen, tests=TESTS, shader={"pixel_shader_computes_stencil": 1}, **buffers(gen)).made()
+    assert made.late and made.backend.parts == {"stencil"}
 
 
 def test_early_generations_say_it_in_the_units_state() -> None:

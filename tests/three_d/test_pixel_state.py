@@ -153,14 +153,17 @@ def test_the_control_register() -> None:
 
 
 @pytest.mark.behaviour("BDW-PS-12", shows="action")
-@pytest.mark.parametrize(("gpu", "unit"), [("ivb", 1024), ("hsw", 2048), ("bdw", 1024), ("icl", 1024)])
-def test_scratch_space(gpu: str, unit: int) -> None:
-    """BDW-PS-12: size by code; r0.3 has the code, r0.5 the base."""
+@pytest.mark.parametrize(("gpu", "unit", "threads"), [("ivb", 1024, 49), ("hsw", 2048, 49), ("bdw", 1024, 50), ("icl", 1024, 49)])
+def test_scratch_space(gpu: str, unit: int, threads: int) -> None:
+    """BDW-PS-12: size by code; r0.3 has the code, r0.5 the base. The number of threads is more than its field, by 2 on Broadwell."""
     limit = "maximum_number_of_threads" if gpu in ("ivb", "hsw") else "maximum_number_of_threads_per_psd"
     pixels = found(stream(gpu, scratch_space_base_pointer=0x40000, per_thread_scratch_space=2, **{limit: 48}))
     assert pixels.scratch is not None and pixels.scratch.size == pixels.parts.scratch_step == unit << 2 and pixels.scratch.base == 0x40000
-    assert pixels.scratch.threads >= 48 and pixels.parts.header[3] == 2 and pixels.parts.header[5] == 0x40000
+    assert pixels.scratch.threads == threads and pixels.parts.header[3] == 2 and pixels.parts.header[5] == 0x40000
     assert found(stream(gpu)).scratch is None
+    for field, value in (("scratch_space_base_pointer", 0x40000), ("per_thread_scratch_space", 2)):
+        held = found(stream(gpu, **{field: value, limit: 48})).scratch
+        assert held is not None and (held.base, held.size) == ((0x40000, unit) if "pointer" in field else (0, unit << 2))
 
 
 def test_the_header_announces_what_goes_to_the_target() -> None:

@@ -284,6 +284,23 @@ def test_scissors_and_extents_count_from_the_drawing_rectangles_origin(gen: floa
         assert [box(item) for item in records_of(geometry_state(gen, extents, **origin), objects)] == [(6 + x, 9 + y, 31 + x, 23 + y)]
 
 
+FAR = 1e30
+
+
+@pytest.mark.parametrize(("least", "most", "origin", "pixels"), [
+    (3.5, 8.5, 0, (3, 9)), (3.51, 8.49, 0, (4, 9)), (4.49, 9.0, 0, (4, 10)), (-FAR, FAR, 0, (0, 16384)), (-FAR, 9.0, 100, (0, 110)),
+    (3.0, FAR, -8000, (0, 16384)), (9.0, FAR, 100, (109, 16384)), (FAR, FAR, 0, (32768, 16384)), (math.nan, 9.0, 100, (100, 110)),
+    (3.0, math.nan, 100, (103, 100)), (-math.inf, math.inf, -8000, (0, 16384)),
+])  # fmt: skip
+@pytest.mark.parametrize("axis", ["x", "y"])
+def test_extents_of_viewports_in_pixels(axis: str, least: float, most: float, origin: int, pixels: tuple[int, int]) -> None:
+    """A pixel is in if its centre is; extents that are far away or no numbers leave what surfaces may have."""
+    state = geometry_state(9, {f"{axis}_min_viewport": least, f"{axis}_max_viewport": most},
+                           **{f"drawing_rectangle_origin_{axis}": origin, f"clipped_drawing_rectangle_{axis}_max": 0xFFFF})  # fmt: skip
+    found = setup.plan(state, (1 << 20, 1 << 20)).viewport[0]
+    assert (getattr(found, f"{axis}0"), getattr(found, f"{axis}1")) == pixels
+
+
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_surface_limits_what_is_drawn(gen: float) -> None:
     state = geometry_state(gen)
