@@ -10,7 +10,7 @@ import pytest
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, GpuFault
-from softgen.three_d.constants import push_constants
+from softgen.three_d.constants import _relative, push_constants
 from softgen.three_d.state import DrawState
 from tests.conftest import needs_shared
 from tests.three_d.captured import walk
@@ -94,6 +94,21 @@ def test_a_pointer_that_is_an_address_alone_is_one() -> None:
     assert remarks == ["push constants at 0x10020: that is no offset in the memory at the dynamic state base; read as an address"]
     with pytest.raises(GpuFault):
         push_constants(made(7, commands={"3DSTATE_CONSTANT_VS": buffers((0x500020, 1), (0, 0), (0, 0), (0, 0))}), "VS")
+
+
+@pytest.mark.parametrize(("pointer", "at", "remarked"), [
+    (0x3EE0, 0x3FE0, 0), (0x13FE0, 0x3FE0, 1), (0x10000, 0, 1), (0x3F00, None, 0), (0x3EE8, None, 0), (0x13FE8, None, 0), (0xFFF0, None, 0),
+])  # fmt: skip
+def test_the_last_constants_of_the_memory_at_the_base(pointer: int, at: int | None, remarked: int) -> None:
+    """A pointer is an address only where all of what is read is there, and not all of it at the base."""
+    remarks: list[str] = []
+    state = made(7, 0, 0x10100, remarks.append)
+    if at is None:
+        with pytest.raises(GpuFault):
+            _relative(state, pointer, 32)
+    else:
+        assert _relative(state, pointer, 32) == DATA[at : at + 32]
+    assert len(remarks) == remarked
 
 
 def test_no_command_no_constants() -> None:

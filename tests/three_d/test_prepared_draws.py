@@ -319,6 +319,22 @@ def test_a_prepared_draw_whose_constants_are_gone_is_forgotten() -> None:
     at_the_last_draw("t1", check)
 
 
+def test_a_draw_that_follows_the_same_one_as_before_is_found_at_once() -> None:
+    """Frames repeat the order of their draws: in the third, one comparison finds each, and the order of the kept draws stays as it is."""
+
+    def check(draws: GearDraws) -> None:
+        kept, compared, order = draws.kept.prepared, list[int](), list[list[int]]()
+        for _ in range(3):
+            for number in (1, 2, 3):
+                draws.dwords("3DSTATE_VF", lambda dwords, number=number: dwords.__setitem__(1, number))  # type: ignore[misc]
+                draws.again()
+                compared.append(int(kept._now.compared))
+                order.append(list(kept._pointers[:3]))
+        assert len(draws.prepared) == 3 and compared[3:] == [4, 4, 4, 1, 1, 1] and order[5:] == [order[5]] * 4
+
+    at_the_last_draw("t1", check)
+
+
 def test_draws_are_prepared_where_that_pays() -> None:
     """Not where state is another one with each draw; again, when the same state comes back."""
 
