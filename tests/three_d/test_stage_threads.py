@@ -27,17 +27,18 @@ from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.setup_threads import SetupThreads
-from softgen.three_d.stage_threads import ThreadStage, library
+from softgen.three_d.stage_threads import ThreadOutputStruct, ThreadStage, library
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
-from softgen.three_d.thread_output import PUT_OUT, ThreadOutput
+from softgen.three_d.thread_output import PUT_OUT, ThreadOutput, set_topologies
 from tests.conftest import ROOT
 from tests.eu.semantics.build import dst, imm, instr, reg
 from tests.three_d.captured import draw_call, walk_capture
+from tests.three_d.made import made_state
 
 ENGINES = ("reference", "t0", "t1")
-TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES = 4, 6, 14, 7, 8, 16, 3
-INVERTED, LAST, CONTINUES = 1 << 3, 1 << 10, 1 << 11
+TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES, LINE_LIST = 4, 6, 14, 7, 8, 16, 3, 2
+RECTANGLE, INVERTED, BACK_FACING, LAST, CONTINUES = 1 << 2, 1 << 3, 1 << 9, 1 << 10, 1 << 11
 GEN = 4.5
 TRIANGLE = ROOT / "tests" / "data" / "g45-gles-tri"
 
@@ -342,6 +343,27 @@ def test_topologies_that_threads_may_put_out() -> None:
                 assert output.chunk("CLIP").objects.count
 
     with_draw("reference", then)
+
+
+@pytest.mark.parametrize("selects", [(0, 0, 1), (1, 1, 2), (2, 0, 0)])
+def test_what_objects_of_threads_are(selects: tuple[int, int, int]) -> None:
+    """Their topology, edges of triangles, which way points and lines face, and the vertex that provokes: as the state of SF selects it for
+    lines, triangles and fans, the first one of polygons and rectangles (G45 5129, 5135)."""
+    line, triangle, fan = selects
+    fields = {"line_strip_list_provoking_vertex_select": line, "triangle_strip_list_provoking_vertex_select": triangle,
+              "triangle_fan_provoking_vertex_select": fan}  # fmt: skip
+    state = made_state(GEN, {0x20000: b""}, {"3DSTATE_PIPELINED_POINTERS": {"pointer_to_sf_state": 0x20000}},
+                       blocks={0x20000: ("SF_STATE", fields)})  # fmt: skip
+    output = ThreadOutputStruct()
+    set_topologies(state, output)
+    points, lines, triangles = {1: 0, 17: 0}, dict.fromkeys((2, 3, 18, 19, 20), line), dict.fromkeys((4, 5, 13), triangle)
+    provoking = {**points, **lines, **triangles, 6: fan, 22: fan, 14: 0, 15: 0}
+    for code, made in enumerate(output.topology):
+        corners = 0 if code not in provoking else 1 if code in points else 2 if code in lines else 3
+        found = made.flags & 3, made.flags >> 4 & 3, made.flags >> EDGES_SHIFT & 7, made.flags >> TOPOLOGY_SHIFT
+        assert found == (corners, provoking.get(code, 0), ALL_EDGES if corners == 3 else 0, code if corners else 0)
+        marks = RECTANGLE * (code == 15) | BACK_FACING * (code in (17, 19, 20)) | LAST * (code == LINE_LIST)
+        assert made.flags & (RECTANGLE | INVERTED | BACK_FACING | LAST | CONTINUES) == marks and made.corners == corners
 
 
 @pytest.mark.behaviour("G45-GS-14", shows="action")
