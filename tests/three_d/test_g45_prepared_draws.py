@@ -6,7 +6,7 @@ Each batch has two triangles with commands between them. The picture must be tha
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tests.three_d.g45_draw import (
     SCRATCH,
     SIZE,
     TRIANGLES,
+    Drawn,
     G45Draw,
     move,
     moves,
@@ -41,6 +42,10 @@ LEFT = [vertex(1, 1), vertex(7, 1), vertex(1, 7)]
 RIGHT = [vertex(9, 9, attribute=(2, 3, 4, 5)), vertex(15, 9, attribute=(2, 3, 4, 5)), vertex(9, 15, attribute=(2, 3, 4, 5))]
 BOTH: tuple[dict[str, int], ...] = ({"vertex_count_per_instance": 3}, {"vertex_count_per_instance": 3, "start_vertex_location": 3})
 CLIP_ALL = {"CLIP_STATE": {"clip_mode": 1}}
+COUNTING: dict[str, dict[str, Any]] = {
+    "VS_STATE": {"statistics_enable": 1}, "SF_STATE": {"statistics_enable": 1}, "WM_STATE": {"statistics_enable": 1},
+    "CLIP_STATE": {"clipper_statistics_enable": 1, "gs_output_object_statistics_enable": 1},
+    "3DSTATE_VF_STATISTICS": {"statistics_enable": 1}}  # fmt: skip
 
 
 def command(name: str, **fields: Any) -> list[int]:
@@ -69,7 +74,7 @@ def moved_pointers(draw: G45Draw) -> list[int]:
 
 
 def check(draw: G45Draw, monkeypatch: pytest.MonkeyPatch, prepared: int, threads: int = 1) -> np.ndarray[Any, Any]:
-    """The picture, which must be that of draws that are not prepared; `prepared`: how many draws are."""
+    """The picture, which must be that of draws that are not prepared, as statistics, threads and remarks must; `prepared`: how many are."""
     made: list[PreparedDraw] = []
 
     class Counted(PreparedDraw):
@@ -78,15 +83,26 @@ def check(draw: G45Draw, monkeypatch: pytest.MonkeyPatch, prepared: int, threads
             made.append(self)
 
     monkeypatch.setattr(prepared_draws, "PreparedDraw", Counted)
-    found = draw.run(threads=threads).pixels
+    found = draw.run(threads=threads)
     assert len(made) == prepared
     monkeypatch.setattr(prepared_draws.PreparedDraws, "draw", lambda self, cs, call: False)
-    assert np.array_equal(found, draw.run(threads=threads).pixels)
-    return found
+    plain = draw.run(threads=threads)
+    assert np.array_equal(found.pixels, plain.pixels) and left(found) == left(plain)
+    return found.pixels
 
 
-def two(between: Sequence[Sequence[int]] = (), vertices: Sequence[bytes] = (*LEFT, *RIGHT), **more: Any) -> G45Draw:
-    return G45Draw(vertices, TRIANGLES, primitives=BOTH, between=between, **more)
+def left(drawn: Drawn) -> dict[str, Any]:
+    """Statistics registers, the work of threads, and remarks."""
+    counters = drawn.gpu.counters
+    return {"counts": [drawn.gpu.read_register(at) for at in range(0x2300, 0x2360, 4)], "threads": counters.threads,
+            "instructions": counters.instructions, "remarks": list(drawn.gpu.remarks)}  # fmt: skip
+
+
+def two(between: Sequence[Sequence[int]] = (), vertices: Sequence[bytes] = (*LEFT, *RIGHT), state: Mapping[str, Any] = {},
+        **more: Any) -> G45Draw:  # fmt: skip
+    """Two draws; all stages count what they do."""
+    state = {**state, **{name: {**fields, **state.get(name, {})} for name, fields in COUNTING.items()}}
+    return G45Draw(vertices, TRIANGLES, state, primitives=BOTH, between=between, **more)
 
 
 def test_blocks_elsewhere_are_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +159,7 @@ def test_viewports_after_the_first_are_those_of_the_draw(monkeypatch: pytest.Mon
     state = {"SF_STATE": {"viewport_transform_enable": 1}, "SF_VIEWPORT": {"each": each}}
     plain, at = two(state=state), GENERAL + BLOCKS["SF_VIEWPORT"] + MOVED
     held = [np.array(plain.pack("SF_VIEWPORT", **fields), np.uint32).tobytes() for fields in (scale, third)]
-    blocks = {**copies(G45Draw([], state={"SF_STATE": {"viewport_transform_enable": 1}})), at: held[0], at + len(held[0]): held[1]}
+    blocks = {**copies(two(state={"SF_STATE": {"viewport_transform_enable": 1}})), at: held[0], at + len(held[0]): held[1]}
     named = [vertex(1, 1, viewport=1), vertex(7, 1, viewport=1), vertex(1, 7, viewport=1)]
     picture = check(two([moved_pointers(plain)], (*named, *named), state=state, patch=blocks), monkeypatch, 1)
     lit = np.any(picture != 0, axis=-1)
