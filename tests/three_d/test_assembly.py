@@ -408,3 +408,4 @@ def test_memory_of_an_earlier_draw_does_not_keep_whether_gs_threads_get_whole_ob
         for name in ("whole", "adjacent_strip", "corners", "minimum", "next", "step", "flags", "provoking"):
             assert getattr(kept, name) == getattr(fresh, name), (enabled, name)
         assert (kept.whole, kept.adjacent_strip) == (enabled and topology != TRILIST, enabled and topology == TRISTRIP_ADJ)
+        assert not enabled or kept.flags >> TOPOLOGY_SHIFT == topology, "GS threads see the topology of the draw"

@@ -13,6 +13,7 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.pixel_backend import BlendEquation, StencilFace, StencilNumbers, TargetState
+from softgen.three_d import color_calculator as calculator
 from softgen.three_d.color_calculator import ColorCalculator, color_calculator
 from softgen.three_d.depth_buffer import depth_buffers
 from softgen.three_d.state import DrawState
@@ -365,3 +366,12 @@ def test_state_in_memory_that_changed_is_read_again(gen: float) -> None:
         draw.memory.array[at : at + 4] = 0
         if changed.any():
             assert draw.made() is not before
+
+
+def test_states_that_were_made_first_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calculator, "_made", {})
+    monkeypatch.setattr(calculator, "MOST_KEPT", 3)
+    draws = [Draw(gen) for gen in (7, 7.5, 8, 9)]
+    first, *others = (draw.made() for draw in draws)
+    assert [draw.made() for draw in draws[1:]] == others and all(draw.made() is made for draw, made in zip(draws[1:], others, strict=True))
+    assert len(calculator._made) == 3 and draws[0].made() is not first and len(calculator._made) == 3

@@ -171,6 +171,15 @@ def test_chunks_are_used_again() -> None:
     assert first is second
 
 
+def test_chunks_of_four_sizes_are_kept() -> None:
+    """One of another size takes the place of the one that was used longest ago."""
+    front = Front()
+    first, second, *_ = (front.chunk(size) for size in (64, 128, 192, 256))
+    assert front.chunk(64) is first
+    assert front.chunk(320).vertices.stride == 320 and len(front._chunks) == 4
+    assert front.chunk(64) is first and front.chunk(128) is not second
+
+
 @pytest.mark.parametrize("elements, allocated, size", [
     (1, 0, 64), (4, 0, 64), (5, 0, 128), (8, 0, 128), (9, 0, 192), (1, 2, 192), (9, 1, 192),
 ])  # fmt: skip
