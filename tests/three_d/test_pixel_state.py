@@ -328,6 +328,30 @@ def test_payloads_with_destination_values() -> None:
     assert (killed.parts.held_depth, killed.parts.held_stencil) == (True, True) and killed.parts.flags == 0xF << 27
 
 
+STENCIL_TEST, STENCIL_WRITE, DEPTH_TEST, DEPTH_WRITE = (
+    {name: 1} for name in ("stencil_test_enable", "stencil_buffer_write_enable", "depth_test_enable", "depth_buffer_write_enable"))
+
+
+@pytest.mark.behaviour("G45-WM-18", "G45-WM-19", "G45-WM-20", shows="action")
+@pytest.mark.parametrize(("calc", "early", "late"), [
+    ({}, "", ""), (STENCIL_TEST, "", "s"), (STENCIL_WRITE, "", ""), (STENCIL_TEST | STENCIL_WRITE, "s", "s"), (DEPTH_TEST, "", "ptd"),
+    (DEPTH_WRITE, "pt", "pt"), (DEPTH_TEST | DEPTH_WRITE, "pt", "ptd"), (STENCIL_TEST | DEPTH_WRITE, "pts", "pts"),
+    (STENCIL_WRITE | DEPTH_WRITE, "pt", "pt"), (STENCIL_TEST | STENCIL_WRITE | DEPTH_TEST, "ptds", "ptds"),
+])  # fmt: skip
+def test_what_threads_that_kill_pixels_carry(calc: dict[str, int], early: str, late: str) -> None:
+    """Source depth present in the payload (p) and sent to the target (t), destination depth (d) and stencil (s): with early tests enabled
+    or not. Stencil writes need the stencil test; without a depth buffer, or with a null one, nothing is tested."""
+    bits = {"p": 1 << 30, "t": 1 << 29, "d": 1 << 28, "s": 1 << 27}
+    for enabled, carried in ((1, early), (0, late)):
+        for buffer in ("there", "null", "none"):
+            made = unit(calc, buffer == "there", pixel_shader_kills_pixel=1, early_depth_test_enable=enabled)
+            if buffer == "none":
+                del made.latched["3DSTATE_DEPTH_BUFFER"]
+            pixels, wanted = found(made), carried if buffer == "there" else ""
+            assert (pixels.late, pixels.parts.flags) == (bool(wanted), sum(bits[part] for part in wanted)), (enabled, buffer)
+            assert (pixels.parts.depth, pixels.parts.held_depth, pixels.parts.held_stencil) == tuple(part in wanted for part in "pds")
+
+
 @pytest.mark.behaviour("G45-WM-26", shows="action")
 def test_dispatch_can_be_off() -> None:
     """With thread_dispatch_enable 0 no pixel shader threads start."""
