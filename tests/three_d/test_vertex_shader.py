@@ -215,7 +215,39 @@ def test_threads_have_scratch_space_of_their_own(gen: float, bits: int) -> None:
     assert shader.batch == 2 and shader.fields["scratch"] == Scratch(0x4000, 2048, 2) and shader.plan.thread_mask == bits
 
 
+@pytest.mark.parametrize("gen", GENS)
+@pytest.mark.parametrize(("base", "code", "size"), [(0, 0, None), (0x4000, 0, 1024), (0, 3, 8192), (0x400, 11, 2 << 20)])
+def test_scratch_space_of_vertex_shaders(gen: float, base: int, code: int, size: int | None) -> None:
+    """2^n KiB for each thread, wherever it is; none without a pointer and a size, as drivers leave it."""
+    given = {"scratch_space_base_pointer": base, "per_thread_scratch_space": code, "maximum_number_of_threads": 9}
+    shader = VertexShader(shader_state(gen, False, 6, False, **given), call(6, 1))
+    assert shader.fields["scratch"] == (None if size is None else Scratch(base, size, 10))
+    assert shader.batch == (BATCH if size is None else 10)
+
+
+@pytest.mark.parametrize(("threads", "workers", "loops"), [(64, 8, 1), (127, 8, 1), (128, 8, 2), (300, 8, 4), (300, 3, 3), (2, 8, 1)])
+def test_loops_have_scratch_space_of_their_own(threads: int, workers: int, loops: int) -> None:
+    """As many as there is space for a batch of each; the numbers of their threads follow one another."""
+    state, draw = shader_state(9, False, 4000, False, per_thread_scratch_space=1, maximum_number_of_threads=threads - 1), call(4000, 1)
+    shader, assembly, chunk = VertexShader(state, draw), Assembly(state, draw), Chunk(128)
+    assembly.fill(chunk)
+    held, batch = shader.loops(context_of(assembly), chunk, assembly, workers), min(threads, BATCH)
+    made = [VertexShaderLoop.from_address(loop.bind(5)) for loop in held]
+    assert [loop.first_slot for loop in made] == [batch * number for number in range(loops)]
+    assert {(loop.worker, loop.scratch_step, loop.end, loop.next) for loop in made} == {(5, 2048, 4000, made[0].next)}
+
+
 # -- dispatches ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gen", [4.5, 9])
+def test_a_dispatch_is_kept_while_chunk_and_length_of_constants_are_the_same(gen: float) -> None:
+    plan, chunks = VertexShader(shader_state(gen, False, 8), call(8, 1)).plan, [Chunk(128, 64, 64) for _ in range(2)]
+    first = plan.dispatch(chunks[0], 64)
+    assert plan.dispatch(chunks[0], 64) is first and first.payload == LoopPayload(1 + 2 + 2)
+    assert plan.dispatch(chunks[0], 96).payload == LoopPayload(1 + 3 + 2)
+    other = plan.dispatch(chunks[1], 96)
+    assert dict(other.unit_states)["urb"] is chunks[1].urb and plan.dispatch(chunks[1], 96) is other
 
 
 @pytest.mark.behaviour("BDW-VS-03", "BDW-VS-09", shows="action")
@@ -247,8 +279,8 @@ def test_large_chunks_are_shared_by_several_loops() -> None:
     assert len(shader.loops(context_of(assembly), chunk, assembly, 8)) == 1  # 500 threads
     pairs = VertexShader(shader_state(9, False, 4000, False), draw)
     assert len(pairs.loops(context_of(assembly), chunk, assembly, 8)) == 7
-    bound = [loop.bind(0) for loop in pairs.loops(context_of(assembly), chunk, assembly, 2)]
-    assert [VertexShaderLoop.from_address(at).first_slot for at in bound] == [0, BATCH]
+    held = pairs.loops(context_of(assembly), chunk, assembly, 2)
+    assert [VertexShaderLoop.from_address(loop.bind(0)).first_slot for loop in held] == [0, BATCH]
 
 
 def test_the_function_is_that_of_the_library() -> None:
