@@ -1,4 +1,5 @@
-"""Surfaces that only some draws of a program read: once one has read them, changes of their state are noticed as those of all others."""
+"""Surfaces and samplers that only some draws of a program read: they are read where their state is then, and once one draw has read them,
+changes are noticed as those of all others."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
-from tests.three_d.own_draw import DATA, SURFACES, OwnDraw, move, pixel_shader, rectangle
+from tests.three_d.own_draw import DATA, DYNAMIC, NUMBER, SURFACES, OwnDraw, move, pixel_shader, rectangle
 
 READ = 0x01 << 14 | 2 << 12 | 14 << 8 | 1 << 20 | 1 << 25  # SIMD8, red alone; a register there and one back
 PLACES = [DATA, DATA + 0x2000, DATA + 0x4000]
@@ -42,3 +43,36 @@ def test_a_surface_that_a_later_draw_reads_first(gpu: str, engine: str, numbers:
     made.after = [made.pack("MI_STORE_DATA_IMM", address=SURFACES + 2 * 0x40 + base, immediate_data=PLACES[2]),
                   made.pack("3DPRIMITIVE", **draws[3])]  # fmt: skip
     np.testing.assert_array_equal(made.run(engine).pixels[0, ::4, 0], [{1: 3.0, 2: 5.0}[number] for number in numbers[:3]] + [7.0])
+
+
+SAMPLE = 1 | 1 << 17 | 4 << 20 | 2 << 25  # surface 1, SIMD8: two registers there and four back
+OLD, NEW = 0x2000, 0x3000  # offsets of samplers from the dynamic state base
+WRAP, CLAMP = 0, 2
+
+
+def samples_as_it_is_told() -> str:
+    """A texel beyond the right edge, by the sampler whose number, times 256, is the first component of the attribute."""
+    lines = [move("g20", "0x3fa00000"), move("g21", "0x3f000000"), "mov(1) g30<1>UD g4.3<0,1,0>F { align1 WE_all 1N };",
+             f"or(1) a0<1>UD g30<0,1,0>UD {SAMPLE:#010x}UD {{ align1 WE_all 1N }};",
+             "send(8) g22<1>UD g20<0,1,0>UD a0<0,1,0>UD 0x00000200 2 MsgDesc: indirect { align1 1Q };"]  # fmt: skip
+    return pixel_shader(["g22<8,8,1>"] * 4, before="\n".join(lines))
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+@pytest.mark.parametrize("numbers", [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)])
+def test_a_sampler_that_a_later_draw_reads_first_is_where_samplers_are_then(gpu: str, engine: str, numbers: tuple[int, ...]) -> None:
+    """They move after the first draw: the first of them is the same there, and the second wraps coordinates where the old one clamps."""
+    corners = [corner for at, number in enumerate(numbers)
+               for corner in rectangle(4 * at, 0, 4 * at + 4, 4, attribute=(256 * number, 0, 0, 0))]  # fmt: skip
+    draws = [{"vertex_count_per_instance": 3, "start_vertex_location": 3 * at, "instance_count": 1} for at in range(4)]
+    texture = {"surface_type": 1, "surface_format": NUMBER["R32_FLOAT"], "surface_base_address": DATA, "width": 1, "height": 0,
+               "surface_pitch": 63}  # fmt: skip
+    pointers = "3DSTATE_SAMPLER_STATE_POINTERS_PS"
+    made = OwnDraw(gpu, corners, {pointers: {"pointer_to_sampler_state": OLD}}, ps=samples_as_it_is_told(), surfaces=[texture],
+                   primitives=draws)  # fmt: skip
+    made.between = [made.pack(pointers, pointer_to_sampler_state=NEW)]
+    made.patch = {DATA: struct.pack("<2f", 3.0, 5.0)} | {
+        DYNAMIC + at + 16 * n: struct.pack("<4I", *made.pack("SAMPLER_STATE", tcx_address_control_mode=mode, tcy_address_control_mode=mode))
+        for at, modes in ((OLD, (CLAMP, CLAMP)), (NEW, (CLAMP, WRAP))) for n, mode in enumerate(modes)}  # fmt: skip
+    np.testing.assert_array_equal(made.run(engine).pixels[0, ::4, 0], [{0: 5.0, 1: 3.0}[number] for number in numbers])
