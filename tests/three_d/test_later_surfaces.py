@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
-from tests.three_d.own_draw import DATA, DYNAMIC, NUMBER, SURFACES, OwnDraw, move, pixel_shader, rectangle
+from tests.three_d.own_draw import DATA, DYNAMIC, NUMBER, SURFACES, TABLE, OwnDraw, move, pixel_shader, rectangle
 
 READ = 0x01 << 14 | 2 << 12 | 14 << 8 | 1 << 20 | 1 << 25  # SIMD8, red alone; a register there and one back
 PLACES = [DATA, DATA + 0x2000, DATA + 0x4000]
@@ -43,6 +43,25 @@ def test_a_surface_that_a_later_draw_reads_first(gpu: str, engine: str, numbers:
     made.after = [made.pack("MI_STORE_DATA_IMM", address=SURFACES + 2 * 0x40 + base, immediate_data=PLACES[2]),
                   made.pack("3DPRIMITIVE", **draws[3])]  # fmt: skip
     np.testing.assert_array_equal(made.run(engine).pixels[0, ::4, 0], [{1: 3.0, 2: 5.0}[number] for number in numbers[:3]] + [7.0])
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+@pytest.mark.parametrize("numbers", [(1, 1, 2, 2), (1, 2, 1, 2), (2, 1, 2, 1)])
+def test_a_surface_that_a_later_draw_reads_first_is_that_of_the_table_then(gpu: str, numbers: tuple[int, ...], pool: int) -> None:
+    """The table moves after the first draw: its first entries are the same there, and the last leads to another buffer. A pointer counts
+    32 bytes from the surface state base, or 64 from a pool of tables, 256 on Gen11."""
+    corners = [corner for at, number in enumerate(numbers) for corner in rectangle(4 * at, 0, 4 * at + 4, 4, attribute=(number, 0, 0, 0))]
+    draws = [{"vertex_count_per_instance": 3, "start_vertex_location": 3 * at, "instance_count": 1} for at in range(4)]
+    shift, moved = pool * (3 if gpu == "icl" else 1), struct.pack("<3I", 0, 0x40, 3 * 0x40)
+    tables = [{"pointer_to_binding_table": at >> shift} for at in (TABLE, TABLE + 0x500)]
+    state = {"3DSTATE_BINDING_TABLE_POINTERS_PS": tables[0], "3DSTATE_BINDING_TABLE_POOL_ALLOC": {
+        "binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": pool, "binding_table_pool_buffer_size": 16}}  # fmt: skip
+    made = OwnDraw(gpu, corners, state, ps=reads_what_it_is_told(), surfaces=[buffer(place) for place in PLACES], primitives=draws,
+                   patch={**HELD, SURFACES + TABLE + 0x500: moved})  # fmt: skip
+    made.between = [made.pack("3DSTATE_BINDING_TABLE_POINTERS_PS", **tables[1])]
+    wanted = [{1: 3.0, 2: 7.0 if at else 5.0}[number] for at, number in enumerate(numbers)]
+    np.testing.assert_array_equal(made.run().pixels[0, ::4, 0], wanted)
 
 
 SAMPLE = 1 | 1 << 17 | 4 << 20 | 2 << 25  # surface 1, SIMD8: two registers there and four back
