@@ -305,6 +305,38 @@ def test_topologies_that_may_not_leave_are_refused() -> None:
     with_draw("t0", then)
 
 
+@pytest.mark.parametrize("name", ["GS", "CLIP", "SF"])
+@pytest.mark.parametrize(("start", "constants", "length", "vertices", "registers"), [
+    (3, 2, 4, 3, 17), (3, 0, 4, 6, 27), (1, 0, 2, 4, 9), (1, 0, 0, 3, None), (1, 5, 0, 3, 6), (4, 1, 1, 1, 6),
+])  # fmt: skip
+def test_where_a_stages_payload_has_its_parts(name: str, start: int, constants: int, length: int, vertices: int,
+                                              registers: int | None) -> None:  # fmt: skip
+    """Constants from the register that state says, then what is read of each vertex; the header is there in any case."""
+    fields = {"dispatch_grf_start_register_for_urb_data": start, "constant_urb_entry_read_length": constants, "kernel_start_pointer": 0x80,
+              "vertex_urb_entry_read_length": length, "urb_entry_allocation_size": 2, "constant_urb_entry_read_offset": 1}  # fmt: skip
+    remarks = list[str]()
+    state = made_state(GEN, {0x20000: b""}, {"3DSTATE_PIPELINED_POINTERS": {f"pointer_to_{name.lower()}_state": 0x20000}},
+                       blocks={0x20000: (f"{name}_STATE", fields)}, warn=remarks.append)  # fmt: skip
+    state.curbe = bytes(range(256))
+    stage = ThreadStage(state, name, vertices)
+    assert (stage.entry_bytes, stage.constants) == (192, state.curbe[32 : 32 + 32 * constants])
+    assert (stage.constant_offset, stage.vertex_offset, stage.read_bytes) == (32 * start, 32 * (start + constants), 32 * length)
+    dwords = catalogue.layout(f"{name}_THREAD_PAYLOAD", GEN).dwords
+    assert stage.registers == (-(-dwords // 8) if registers is None else registers) and stage.batch == 64
+    assert any("grf_register_count" in text for text in remarks) == (stage.registers > 16)
+
+
+@pytest.mark.parametrize(("threads", "batch"), [(1, 1), (2, 2), (63, 63), (64, 64)])
+def test_a_batch_of_stage_threads_has_scratch_space(threads: int, batch: int) -> None:
+    fields = {"per_thread_scratch_space": 1, "maximum_number_of_threads": threads - 1, "scratch_space_base_pointer": 0x4000}
+    state = made_state(GEN, {0x20000: b""}, {"3DSTATE_PIPELINED_POINTERS": {"pointer_to_sf_state": 0x20000}},
+                       blocks={0x20000: ("SF_STATE", fields)})  # fmt: skip
+    stage = ThreadStage(state, "SF", 3)
+    held = catalogue.layout("SF_THREAD_PAYLOAD", GEN).raw(stage.header)
+    assert stage.batch == batch and (held.scratch_space_offset, held.per_thread_scratch_space) == (0x4000, 1)
+    assert stage.fields["scratch"].size == 2048
+
+
 # -- what threads put out ----------------------------------------------------------------------------------------------
 
 
