@@ -6,6 +6,7 @@ import ctypes
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.threads import worker
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.three_d.pixel_shader import PixelCounts, PixelShader, PixelTargets
+from softgen.three_d import pixel_shader
+from softgen.three_d.pixel_shader import PixelCounts, PixelLoop, PixelShader, PixelTargets
 from softgen.three_d.structures import SetupRecord
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
@@ -388,3 +390,26 @@ def test_scratch_space_limits_threads_that_run_together(threads: int) -> None:
     offsets = {int(value) for value in data[data[:, 9:].any(1), 5]}
     assert offsets and all(0x40000 + 1024 * (value & 0xFF) == value & ~0xFF for value in offsets)
     assert max(value & 0xFF for value in offsets) < threads
+
+
+@pytest.mark.parametrize(("scratch", "given", "loops", "batch"), [
+    (None, 1, 1, 64), (None, 4, 4, 64), (64, 1, 1, 64), (100, 1, 1, 64), (100, 2, 2, 50), (100, 3, 3, 33), (5, 4, 2, 2), (4, 4, 2, 2),
+    (3, 4, 1, 3), (2, 2, 1, 2), (1, 3, 1, 2),
+])  # fmt: skip
+def test_host_threads_and_batches_by_scratch_space(scratch: int | None, given: int, loops: int, batch: int,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Two threads of each loop have scratch space at least, as a block may need two; batches are as large as it allows, up to 64."""
+    shader, held, started = PixelShader(), [PixelLoop() for _ in range(given)], list[Any]()
+    pixels: Any = SimpleNamespace(scratch=None if scratch is None else SimpleNamespace(threads=scratch))
+
+    def run_loops(context: Any, dispatch: Any, native_loops: Any, late: Any) -> Any:
+        started.extend((dispatch, loop.bind(7)) for loop in native_loops)
+        return [SimpleNamespace(threads=3, instructions=40)] * len(native_loops)
+
+    monkeypatch.setattr(pixel_shader, "dispatch_context", lambda cs: None)
+    monkeypatch.setattr(shader, "_dispatch", lambda cs, pixels, targets, capacity: capacity)
+    cs: Any = SimpleNamespace(dispatcher=SimpleNamespace(run_loops=run_loops), counters=SimpleNamespace(threads=1, instructions=2))
+    shader._run_threads(cs, pixels, held, PixelTargets())
+    assert started == [(batch, ctypes.addressof(loop)) for loop in held[:loops]]
+    assert [(loop.worker, loop.first_slot) for loop in held[:loops]] == [(7, batch * number) for number in range(loops)]
+    assert (cs.counters.threads, cs.counters.instructions) == (1 + 3 * loops, 2 + 40 * loops)
