@@ -231,6 +231,22 @@ def test_a_clear_of_the_full_surface_clears_whole_blocks() -> None:
     assert (stencil[0:16, 8:100] == 3).all() and (stencil == 3).sum() == 16 * 92
 
 
+@pytest.mark.parametrize("full", [0, 1])
+def test_a_clear_writes_all_slices_of_the_view(full: int) -> None:
+    """From the first array element on; slices are 64 rows apart."""
+    view = {"surface_type": 1, "surface_format": 1, "surface_pitch": 511, "surface_base_address": TARGET, "width": 99, "height": 59,
+            "depth_write_enable": 1, "surface_qpitch": 16, "minimum_array_element": 1, "render_target_view_extent": 1}  # fmt: skip
+    state = buffers(9, 1, HALF, **{"3DSTATE_DEPTH_BUFFER": view})
+    fields = {"depth_buffer_clear_enable": 1, "full_surface_depth_and_stencil_clear": full, "clear_rectangle_x_min": 3,
+              "clear_rectangle_x_max": 21, "clear_rectangle_y_min": 5, "clear_rectangle_y_max": 10, "sample_mask": 1}  # fmt: skip
+    clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, fields))
+    found = detiled(state.space.read(TARGET, 0x20000), "y_major", 512, 128, 256)
+    expected, (left, top, right, bottom) = np.full_like(found, 0xEEEEEEEE), (0, 4, 24, 12) if full else (3, 5, 21, 10)
+    for slice_ in (1, 2):
+        expected[64 * slice_ + top : 64 * slice_ + bottom, left:right] = HALF
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.behaviour("BDW-Z-08", shows="action")
 def test_a_stencil_clear_writes_the_w_tiled_buffer() -> None:
     state = buffers(9, 1, HALF)
