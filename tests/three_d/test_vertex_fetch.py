@@ -209,6 +209,16 @@ def test_vertices_beyond_the_buffer_are_zero(gen: float) -> None:
     assert uints(gen, 3, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 0, 0]
 
 
+@pytest.mark.parametrize("gen", GENS)
+@pytest.mark.parametrize("start", range(4))
+def test_a_buffer_may_begin_at_any_byte(gen: float, start: int) -> None:
+    """Bits above those of an address do not count."""
+    element = {"source_element_format": value("R8_UINT"), **controls(SRC, ZERO, ZERO, ZERO)}
+    for above in (0, 0xABCD << 48) if gen >= 8 else (0,):
+        state = made_state(gen, {AT: bytes(range(20, 40))}, {}, {0: buffer(gen, 6, 1, AT + start | above)}, [element])
+        assert fetched(state, call(6), list(range(6)))[:, 0].tolist() == [20 + start + n for n in range(6)]
+
+
 @pytest.mark.behaviour("G45-VF-15", shows="action")
 def test_max_index_0_disables_the_check() -> None:
     assert uints(4.5, 1, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 103, 104]
