@@ -223,3 +223,16 @@ def test_swizzle_commands_are_not_needed_while_swizzles_are_off() -> None:
     del state.latched["3DSTATE_SBE_SWIZ"]  # type: ignore[attr-defined]
     assert attributes.plan(state).attributes[0].source == 32
     assert packed("3DSTATE_SBE_SWIZ", 9, {})
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize(("forced", "stages", "first"), [
+    (1, {}, 1), (0, {}, 0), (0, {"VS": (1, 2)}, 2), (0, {"VS": (0, 2)}, 0), (1, {"VS": (1, 2)}, 1), (0, {"VS": (1, 2), "GS": (1, 3)}, 3),
+    (0, {"VS": (1, 2), "DS": (1, 4), "GS": (0, 3)}, 4),
+])  # fmt: skip
+def test_where_attributes_begin_in_a_vertex_entry(gen: float, forced: int, stages: dict[str, tuple[int, int]], first: int) -> None:
+    """As 3DSTATE_SBE says, or the last shader stage that is enabled; at the beginning without one. Offsets are of two slots each."""
+    commands = {f"3DSTATE_{stage}": {"enable": enable, "vertex_urb_entry_output_read_offset": offset}
+                for stage, (enable, offset) in stages.items()}  # fmt: skip
+    state = geometry_state(gen, commands=commands, force_vertex_urb_entry_read_offset=forced, number_of_sf_output_attributes=3)
+    assert [found.source for found in attributes.plan(state).attributes[:3]] == [32 * first, 32 * first + 16, 32 * first + 32]

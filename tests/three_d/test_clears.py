@@ -178,6 +178,15 @@ def test_resolves_have_nothing_to_do(gen: float, fields: dict[str, int]) -> None
     assert not clears.is_resolve(target(gen, FAST))
 
 
+@pytest.mark.parametrize(("gpu", "fields"), [
+    ("bdw", {"render_target_resolve_enable": 1}), ("kbl", {"render_target_resolve_type": 1}), ("icl", {"render_target_resolve_type": 2}),
+    ("icl", {"render_target_resolve_type": 3, **FAST}),
+])  # fmt: skip
+def test_draws_that_resolve_change_nothing_and_run_no_threads(gpu: str, fields: dict[str, int]) -> None:
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), {"3DSTATE_PS": fields}).run()
+    assert not drawn.lit and not drawn.gpu.counters.threads and not drawn.targets and not drawn.remarks
+
+
 # -- depth and stencil -------------------------------------------------------------------------------------------------
 
 

@@ -185,6 +185,13 @@ def test_a_draw_finds_edited_tables_in_the_pool(before_end: int, written: int) -
     assert np.frombuffer(rig.space.read(TABLES + start, 4 * 40), "<u4").tolist() == wanted + [kept] * (40 - written)
 
 
+def test_a_table_without_entries_is_not_written() -> None:
+    rig = Rig()
+    rig.space.write(TABLES, b"\x55" * 0x1000)
+    rig.go(rig.edit((3, 0), (20, 0)), rig.pack("3DSTATE_BINDING_TABLE_POINTERS_VS"), rig.pack("3DPRIMITIVE"))
+    assert rig.space.read(TABLES, 0x1000) == b"\x55" * 0x1000
+
+
 @pytest.mark.parametrize("pool", [{"binding_table_pool_enable": 0}, None])
 def test_edited_tables_stay_where_they_are_without_a_pool(pool: dict[str, int] | None) -> None:
     """Or while it is not enabled, whatever its address and size."""
