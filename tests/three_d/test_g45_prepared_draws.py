@@ -178,6 +178,18 @@ def test_clip_threads_put_vertices_after_those_of_the_chunk(objects: int, monkey
     assert picture[2, 2].tolist() == [6, 7, 8, 9] and picture[10, 10].tolist() == [2, 3, 4, 5]
 
 
+def test_objects_that_pass_beside_clipped_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triangles that cross the edge go through CLIP threads, those inside do not; both are drawn where they are."""
+    normal = {"clip_mode": 0, "viewport_xy_clip_test_enable": 1, "vertex_position_space": 1, "screen_space_viewport_x_max": 16.0,
+              "screen_space_viewport_y_max": 16.0}  # fmt: skip
+    crossing = [vertex(1, 1), vertex(20, 1), vertex(1, 7)]
+    draw = two(vertices=(*crossing, *RIGHT, *LEFT, *crossing, *RIGHT, *LEFT), state={"CLIP_STATE": normal},
+               clip=put_out((0, 1, 2), TRIANGLES))  # fmt: skip
+    draw.primitives = tuple({"vertex_count_per_instance": 9, "start_vertex_location": start} for start in (0, 9))
+    picture = check(draw, monkeypatch, 1)
+    assert picture[10, 10].tolist() == [2, 3, 4, 5] and picture[2, 12].any() and picture[6, 1].any() and not picture[8, 8].any()
+
+
 def test_many_threads_are_shared_by_host_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers have the work of SF threads of many objects."""
     indices = struct.pack("<6H", *range(6)) * 400
