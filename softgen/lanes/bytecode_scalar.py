@@ -90,8 +90,8 @@ class BytecodeScalar:
         return BytecodeScalar(self._machine.min(self.value, self._operand(other)))
 
     def rotate_left(self, count: BytecodeScalar) -> BytecodeScalar:
-        bits = self.type.bits - 1
-        return self << (count & bits) | self >> (BytecodeScalar(-count.value) & bits)
+        bits, last = self.convert(self.type.unsigned), self.type.bits - 1  # zeros come in, whatever the sign
+        return (bits << (count & last) | bits >> (BytecodeScalar(-count.value) & last)).convert(self.type)
 
     def rotate_right(self, count: BytecodeScalar) -> BytecodeScalar:
         return self.rotate_left(BytecodeScalar(-count.value))

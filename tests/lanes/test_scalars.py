@@ -10,12 +10,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from softgen.errors import Unsupported
 from softgen.lanes import bytecode_program, jit
 from softgen.lanes.bytecode_scalar import ScalarBytecode
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_scalar import Parameter
-from softgen.lanes.types import LaneType, bool_, i32, u32, u64
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import LaneType, bool_, i16, i32, i64, u8, u32, u64
 
 HANDLER = ctypes.CFUNCTYPE(ctypes.c_uint64, *(ctypes.c_uint64 for _ in range(4)))
 PARAMETERS = [Parameter("block"), Parameter("op"), Parameter("context"), Parameter("executed", u64)]
@@ -45,9 +47,13 @@ def as_compiled_code(write: Write) -> tuple[Any, int]:
 
 @pytest.fixture(params=[as_bytecode, as_compiled_code])
 def run(request: pytest.FixtureRequest) -> Callable[..., list[int]]:
+    made: dict[Write, tuple[Any, int]] = {}
+
     def called(write: Write, *words: int) -> list[int]:
         """The words after a call that began with these."""
-        _kept, address = request.param(write)
+        if write not in made:
+            made[write] = request.param(write)
+        _kept, address = made[write]
         block, context = np.zeros(WORDS, np.uint64), np.zeros(64, np.uint64)
         block[: len(words)] = [word % (1 << 64) for word in words]
         assert HANDLER(address)(block.ctypes.data, 0, context.ctypes.data, 7) == 7
@@ -85,6 +91,106 @@ def test_arithmetic_and_pointers(run: Callable[..., list[int]]) -> None:
     assert run(write, a, b)[b : b + 15] == [
         a + b, a - b, a * b & whole, a & b, a | b, a << 4 & whole, a >> b, a ^ whole, 9, (a << b | a >> 61) & whole,
         (a >> b | a << 61) & whole, a & 0xFFFFFFFF, b, b, a]  # fmt: skip
+
+
+def in_type(type: LaneType, number: int) -> int:
+    """A number cut to a type's bits, with its sign."""
+    number %= 1 << type.bits
+    return number - (1 << type.bits) if type.is_signed and number > type.highest else number
+
+
+def rotated(type: LaneType, number: int, count: int) -> int:
+    bits, number = type.bits, number % (1 << type.bits)
+    return in_type(type, number << count % bits | number >> -count % bits if count % bits else number)
+
+
+@pytest.mark.parametrize("type", [u8, u32, u64, i16, i32, i64], ids=str)
+def test_results_are_cut_to_their_type_and_extended_by_its_sign(run: Callable[..., list[int]], type: LaneType) -> None:
+    """Also beside negative numbers of Python; a count of a rotation may be larger than the type has bits."""
+    def write(m: Any, block: Any) -> None:
+        a, b = word(block, 0, type), word(block, 1, type)
+        results = [a + -1, a - -3, a * -5, a & -4, a | b, a + b, a - b, ~b, a >> 3, a << 3, a.rotate_left(b), a.rotate_right(b)]
+        for number, found in enumerate(results):
+            block.at(8 * (2 + number)).store(found.convert(u64))
+        for number, found in enumerate((a == -1, a != -1, a.convert(bool_), ~(a == b), a > 3, a <= 3)):
+            block.at(8 * (14 + number)).store(m.choose(found, m.number(u64, 1), m.number(u64, 0)))
+
+    for a, b in ((5, 100), (-7, 1), (1 << type.bits - 1, -1), (-1, 0), (1 << type.bits - 2, 3), (3, 3)):
+        x, y, all_ones = in_type(type, a), in_type(type, b), in_type(type, -1)
+        found = run(write, a, b)
+        results = [x - 1, x + 3, x * -5, x & -4, x | y, x + y, x - y, ~y, x >> 3, x << 3, rotated(type, x, y), rotated(type, x, -y)]
+        assert found[2:14] == [in_type(type, number) % (1 << 64) for number in results]
+        assert found[14:20] == [x == all_ones, x != all_ones, x & 1, x != y, x > 3, x <= 3]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 9, 0xFFFFFFFF])
+def test_the_smaller_of_two_unsigned_numbers(run: Callable[..., list[int]], limit: int) -> None:
+    def write(m: Any, block: Any) -> None:
+        block.at(8).store(word(block, 0, u32).min(limit).convert(u64))
+
+    for number in (0, 1, 8, 9, 10, 0x80000000, 0xFFFFFFFF):
+        assert run(write, number)[1] == min(number, limit)
+
+
+def test_fields_of_records_are_where_their_layout_says(run: Callable[..., list[int]]) -> None:
+    layout = RecordLayout.packed(first=u32, second=u64, third=u8)
+
+    def write(m: Any, block: Any) -> None:
+        for name in ("third", "second", "first"):
+            field = block.at(24).field(layout, name)
+            block.at(48).field(layout, name).store(field.load(layout.field(name).type))
+        block.at(80).at(-8).store(block.at(32).load_lanes(u32, 2, align=8), align=8)
+        block.at(80).store(m.load_block(u8, 4, block.at(24).memory(), 1), align=4)
+
+    found = run(write, 0, 0, 0, 0x1122334455667788, 0x99AABBCCDDEEFF00, 0x0102030405060708)
+    assert found[6:11] == [0x55667788, 0x99AABBCCDDEEFF00, 0x08, 0x99AABBCCDDEEFF00, 0x44556677]
+
+
+@pytest.mark.parametrize("way", [as_bytecode, as_compiled_code])
+def test_a_function_continues_with_the_record_that_it_found(way: Callable[[Write], tuple[Any, int]]) -> None:
+    """Its first word is the function to run in place of this one, with what is passed on; its result is the result."""
+    seen: list[tuple[int, ...]] = []
+    next_one = HANDLER(lambda *given: seen.append(given) or 99)
+    record = np.array([0, 0, ctypes.cast(next_one, ctypes.c_void_p).value or 0], np.uint64)
+    block, context = np.array([record.ctypes.data, 0], np.uint64), np.zeros(4, np.uint64)
+
+    def write(m: Any, block: Any) -> None:
+        further, here = m.labels("further", "here")
+        m.branch(word(block, 1) == 0, further, here)
+        m.start(further)
+        record = block.load_pointer().at(16)
+        executed = m.argument(u64, "executed") + 5
+        m.tail_call(record.load_pointer(), u64, m.pointer("block"), record, m.pointer("context"), executed)
+        m.start(here)
+
+    _kept, address = way(write)
+    assert HANDLER(address)(block.ctypes.data, 0, context.ctypes.data, 1 << 40) == 99
+    assert seen == [(block.ctypes.data, record.ctypes.data + 16, context.ctypes.data, (1 << 40) + 5)]
+    block[1] = 1
+    assert HANDLER(address)(block.ctypes.data, 0, context.ctypes.data, 1 << 40) == 1 << 40 and len(seen) == 1
+
+
+@pytest.mark.parametrize("type, found", [(u32, 0x80000005), (i32, 0xFFFFFFFF80000005), (u8, 5)])
+def test_a_result_of_bytecode_is_extended_by_its_sign(type: LaneType, found: int) -> None:
+    m, words = ScalarBytecode(), np.array([0x1_8000_0005, 0, 0], np.uint64)
+    m.give(word(m.pointer("op"), 0, type))
+    with patch.dict(bytecode_program._numbers, {False: RESERVED}):
+        program = m.finished()
+    assert HANDLER(program.address)(0, words.ctypes.data, words.ctypes.data, 0) == found
+
+
+@pytest.mark.parametrize("wrong, complaint", [
+    (lambda m, block: m.jump("further"), "a branch to further, which is nowhere"),
+    (lambda m, block: m.branch(word(block, 0) == 0, "near", "far"), "a branch to far, which is nowhere"),
+    (lambda m, block: m.call_native("logarithm", block), "a call of logarithm"),
+    (lambda m, block: block.text, "an operand of LLVM"), (lambda m, block: word(block, 0).text, "an operand of LLVM"),
+    (lambda m, block: m.affine_inside(m.lane_index(4), m.constant(bool_, 1, 4), 64, 4), "bounds of a surface"),
+])  # fmt: skip
+def test_what_bytecode_has_no_operation_for_is_compiled(wrong: Callable[[Any, Any], Any], complaint: str) -> None:
+    m = ScalarBytecode()
+    with pytest.raises(Unsupported, match=f"^bytecode: {complaint}$"):
+        wrong(m, m.pointer("block"))
+        m.finished()
 
 
 def test_pointers_are_chosen_as_numbers_are(run: Callable[..., list[int]]) -> None:
