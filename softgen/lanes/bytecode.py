@@ -104,7 +104,7 @@ class BytecodeMachine(Machine):
         return found
 
     def _copy(self, source: int, target: int, size: int, how: int = PURE) -> None:
-        self.code.add("copy", 0, target, source, immediate=size, how=how)
+        self.code.add("copy", result=target, a=source, immediate=size, how=how)
 
     # -- shorter ways to the same: writing a program is mostly this --------------------------------------------------------
 

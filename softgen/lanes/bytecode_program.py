@@ -159,7 +159,7 @@ class BytecodeProgram:
     engine, whose third argument is the context."""
 
     def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int,
-                 handler: bool = False) -> None:  # fmt: skip
+                 handler: bool) -> None:  # fmt: skip
         self._operations, self._constants = array("B", operations), array("B", constants)
         pointers = self._operations.buffer_info()[0], self._constants.buffer_info()[0]
         self.record = ProgramRecord(*pointers, frame, HANDLER_CONTEXT if handler else 0, table_at, note_at, mask, result)

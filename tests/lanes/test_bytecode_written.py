@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -34,13 +36,22 @@ def test_an_operation_that_is_known_is_written_as_the_first_of_its_kind(act: Cal
     monkeypatch.setattr(BytecodeMachine, "_rows", {})
     monkeypatch.setattr(BytecodeMachine, "_data", {})
     written = []
-    for _ in range(2):
+    for turn in range(2):
         m = BytecodeMachine()
         a, b = (m.load_block(type, 6, m.memory_of(number), 0) for number in (1, 2))
-        found = act(m, a, b)
-        assert BytecodeMachine._rows
+        with patch.object(Machine, "_apply", side_effect=AssertionError) if turn else nullcontext():
+            found = act(m, a, b)
         written.append((m.code.operations, m.code.sizes, bytes(m.code._pool), found.type, found.lanes, found.payload))
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("type", [f32, f64], ids=str)
+def test_an_operation_with_three_operands_is_written_as_before(type: LaneType) -> None:
+    """None of them is left out in a later one."""
+    for _ in range(3):
+        m = BytecodeMachine()
+        a, b, c = (m.constant(type, number, 1) for number in (3.0, 5.0, 0.5))
+        assert run(m, m.convert(m.fma(a, b, c) * m.constant(type, 2.0, 1), u64)) == 31
 
 
 def test_a_constant_has_one_lane_where_no_number_is_said() -> None:
