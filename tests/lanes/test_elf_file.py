@@ -51,6 +51,16 @@ def test_a_file_as_the_linker_expects_it() -> None:
     assert elf_object.symbols(made()) == ElfSymbols({"g"}, {"f"})
 
 
+@pytest.mark.parametrize("host, machine", [("x86_64", 62), ("aarch64", 183)])
+def test_a_file_is_for_the_machine_of_the_host(host: str, machine: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EM_X86_64 or EM_AARCH64."""
+    monkeypatch.setattr(platform, "machine", lambda: host)
+    assert elf_object.symbols(made({"machine": machine})) == ElfSymbols({"g"}, {"f"})
+    for other in {0, 61, 62, 63, 182, 183, 184} - {machine}:
+        with pytest.raises(SoftgenError, match=f"code for machine {other}$"):
+            elf_object.symbols(made({"machine": other}))
+
+
 @pytest.mark.parametrize("change", [
     {"header": {"ident": b"\x7fELF\2\1\1" + bytes([3] * 9)}}, {"header": {"entry": 0x1234}}, {"header": {"flags": 5}},
     {"header": {"segment": 56}}, {"sections": {(1, "size"): 64 * 5 + END - 64}}, {"sections": {(3, "info"): 3}},
