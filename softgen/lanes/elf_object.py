@@ -82,7 +82,7 @@ def _sections(data: bytes) -> list[ObjectSection]:
     _require(machine == MACHINES.get(MACHINE), f"code for machine {machine}")
     _require((header, size) == (HEADER.size, SECTION.size) and start % 8 == 0 and start + count * size <= len(data), "no section headers")
     found = [ObjectSection(*SECTION.unpack_from(data, start + index * size)) for index in range(count)]
-    _require(count > 1 and 0 < names < count and found[names].kind == STRINGS and not any(found[0]), "no section names")
+    _require(names < count and found[names].kind == STRINGS and not any(found[0]), "no section names")
     for section in found[1:]:
         _check_section(section, found, found[names].size, len(data))
     _require(all(data[section.offset + section.size - 1] == 0 for section in found if section.kind == STRINGS and section.size),
