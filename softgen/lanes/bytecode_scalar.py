@@ -6,6 +6,7 @@ Control goes forward only. What has no bytecode (regions of surfaces and of loca
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -166,13 +167,13 @@ class ScalarBytecode(BytecodeMachine):
     def __init__(self) -> None:
         super().__init__()
         self._labels: dict[str, Label] = {}
-        self._fresh = 0
+        self._fresh = itertools.count()  # for names of labels
 
     def finished(self) -> BytecodeProgram:
         """Everything written so far as a handler."""
         if unplaced := [name for name, label in self._labels.items() if label.before < 0]:
             raise Unsupported(f"bytecode: a branch to {unplaced[0]}, which is nowhere")
-        return self._finished(self._arguments, 0, 0, u64.bits - 1, handler=True)
+        return self._finished(self._arguments, 0, 0, self.bits, handler=True)  # which has no graphics memory
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
@@ -212,8 +213,8 @@ class ScalarBytecode(BytecodeMachine):
     # -- basic blocks --------------------------------------------------------------------------------------------------
 
     def labels(self, *names: str) -> tuple[str, ...]:
-        self._fresh += 1
-        return tuple(f"{name}{self._fresh}" for name in names)
+        number = next(self._fresh)
+        return tuple(f"{name}{number}" for name in names)
 
     def _named(self, name: str) -> Label:
         if name not in self._labels:
