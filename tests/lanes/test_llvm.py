@@ -227,6 +227,11 @@ def test_masks_that_are_known_leave_no_instruction() -> None:
              (some | no, some), (no | some, some), (~yes, no), (~no, yes)]  # fmt: skip
     found += [(a & b, yes if a is b is yes else no) for a in (yes, no) for b in (yes, no)]
     found += [(a | b, no if a is b is no else yes) for a in (yes, no) for b in (yes, no)]
+    found += [(act(mask), mask) for mask in (yes, no) for act in (
+        lambda mask: m.shuffle(mask, [3, 0, 7]), lambda mask: m.slice(mask, 2, 4), lambda mask: m.broadcast(m.slice(mask, 5, 1), 16),
+        m.any)]  # fmt: skip
+    a, b = (Value(m, u32, 8, f"%{name}") for name in "ab")
+    found += [(m.select(yes, a, b), a), (m.select(no, a, b), b)]
     assert [value.payload for value, _ in found] == [expected.payload for _, expected in found] and not m.lines
     assert {(some & some).payload, (some | some).payload, (~some).payload}.isdisjoint({yes.payload, no.payload}) and len(m.lines) == 3
 
