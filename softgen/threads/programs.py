@@ -157,7 +157,7 @@ class DispatchProgram(KernelProgram):
                 return True
             if name is not None:
                 inst = next(instructions(known, self.gen, offset))[2]
-                if inst.jip is None or inst.jip < 0 or (inst.uip or 0) < 0:
+                if inst.jip is None or inst.jip <= 0 or (inst.uip or 0) < 0:
                     return True
         return not known
 

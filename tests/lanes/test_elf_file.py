@@ -54,7 +54,7 @@ def test_a_file_as_the_linker_expects_it() -> None:
 @pytest.mark.parametrize("host, machine", [("x86_64", 62), ("aarch64", 183)])
 def test_a_file_is_for_the_machine_of_the_host(host: str, machine: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """EM_X86_64 or EM_AARCH64."""
-    monkeypatch.setattr(platform, "machine", lambda: host)
+    monkeypatch.setattr(elf_object, "MACHINE", host)
     assert elf_object.symbols(made({"machine": machine})) == ElfSymbols({"g"}, {"f"})
     for other in {0, 61, 62, 63, 182, 183, 184} - {machine}:
         with pytest.raises(SoftgenError, match=f"code for machine {other}$"):

@@ -61,6 +61,11 @@ again:
 (W)  add (1|M0) (ne)f0.0 r5.0<1>:d r5.0<0;1,0>:d -1:d
 (W&f0.0) jmpi again
 """
+ITSELF = """
+     mov (1|M0) f0.0<1>:ud 0:ud
+here:
+     (f0.0) while (16|M0) here
+"""
 
 
 def job(body: str, rows: int = ROWS, ends: tuple[int, int, int] = ENDS, **more: Any) -> Job:
@@ -98,7 +103,8 @@ def test_a_row_goes_on_from_group_to_group(engine: str, end: int, strip: int, ma
 
 
 @pytest.mark.parametrize("what, task", [
-    ("a loop", job(LOOP + ORDER)), ("a barrier", job(ORDER, descriptor={"barrier_enable": 1})),
+    ("a loop", job(LOOP + ORDER)), ("a loop of one instruction", job(ITSELF + ORDER)),
+    ("a barrier", job(ORDER, descriptor={"barrier_enable": 1})),
     ("a barrier that no command has enabled", job(ORDER + BARRIER)), ("local memory", job(ORDER, local=1024)),
     ("an exception that is enabled", job(ORDER, descriptor={"software_exception_enable": 1})),
     ("an odd number of groups", job(ORDER, ends=(9, 4, 3))), ("channels that are off", replace(job(ORDER), right=0xFF)),
