@@ -12,8 +12,8 @@ from softgen.lanes.value import Region, Value
 
 CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
-AHEAD = 2                   # iterations from a prefetch to its load,
-FAR = 2048                  # or bytes, outside loops;
+AHEAD = 4                   # iterations from a prefetch to its load: of a new page, one takes longer than two iterations;
+FAR = 2048                  # bytes, outside loops;
 HALVES = 2                  # so many loads of a stream are prefetched there: 32 channels take two messages
 
 class FlatRegion(NamedTuple):

@@ -233,7 +233,7 @@ def test_a_program_beyond_its_limit_is_refused_and_recovers(gpu: Gpu) -> None:
         refused(program, "DRM_IOCTL_I915_GEM_PWRITE", handle=handles[3], **fields)
         refused(program, "DRM_IOCTL_I915_GEM_PREAD", handle=handles[3], **fields)
         for view in gpu.shared.objects.values():
-            view.write(0, bytes(16 * MIB))  # as work of the GPU may do: all pages of all four
+            view.views(0, 16 * MIB)[0][:] = bytes(16 * MIB)  # as work of the GPU may do: all pages of all four
         gpu.shared.budget.counted = 0.0
         row = SimpleNamespace(**{**dict.fromkeys(EXEC_OBJECT.names, 0), "handle": handles[0]})
         rows = program.memory(EXEC_OBJECT.pack(row))

@@ -377,8 +377,8 @@ def test_contiguous_loads_in_loops_are_prefetched(in_loop: bool, quiet: bool, st
     assert sum("@llvm.prefetch" in line for line in map(str, m.lines)) == many
 
 
-def test_a_prefetch_is_two_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what the load reads in the iteration after the next, where it steps on as it did; seen by a store in place of the prefetch."""
+def test_a_prefetch_is_four_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the load reads four iterations later, where it steps on as it did; seen by a store in place of the prefetch."""
     intrinsic = LlvmMachine.intrinsic
 
     def seen(m: LlvmMachine, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
@@ -395,4 +395,4 @@ def test_a_prefetch_is_two_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         m.load(u32, memory(m), m.lane_index(8) * 4 + m.broadcast(count.value * 160, 8))
         count.value = count.value + 1
     data = np.zeros(1024, np.uint32)
-    assert int(finished(m)(data)[63]) - data.ctypes.data == 4 * 160
+    assert int(finished(m)(data)[63]) - data.ctypes.data == (2 + 4) * 160
