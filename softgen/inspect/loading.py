@@ -38,13 +38,12 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
         import softgen.driver.server  # noqa: F401
 
         answering.set()
-        sys.meta_path.insert(0, polite)
+        sys.meta_path = [polite, *sys.meta_path]  # another list: a thread that is going through this one would miss a finder
         warm(gpu, engine)
     except Exception:
         pass  # the code that needs the module raises the same error, and reports it
     finally:
-        if polite in sys.meta_path:
-            sys.meta_path.remove(polite)
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not polite]
         answering.set()
         service.loaded.set()
         gc.freeze()  # no later collection looks at modules

@@ -93,11 +93,14 @@ def test_a_program_that_always_makes_ioctls_does_not_keep_modules_away(monkeypat
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_loading_leaves_imports_as_they_were(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, during = list(sys.meta_path), list[Any]()
+    """A thread that is going through the list of finders, at any moment, sees each of them once."""
+    unchanged, during = sys.meta_path, list[Any]()
+    before, lists = list(unchanged), list[Any]()
     service: Any = SimpleNamespace(asked=0.0, loaded=threading.Event())
     answering = threading.Event()
 
-    def warm(gen: float, engine: str) -> None:
+    def warm(gpu: object, engine: str) -> None:
+        lists.append(sys.meta_path)
         during.extend([sys.meta_path[0], answering.is_set(), service.loaded.is_set()])
         if fails:
             raise ImportError("no such module")
@@ -106,3 +109,4 @@ def test_loading_leaves_imports_as_they_were(fails: bool, monkeypatch: pytest.Mo
     loading.load(device("kbl"), "auto", answering, service)
     assert isinstance(during[0], loading.PoliteImports) and during[1:] == [True, False]
     assert sys.meta_path == before and answering.is_set() and service.loaded.is_set()
+    assert unchanged == before and lists == [[during[0], *before]]
