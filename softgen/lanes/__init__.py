@@ -24,6 +24,7 @@ llvm_region.py        graphics memory: llvm_addressing.py host addresses, llvm_f
 bytecode.py           BytecodeMachine, which writes bytecode: bytecode_program.py assembly; bytecode_scalar.py scalars,
                       pointers, basic blocks; bytecode_assembly.c places in frames, encoding; bytecode.c the interpreter
 tiers.py              TieredFunction: bytecode until compiled code is ready; mode.py whether that is made in the background
+foreground.py         host threads that a program waits for: those that compile in the background give way
 rounding.py           lane programs for roundings and 16-bit operations that hosts lack, for llvm.py
 llvm_half.py          fused multiply-add of 16-bit floats by what the target has
 signature.py          Signature, build(): a program with inputs and outputs as a function in IR

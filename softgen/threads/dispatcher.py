@@ -19,6 +19,7 @@ from softgen.errors import Unsupported
 from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
+from softgen.lanes import foreground
 from softgen.lanes.mode import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
@@ -70,10 +71,12 @@ class EngineDispatcher:
         if not (dispatch.groups and dispatch.threads):
             return self._run_nothing(context, dispatch, timed_out)
         workers, began, run, finished = self._borrow(), time.perf_counter(), None, NOTHING
+        foreground.enter()
         try:
             run = workers.groups.find(context, dispatch) or self._new_run(workers, context, dispatch)
             finished = run.start(timed_out)
         except EngineUnavailable as why:
+            foreground.leave()
             self._workers.append(workers)
             return self._on_reference(context, dispatch, timed_out, why)
         except BaseException:
@@ -118,6 +121,7 @@ class EngineDispatcher:
 
     def _ended(self, workers: WorkerSet, run: GroupRun | None, fine: bool, done: Finished, began: float) -> None:
         """A dispatch, for which workers were borrowed, has ended."""
+        foreground.leave()
         if run is not None:
             workers.groups.done(run, fine)
             assert run.statistics is not None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread.block import BLOCK_SIZE
+from softgen.lanes import foreground
 from softgen.threads import places, scheduler
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.payload import TemplatePayload
@@ -117,11 +118,14 @@ class GroupRun:
 
     def _run_parts(self, anew: bool) -> Finished:
         """Lets workers run until all have returned. `anew`: what they have is of the dispatch before."""
+        foreground.leave()
         try:
             self.all_done = bool(self._restart()) if anew else scheduler.run_parts(self.parts)
         except BaseException:  # threads may have been left in the middle
             self.mark_dirty()
             raise
+        if not self.all_done:
+            foreground.enter()
         elapsed = self.share.seconds
         self.spent += elapsed
         elapsed *= len(self.parts)

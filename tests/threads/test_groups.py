@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from dataclasses import replace
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from softgen.errors import GpuFault
-from softgen.eu.engine_protocol import AffineRange
+from softgen.errors import GpuFault, Unsupported
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction, CompilerEngine
 from softgen.eu.thread.block import BLOCK_SIZE
+from softgen.lanes import foreground
 from softgen.threads import groups, scheduler, worker
 from softgen.threads.dispatch import ThreadDispatch, control_register, never
 from softgen.threads.dispatcher import EngineDispatcher
@@ -278,3 +280,50 @@ def test_an_error_is_gone_when_nobody_has_it_any_more(engine: str) -> None:
         assert [error() for error in gone] == [None]
     finally:
         gc.enable()
+
+
+class InForeground(Leaving):
+    """Notes what is done while others give way, and what is not; `error`: what linking ends with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+        self.seen, self.error = set[tuple[str, bool]](), error
+        for where, what in ((scheduler, "run_parts"), (worker.Worker, "answer")):
+            monkeypatch.setattr(where, what, self.noted(what, getattr(where, what)))
+
+    def noted(self, what: str, real: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            self.note(what)
+            return real(*arguments)
+
+        return run
+
+    def note(self, what: str) -> None:
+        self.seen.add((what, threading.get_ident() in foreground._threads))
+
+    def function(self, *arguments: Any, **options: Any) -> CompiledFunction:
+        self.note("function")
+        if self.error is not None:
+            raise self.error
+        return super().function(*arguments, **options)
+
+
+def test_translations_give_way_to_a_dispatch_but_for_its_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = InForeground(monkeypatch)
+    list(EngineDispatcher("leaving", 1, make=lambda name: engine).run(*recorded(job(count=3))))
+    assert engine.seen == {("function", True), ("run_parts", False), ("answer", True)} and not foreground._threads
+
+
+@pytest.mark.parametrize("error", [GpuFault(0, "read"), KeyboardInterrupt()], ids=["fault", "Ctrl-C"])
+def test_they_go_on_after_a_dispatch_that_fails(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = InForeground(monkeypatch, error)
+    with pytest.raises(type(error)):
+        list(EngineDispatcher("leaving", 1, make=lambda name: engine).run(*recorded(job(count=3))))
+    assert engine.seen == {("function", True)} and not foreground._threads
+
+
+def test_they_go_on_while_the_reference_runs_a_dispatch() -> None:
+    def make(name: str) -> CompilerEngine:
+        raise Unsupported("there is none")
+
+    list(EngineDispatcher("none", 1, make=make).run(*recorded(job(count=3))))
+    assert not foreground._threads

@@ -223,9 +223,9 @@ def stack_add_ip(b: StackBranch) -> Any:
 @lru_cache(1 << 12)
 def branch_of(inst: Instruction) -> Instruction:
     """An addition of a number to ip as a branch, for compilers; any other instruction as it is."""
-    unit = labels.unit(inst.gen, ADD_IP)
     if inst.opcode != "add" or inst.exec_size != 1 or rules(inst.gen).flow != "stack" or inst.breakpoint:
         return inst
+    unit = labels.unit(inst.gen, ADD_IP)
     dst, (source, count) = inst.dst, inst.sources
     plain = not (inst.align16 or inst.condition or inst.saturate or inst.acc_write or count.negate or count.absolute)
     if not plain or dst is None or not _is_ip(dst, inst.gen) or not _is_ip(source, inst.gen) or count.file != "imm":

@@ -30,9 +30,13 @@ IMMEDIATES = (0, 4)  # where in a record's immediate the first one stands, and a
 NAMES = [field.name for field in fields(Instruction)]
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Instruction)}
 FIELDS = attrgetter(*NAMES)
+OPERAND = {field.name: number for number, field in enumerate(fields(Operand))}
+VALUES = attrgetter(*OPERAND)
+OperandValues = tuple[Any, ...]  # of its fields, in their order
 # What `step` looks at, but for operands and what a record holds.
 COMPUTING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "condition",
              "saturate", "acc_write", "function")  # fmt: skip
+COMPUTED = attrgetter(*COMPUTING)
 BRANCHING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "predicate", "predicate_invert", "branch_control", "pop")
 QUARTER, FLAGS = ("quarter", "nibble"), ("flag", "flag_sub")
 SENDING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "sfid", "base_mrf",
@@ -82,11 +86,12 @@ class _Taken:
         indirect = [operand for operand in (inst.dst, *inst.sources) if operand is not None and operand.indirect]
         self.moves = len(indirect) == 1 and inst.opcode not in WHOLE_IMMEDIATE  # with two, it is unknown whose offset a slot has
 
-    def operand(self, slot: int, operand: Operand) -> Operand:
+    def operand(self, slot: int, operand: Operand) -> OperandValues:
+        """What is left of an operand, as the values of its fields."""
         if operand.file == "imm":
             return self._immediate(slot, operand)
         if operand.file == "arf":
-            return operand
+            return VALUES(operand)
         if operand.indirect:
             return self._indirect(slot, operand)
         number, start = 0, operand.number * GRF_BYTES + operand.sub
@@ -99,16 +104,16 @@ class _Taken:
         self.slots[slot], self.limits[slot] = BLOCK_OFFSETS[operand.file] + start - rest, size - start + rest
         return changed(operand, number=number, sub=(slot + 1) * SLOT + rest)
 
-    def _indirect(self, slot: int, operand: Operand) -> Operand:
+    def _indirect(self, slot: int, operand: Operand) -> OperandValues:
         if not self.moves:
-            return operand
+            return VALUES(operand)
         self.slots[slot] = operand.offset & u32.highest
         return changed(operand, offset=0)
 
-    def _immediate(self, slot: int, operand: Operand) -> Operand:
+    def _immediate(self, slot: int, operand: Operand) -> OperandValues:
         wide = operand.type in ("df", "q", "uq")
         if operand.type in PACKED or self.inst.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
-            return operand
+            return VALUES(operand)
         operand = self._widened(operand)
         where = IMMEDIATES[self.used]
         self.used += 2 if wide else 1
@@ -122,26 +127,35 @@ class _Taken:
         if given.type not in ("w", "uw") or self.inst.opcode not in BY_VALUE or not dwords or given.negate or given.absolute:
             return given
         value = given.immediate & u16.highest
-        return changed(given, type="d", immediate=value - (1 << u16.bits) if given.type == "w" and value >> u16.bits - 1 else value)
+        widened = value - (1 << u16.bits) if given.type == "w" and value >> u16.bits - 1 else value
+        return make_operand(*changed(given, type="d", immediate=widened))
 
 
-@lru_cache(1 << 15)
 def computing(inst: Instruction) -> ShapeUse:
     """An instruction that `step` executes."""
     taken = _Taken(inst)
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
-    sources = tuple(taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1))
-    kept = {"dst": dst, "sources": sources, **_kept(inst, COMPUTING)}
+    sources = tuple([taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1)])
     by_quarter = writes_accumulator(inst) or inst.opcode in KEEPS_GROUP
     first, flag = _places(inst)
+    placed: tuple[int, ...] = ()
     if not _moves(inst, flag) or by_quarter and inst.predicate in HORIZONTAL:
-        kept |= _kept(inst, (*QUARTER, *FLAGS))
+        placed = inst.quarter, inst.nibble, inst.flag, inst.flag_sub
         first = flag = 0
     elif by_quarter:
-        kept |= _kept(inst, QUARTER)
+        placed = inst.quarter, inst.nibble
         first, flag = 0, flag - first
-    shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates), taken.moves))
+    shape = _computing_shape(COMPUTED(inst), placed, dst, sources, tuple(taken.immediates), taken.moves)
     return ShapeUse(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
+
+
+@lru_cache(1 << 15)
+def _computing_shape(kept: tuple[Any, ...], placed: tuple[int, ...], dst: OperandValues | None, sources: tuple[OperandValues, ...],
+                     immediates: tuple[int, ...], moves: bool) -> InstructionShape:  # fmt: skip
+    """The shape of these values: most instructions have one that is known, for which no object is made."""
+    fields = dict(zip((*COMPUTING, *QUARTER, *FLAGS), (*kept, *placed), strict=False))
+    fields |= {"dst": None if dst is None else make_operand(*dst), "sources": tuple(make_operand(*values) for values in sources)}
+    return _one(InstructionShape(_instruction(fields), immediates, moves))
 
 
 @lru_cache(1 << 12)
@@ -161,8 +175,9 @@ def branching(inst: Instruction) -> ShapeUse:
 def sending(inst: Instruction) -> ShapeUse:
     """A message whose descriptor is known, from and to registers that are. Messages to different surfaces have the same shape."""
     taken = _Taken(inst)
-    dst = None if inst.dst is None else taken.operand(0, inst.dst)
-    sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(inst.sources, 1))
+    dst = None if inst.dst is None else make_operand(*taken.operand(0, inst.dst))
+    sources = tuple(make_operand(*taken.operand(slot, operand)) if operand.file == "grf" else operand
+                    for slot, operand in enumerate(inst.sources, 1))  # fmt: skip
     kept = {"dst": dst, "sources": sources, **_kept(inst, SENDING)}
     kept |= _kept(inst, ("quarter",)) if len(halves(inst)) > 1 else {}
     first, flag = _places(inst)
@@ -216,15 +231,12 @@ def _instruction(kept: dict[str, Any]) -> Instruction:
     return make_instruction(*(DEFAULTS | kept).values())
 
 
-OPERAND = {field.name: number for number, field in enumerate(fields(Operand))}
-VALUES = attrgetter(*OPERAND)
-
-
-def changed(operand: Operand, **new: Any) -> Operand:
+def changed(operand: Operand, **new: Any) -> OperandValues:
+    """The values of an operand's fields, some of them replaced."""
     values = list(VALUES(operand))
     for name, value in new.items():
         values[OPERAND[name]] = value
-    return make_operand(*values)
+    return tuple(values)
 
 
 def _four(given: list[int]) -> tuple[int, int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ class RecordWriter:
         handler = self.handlers.get(op.kind, REFERENCE) if op.kind is not None else REFERENCE
         use, body = op.use or ShapeUse(InstructionShape(NOTHING)), self.bodies[control]
         function = handler.address
-        if not function or any(extent > limit for extent, limit in zip(handler.reach.extents, use.limits, strict=True)):
+        if not function or any(map(operator.gt, handler.reach.extents, use.limits)):
             self.escapes += op.counts
             self.left.add(number)
             PACK.pack_into(self.memory, number * OP.itemsize, escape(), op.ip & NOWHERE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -125,6 +126,6 @@ class RecordWriter:
     def gate(self, number: int, ip: int, kind: HandlerKind, parts: list[LinkedPart]) -> None:
         function = self.handlers.get(kind, REFERENCE).address or escape()
         there = [part for part in parts if ip in part.lines]
-        controls = [part.control for part in (there * 2)[:2]]
-        records = [self.address(part.first[ip]) for part in (there * 2)[:2]]
-        PACK.pack_into(self.memory, number * OP.itemsize, function, ip & NOWHERE, 0, 0, *controls, 0, 0, 0, 0, *records)
+        one, other = there[0], there[-1]  # the same where only one has it
+        records = self.address(one.first[ip]), self.address(other.first[ip])
+        PACK.pack_into(self.memory, number * OP.itemsize, function, ip & NOWHERE, 0, 0, one.control, other.control, 0, 0, 0, 0, *records)

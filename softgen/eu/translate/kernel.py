@@ -23,6 +23,7 @@ from softgen.eu.translate.key import NAME, Key
 from softgen.eu.translate.liveness import compute_liveness
 from softgen.eu.translate.pipelining import LoopTranslator
 from softgen.eu.translate.registers import SAVED, RegisterAccess, RegisterPart
+from softgen.lanes import foreground
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.types import i64
 
@@ -68,10 +69,12 @@ class KernelTranslator(LoopTranslator):
         self._write_entries(parts)
         for line in broadcasts.hoisted(body, registers.in_block):
             if isinstance(line, RegisterAccess):
+                foreground.give_way()
                 registers.expand(line)
             else:
                 self.m.attach(line)
         for exit in self.exits:
+            foreground.give_way()
             self._write_exit(exit, parts)
         context = Parameter("context", noalias=True, align=8, dereferenceable=sizeof(Context))
         self.m.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
@@ -120,6 +123,7 @@ class KernelTranslator(LoopTranslator):
         self._arrive(block)
         stage = self._first_stage(block)
         for line, other in halves.joined(block.lines):
+            foreground.give_way()
             if is_indexed(line.instruction) and line.ip != start:
                 self._jump(line.ip)
                 self._begin(line.ip, entry=True)

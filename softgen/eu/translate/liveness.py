@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
+from softgen.lanes import foreground
 
 
 @dataclass(eq=False)
@@ -102,6 +103,7 @@ def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: d
 
 def effect(access: RegisterAccess, registers: RegisterPartition, number: dict[RegisterPart, int], replaces: bool) -> tuple[int, int]:
     """The parts that an access reads, and those that it kills; parts without a number are left out."""
+    foreground.give_way()  # passes over all accesses come by here
     parts = registers.covering(access)
     covered = sum(number.get(part, 0) for part in parts)
     low, high = access.span

@@ -6,6 +6,8 @@ import ctypes
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,13 @@ from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.thread.state import ROUNDING_MODE, ThreadState
-from softgen.eu.translate import control_flow, cr0_propagation
+from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, liveness
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import KernelTranslator, Key, translate
+from softgen.eu.translate.registers import RegisterPartition
 from softgen.eu.translate.state import _apart, moved_lanes
+from softgen.lanes import foreground
 from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
 GEN = 9
@@ -403,3 +407,18 @@ def test_an_immediate_for_cr0_is_as_wide_as_its_type(opcode: str, kind: str, val
             cr0_propagation.written(change, 0x80008010)
     else:
         assert cr0_propagation.written(change, 0x80008010) == after
+
+
+def test_a_translation_gives_way_between_any_two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two instructions, and as often in the passes after them."""
+    seen: list[str] = []
+    monkeypatch.setattr(foreground, "give_way", lambda: seen.append("give way"))
+    steps: list[tuple[Any, str]] = [(KernelTranslator, "_straight"), (KernelTranslator, "_branch"), (KernelTranslator, "_write_exit"),
+                                    (RegisterPartition, "expand"), (liveness, "effect"), (inactive_lanes, "effect")]  # fmt: skip
+    for place, name in steps:
+        real = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *given, real=real, name=name: (seen.append(name), real(*given))[1])
+    for code in (divergent(), loop(3)):
+        translate(code, Key(0, 8, True))
+    assert {name for _, name in steps} <= set(seen)
+    assert not [step for step, following in pairwise(seen) if step == following != "give way"]
