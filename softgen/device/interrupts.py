@@ -43,7 +43,7 @@ class InterruptCause(NamedTuple):
 
 
 @cache
-def _places() -> dict[int, tuple[int, int]]:
+def places() -> dict[int, tuple[int, int]]:
     text = (SPEC / "device" / "interrupts.toml").read_text("utf-8")
     return {int(base, 0): (number, shift) for base, (number, shift) in tomllib.loads(text).items()}
 
@@ -77,7 +77,7 @@ class Interrupts:
         return (self.layout.offset or 0) + 4 * self.layout.dwords * number + self.layout.field(part).low // 8
 
     def _cause(self, base: int, cause: str) -> InterruptCause:
-        place = _places().get(base) if self.layout is not None else None
+        place = places().get(base) if self.layout is not None else None
         imr = catalogue().layout("IMR", self.generation.number).offset or 0 if place is not None else 0
         return InterruptCause(_event(self.names.get(base, ""), base, cause), _bit(cause, self.generation.number), base + imr, place)
 

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from softgen.driver.service import Service
 
 PAUSE = 0.002  # seconds without an ioctl, after which the next module is imported: programs make dozens when they look at a GPU
+COMPUTE = (
+    "PIPE_CONTROL", "MI_LOAD_REGISTER_IMM", "PIPELINE_SELECT", "STATE_BASE_ADDRESS", "STATE_SIP", "GPGPU_CSR_BASE_ADDRESS",
+    "MEDIA_VFE_STATE", "MEDIA_CURBE_LOAD", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "INTERFACE_DESCRIPTOR_DATA", "GPGPU_WALKER",
+    "MEDIA_STATE_FLUSH", "MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "GPGPU_THREAD_HEADER", "BINDING_TABLE_STATE",
+    "RENDER_SURFACE_STATE", "SAMPLER_STATE")  # what batches of OpenCL have; a generation lacks some  # fmt: skip
 POLITE = 0.3  # seconds in which that is so: a program that always makes some needs the modules, too
 
 
@@ -54,10 +59,13 @@ def warm(gpu: Device, engine: str) -> None:
     """Import what executes, and read the tables that are read once."""
     import softgen.driver.execute
     from softgen.bits import catalogue, formats, registers
+    from softgen.device import interrupts
     from softgen.device.gpu import GpuDevice
     from softgen.device.registers import shared_registers
     from softgen.eu.encoding.compact import compactor
     from softgen.eu.encoding.decode import decoder
+    from softgen.eu.isa import registers as architecture
+    from softgen.eu.isa import rules
 
     gen = gpu.generation.number
     registers.place(0, gen)
@@ -76,6 +84,11 @@ def warm(gpu: Device, engine: str) -> None:
     decoder(gen)
     compactor(gen)
     formats.surface_formats()
+    rules.rules(gen)
+    architecture.table()
+    interrupts.places()
+    for layout in filter(None, (catalogue.catalogue().get(name, gen) for name in COMPUTE)):
+        _ = layout.unpack  # compiled now
     GpuDevice(gpu).new_context("render")
     shared_registers()
     import softgen.three_d.draw  # noqa: F401  # last: programs that compute need none of it

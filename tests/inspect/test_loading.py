@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from softgen.bits import catalogue
 from softgen.bits.generation import device
 from softgen.inspect import loading
 from tests.conftest import ROOT
 
 AFTERWARDS = """
-import sys, tomllib
+import pathlib, sys, tomllib
 from softgen.bits import catalogue, formats, registers
 from softgen.bits.catalogue import Catalogue
 from softgen.bits.generation import device
@@ -26,7 +27,10 @@ gen = gpu.generation.number
 warm(gpu, {engine!r})
 from softgen.device.gpu import GpuDevice
 from softgen.device.registers import shared_registers
-tomllib.loads = None
+from softgen.device.interrupts import places
+from softgen.eu.isa import registers as architecture, rules
+tomllib.loads = pathlib.Path.read_text = None
+places(), architecture.table(), rules.table()
 GpuDevice(gpu).new_context("render")
 shared_registers()
 made, kept, modules = [], Catalogue._kept, set(sys.modules)
@@ -35,17 +39,23 @@ assert catalogue.find_command(0, gen, "render").name == "MI_NOOP"
 registers.place(0x2000, gen)
 formats.surface_formats()
 import softgen.driver.execute, softgen.three_d.draw
-print([key for key in made if key.startswith(("commands", "registers"))], sorted(set(sys.modules) - modules))
+late = [layout.name for name in {batch!r} if (layout := catalogue.catalogue()._layouts[name, gen]) and "unpack" not in vars(layout)]
+print([key for key in made if key.startswith(("commands", "registers"))], sorted(set(sys.modules) - modules), late)
 """
+BATCH = ("PIPE_CONTROL", "STATE_BASE_ADDRESS", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "GPGPU_WALKER", "RENDER_SURFACE_STATE")
 
 
 @pytest.mark.parametrize("gpu", ["g45", "kbl"])
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_the_first_submission_makes_no_table_and_imports_nothing_that_was_loaded(gpu: str, engine: str) -> None:
-    """Tables of all commands and registers, what a context begins with, and the modules that execute and draw."""
-    command = [sys.executable, "-c", AFTERWARDS.format(gpu=gpu, engine=engine)]
+    """Tables of all commands and registers, what a context begins with, layouts of a batch, and the modules that execute and draw."""
+    command = [sys.executable, "-c", AFTERWARDS.format(gpu=gpu, engine=engine, batch=BATCH)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert found.stdout == "[] []\n", found.stderr
+    assert found.stdout == "[] [] []\n", found.stderr
+
+
+def test_what_batches_have_is_known_by_its_name() -> None:
+    assert {*BATCH} < {*loading.COMPUTE} <= {*catalogue.names()}
 
 
 def test_modules_are_imported_between_ioctls(monkeypatch: pytest.MonkeyPatch) -> None:
