@@ -38,6 +38,7 @@ Index = dict[str, tuple[str, Reach]]
 class Handler(NamedTuple):
     address: int  # 0: the reference does it
     reach: Reach = Reach((), ())
+    lot: str = ""  # which one of the cache has it
 
 
 REFERENCE = Handler(0)
@@ -125,7 +126,9 @@ class Library:
                 missing = self._interpret(missing, needed)
             if missing:
                 self._enter(self._compile(dict(itertools.islice(missing.items(), MOST))))
-        return {kind: self.handlers[kind] for kind in wanted if kind in self.handlers}
+            found = {kind: self.handlers[kind] for kind in wanted if kind in self.handlers}
+            self.used |= {handler.lot: None for handler in found.values() if handler.lot}
+        return found
 
     # -- bytecode --------------------------------------------------------------------------------------------------------
 
@@ -235,10 +238,9 @@ class Library:
             if not lot:
                 self.handlers.update(dict.fromkeys(kinds, REFERENCE))
             elif self._has(lot):
-                self.used[lot] = None
                 for kind in kinds:
                     name, code = missing[kind], self.codes[lot]
-                    self.handlers[kind] = Handler(code.address(name), index[name][1])
+                    self.handlers[kind] = Handler(code.address(name), index[name][1], lot)
         return {kind: name for kind, name in missing.items() if kind not in self.handlers}
 
     def _load(self, lot: str, data: bytes) -> bool:
@@ -275,7 +277,7 @@ class Library:
         if code is not None:
             code = self.codes.setdefault(lot, code)  # programs may be linked to what another host thread compiled meanwhile
         for kind, name in missing.items():
-            self.handlers[kind] = Handler(code.address(name), made[kind]) if code is not None and kind in made else REFERENCE
+            self.handlers[kind] = Handler(code.address(name), made[kind], lot) if code is not None and kind in made else REFERENCE
         # Another process may have written an index meanwhile: what is lost from it costs a compilation.
         self.index |= {name: (lot if kind in made else "", made.get(kind, REFERENCE.reach)) for kind, name in missing.items()}
         kept = {name: (lot, *reach) for name, (lot, reach) in self.index.items()}

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.interpreter import Interpreter, RunOutcome
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.threaded import library, run
 from softgen.eu.threaded.engine import ThreadedPrograms
 from softgen.eu.threaded.engine import _loop as loop
+from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.library import Library, name_of
 from softgen.eu.threaded.link import Linker, new_control
 from softgen.eu.threaded.record import OP
@@ -161,32 +162,41 @@ def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, wha
     assert address_of(kept) >= 2
 
 
-def test_what_programs_had_from_the_cache_is_loaded_before_the_next_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def kinds_of(code: KernelProgram, kept: Library) -> dict[HandlerKind, str]:
+    """What a program would ask for, with names."""
+    linker = Linker(code, 0, kept, messages=False)
+    linker.explore_modes(frozenset({0}))
+    return {op.kind: name_of(op.kind) for op in linker.ops() if op.kind is not None}
+
+
+def test_what_programs_had_is_loaded_before_the_next_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of lots that are there and nobody asked for, none is. A list that is complete is not written again."""
     cache = Cache(tmp_path / "objects")
-    ThreadedPrograms(9.0, first := Library(9.0, cache)).link(small())
-    ThreadedPrograms(9.0, first).link(Listing(9, instr(9, "xor", dst(10), reg(2), imm(5)), end(9)))
+    first, second, third, fourth = (Library(9.0, cache) for _ in range(4))
+    ahead = Listing(9, instr(9, "xor", dst(10), reg(2), imm(5)), end(9))
+    while first.compile_next(kinds_of(ahead, first)):
+        pass
+    assert first.codes and not first.used
+    ThreadedPrograms(9.0, first).link(small())
     first.keep_recent()
-    second, third, fourth = (Library(9.0, cache) for _ in range(3))
     second.load_recent()
-    assert not second.codes, "what was compiled is not what was asked for twice"
-    ThreadedPrograms(9.0, second).link(small())
-    second.keep_recent()
-    third.load_recent()
-    assert set(third.codes) == set(second.used) and len(third.codes) == 1 and len(first.codes) == 2
+    assert set(second.codes) == set(first.used) < set(first.codes)
     monkeypatch.setattr(cache, "save", lambda *given: pytest.fail("nothing is new"))
-    monkeypatch.setattr(third, "_load", lambda *given: pytest.fail("it is loaded"))
-    ThreadedPrograms(9.0, third).link(small())
-    assert address_of(third) == address_of(second) >= 2
-    third.keep_recent()
-    fourth.keep_recent()  # of no program
+    monkeypatch.setattr(second, "_load", lambda *given: pytest.fail("it is loaded"))
+    ThreadedPrograms(9.0, second).link(small())
+    assert address_of(second) >= 2 and set(second.used) == set(first.used)
+    second.keep_recent()
+    third.keep_recent()  # of no program
+    monkeypatch.undo()
+    ThreadedPrograms(9.0, fourth).link(ahead)
+    assert set(fourth.used) & set(first.codes) - set(first.used), "what was compiled ahead is asked for now"
+    fourth.keep_recent()
+    assert set(third._recent()) == set(first.codes)
 
 
 def test_handlers_that_took_the_place_of_bytecode_were_asked_for(tmp_path: Path) -> None:
     kept = Library(9.0, Cache(tmp_path / "objects"))
-    linker = Linker(small(), 0, kept, messages=False)
-    linker.explore_modes(frozenset({0}))
-    kinds = [op.kind for op in linker.ops() if op.kind is not None]
+    kinds = list(kinds_of(small(), kept))
     kept.open()
     kept._promote({kind: name_of(kind) for kind in kinds[:1]})
     assert not kept.used, "compiled ahead"
