@@ -124,8 +124,6 @@ class GroupRun:
         except BaseException:  # threads may have been left in the middle
             self.mark_dirty()
             raise
-        if not self.all_done:
-            foreground.enter()
         elapsed = self.share.seconds
         self.spent += elapsed
         elapsed *= len(self.parts)
@@ -257,6 +255,7 @@ class GroupRun:
 
     def _answer(self) -> bool:
         """Does what workers returned for; whether any work is left."""
+        foreground.enter()
         self.share.halted, help_wanted, late, before = 0, False, False, len(self.workers)
         for worker, part in zip(self.workers, self.parts, strict=True):
             why = None if part.signal else worker.call.record.result
