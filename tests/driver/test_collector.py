@@ -54,7 +54,7 @@ def test_collections_of_new_objects_freeze_nothing(generation: int) -> None:
     gc.collect()
     before, kept = gc.get_freeze_count(), [[number] for number in range(1000)]
     gc.collect(generation)
-    assert gc.get_freeze_count() == before and len(kept) == 1000
+    assert gc.get_freeze_count() <= before and len(kept) == 1000  # threads of other tests may end
 
 
 def test_full_collections_are_more_frequent() -> None:
