@@ -312,9 +312,10 @@ RESULTS: dict[str, Callable[[int, int], int]] = {"and": operator.and_, "or": ope
 
 def new_control(inst: Instruction, control: int) -> int | None:
     """The value of cr0.0 after an instruction, computed from cr0.0 and an immediate; else None, also if more than float modes change."""
+    if inst.opcode not in RESULTS or inst.dst is None or inst.dst.file != "arf":
+        return None
     modified = inst.align16 or inst.predicate or inst.condition or inst.saturate or inst.acc_write
-    plain = inst.exec_size == 1 and inst.no_mask and not modified
-    if inst.opcode not in RESULTS or not plain or inst.dst is None or inst.dst.file != "arf":
+    if inst.exec_size != 1 or not inst.no_mask or modified:
         return None
     (source, immediate), dst = inst.sources, inst.dst
     if place_of(dst, inst.gen) != "cr" or place_of(source, inst.gen) != "cr" or dst.sub or source.sub or immediate.file != "imm":
