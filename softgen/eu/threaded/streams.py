@@ -13,11 +13,8 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.threaded.handlers import HandlerKind
@@ -31,7 +28,7 @@ MOST = 512  # instructions of all sequences of a program, which take half a seco
 SHORTEST, SHORTEST_IN_LOOP = 64, 4  # instructions that a stream is made for
 
 FOUR, ONE = struct.Struct("<4H"), struct.Struct("<Q")
-Row = npt.NDArray[np.int64]
+Pair = tuple[int, int]  # numbers of neighbours
 Step = tuple[HandlerKind, ShapeUse]  # an instruction
 Extents = Callable[[HandlerKind], tuple[int, ...]]  # how many bytes of each slot a kind's handler touches
 UNKNOWN = (-1,) * 4
@@ -63,13 +60,13 @@ def sequences(steps: Sequence[Step | None], places: list[Place]) -> list[list[in
     for start, end in places:
         numbers += [known.setdefault(step[0], len(known)) for step in steps[start:end] if step is not None]
         numbers.append(-1)
-    row, lengths = np.array(numbers, np.int64), [1] * len(known)
-    while (pair := _most_often(row, np.array(lengths))) is not None:
+    row, lengths = numbers, [1] * len(known)
+    while (pair := _most_often(row, lengths)) is not None:
         row = _joined(row, pair, len(lengths))
         lengths.append(lengths[pair[0]] + lengths[pair[1]])
     found: list[list[int]] = [[] for _ in places]
     run = 0
-    for number in row.tolist():
+    for number in row:
         if number < 0:
             run += 1
         else:
@@ -77,33 +74,29 @@ def sequences(steps: Sequence[Step | None], places: list[Place]) -> list[list[in
     return found
 
 
-def _most_often(row: Row, lengths: Row) -> tuple[int, int] | None:
-    count = len(lengths)
-    used = lengths[sorted(set(row[row >= 0].tolist()))]
-    if used[used > 1].sum() >= MOST:
+def _most_often(row: list[int], lengths: list[int]) -> Pair | None:
+    """The neighbours to join; of several that are found as often, those that were seen first."""
+    if sum(lengths[number] for number in set(row) if number >= 0 and lengths[number] > 1) >= MOST:
         return None
-    found = np.sort((row[:-1] * count + row[1:])[(row[:-1] >= 0) & (row[1:] >= 0)])
-    edges = np.flatnonzero(np.diff(found, prepend=-1))
-    pairs, times = found[edges], np.diff(edges, append=len(found))
-    together = lengths[pairs // count] + lengths[pairs % count] if count else pairs
-    times[(together > LONGEST) | (times < OFTEN)] = 0
-    if not times.any():
-        return None
-    best = int(pairs[times.argmax()])
-    return best // count, best % count
+    best: Pair | None = None
+    times = OFTEN
+    for pair, count in Counter(pairwise(row)).items():
+        if count < times or min(pair) < 0 or lengths[pair[0]] + lengths[pair[1]] > LONGEST:
+            continue
+        if best is None or count > times or pair < best:
+            best, times = pair, count
+    return best
 
 
-def _joined(row: Row, pair: tuple[int, int], number: int) -> Row:
-    at = np.flatnonzero((row[:-1] == pair[0]) & (row[1:] == pair[1]))
-    if pair[0] == pair[1]:  # of three in a row, the first two
-        kept, last = [], -2
-        for index in at.tolist():
-            if index > last + 1:
-                kept.append(last := index)
-        at = np.array(kept, np.int64)
-    row = row.copy()
-    row[at] = number
-    return np.delete(row, at + 1)
+def _joined(row: list[int], pair: Pair, number: int) -> list[int]:
+    """The row with a number for each such pair; of three in a row that are the same, for the first two."""
+    found: list[int] = []
+    for one in row:
+        if found and (found[-1], one) == pair:
+            found[-1] = number
+        else:
+            found.append(one)
+    return found
 
 
 class Stream(NamedTuple):
@@ -133,7 +126,7 @@ def find(steps: Sequence[Step | None], first: int, heads: set[int], loops: set[i
 
 
 def _cut(steps: Sequence[Step | None], start: int, lengths: list[int]) -> list[list[Step]]:
-    ends = np.cumsum([start, *lengths]).tolist()
+    ends = accumulate(lengths, initial=start)
     return [[step for step in steps[first:other] if step is not None] for first, other in pairwise(ends)]
 
 
