@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache, lru_cache, reduce
+from functools import cache, reduce
 from typing import Any
 
 from softgen.bits.layout import GENERATIONS
@@ -93,7 +93,6 @@ def rules(gen: float) -> ExecutionRules:
     return table().rules[gen]
 
 
-@lru_cache(1 << 14)
 def writes_accumulator(inst: Instruction) -> bool:
     """Whether an instruction updates the accumulator beside its destination: as it says, or as arithmetic does on generations where
     instructions cannot say it. Results for architecture registers do not count there."""

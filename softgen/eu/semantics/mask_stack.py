@@ -12,7 +12,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from softgen.errors import DecodeError, SoftgenError, Unsupported
@@ -220,7 +219,6 @@ def stack_add_ip(b: StackBranch) -> Any:
     return b.choose((b.predicated if b.instruction.no_mask else b.taken) != 0, b.jip, b.next)
 
 
-@lru_cache(1 << 12)
 def branch_of(inst: Instruction) -> Instruction:
     """An addition of a number to ip as a branch, for compilers; any other instruction as it is."""
     if inst.opcode != "add" or inst.exec_size != 1 or rules(inst.gen).flow != "stack" or inst.breakpoint:
