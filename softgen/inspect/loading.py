@@ -18,6 +18,9 @@ COMPUTE = (
     "MEDIA_VFE_STATE", "MEDIA_CURBE_LOAD", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "INTERFACE_DESCRIPTOR_DATA", "GPGPU_WALKER",
     "MEDIA_STATE_FLUSH", "MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "GPGPU_THREAD_HEADER", "BINDING_TABLE_STATE",
     "RENDER_SURFACE_STATE", "SAMPLER_STATE")  # what batches of OpenCL have; a generation lacks some  # fmt: skip
+STATUS = (
+    "IPEHR", "ACTHD", "ACTHD_UDW", "BB_ADDR", "BB_ADDR_UDW", "BB_STATE", "BB_START_ADDR", "BB_START_ADDR_UDW", "IMR", "ENGINE_INTERRUPT",
+    "EU_CONTROL_REGISTER")  # registers that change with every batch  # fmt: skip
 POLITE = 0.3  # seconds in which that is so: a program that always makes some needs the modules, too
 
 
@@ -88,7 +91,9 @@ def warm(gpu: Device, engine: str) -> None:
     architecture.table()
     interrupts.places()
     for layout in filter(None, (catalogue.catalogue().get(name, gen) for name in COMPUTE)):
-        _ = layout.unpack  # compiled now
+        _ = layout.raw  # compiled now
+    for name in STATUS:
+        catalogue.catalogue().get(name, gen)
     GpuDevice(gpu).new_context("render")
     shared_registers()
     import softgen.three_d.draw  # noqa: F401  # last: programs that compute need none of it

@@ -39,23 +39,25 @@ assert catalogue.find_command(0, gen, "render").name == "MI_NOOP"
 registers.place(0x2000, gen)
 formats.surface_formats()
 import softgen.driver.execute, softgen.three_d.draw
-late = [layout.name for name in {batch!r} if (layout := catalogue.catalogue()._layouts[name, gen]) and "unpack" not in vars(layout)]
+late = [name for name in {status!r} if (name, gen) not in catalogue.catalogue()._layouts]
+late += [layout.name for name in {batch!r} if (layout := catalogue.catalogue()._layouts[name, gen]) and "raw" not in vars(layout)]
 print([key for key in made if key.startswith(("commands", "registers"))], sorted(set(sys.modules) - modules), late)
 """
 BATCH = ("PIPE_CONTROL", "STATE_BASE_ADDRESS", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "GPGPU_WALKER", "RENDER_SURFACE_STATE")
+STATUS = ("ACTHD", "BB_ADDR", "IMR")
 
 
 @pytest.mark.parametrize("gpu", ["g45", "kbl"])
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_the_first_submission_makes_no_table_and_imports_nothing_that_was_loaded(gpu: str, engine: str) -> None:
     """Tables of all commands and registers, what a context begins with, layouts of a batch, and the modules that execute and draw."""
-    command = [sys.executable, "-c", AFTERWARDS.format(gpu=gpu, engine=engine, batch=BATCH)]
+    command = [sys.executable, "-c", AFTERWARDS.format(gpu=gpu, engine=engine, batch=BATCH, status=STATUS)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert found.stdout == "[] [] []\n", found.stderr
 
 
 def test_what_batches_have_is_known_by_its_name() -> None:
-    assert {*BATCH} < {*loading.COMPUTE} <= {*catalogue.names()}
+    assert {*BATCH} < {*loading.COMPUTE} <= {*catalogue.names()} >= {*loading.STATUS}
 
 
 def test_modules_are_imported_between_ioctls(monkeypatch: pytest.MonkeyPatch) -> None:
