@@ -58,7 +58,7 @@ def submit(node: Node, call: Call, arg: Any) -> None:
         bound, relocations = buffers(node, call, arg, context)
         batch = 0 if accepted.batch_first else len(bound) - 1
         bo, address, _, _, _ = bound[batch]
-        if start + size > bo.size:
+        if start >= bo.size or start + size > bo.size:
             raise Errno(errno.EINVAL, f"a batch of {size:#x} bytes at {start:#x} of a buffer of {bo.size:#x}")
         after, signals = fences(node, call, arg) if accepted.fenced else ([], NO_SIGNALS)
         fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)

@@ -83,7 +83,8 @@ class EngineArbiter:
 class Caller:
     """The host thread that runs a submission. `let_go` finds another thread for what the one that submitted does otherwise."""
 
-    def __init__(self, let_go: Callable[[], None] | None = None, limit: float = 0.0, completed: Callable[[], None] | None = None) -> None:
+    def __init__(self, let_go: Callable[[], None] | None = None, limit: float = math.inf,
+                 completed: Callable[[], None] | None = None) -> None:  # fmt: skip
         """`limit`: seconds of processor time after which that is done; `completed` tells the program, which waits, that all is done."""
         self.let_go, self.limit, self.completed = let_go, limit, completed
         self.began, self.processor = time.monotonic(), time.thread_time()
@@ -110,7 +111,7 @@ class Caller:
 class EngineSlot(Generic[SubmissionT]):
     """A submission's use of its engine."""
 
-    until = 0.0  # when another may have it
+    until: float  # when another may have it
 
     def __init__(self, engine: EngineArbiter, submission: SubmissionT, caller: Caller | None = None) -> None:
         self.engine, self.submission, self.round, self.caller = engine, submission, engine.round, caller or Caller()
@@ -250,7 +251,7 @@ class Queues(Generic[SubmissionT]):
 
     def _one(self, context_queue: ContextQueue[SubmissionT], submission: SubmissionT, caller: Caller) -> None:
         """Runs one submission; the caller holds `running`, which this releases."""
-        if submission.after and not all(fence.done for fence in submission.after):
+        if submission.after:
             submission.fence.signals.wait(lambda: all(fence.done for fence in submission.after), None)
         try:
             self._carry_out(submission, caller)

@@ -180,6 +180,31 @@ def test_arguments_that_make_no_sense(gpu: Gpu) -> None:
         program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=8, count=0)
 
 
+@pytest.mark.parametrize("start, size, fits", [
+    (0, 0, True), (0, 4096, True), (4088, 0, True), (4088, 8, True),
+    (4088, 16, False), (0, 4104, False), (4096, 0, False), (4096, 8, False),
+])  # fmt: skip
+def test_a_batch_is_inside_of_its_buffer(gpu: Gpu, held: Held, start: int, size: int, fits: bool) -> None:
+    """Where it has no size, up to the buffer's end: some of it must be left."""
+    program = gpu.program()
+    handle = buffer(program)
+    if fits:
+        submit(program, [row(handle)], start=start, size=size)
+        assert (held.submissions[-1].batch_start, held.submissions[-1].batch_size) == (start, size)
+    else:
+        refused(errno.EINVAL, program, [row(handle)], start=start, size=size)
+
+
+def test_batches_start_at_multiples_of_8_also_where_the_rest_was_fine_before(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = buffer(program)
+    for start in (0, 8, 64):
+        submit(program, [row(handle)], start=start)
+        for odd in (1, 4, 7, start + 4):
+            refused(errno.EINVAL, program, [row(handle)], start=odd)
+    assert [submission.batch_start for submission in held.submissions] == [0, 8, 64]
+
+
 # -- relocations
 
 

@@ -14,7 +14,7 @@ import pytest
 from softgen.driver.buffer_list import BufferList
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Signals
-from softgen.driver.queue import Caller, EngineSlot, Queues
+from softgen.driver.queue import EngineSlot, Queues
 from softgen.driver.submission import Submission
 from softgen.errors import SoftgenError, Unsupported
 
@@ -271,23 +271,6 @@ def test_a_context_that_rested_gets_a_thread_again(monkeypatch: pytest.MonkeyPat
 # -- at once
 
 
-@pytest.mark.parametrize("clock, processor, until", [
-    (2.5, 2.2, None), (2.5, 0.5, 4.0), (2.0, 1.0, 3.0), (19.0, 0.5, 19.1), (20.5, 0.5, None), (0.0005, 0.0001, 2.0),
-])  # fmt: skip
-def test_who_runs_work_for_long_is_replaced(clock: float, processor: float, until: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two seconds of the processor, which others may have, or ten times as many by the clock. `until`: when it is looked at again."""
-    now, left = [100.0, 50.0], list[str]()
-    monkeypatch.setattr("softgen.driver.queue.time", SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[1]))
-    caller = Caller(lambda: left.append("once"), 2.0)
-    assert caller.until == 102
-    now[:] = 100 + clock, 50 + processor
-    caller.late(now[0])
-    caller.late(now[0])
-    assert left == ([] if until else ["once"])
-    if until:
-        assert caller.until == pytest.approx(100 + until, abs=1e-9)
-
-
 class AtOnce:
     """Queues whose submissions take a given time; records which thread ran which."""
 
@@ -336,6 +319,22 @@ def test_short_work_is_done_by_who_brings_it() -> None:
         later(refuse)
         assert queued.fence.done and here.ran[-1] == (number, threading.get_ident())
     assert here.queues.at_once(submission(4, Context("another"))) is None and here.queues.drain(1)
+
+
+@pytest.mark.parametrize("spent, unless_awaited, awaited", [
+    (0.0005, True, True), (0.0015, False, True), (0.015, False, True), (0.025, False, False),
+])  # fmt: skip
+def test_what_is_done_at_once_was_short_before(spent: float, unless_awaited: bool, awaited: bool) -> None:
+    """A millisecond, or twenty where the program's thread waits for the work anyway."""
+    here, context = AtOnce(), Context("a")
+    here.warm(context)
+    for expected, arguments in ((unless_awaited, ()), (unless_awaited, (False,)), (awaited, (True,))):
+        context.queues["rcs0", 0].spent = spent
+        later = here.queues.at_once(submission(1, context), *arguments)
+        assert (later is not None) is expected
+        if later is not None:
+            later(lambda: None)
+    assert here.queues.drain(5)
 
 
 def test_what_must_wait_is_not_done_at_once() -> None:
