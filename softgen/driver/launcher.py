@@ -87,7 +87,7 @@ class ProgramRun:
 
     def start(self, serve: Serve, orphaned: Callable[[], None]) -> None:
         environment.shim()  # or nothing is started at all
-        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._start_server(serve, orphaned)
         try:
             tree.build(self.folder / "tree", self.device)  # while the server loads
@@ -116,7 +116,7 @@ class ProgramRun:
         launcher = os.getpid()
 
         def before_program() -> None:
-            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != launcher:
                 os._exit(1)
             signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)

@@ -167,6 +167,7 @@ class Program:
             address, size, descriptor = PART.unpack_from(payload, at)
             at += PART.size
             if descriptor:
+                assert size == 4, "a descriptor's number is an int"
                 if self.owns(address, 4):
                     ctypes.memmove(address, struct.pack("<i", descriptors[descriptor - 1]), 4)
             else:

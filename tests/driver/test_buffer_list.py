@@ -312,6 +312,15 @@ def test_uses_that_are_over_are_kept_for_their_lists(count: int, dropped: int) -
     assert all(owner.told[-1] == "changed" for owner in owners[-100:]), "they wait for who writes"
 
 
+@pytest.mark.parametrize("user", [None, False, True])
+def test_a_buffer_is_known_by_its_memory_unless_that_is_the_programs(user: bool | None) -> None:
+    memory = MemfdBuffer(4096, "bo")
+    pieces = [Piece(memory, 0, 4096)]
+    bo = GemObject(1, 1, pieces, 0) if user is None else GemObject(1, 1, pieces, 0, user=user)
+    assert bo.user is bool(user) and bo.identity == (None if user else memory.identity)
+    assert not (bo.claimed or bo.exported or bo.handles or bo.tiling or bo.stride or bo.name) and bo.idle()
+
+
 @pytest.mark.parametrize("offset, size", [(0, 0), (0, 96), (5, 3), (30, 4), (31, 2), (32, 32), (40, 50), (63, 2), (64, 32), (90, 6)])
 def test_memory_in_several_pieces_is_read_as_one(offset: int, size: int) -> None:
     """Three pieces of a buffer, in another order than there; a view of each that has a part of it."""

@@ -189,6 +189,22 @@ def test_a_submission_waits_at_a_semaphore_until_it_passes(monkeypatch: pytest.M
         assert execution.runs == 1 and engine.slot is engine.execution is engine.done is None
 
 
+def test_a_semaphore_is_waited_for_ten_seconds() -> None:
+    """Looks that were brought forward count as a millisecond each: somebody works."""
+    engine, here, waited = context_engine(), slot(), list[float]()
+    work = SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=None), batch=0)
+    engine.executor.device = SimpleNamespace(begin=lambda *work: Execution(1 << 20))
+    here.wait = lambda seconds, woken: waited.append(seconds)
+    with pytest.raises(SoftgenError, match="stuck"):
+        engine.run(work, here)
+    assert 10 < sum(waited) < 10.1
+    waited.clear()
+    here.wait = lambda seconds, woken: (waited.append(seconds), woken.set())
+    with pytest.raises(SoftgenError, match="stuck"):
+        engine.run(work, here)
+    assert 10_000 <= len(waited) <= 10_002
+
+
 def test_the_first_error_of_a_submission_is_raised_after_all_of_it_was_done() -> None:
     engine, execution = context_engine(), Execution(0)
     work = SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=None), batch=0)
