@@ -92,14 +92,14 @@ def test_a_slot_of_an_early_round_does_not_set_the_engine_back(clock: Clock) -> 
     assert (slot.round, engine.round) == (1, 7)
 
 
-@pytest.mark.parametrize("after, leaves", [(0.04, False), (0.06, True)])
+@pytest.mark.parametrize("after, leaves", [(0.04, False), (0.05, False), (0.06, True)])
 @pytest.mark.parametrize("others", [True, False])
 def test_a_slot_lasts_a_twentieth_of_a_second_where_others_wait(clock: Clock, others: bool, after: float, leaves: bool) -> None:
     engine, found = EngineArbiter(), list[tuple[int, int]]()
     with EngineSlot(engine, numbered(1)) as slot:
         if others:
             waiting = Waiting(engine, 0, 2, found)
-        clock.now += after
+        clock.now += after  # to the last bit, where both are the same
         slot.pause()
         assert bool(found) is bool(slot.round) is (others and leaves)
     if others:
@@ -156,6 +156,13 @@ def test_who_waits_has_left_its_thread_and_the_engine_meanwhile() -> None:
         assert found == [(0, 2)] and replaced == ["once"] and engine.used.locked() and time.monotonic() - began < 50
     waker.join(10)
     assert not engine.used.locked()
+
+
+def test_who_waits_looks_again_after_a_while() -> None:
+    with EngineSlot(EngineArbiter(), numbered(1)) as slot:
+        began = time.monotonic()
+        slot.wait(0.05, threading.Event())
+        assert time.monotonic() - began >= 0.05
 
 
 @pytest.mark.parametrize("taken", [True, False])

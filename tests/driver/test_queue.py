@@ -43,14 +43,27 @@ def nobody(submission: Submission, error: BaseException) -> None:
 
 
 def test_a_context_keeps_its_order() -> None:
-    done: list[int] = []
-    queues = Queues(lambda queued, turn: done.append(queued.sequence), nobody)
+    """And has one thread for all of it."""
+    done, threads = list[int](), set[threading.Thread]()
+    queues = Queues(lambda queued, turn: (done.append(queued.sequence), threads.add(threading.current_thread())), nobody)
     context = Context("a")
     ones = [submission(number, context) for number in range(50)]
     for queued in ones:
         queues.submit(queued)
     wait(*ones)
-    assert done == list(range(50)) and queues.drain(1)
+    assert done == list(range(50)) and len(threads) == 1 and queues.drain(1)
+
+
+def test_who_waits_for_the_end_of_all_work_is_told() -> None:
+    gate, began, context = Fence(SIGNALS), time.monotonic(), Context("a")
+    queues = Queues(lambda queued, turn: None, nobody)
+    for number in range(2):
+        queues.submit(submission(number, context, after=[gate]))
+    assert not queues.drain(0.01)
+    opens = threading.Timer(0.05, gate.signal)
+    opens.start()
+    assert queues.drain(10) and time.monotonic() - began < 8
+    opens.join()
 
 
 def test_who_waits_for_a_fence_holds_up_only_its_own_context() -> None:
@@ -322,7 +335,7 @@ def test_short_work_is_done_by_who_brings_it() -> None:
 
 
 @pytest.mark.parametrize("spent, unless_awaited, awaited", [
-    (0.0005, True, True), (0.0015, False, True), (0.015, False, True), (0.025, False, False),
+    (0.0005, True, True), (0.001, True, True), (0.0015, False, True), (0.02, False, True), (0.025, False, False),
 ])  # fmt: skip
 def test_what_is_done_at_once_was_short_before(spent: float, unless_awaited: bool, awaited: bool) -> None:
     """A millisecond, or twenty where the program's thread waits for the work anyway."""
