@@ -134,7 +134,7 @@ def _components(gen: float, number: int, element: Record, form: Format | None, r
     stored = [control != NOSTORE for control in controls]
     if stored != sorted(stored, reverse=True) or not stored[0]:
         remarks.append(f"vertex element {number}: a component is stored after one that is not, or none is")
-    wide = form is not None and any(channel.type == "raw" for channel in form.channels)
+    wide = form is not None and form.name.endswith("_PASSTHRU")
     found: list[Source | None] = []
     for n, control in enumerate(controls):
         if control == PRIMITIVE_ID and not generation(gen).unit_state:

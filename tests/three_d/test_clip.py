@@ -254,6 +254,9 @@ def test_masks_of_the_last_shader_stage(gen: float) -> None:
 def test_rendering_disabled_by_stream_output_rejects(gen: float) -> None:
     state = geometry_state(gen, rendering_disable=1)
     assert ClipOutcome(state, [vertex(0, 0)], [point(0)]).actions == [DISCARD]
+    never = geometry_state(gen)
+    never.latched.pop("3DSTATE_STREAMOUT")  # type: ignore[attr-defined]
+    assert ClipOutcome(never, [vertex(0, 0)], [point(0)]).actions == [PASS], "nor where nobody says anything of it"
 
 
 @pytest.mark.behaviour("G45-CLIP-46", "BDW-CLIP-13", shows="action")

@@ -114,6 +114,16 @@ def test_blocks_of_a_binding_table_are_cleared_before_entries_are_set() -> None:
     assert rig.pool(1) == [1000] and rig.pool(2, at=64) == [3000, 0]
 
 
+@pytest.mark.behaviour("BDW-BT-03", shows="action")
+@pytest.mark.parametrize("clear", [0, 1, 0b110, 1 << 14, 0x5A5A, 0x7FFF])
+def test_a_block_of_a_binding_table_has_16_entries(clear: int) -> None:
+    rig = Rig()
+    every = rig.edit(*((number, number + 1) for number in range(256)))
+    rig.go(every, rig.edit(clear=clear), rig.pack("3DSTATE_BINDING_TABLE_POINTERS_VS"), rig.pack("3DPRIMITIVE"))
+    wanted = [0 if clear >> number // 16 & 1 else 64 * (number + 1) for number in range(256)]
+    assert np.frombuffer(rig.space.read(TABLES, 4 * 256), "<u4").tolist() == wanted
+
+
 @pytest.mark.behaviour("BDW-RS-03", "BDW-MEM-05", shows="action")
 def test_buffers_bound_the_fetch_and_null_surfaces_do_not() -> None:
     rig = Rig()
