@@ -11,8 +11,8 @@ import pytest
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import ObjectArray, PrimitiveObject
 from softgen.three_d.vertex_fetch import Destination, vertex_fetch
+from tests.three_d.fetched import AT, NOSTORE, ONE, SRC, ZERO, buffer, fetched, value
 from tests.three_d.made import call, controls, made_state
-from tests.three_d.test_vertex_fetch import AT, NOSTORE, ONE, SRC, ZERO, buffer, fetched, value
 
 GENS = [7, 7.5, 8, 9, 11]
 ALL = 7  # edges of a triangle

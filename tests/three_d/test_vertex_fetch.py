@@ -1,4 +1,4 @@
-"""Vertex fetch: vertex_fetch.c against plain arithmetic for every format, and the rules of buffers, elements and generated values."""
+"""Vertex fetch: vertex_fetch.c against plain arithmetic for every format, and the rules of elements and generated values."""
 
 from __future__ import annotations
 
@@ -6,55 +6,35 @@ import math
 import random
 import struct
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from softgen.bits.formats import Format, surface_formats
-from softgen.bits.generation import generations
-from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.three_d.state import DrawCall, DrawState
-from softgen.three_d.vertex_fetch import Destination, channels, fetch_key, vertex_dwords, vertex_fetch
+from softgen.errors import DecodeError, Unsupported
+from softgen.three_d.vertex_fetch import Destination, channels, fetch_key, vertex_fetch
+from tests.three_d.fetched import (
+    AT,
+    GENS,
+    INSTANCE_ID,
+    NOSTORE,
+    ONE,
+    ONE_INT,
+    PRIMITIVE_ID,
+    R32_UINT,
+    SRC,
+    VERTEX_ID,
+    ZERO,
+    buffer,
+    dwords,
+    fetched,
+    value,
+)
 from tests.three_d.made import call, controls, made_state
 
-NOSTORE, SRC, ZERO, ONE, ONE_INT, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)
-GENS = tuple(generations())
 UNIT_BUFFERS = [gen for gen in GENS if gen <= 7.5]  # instancing in the buffer's state, IDs as component controls
 LATER = [gen for gen in GENS if gen >= 8]
-AT = 0x10000
-R32G32B32A32_FLOAT, R32_UINT, R32G32B32A32_UINT = 0, 0x0D7, 2
-Words = npt.NDArray[np.uint32]
-
-
-def value(form: str) -> int:
-    return next(f.value for f in surface_formats().values() if f.name == form)
-
-
-def buffer(gen: float, size: int, pitch: int = 16, address: int = AT, **more: Any) -> dict[str, Any]:
-    """A vertex buffer of `size` bytes, as the generation says it."""
-    bounds: dict[str, Any]
-    if gen < 7:
-        bounds = {"max_index": max(size // pitch - 1, 0) if pitch else 0}
-    elif gen < 8:
-        bounds = {"end_address": address + size - 1}
-    else:
-        bounds = {"buffer_size": size}
-    modify = {} if gen < 7 else {"address_modify_enable": 1}
-    return {"buffer_pitch": pitch, "buffer_starting_address": address, **bounds, **modify, **more}
-
-
-def fetched(state: DrawState, draw: DrawCall, vertices: list[int], instances: list[int] | None = None,
-            destination: Destination | None = None) -> Words:  # fmt: skip
-    """The dwords of these vertices (VertexIDs), as a vertex URB entry has them."""
-    destination = destination or Destination.entry(vertex_dwords(state, draw))
-    plan = vertex_fetch(state, draw, destination)
-    ids, instance_ids = np.array(vertices, np.uint32), np.array(instances or [0] * len(vertices), np.uint32)
-    into = np.full((len(vertices), max(destination.dwords, 1)), 0xDEADBEEF, np.uint32)
-    plan.run(ids.ctypes.data, instance_ids.ctypes.data, len(vertices), into.ctypes.data, into.strides[0], 0)
-    return into
-
+R32G32B32A32_UINT = 2
 
 # -- formats ---------------------------------------------------------------------------------------------------------
 
@@ -172,152 +152,6 @@ def test_formats_that_are_not_fetched_are_refused() -> None:
         fetched(made_state(7, {AT: b""}, {}, {0: buffer(7, 16)}, [fixed]), call(), [0])
     with pytest.raises(DecodeError, match="source_element_format 10 is no format"):
         fetched(made_state(9, {AT: b""}, {}, {0: buffer(9, 16)}, [{**element, "source_element_format": 10}]), call(), [0])
-
-
-# -- buffers ---------------------------------------------------------------------------------------------------------
-
-
-def dwords(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}I", *values)
-
-
-def uints(gen: float, count: int, draw: DrawCall, vertices: list[int], **more: Any) -> list[int]:
-    """The one component of vertices in a buffer of dwords 100, 101 … of which `count` are in bounds."""
-    element = {"source_element_format": R32_UINT, **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
-    held = {AT: dwords(*range(100, 200))}
-    state = made_state(gen, held, {}, {0: buffer(gen, 4 * count, 4, **more)}, [element])
-    return [int(word) for word in fetched(state, draw, vertices)[:, 0]]
-
-
-@pytest.mark.behaviour("G45-VF-06", "G45-VF-19", "BDW-VF-01", "G45-VF-08", "BDW-VF-03", shows="action")
-@pytest.mark.parametrize("gen", GENS)
-def test_sequential_vertices_count_from_the_start_vertex(gen: float) -> None:
-    assert uints(gen, 20, call(3, start_vertex=5, base_vertex=3), [0, 1, 2]) == [105, 106, 107]
-
-
-@pytest.mark.behaviour("G45-VF-07", "BDW-VF-02", "G45-VF-16", shows="action")
-@pytest.mark.parametrize("gen", GENS)
-def test_indexed_vertices_count_from_the_base_vertex(gen: float) -> None:
-    """It is signed; an index below 0 is a very large one, beyond every buffer."""
-    assert uints(gen, 20, call(3, indexed=True, start_vertex=5, base_vertex=3), [0, 1, 2]) == [103, 104, 105]
-    assert uints(gen, 20, call(3, indexed=True, base_vertex=-1), [0, 1, 2]) == [0, 100, 101]
-
-
-@pytest.mark.behaviour("G45-VF-15", "BDW-VF-09", "KBL-VF-17", shows="action")
-@pytest.mark.parametrize("gen", GENS)
-def test_vertices_beyond_the_buffer_are_zero(gen: float) -> None:
-    assert uints(gen, 3, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 0, 0]
-
-
-@pytest.mark.parametrize("gen", GENS)
-@pytest.mark.parametrize("start", range(4))
-def test_a_buffer_may_begin_at_any_byte(gen: float, start: int) -> None:
-    """Bits above those of an address do not count."""
-    element = {"source_element_format": value("R8_UINT"), **controls(SRC, ZERO, ZERO, ZERO)}
-    for above in (0, 0xABCD << 48) if gen >= 8 else (0,):
-        state = made_state(gen, {AT: bytes(range(20, 40))}, {}, {0: buffer(gen, 6, 1, AT + start | above)}, [element])
-        assert fetched(state, call(6), list(range(6)))[:, 0].tolist() == [20 + start + n for n in range(6)]
-
-
-@pytest.mark.behaviour("G45-VF-15", shows="action")
-def test_max_index_0_disables_the_check() -> None:
-    assert uints(4.5, 1, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 103, 104]
-
-
-@pytest.mark.behaviour("KBL-VF-19", shows="action")
-@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
-def test_an_element_that_straddles_the_end_is_zero_as_a_whole(gen: float) -> None:
-    """Other components are stored as ever."""
-    element = {"source_element_format": value("R32G32_UINT"), **controls(SRC, SRC, ONE_INT, ZERO)}
-    state = made_state(gen, {AT: dwords(*range(1, 9))}, {}, {0: buffer(gen, 20, 8)}, [element])
-    assert fetched(state, call(3), [0, 1, 2]).tolist() == [[1, 2, 1, 0], [3, 4, 1, 0], [0, 0, 1, 0]]
-
-
-@pytest.mark.parametrize("address", [AT, (1 << 32) - 40], ids=["", "across 4 GiB"])
-def test_eight_vertices_in_registers_are_what_entries_are(address: int) -> None:
-    """The specialised version for SIMD8 payloads, with vertices beyond the buffer, conversions and constants."""
-    gen, seed = 9, np.random.default_rng(5)
-    forms = ("R32G32B32_FLOAT", "R8G8B8A8_UNORM", "R16G16_SNORM", "R32G32B32A32_FLOAT")
-    elements = [{"source_element_format": value(form), "source_element_offset": 4 * n, "vertex_buffer_index": n % 2, "valid": 1,
-                 **controls(SRC, SRC, ZERO, ONE)} for n, form in enumerate(forms)]  # fmt: skip
-    elements.append({"source_element_format": value("R32_UINT"), "valid": 1, **controls(ONE_INT, ZERO, ZERO, ZERO)})
-    page, data = address & -4096, seed.bytes(0x2000)
-    start = address - page
-    buffers = {n: buffer(gen, 500, 28, address + 4 * n) for n in range(2)}
-    state, draw = made_state(gen, {page: bytes(start) + data[start:]}, {}, buffers, elements), call(40)
-    entries = Destination.entry(vertex_dwords(state, draw))
-    for first in (0, 3, 13, 32):
-        vertices = list(range(first, first + 8))
-        registers = Destination(0, entries.dwords, 128, 32)
-        plan, into = vertex_fetch(state, draw, registers), np.full((entries.dwords, 8), 0xDEADBEEF, np.uint32)
-        ids, zeros = np.array(vertices, np.uint32), np.zeros(8, np.uint32)
-        plan.run(ids.ctypes.data, zeros.ctypes.data, 8, into.ctypes.data, 4, 0)
-        assert into.T.tolist() == fetched(state, draw, vertices).tolist()
-        assert into.any()
-
-
-@pytest.mark.parametrize("vertex", [0x40000000, 0x40000001, 0x80000001])
-def test_vertices_in_registers_are_never_beyond_the_4_gib_of_their_buffer(vertex: int) -> None:
-    """Without a last index nothing bounds the offset; the address of the host belongs to 4 GiB alone."""
-    element = {"source_element_format": R32_UINT, **controls(SRC, ZERO, ZERO, ZERO)}
-    state = made_state(4.5, {AT: dwords(100, 101)}, {}, {0: buffer(4.5, 4, 4)}, [element])
-    ids, into = np.array([0, 1, 0, 1, 0, 1, 0, vertex], np.uint32), np.zeros((4, 8), np.uint32)
-    plan = vertex_fetch(state, call(8), Destination(0, 4, 128, 32))
-    for fetch in (lambda: fetched(state, call(8), [vertex]),
-                  lambda: plan.run(ids.ctypes.data, ids.ctypes.data, 8, into.ctypes.data, 4, 0)):  # fmt: skip
-        with pytest.raises(GpuFault, match=f"read at {AT + 4 * (vertex & 0xF):#x} in made: low half of an address in a 4 GiB part"):
-            fetch()
-
-
-@pytest.mark.behaviour("KBL-VF-18", shows="action")
-@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
-def test_a_null_buffer_gives_zeros(gen: float) -> None:
-    assert uints(gen, 20, call(2), [0, 1], null_vertex_buffer=1) == [0, 0]
-
-
-@pytest.mark.behaviour("KBL-VF-18", shows="action")
-@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
-def test_not_even_the_first_byte_is_in_a_buffer_without_a_size(gen: float) -> None:
-    """That of a null buffer, of one whose end is its beginning, and of one that ends before it begins; of others it is."""
-    element = {"source_element_format": value("R8_UINT"), **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
-    ends = [] if gen >= 8 else [{"end_address": AT - 1}, {"end_address": AT - 9}]
-    for size, more, found in ((64, {"null_vertex_buffer": 1}, 0), (0, {}, 0), *((64, end, 0) for end in ends), (1, {}, 100), (64, {}, 100)):
-        state = made_state(gen, {AT: b"d" * 64}, {}, {0: {**buffer(gen, size, 4), **more}}, [element])
-        assert fetched(state, call(), [0])[0, 0] == found
-
-
-def test_an_element_of_a_buffer_that_was_never_set_is_refused() -> None:
-    element = {"source_element_format": R32_UINT, "vertex_buffer_index": 7, **controls(SRC, ZERO, ZERO, ZERO)}
-    with pytest.raises(DecodeError, match="vertex element 0 reads vertex buffer 7, which no command has set"):
-        fetched(made_state(9, {AT: b""}, {}, {0: buffer(9, 16)}, [element]), call(), [0])
-
-
-def test_memory_that_is_not_there_faults() -> None:
-    element = {"source_element_format": R32_UINT, **controls(SRC, ZERO, ZERO, ZERO)}
-    state = made_state(9, {AT: b""}, {}, {0: buffer(9, 0x100000, 4)}, [element])
-    with pytest.raises(GpuFault, match="read at 0x11000 in made"):
-        fetched(state, call(5000), [0, 1024])
-
-
-# -- instances -------------------------------------------------------------------------------------------------------
-
-
-def instanced(gen: float, step: int, start: int, instances: list[int]) -> list[int]:
-    element = {"source_element_format": R32_UINT, **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
-    own = {"buffer_access_type": 1, "instance_data_step_rate": step} if gen < 8 else {}
-    state = made_state(gen, {AT: dwords(*range(100, 200))}, {}, {0: buffer(gen, 400, 4, **own)}, [element],
-                       {} if gen < 8 else {0: {"instancing_enable": 1, "instance_data_step_rate": step}})  # fmt: skip
-    draw = call(3, start_vertex=50, start_instance=start, instances=8)
-    return [int(word) for word in fetched(state, draw, [2] * len(instances), instances)[:, 0]]
-
-
-@pytest.mark.behaviour("G45-VF-17", "G45-VF-18", "BDW-VF-25", "BDW-VF-26", shows="action")
-@pytest.mark.parametrize("gen", GENS)
-def test_instance_data_advance_with_the_step_rate(gen: float) -> None:
-    """They count from the start instance; with a step of 0 they stay there."""
-    assert instanced(gen, 1, 0, [0, 1, 2, 3]) == [100, 101, 102, 103]
-    assert instanced(gen, 3, 10, [0, 2, 3, 7]) == [110, 110, 111, 112]
-    assert instanced(gen, 0, 10, [0, 2, 3, 7]) == [110] * 4
 
 
 # -- elements --------------------------------------------------------------------------------------------------------
@@ -438,7 +272,6 @@ def test_component_packing_leaves_components_out(gen: float) -> None:
     for enabled, right in ((1, [0x3F800000, 1, 1]), (0, [0, 0x3F800000, 0, 1, 1, *[0x3F800000] * 3])):
         commands = {"3DSTATE_VF": {"component_packing_enable": enabled}, "3DSTATE_VF_COMPONENT_PACKING": packing}
         assert fetched(made_state(gen, {AT: b""}, commands, {}, elements), call(), [0]).tolist() == [right]
-
 
 
 # -- destinations ----------------------------------------------------------------------------------------------------
