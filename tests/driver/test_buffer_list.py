@@ -213,6 +213,19 @@ def test_few_lists_of_a_context_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [submit(*handles[:6])] == list(context.listed)  # however many it has
 
 
+def test_192_lists_of_a_context_are_kept() -> None:
+    """Then the oldest goes."""
+    with served("kbl", Held()) as gpu:
+        program = gpu.program()
+        batch, target = batch_of(program), buffer(program)
+        (node,) = gpu.server.nodes.values()
+        kept = node.contexts.get(0).listed
+        pinned = [row(target, offset=0x10000, flags=PINNED)]
+        for number in range(193):
+            submit(program, [*pinned, row(batch, offset=0x20000, flags=PINNED, r1=number)])
+            assert len(kept) == min(number + 1, 192)
+
+
 # -- several threads of a program ------------------------------------------------------------------------------------------
 
 

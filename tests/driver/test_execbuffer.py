@@ -15,7 +15,7 @@ from softgen.driver import execbuffer, gem
 from softgen.driver.errors import Errno
 from softgen.driver.execbuffer import check_row
 from softgen.driver.uapi import RELOCATION
-from tests.driver.execbuffer import HIGH, LUT, NO_RELOC, PINNED, buffer, refused, relocations, row, submit
+from tests.driver.execbuffer import FIRST, HIGH, LUT, NO_RELOC, PINNED, buffer, refused, relocations, row, submit
 from tests.driver.program import Gpu, Held, Program, served
 
 # -- addresses
@@ -168,7 +168,10 @@ def test_arguments_that_make_no_sense(gpu: Gpu) -> None:
     refused(errno.EINVAL, program, [row(handle)], size=12)
     refused(errno.EINVAL, program, [row(handle)], flags=1 << 22)
     refused(errno.EINVAL, program, [row(handle)], fences=1)
-    refused(errno.EINVAL, program, [row(handle)], dr4=1)
+    for dr4 in (1, 0xFFFFFFFE):
+        refused(errno.EINVAL, program, [row(handle)], dr4=dr4)
+    refused(errno.EINVAL, program, [row(handle)], dr1=1)
+    submit(program, [row(handle)], dr4=0xFFFFFFFF)  # as UXA leaves it
     refused(errno.EINVAL, program, [row(handle)], start=4096, size=8)
     refused(errno.ENOENT, program, [row(handle)], context=77)
     refused(errno.EINVAL, program, [row(handle)], flags=9)
@@ -195,12 +198,32 @@ def test_a_batch_is_inside_of_its_buffer(gpu: Gpu, held: Held, start: int, size:
         refused(errno.EINVAL, program, [row(handle)], start=start, size=size)
 
 
+@pytest.mark.parametrize("flags, place", [(0, 2), (FIRST, 0)])
+def test_the_batch_is_the_last_buffer_or_the_first(gpu: Gpu, held: Held, flags: int, place: int) -> None:
+    program = gpu.program()
+    handles = [buffer(program, size=size) for size in (8192, 4096, 8192)]
+    rows = [row(handle, offset=0x10000 * (1 + number), flags=PINNED) for number, handle in enumerate(handles)]
+    submit(program, rows, flags=flags, start=4096)
+    [found] = held.submissions
+    assert (found.batch_index, found.batch, found.bound[place].handle) == (place, 0x10000 * (1 + place) + 4096, handles[place])
+
+
+def test_a_submission_is_that_of_its_context(gpu: Gpu, held: Held) -> None:
+    """Whatever is in the upper half of its field."""
+    program = gpu.program()
+    handle, (node,) = buffer(program), gpu.server.nodes.values()
+    for number in (0, *(program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context for _ in range(3))):
+        for upper in (0, 1, 0xFFFFFFFF):
+            submit(program, [row(handle)], context=number | upper << 32)
+            assert held.submissions[-1].context is node.contexts.get(number)
+
+
 def test_batches_start_at_multiples_of_8_also_where_the_rest_was_fine_before(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
     handle = buffer(program)
     for start in (0, 8, 64):
         submit(program, [row(handle)], start=start)
-        for odd in (1, 4, 7, start + 4):
+        for odd in (1, 4, 7, 9, 18, 36, start + 4):
             refused(errno.EINVAL, program, [row(handle)], start=odd)
     assert [submission.batch_start for submission in held.submissions] == [0, 8, 64]
 

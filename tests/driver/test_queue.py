@@ -218,6 +218,27 @@ def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:
     assert queues.drain(5) and told == ["no room"] and queued.fence.error and not left
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_work_has_its_memory_while_it_runs(fails: bool) -> None:
+    """Copies go back to the program when all is done and before anybody is told so; where it fails, nothing does."""
+    order: list[str] = []
+
+    def note(what: str) -> None:
+        order.append(f"{what}, done" if queued.fence.done else what)
+
+    def execute(submission: Submission, turn: EngineSlot) -> None:
+        note("run")
+        if fails:
+            raise ValueError("broken")
+
+    bound: Any = SimpleNamespace(copies=[SimpleNamespace(give_back=lambda: note("back"))] * 2)
+    vm = SimpleNamespace(enter=lambda wanted, before: note("enter"), leave=lambda wanted: note("leave"))
+    queued = submission(1, Context("a"), vm=vm)._replace(bound=bound)
+    queues = Queues(execute, lambda queued, error: note("failed"))
+    queues.submit(queued)
+    assert queues.drain(10) and order == ["enter", "run", *(["failed"] if fails else ["back", "back"]), "leave, done"]
+
+
 def test_a_context_that_is_banned_stays_so() -> None:
     """Work of it on another engine meets something that is not simulated, which by itself bans nobody."""
     context = Context("a")
