@@ -86,7 +86,7 @@ def test_the_same_list_again_means_what_its_handles_mean_now(gpu: Gpu, held: Hel
     rows = [row(first, offset=0x200000, flags=PINNED), row(other, offset=0x300000, flags=PINNED)]
     for _ in range(3):
         submit(program, rows)
-    assert looked.count(first) == 1
+    assert looked.count(first) == 1 and [submission.relocations for submission in held.submissions] == [0] * 3
     before = held.submissions[-1].bound[0].bo
     submit(program, [row(other, offset=0x200000, flags=PINNED)])  # in the way
     submit(program, rows)

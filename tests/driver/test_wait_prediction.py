@@ -10,7 +10,7 @@ from softgen.driver.protocol import Call
 from softgen.driver.uapi import NAMES
 from softgen.driver.wait_prediction import CERTAIN, PROBED, WaitPrediction
 from tests.driver.execbuffer import END, buffer, row, submit
-from tests.driver.program import served
+from tests.driver.program import Held, served
 
 NUMBERS = {name: number for number, name in NAMES.items()}
 ARB_CHECK = 0x05 << 23  # MI_ARB_CHECK
@@ -65,6 +65,21 @@ def test_a_submission_that_had_to_be_queued_counts_as_answered_first() -> None:
     assert prediction.work_first()
     prediction.queued()  # nothing waits for it
     assert not prediction.work_first()
+
+
+def test_work_that_has_to_be_queued_shows_whether_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer came first, whatever was predicted."""
+    held, predicted = Held(), list[bool]()
+    monkeypatch.setattr(held, "at_once", lambda submission, awaited: predicted.append(awaited))
+    with served("kbl", held) as gpu:
+        program = gpu.program()
+        batch = buffer(program)
+        for waits in [True] * CERTAIN + [True, False, False, True]:
+            submit(program, [row(batch)])
+            held.finish()
+            if waits:
+                program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=10**10)
+    assert predicted == [False] * CERTAIN + [True, True, False, False]
 
 
 @pytest.mark.parametrize("waiting", [True, False])
