@@ -36,9 +36,10 @@ MOST_LISTED = 1 << 16  # buffers in these,
 MOST_ACCEPTED = 16  # and arguments
 AFTER_START = 3  # of the argument's fields: those after buffers, count and start
 ADDRESS = (1 << 48) - 1
-ODD_FLAGS = i915.I915_EXEC_UNKNOWN_FLAGS | i915.I915_EXEC_SECURE
 UNUSED_DR4 = 0xFFFFFFFF  # some programs leave it so
-FENCED = i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS | i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT
+IN_FENCES = i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT
+FENCED = i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS | IN_FENCES
+WAIT_AND_SIGNAL = i915.I915_EXEC_FENCE_WAIT | i915.I915_EXEC_FENCE_SIGNAL
 NO_SIGNALS: Sequence[tuple[Syncobj, int]] = ()
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
@@ -153,15 +154,17 @@ def _keep_list(node: Node, context: GemContext, data: bytes, listed: ListedBuffe
 
 
 def check(arg: SimpleNamespace) -> None:
-    """Refuse what the kernel refuses in the argument itself (i915_gem_check_execbuffer)."""
-    if not (arg.flags & ODD_FLAGS or arg.fences or arg.fences_at or arg.dr1 or arg.dr4 or (arg.start | arg.size) % 8):
-        return  # nearly all
+    """Refuse what the kernel refuses in the argument itself (i915_gem_check_execbuffer, parse_execbuf2_extensions)."""
     if arg.flags & i915.I915_EXEC_UNKNOWN_FLAGS:
         raise Errno(errno.EINVAL, f"EXECBUFFER2 flags {arg.flags:#x}")
     if arg.flags & i915.I915_EXEC_SECURE:
         raise Errno(errno.EPERM, "a secure batch")
     if (arg.fences or arg.fences_at) and not arg.flags & (i915.I915_EXEC_FENCE_ARRAY | i915.I915_EXEC_USE_EXTENSIONS):
         raise Errno(errno.EINVAL, "clip rectangles")
+    if arg.flags & i915.I915_EXEC_USE_EXTENSIONS and (arg.flags & i915.I915_EXEC_FENCE_ARRAY or arg.fences):
+        raise Errno(errno.EINVAL, "an array of fences where extensions are")
+    if arg.flags & IN_FENCES == IN_FENCES:
+        raise Errno(errno.EINVAL, "one sync file to wait for and to start with")
     if arg.dr1 or arg.dr4 not in (0, UNUSED_DR4):
         raise Errno(errno.EINVAL, f"DR1 {arg.dr1:#x}, DR4 {arg.dr4:#x}")
     if (arg.start | arg.size) % 8:
@@ -187,7 +190,7 @@ def check_row(row: Any, size: int) -> None:
 
 def canonical(address: int) -> int:
     """An address in canonical form: the bits above 47 repeat bit 47."""
-    return address | ((1 << 64) - 1 & ~ADDRESS) if address >> 47 & 1 else address
+    return address | 0xFFFF << 48 if address >> 47 & 1 else address
 
 
 def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], Sequence[tuple[Syncobj, int]]]:
@@ -204,10 +207,11 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], S
             points = syncobj.numbers(call, line.values, line.count, "Q") if line.values else (0,) * line.count
             named += zip(entries, points, strict=True)
     waits, signals = list[Fence](), list[tuple[Syncobj, int]]()
-    if arg.flags & (i915.I915_EXEC_FENCE_IN | i915.I915_EXEC_FENCE_SUBMIT):
-        number = arg.fence & 0xFFFFFFFF
-        waits.append(syncobj.sync_file(node.gpu, call, number - (1 << 32) if number >> 31 else number))
+    if arg.flags & IN_FENCES:
+        waits.append(syncobj.sync_file(node.gpu, call, arg.fence & 0xFFFFFFFF))
     for entry, point in named:
+        if entry.flags & ~WAIT_AND_SIGNAL or point and entry.flags == WAIT_AND_SIGNAL:
+            raise Errno(errno.EINVAL, f"flags {entry.flags:#x} of a fence at point {point}")
         target = syncobj.lookup(node, entry.handle)
         if entry.flags & i915.I915_EXEC_FENCE_WAIT:
             fence = target.fence(point)

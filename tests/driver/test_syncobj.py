@@ -17,7 +17,7 @@ from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, EXTENSION, SYNC_FENCE, 
 from tests.driver.program import Gpu, Held, Program
 
 ALL, FOR_SUBMIT = 1, 2
-ARRAY, IN, OUT, EXTENSIONS = 1 << 19, 1 << 16, 1 << 17, 1 << 21
+ARRAY, IN, OUT, SUBMIT, EXTENSIONS = 1 << 19, 1 << 16, 1 << 17, 1 << 20, 1 << 21
 
 
 def submit(program: Program, flags: int = 0, **fields: int) -> SimpleNamespace:
@@ -108,6 +108,68 @@ def test_a_submission_waits_for_what_it_is_told(gpu: Gpu, held: Held) -> None:
         submit(program, **with_fences(program, (empty, 1)))
 
 
+def test_a_sync_object_that_is_not_signalled_keeps_its_fence(gpu: Gpu, held: Held) -> None:
+    """It is waited for, or named for nothing; one that is both has the new fence afterwards."""
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    for flags, after, last in ((2, [], 0), (1, [0], 0), (0, [], 0), (3, [0], 3), (1, [3], 3)):
+        submit(program, **with_fences(program, (handle, flags)))
+        fences = [submission.fence for submission in held.submissions]
+        assert held.submissions[-1].after == [fences[number] for number in after]
+        assert objects(gpu, [handle])[0].points == [(0, fences[last])]
+
+
+@pytest.mark.parametrize("where, flags, fine", [
+    *(("array", flags, flags < 4) for flags in (0, 1, 2, 3, 4, 1 << 31)), *((0, flags, flags < 4) for flags in (0, 1, 2, 3, 4, 1 << 31)),
+    *((5, flags, flags < 3) for flags in (0, 1, 2, 3, 4, 1 << 31)),
+])  # fmt: skip
+def test_what_may_be_said_of_a_fence(gpu: Gpu, held: Held, where: str | int, flags: int, fine: bool) -> None:
+    """To wait for it and to signal it; not both at one point of a timeline (i915_gem_execbuffer.c: that would break it)."""
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", handle), points=program.numbers("Q", 5), count=1)
+    fields = with_fences(program, (handle, flags)) if isinstance(where, str) else on_timeline(program, handle, where, flags)
+    if fine:
+        submit(program, **fields)
+    else:
+        with pytest.raises(OSError, match="Invalid"):
+            submit(program, **fields)
+    assert len(held.submissions) == fine
+
+
+def test_fences_are_in_one_place(gpu: Gpu) -> None:
+    """Extensions are where an array would be; a sync file is there to be waited for, or to start with."""
+    program = gpu.program()
+    handle, descriptor = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle, submit(program, OUT).fence >> 32
+    for fields in (on_timeline(program, handle, 0, 2), {"flags": EXTENSIONS}, with_fences(program, (handle, 2))):
+        submit(program, **fields)
+    line = on_timeline(program, handle, 0, 2)
+    for wrong in (line | {"flags": EXTENSIONS | ARRAY}, line | {"fences": 1}, {"flags": 0, "fences": 1}, {"flags": 0, "fences_at": 8}):
+        with pytest.raises(OSError, match="Invalid"):
+            submit(program, **wrong)
+    for flags, fine in ((IN, True), (SUBMIT, True), (IN | SUBMIT, False)):
+        if fine:
+            submit(program, flags=flags, fence=descriptor)
+        else:
+            with pytest.raises(OSError, match="Invalid"):
+                submit(program, flags=flags, fence=descriptor)
+
+
+def test_a_sync_file_is_named_by_the_lower_half_of_its_field(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    files = [submit(program, flags=OUT).fence >> 32 for _ in range(2)]
+    files += [os.dup(file) for file in files]
+    for number, file in enumerate(files):
+        for upper in (0, 1, 0xFFFFFFFF):
+            submit(program, flags=IN, fence=file | upper << 32)
+            assert held.submissions[-1].after == [held.submissions[number % 2].fence]
+    for wrong in (1 << 30, 1 << 31, 0xFFFFFFFF, files[0] | 1 << 31):
+        with pytest.raises(OSError, match="Invalid"):
+            submit(program, flags=IN, fence=wrong)
+    for file in files[2:]:
+        os.close(file)
+
+
 def test_points_of_a_timeline(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
     handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
@@ -138,7 +200,7 @@ def test_a_timeline_without_values_has_point_0(gpu: Gpu, held: Held) -> None:
     handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
     entry = program.memory(EXEC_FENCE.pack(SimpleNamespace(handle=handle, flags=2)))
     submit(program, **timeline(program, 1, entry.address, 0))
-    assert wait(program, handle) == "ETIME"
+    assert wait(program, handle) == "ETIME" and [point for point, _ in objects(gpu, [handle])[0].points] == [0]
     held.submissions[0].fence.signal()
     assert wait(program, handle) == 0
 
