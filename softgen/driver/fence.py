@@ -48,8 +48,6 @@ class Signals:
     def follow(self, functions: list[Callable[[], None]]) -> None:
         """Call functions of a fence that is done, and those of the fences that they complete: one after the other, as a chain of fences
         may be longer than the stack."""
-        if not functions:
-            return
         left: deque[Callable[[], None]] | None = getattr(self.following, "left", None)
         if left is not None:
             left.extend(functions)  # this thread is at it

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,7 +53,7 @@ def test_a_fence_has_the_time_of_its_end(monkeypatch: pytest.MonkeyPatch) -> Non
     clock.now = 105.0
     open_one.signal()
     done.signal(5)
-    assert (done.when, open_one.when, done.error) == (100 * 10**9, 105 * 10**9, 0)
+    assert (done.when, open_one.when, done.error, open_one.error) == (100 * 10**9, 105 * 10**9, 0, 0)
 
 
 def test_only_who_waits_is_notified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +77,24 @@ def test_of_several_fences_the_one_that_is_open_is_waited_for() -> None:
     assert not whole.done
     second.signal(9)
     assert whole.done and whole.error == 7  # the first in the list
+
+
+def test_a_chain_of_fences_may_be_longer_than_the_stack() -> None:
+    """Each is done with the one before it, in their order; one that fails leaves what follows later as it was."""
+    signals, order = Signals(), list[int]()
+    fences = [Fence(signals) for _ in range(2 * sys.getrecursionlimit())]
+    for number, (fence, after) in enumerate(itertools.pairwise(fences)):
+        fence.then(partial(order.append, number))
+        fence.then(after.signal)
+    fences[0].signal()
+    assert fences[-1].done and order == list(range(len(fences) - 1))
+    failing, later = Fence(signals), Fence(signals)
+    failing.then(lambda: order.clear() or 1 / 0)  # type: ignore[func-returns-value]
+    later.then(partial(order.append, -1))
+    with pytest.raises(ZeroDivisionError):
+        failing.signal()
+    later.signal()
+    assert order == [-1]
 
 
 def test_the_points_of_a_timeline() -> None:
