@@ -77,6 +77,13 @@ def test_of_several_fences_the_one_that_is_open_is_waited_for() -> None:
     assert not whole.done
     second.signal(9)
     assert whole.done and whole.error == 7  # the first in the list
+    third, fourth = Fence(signals), Fence(signals)
+    fine, failed = all_of(signals, [third, fourth]), all_of(signals, [first, third, fourth])
+    assert (fine.error, failed.error) == (0, 7), "also before it is done"
+    for fence in (third, fourth):
+        fence.signal()
+    assert fine.done and failed.done and (fine.error, failed.error) == (0, 7)
+    assert (all_of(signals, [done, third]).error, all_of(signals, [third, first]).error) == (0, 7)
 
 
 def test_a_chain_of_fences_may_be_longer_than_the_stack() -> None:
@@ -183,6 +190,14 @@ def test_a_pipe_that_cannot_be_watched_leaves_no_descriptor(monkeypatch: pytest.
     os.close(reading)
     pipes.sweep()
     assert pipes.find(key) is None and before.issuperset(os.listdir("/proc/self/fd"))
+
+
+def test_descriptors_of_fences_neither_block_nor_go_to_other_programs() -> None:
+    pipes = Pipes[str]()
+    reading, key = pipes.new("item")
+    for descriptor in (reading, pipes.items[key][1]):
+        assert not os.get_blocking(descriptor) and not os.get_inheritable(descriptor)
+    os.close(reading)
 
 
 def test_who_holds_a_pipe_when_all_are_gone_finds_its_end() -> None:
