@@ -187,7 +187,6 @@ class Pipes(Generic[Item]):
                     pass  # the reader is gone
 
     def __del__(self) -> None:
-        self.closed.close()
         for writing in self.ends:
             os.close(writing)
 

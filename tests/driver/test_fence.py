@@ -179,7 +179,7 @@ def test_a_pipe_that_cannot_be_watched_leaves_no_descriptor(monkeypatch: pytest.
         raise OSError(errno.ENOSPC, "too many watches")
 
     pipes = Pipes[str]()
-    watch, pipes.closed = pipes.closed, SimpleNamespace(register=register, poll=lambda *arguments: [], close=lambda: None)  # type: ignore[assignment]
+    watch, pipes.closed = pipes.closed, SimpleNamespace(register=register, poll=lambda *arguments: [])  # type: ignore[assignment]
     before = set(os.listdir("/proc/self/fd"))
     with pytest.raises(OSError, match="too many watches"):
         pipes.new("item")
