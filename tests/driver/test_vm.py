@@ -196,3 +196,41 @@ def test_a_buffer_that_could_be_mapped_in_part_only_is_not_there(vm: Vm, monkeyp
     vm.enter(whole)
     assert [region.start for region in vm.space.regions()] == [FIRST, FIRST + 0x1000]
     vm.leave(whole)
+
+
+def test_who_waits_for_addresses_says_so_before_and_does_nothing_meanwhile(vm: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread may be needed for something else; where nothing has to be waited for, nothing is said."""
+    one, two, order = listed((FIRST, "a1")), listed((FIRST, "b1")), list[str]()
+    attempt, waiting = vm._try_all, threading.Event()
+    monkeypatch.setattr(vm, "_try_all", lambda buffers: (order.append("try"), attempt(buffers))[1])
+    vm.enter(one, lambda: order.append("wait"))
+    assert order == ["try"]
+    order.clear()
+    other = threading.Thread(target=lambda: vm.enter(two, lambda: (order.append("wait"), waiting.set())))
+    other.start()
+    assert waiting.wait(10)
+    other.join(0.1)
+    assert other.is_alive() and order == ["try", "wait"]
+    vm.leave(one)
+    other.join(10)
+    assert order == ["try", "wait", "try"] and shown(vm, FIRST) == ["b1"]
+    vm.leave(two)
+
+
+def test_a_buffer_is_in_one_place_at_a_time(vm: Vm) -> None:
+    """It moves when no submission that runs has it where it was."""
+    here = listed((FIRST, "a1"))
+    there = BufferList([here[0]._replace(address=SECOND)])
+    for _ in range(2):
+        vm.enter(here)
+        assert [region.start for region in vm.space.regions()] == [FIRST]
+        other = threading.Thread(target=vm.enter, args=(there,), daemon=True)
+        other.start()
+        other.join(0.05)
+        assert other.is_alive() and shown(vm, FIRST) == ["a1"]
+        vm.leave(here)
+        other.join(10)
+        assert [region.start for region in vm.space.regions()] == [SECOND] and shown(vm, SECOND) == ["a1"]
+        vm.leave(there)
+    vm.forget(here[0].bo)
+    assert not list(vm.space.regions()) and not vm.mapped and not vm.placed
