@@ -206,7 +206,7 @@ def test_who_waits_for_addresses_says_so_before_and_does_nothing_meanwhile(vm: V
     vm.enter(one, lambda: order.append("wait"))
     assert order == ["try"]
     order.clear()
-    other = threading.Thread(target=lambda: vm.enter(two, lambda: (order.append("wait"), waiting.set())))
+    other = threading.Thread(target=lambda: vm.enter(two, lambda: (order.append("wait"), waiting.set())), daemon=True)
     other.start()
     assert waiting.wait(10)
     other.join(0.1)
