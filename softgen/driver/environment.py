@@ -79,7 +79,7 @@ def vendors(folder: Path, runtime: Runtime) -> str:
 def unreachable(program: str) -> str:
     """Why the shim cannot be preloaded into a program; '' where it can."""
     try:
-        with os.fdopen(os.open(program, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe has nothing to read
+        with os.fdopen(os.open(program, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a pipe has nothing to read
             head = file.read(ELF_HEADER) or b""
             elf = head[:4] == b"\x7fELF" and len(head) == ELF_HEADER
             kinds = segments(file, head) if elf and head[4] == ELF_64_BIT else []

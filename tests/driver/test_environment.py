@@ -160,6 +160,13 @@ def test_what_is_no_program_is_left_to_the_kernel(host: set[str], tmp_path: Path
     assert environment.unreachable(str(program)) == ""
 
 
+def test_neither_is_a_part_of_a_header_nor_a_pipe(host: set[str], tmp_path: Path) -> None:
+    program = elf(tmp_path / "program", ())
+    program.write_bytes(program.read_bytes()[:63])
+    os.mkfifo(tmp_path / "pipe")
+    assert environment.unreachable(str(program)) == environment.unreachable(str(tmp_path / "pipe")) == ""
+
+
 def test_an_emulator_may_be_linked_statically(host: set[str], tmp_path: Path) -> None:
     """QEMU itself is not what draws."""
     assert environment.unreachable(str(elf(tmp_path / "qemu-x86_64-static", ()))) == ""

@@ -19,6 +19,7 @@ from softgen.driver.launcher import ProgramRun, died, end_descendants
 
 SERVER, CHILD = 4711, 4712
 RUNNING = None
+WAITED_FOR = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD}
 
 
 class Child:
@@ -74,7 +75,7 @@ class World:
         self.now = round(self.now + seconds, 6)
 
     def wait_for_signal(self, which: set[signal.Signals], seconds: float) -> Any:
-        assert which == launcher.BLOCKED
+        assert which == WAITED_FOR
         if self.signals and (info := self.signals.pop(0)) is not None:
             return info
         self.sleep(seconds)
