@@ -120,13 +120,33 @@ def test_every_gpu_has_a_driver_of_opengl(name: str) -> None:
 # -- programs that the shim does not reach
 
 
-def elf(path: Path, kinds: tuple[int, ...] = (1, 3), size: int = 56) -> Path:
-    """An x86-64 program with these program headers."""
-    head = bytearray(64)
-    head[:6], head[18:20], head[32] = b"\x7fELF\x02\x01", b"\x3e\0", 64
+def elf(path: Path, kinds: tuple[int, ...] = (1, 3), size: int = 56, where: int = 64) -> Path:
+    """An x86-64 program with these program headers; what else its header has are ones."""
+    head = bytearray(b"\xff" * 64)
+    head[:6], head[18:20], head[32:40] = b"\x7fELF\x02\x01", b"\x3e\0", struct.pack("<Q", where)
     head[54:58] = struct.pack("<2H", size, len(kinds))
-    path.write_bytes(bytes(head) + b"".join(struct.pack("<I", kind).ljust(size, b"\xff") for kind in kinds))
+    between = bytes(where - 64 if where < 1 << 20 else 0)
+    path.write_bytes(bytes(head) + between + b"".join(struct.pack("<I", kind).ljust(size, b"\xff") for kind in kinds))
     return path
+
+
+@pytest.mark.parametrize("where, kinds, why", [
+    (64, (0x01000003,), "is linked statically"), (64, (0x300,), "is linked statically"), (65, (3,), ""), (5000, (1, 3), ""), (70000, (3,), ""),
+    (5000, (1,), "is linked statically"), (1 << 63, (1,), ""),
+])  # fmt: skip
+def test_where_a_program_has_its_headers(host: set[str], tmp_path: Path, where: int, kinds: tuple[int, ...], why: str) -> None:
+    """Anywhere in its file; where no file can have them, the kernel says what is wrong."""
+    assert environment.unreachable(str(elf(tmp_path / "program", kinds, where=where))) == why
+
+
+def test_a_program_whose_shim_is_not_built(host: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "x86_64_shim", lambda: "")
+    program = elf(tmp_path / "program")
+    assert environment.unreachable(str(program)).startswith("runs x86-64 code, and the shim for it is not built")
+    head = bytearray(program.read_bytes())
+    head[18] = 183  # AArch64
+    program.write_bytes(head)
+    assert environment.unreachable(str(program)) == ""
 
 
 @pytest.mark.parametrize("kinds, size, why", [

@@ -1,0 +1,225 @@
+"""Connections of the server: events of one that fail, descriptors that are named by their sockets, nodes and contexts at their end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from softgen.driver import protocol, server
+from softgen.driver.budget import Budget
+from softgen.driver.errors import Errno, Gone
+from softgen.driver.fence import Pipes
+from softgen.driver.protocol import MESSAGE, Channel, ShimMessage
+from softgen.driver.server import Server, bound_name, cancel_later, padded
+from tests.driver.program import Gpu
+
+NAME = b"\0\x30\x30\x30\x30\x31\0\0"
+
+
+# -- events
+
+
+class Events:
+    """A selector with these events, one after another."""
+
+    def __init__(self, *events: Any) -> None:
+        self.events, self.registered = list(events), list[Any]()
+
+    def register(self, what: Any, events: int, data: Any) -> None:
+        assert events == 1  # EVENT_READ
+        self.registered.append((what, data))
+
+    def select(self) -> list[tuple[Any, int]]:
+        return [(SimpleNamespace(fileobj="connection", data=self.events.pop(0)), 1)]
+
+
+def served(*events: Any) -> tuple[Server, Events, list[str]]:
+    log, selector = list[str](), Events(*events)
+    gpu: Any = SimpleNamespace(log_once=log.append, sync_files=SimpleNamespace(closed="files"), syncobjs=SimpleNamespace(closed="objects"))
+    listener = SimpleNamespace(setblocking=lambda blocking: log.append(f"blocking {blocking}"))
+    service: Any = SimpleNamespace(listening={"card0": listener}, control="control socket", command=lambda: b"stop")
+    made = Server(gpu, service)
+    made.selector = selector  # type: ignore[assignment]
+    return made, selector, log
+
+
+def test_what_the_server_waits_for() -> None:
+    """Programs that connect, the launcher, and descriptors that were closed everywhere."""
+    made, selector, log = served("control")
+    assert made.run() == b"stop" and log == ["blocking False"]
+    listener, control, *pipes = selector.registered
+    assert listener[1] == "card0" and control == ("control socket", "control")
+    assert pipes == [("files", made.gpu.sync_files), ("objects", made.gpu.syncobjs)]
+
+
+def test_one_connection_that_fails_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipes = Pipes[str]()
+    made, _, log = served("card0", pipes, ("key", "node"), "control")
+    swept = list[str]()
+    monkeypatch.setattr(pipes, "sweep", lambda: swept.append("swept"))
+    monkeypatch.setattr(made, "_accept", lambda name: 1 / 0 if name == "card0" else None)
+    monkeypatch.setattr(made, "_closed", lambda *what: swept.append(what))
+    assert made.run() == b"stop" and swept == ["swept", ("connection", "key", "node")]
+    assert log[1:] == ["softgen itself failed at a connection: ZeroDivisionError: division by zero"]
+
+
+@pytest.mark.parametrize("spare, patience", [(False, 0.0), (True, 0.003)])
+def test_how_long_programs_wait_awake(spare: bool, patience: float) -> None:
+    """For an answer: only where a processor is left for it."""
+    service: Any = SimpleNamespace(listening={})
+    assert Server(SimpleNamespace(), service, spare_processor=spare).patience == patience  # type: ignore[arg-type]
+    assert Server(SimpleNamespace(), service).patience == 0.0  # type: ignore[arg-type]
+
+
+# -- names
+
+
+@pytest.mark.parametrize("name, found", [
+    (b"\0abcde", b"\0abcde\0\0"), (b"", bytes(8)), (b"12345678", b"12345678"), (b"123456789", b"12345678"), ("text", b""), (None, b""),
+])  # fmt: skip
+def test_names_of_sockets_have_8_bytes(name: object, found: bytes) -> None:
+    assert padded(name) == found
+
+
+def test_a_descriptor_is_named_by_its_socket_and_closed() -> None:
+    """Any other file has no name."""
+    bound, inet = socket.socket(socket.AF_UNIX), socket.socket()
+    bound.bind(b"\0" + os.urandom(3).hex().encode()[:5])
+    inet.bind(("127.0.0.1", 0))
+    with tempfile.TemporaryFile() as file:
+        for descriptor, name in ((bound.fileno(), padded(bound.getsockname())), (inet.fileno(), b""), (file.fileno(), b"")):
+            copy = os.dup(descriptor)
+            assert bound_name(copy) == name and not Path(f"/proc/self/fd/{copy}").exists()
+    bound.close()
+    inet.close()
+
+
+# -- nodes
+
+
+class Node:
+    """A node of which only the identity is used."""
+
+
+@pytest.fixture
+def channel() -> Iterator[Channel]:
+    theirs, ours = socket.socketpair()
+    made = Channel(ours, Budget(1 << 30))
+    yield made
+    made.close()
+    theirs.close()
+
+
+def test_a_program_has_a_descriptor_of_the_node_it_names(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is looked at once for each node of a channel; the one that was named last is not looked for at all."""
+    made, _, _ = served()
+    first, second, asked = Node(), Node(), list[int]()
+    names = {3: NAME, 4: b"\0other\0\0", 5: b""}
+    made.nodes = {NAME: first, b"\0other\0\0": second}  # type: ignore[dict-item]
+    call: Any = SimpleNamespace(channel=channel, take=lambda number: (asked.append(number), number)[1])
+    monkeypatch.setattr(server, "bound_name", names.__getitem__)
+
+    def named(name: bytes, descriptor: int) -> Any:
+        return made.node(call, ShimMessage(protocol.IOCTL, 0, 0, descriptor, name, b""))
+
+    for name, descriptor in ((NAME, 4), (NAME, 5), (b"\0none\0\0\0", 3)):
+        with pytest.raises(Errno) as refused:
+            named(name, descriptor)
+        assert refused.value.number == errno.EBADF
+    assert asked == [4, 5]
+    found = [named(name, descriptor) for name, descriptor in ((NAME, 3), (NAME, 3), (b"\0other\0\0", 4), (NAME, 3), (b"\0other\0\0", 4))]
+    assert found == [first, first, second, first, second] and asked == [4, 5, 3, 4]
+
+
+@pytest.mark.parametrize("sent, ends", [(b"data", False), (None, False), (b"", True)])
+def test_a_node_ends_with_its_last_descriptor(gpu: Gpu, sent: bytes | None, ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where data comes, or nothing after all."""
+    program, left = gpu.program(), list[Any]()
+    [(key, node)] = gpu.server.nodes.items()
+    theirs, ours = socket.socketpair()
+    monkeypatch.setattr(gpu.server, "selector", SimpleNamespace(select=gpu.server.selector.select, unregister=left.append))
+    if sent:
+        theirs.send(sent)
+    elif ends:
+        theirs.close()
+    gpu.server._closed(ours, key, node)
+    assert (gpu.server.nodes == {}) is ends and (ours.fileno() == -1) is ends and left == [ours] * ends
+    assert (node.contexts.get(0) is None) is ends
+    if not ends:
+        assert program.ioctl("DRM_IOCTL_VERSION").major == 1
+        ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("count, thread", [(0, True), (3, True), (3, False)])
+def test_contexts_are_cancelled_five_seconds_after_their_node(count: int, thread: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or at once, where no thread is left that could wait."""
+    contexts: list[Any] = [SimpleNamespace(cancelled=False) for _ in range(count)]
+    started = list[Any]()
+
+    def timer(seconds: float, function: Any) -> Any:
+        def start() -> None:
+            if not thread:
+                raise RuntimeError("can't start new thread")
+            started.append((seconds, function))
+
+        return SimpleNamespace(start=start)
+
+    monkeypatch.setattr(threading, "Timer", timer)
+    cancel_later(contexts)
+    assert [context.cancelled for context in contexts] == [not thread] * count and len(started) == (1 if count and thread else 0)
+    for seconds, function in started:
+        function()
+        assert seconds == 5 and all(context.cancelled for context in contexts)
+
+
+# -- channels
+
+
+@pytest.mark.parametrize("outcome, ours", [([True, True, Gone()], True), ([True, False], False), ([Gone()], True), ([ValueError()], True)])
+def test_a_channel_is_served_until_its_program_ends_or_another_thread_serves_it(
+    channel: Channel, outcome: list[Any], ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who serves it last closes it."""
+    made, _, _ = served()
+    left, closed = list(outcome), list[str]()
+    made.service.clients = [7, channel.pid, channel.pid]
+
+    def answer(channel: Channel, message: object) -> bool:
+        found = left.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return bool(found)
+
+    monkeypatch.setattr(channel, "next_request", lambda: None)
+    monkeypatch.setattr(channel, "close", lambda: closed.append("closed"))
+    monkeypatch.setattr(made, "_answer", answer)
+    if isinstance(outcome[-1], ValueError):
+        with pytest.raises(ValueError):
+            made._go_on(channel)
+    else:
+        made._go_on(channel)
+    assert not left and closed == ["closed"] * ours and made.service.clients == [7] + [channel.pid] * (1 if ours else 2)
+    monkeypatch.undo()
+
+
+def test_a_channel_is_greeted_with_the_patience_of_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, ours = socket.socketpair()
+    channel = Channel(ours, Budget(1 << 30))
+    made, _, _ = served()
+    made.patience, made.service.clients, going = 0.25, [], list[Any]()
+    monkeypatch.setattr(made, "_go_on", going.append)
+    made._serve(channel)
+    kind, _, result, patience, _, _ = MESSAGE.unpack(theirs.recv(4096))
+    assert (kind, result) == (protocol.WELCOME, 0) and patience and made.service.clients == [channel.pid] and going == [channel]
+    channel.close()
+    theirs.close()
