@@ -223,3 +223,57 @@ def test_a_channel_is_greeted_with_the_patience_of_its_server(monkeypatch: pytes
     assert (kind, result) == (protocol.WELCOME, 0) and patience and made.service.clients == [channel.pid] and going == [channel]
     channel.close()
     theirs.close()
+
+
+def test_requests_are_admitted_until_all_modules_are_loaded(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nobody is asked any more."""
+    made, _, _ = served()
+    left, node = [False, False, True], Node()
+    made.service.admit = lambda: left.pop(0)  # type: ignore[method-assign]
+    made.nodes = {NAME: node}  # type: ignore[dict-item]
+    channel.nodes.add(node)  # type: ignore[arg-type]
+    monkeypatch.setattr(server.ioctls, "answer", lambda *what: None)
+    for number in range(5):
+        assert made._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b"")) and len(left) == max(2 - number, 0)
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_an_ioctl_of_another_kind_of_file(mine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel answers it, if the file is not one of the server's."""
+    theirs, ours = socket.socketpair()
+    channel, (made, _, _), asked = Channel(ours, Budget(1 << 30)), served(), list[Any]()
+    made.loaded = True
+    monkeypatch.setattr(server.ioctls, "foreign", lambda gpu, call, *what: (asked.append(what), mine)[1])
+    assert made._answer(channel, ShimMessage(protocol.FOREIGN, 0xC0086200, 0x1000, 9, NAME, b"argument"))
+    kind, size, result, offset, _, _ = MESSAGE.unpack(theirs.recv(4096))
+    assert (kind, size, result, offset) == (protocol.DONE if mine else protocol.NOT_MINE, 0, 0, 0)
+    assert asked == [(0xC0086200, 9, b"argument")]
+    channel.close()
+    theirs.close()
+
+
+def test_a_mapping_has_a_descriptor_and_an_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The descriptor is a copy: the buffer keeps its own."""
+    theirs, ours = socket.socketpair()
+    channel, (made, _, _), node = Channel(ours, Budget(1 << 30)), served(), Node()
+    made.loaded, made.nodes = True, {NAME: node}  # type: ignore[dict-item]
+    channel.nodes.add(node)  # type: ignore[arg-type]
+    with tempfile.TemporaryFile() as file:
+        asked = list[Any]()
+        monkeypatch.setattr(server.gem, "mapped", lambda *what: (asked.append(what), (file.fileno(), 0x7000))[1])
+        assert made._answer(channel, ShimMessage(protocol.MMAP, 0x100000, 0x2000, 0, NAME, b""))
+        data, [(_, _, descriptors)], _, _ = theirs.recvmsg(4096, 64)
+        kind, _, result, offset, _, _ = MESSAGE.unpack(data[: MESSAGE.size])
+        assert (kind, result, offset) == (protocol.DONE, 0, 0x7000) and asked == [(node, 0x100000, 0x2000)]
+        given = int.from_bytes(descriptors, "little")
+        assert os.path.samestat(os.fstat(given), os.fstat(file.fileno())) and given != file.fileno()
+        os.close(given)
+    channel.close()
+    theirs.close()
+
+
+def test_an_unknown_message_ends_the_channel(channel: Channel) -> None:
+    made, _, _ = served()
+    made.loaded = True
+    with pytest.raises(Gone, match="message 250"):
+        made._answer(channel, ShimMessage(250, 0, 0, 0, NAME, b""))

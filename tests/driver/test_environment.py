@@ -131,8 +131,8 @@ def elf(path: Path, kinds: tuple[int, ...] = (1, 3), size: int = 56, where: int 
 
 
 @pytest.mark.parametrize("where, kinds, why", [
-    (64, (0x01000003,), "is linked statically"), (64, (0x300,), "is linked statically"), (65, (3,), ""), (5000, (1, 3), ""), (70000, (3,), ""),
-    (5000, (1,), "is linked statically"), (1 << 63, (1,), ""),
+    (64, (0x01000003,), "is linked statically"), (64, (0x300,), "is linked statically"),
+    (65, (3,), ""), (5000, (1, 3), ""), (70000, (3,), ""), (5000, (1,), "is linked statically"), (1 << 63, (1,), ""),
 ])  # fmt: skip
 def test_where_a_program_has_its_headers(host: set[str], tmp_path: Path, where: int, kinds: tuple[int, ...], why: str) -> None:
     """Anywhere in its file; where no file can have them, the kernel says what is wrong."""

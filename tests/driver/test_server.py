@@ -19,7 +19,7 @@ from softgen.driver import protocol, server
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.protocol import MESSAGE, Call, Channel, ShimMessage
-from softgen.driver.server import BREATH, Server
+from softgen.driver.server import Server
 from tests.driver.program import Gpu
 
 NAME = b"\0\x30\x30\x30\x30\x31\0\0"
@@ -81,7 +81,7 @@ def test_a_connection_for_which_no_descriptor_is_left_is_refused(world: World, e
 
 
 def test_where_not_even_that_is_possible_it_is_tried_again_later(world: World) -> None:
-    assert world.accept(errno.EMFILE, errno.EMFILE) == ["accept", "reclaim", "accept with spare descriptors", BREATH]
+    assert world.accept(errno.EMFILE, errno.EMFILE) == ["accept", "reclaim", "accept with spare descriptors", 0.05]
 
 
 @pytest.mark.parametrize("error", [errno.ECONNABORTED, errno.EAGAIN])
