@@ -7,6 +7,7 @@ import os
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +79,49 @@ def test_how_long_programs_wait_awake(spare: bool, patience: float) -> None:
     service: Any = SimpleNamespace(listening={})
     assert Server(SimpleNamespace(), service, spare_processor=spare).patience == patience  # type: ignore[arg-type]
     assert Server(SimpleNamespace(), service).patience == 0.0  # type: ignore[arg-type]
+
+
+def test_a_program_is_admitted_before_its_connection_is_accepted() -> None:
+    """While modules are loaded, descriptors are kept for them (service.py)."""
+    made, _, _ = served()
+    order = list[str]()
+
+    def accept() -> None:
+        order.append("accept")
+        raise OSError(errno.EAGAIN, "went away")
+
+    made.service.admit = lambda: order.append("admit")  # type: ignore[method-assign, assignment, func-returns-value]
+    made.listening["card0"].accept = accept  # type: ignore[method-assign, assignment]
+    made._accept("card0")
+    assert order == ["admit", "accept"]
+
+
+def test_events_of_the_display_go_to_primary_nodes(gpu: Gpu) -> None:
+    """Each node ends with its connection."""
+    card, render = gpu.program("card0"), gpu.program()
+    nodes = gpu.server.nodes
+    assert list(gpu.shared.display.connections) == [nodes[card.name]] and len(nodes) == 2
+    for program, left in ((render, 1), (card, 0)):
+        program.node.close()
+        end = time.monotonic() + 20
+        while len(nodes) > left:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+    assert not gpu.shared.display.connections
+
+
+@pytest.mark.parametrize("name", ["card0", "renderD128"])
+def test_a_node_that_is_refused_is_answered_with_the_error(gpu: Gpu, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def new(node: object) -> None:
+        raise Errno(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(server.context, "new", new)
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.settimeout(20)
+        theirs.connect(str(gpu.folder / name))
+        kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
+        assert (kind, result) == (protocol.WELCOME, (1 << 64) - errno.ENOSPC) and theirs.recv(1) == b""
+    assert not gpu.server.nodes and gpu.shared.opened == 0
 
 
 # -- names
