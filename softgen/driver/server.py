@@ -85,15 +85,15 @@ class Server:
             try:
                 self.threads.start(lambda: self._serve(channel))
             except RuntimeError:  # no thread left
-                greet(connection, -errno.EAGAIN)
-                connection.close()
+                with connection:
+                    greet(connection, -errno.EAGAIN)
             return
         node, key = Node(self.gpu, NODES[name], peer(connection)[0]), padded(address)
         try:
             context.new(node)
         except Errno as refused:
-            greet(connection, -refused.number)
-            connection.close()
+            with connection:
+                greet(connection, -refused.number)
             return
         self.gpu.opened += 1
         self.nodes[key] = node
@@ -113,8 +113,8 @@ class Server:
             except OSError:
                 time.sleep(BREATH)  # nothing could be done: try again, and not at once
                 return
-            greet(connection, -errno.EMFILE)
-            connection.close()
+            with connection:
+                greet(connection, -errno.EMFILE)
 
     def _closed(self, connection: socket.socket, key: bytes, node: Node) -> None:
         """Release what a node owns when its last descriptor is closed. Data written to a node means nothing."""

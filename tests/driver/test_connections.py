@@ -21,7 +21,8 @@ from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
 from softgen.driver.protocol import MESSAGE, Channel, ShimMessage
 from softgen.driver.server import Server, bound_name, cancel_later, padded
-from tests.driver.program import Gpu
+from tests.driver.execbuffer import PINNED, buffer, row, submit
+from tests.driver.program import Gpu, Held
 
 NAME = b"\0\x30\x30\x30\x30\x31\0\0"
 
@@ -202,6 +203,35 @@ def test_a_node_ends_with_its_last_descriptor(gpu: Gpu, sent: bytes | None, ends
         assert program.ioctl("DRM_IOCTL_VERSION").major == 1
         ours.close()
     theirs.close()
+
+
+def test_what_a_node_has_goes_with_it(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers, contexts, address spaces, sync objects, and its memory; a context of which work is left is cancelled later."""
+    cancelled, budget = list[list[Any]](), gpu.shared.budget
+    monkeypatch.setattr(server, "cancel_later", cancelled.append)
+    before = budget.other.total()
+    program = gpu.program("card0")
+    exported, handle = buffer(program), buffer(program)
+    os.close(program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=exported, flags=0).fd)
+    program.received.clear()
+    working, idle = (program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context for _ in range(2))
+    program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_DESTROY", context=idle)
+    program.ioctl("DRM_IOCTL_I915_GEM_VM_CREATE")
+    program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE")
+    submit(program, [row(handle, offset=0x10000, flags=PINNED)], context=working)
+    [node] = gpu.server.nodes.values()
+    context = node.contexts.get(working)
+    assert context is not None and context.listed and len(gpu.shared.objects) == 2 and node.lists
+    program.node.close()
+    end = time.monotonic() + 20
+    while node.syncobjs.items:  # the last
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    assert not (gpu.server.nodes or gpu.shared.objects or gpu.shared.orphans or gpu.shared.display.connections or context.listed)
+    assert not (node.handles or node.vms.items or node.contexts.items or node.objects.items or node.lists)
+    assert cancelled == [[context]]
+    budget.check(0, 1, "settled")
+    assert budget.other.total() == before
 
 
 @pytest.mark.parametrize("count, thread", [(0, True), (3, True), (3, False)])
