@@ -339,6 +339,7 @@ def test_a_mapping_has_a_descriptor_and_an_offset(monkeypatch: pytest.MonkeyPatc
         data, [(_, _, descriptors)], _, _ = theirs.recvmsg(4096, 64)
         kind, _, result, offset, _, _ = MESSAGE.unpack(data[: MESSAGE.size])
         assert (kind, result, offset) == (protocol.DONE, 0, 0x7000) and asked == [(node, 0x100000, 0x2000)]
+        assert data[MESSAGE.size :] == protocol.PART.pack(0, 4, 1), "its number is written nowhere"
         given = int.from_bytes(descriptors, "little")
         assert os.path.samestat(os.fstat(given), os.fstat(file.fileno())) and given != file.fileno()
         os.close(given)
@@ -351,3 +352,44 @@ def test_an_unknown_message_ends_the_channel(channel: Channel) -> None:
     made.loaded = True
     with pytest.raises(Gone, match="message 250"):
         made._answer(channel, ShimMessage(250, 0, 0, 0, NAME, b""))
+
+
+@pytest.mark.parametrize("error, shown", [
+    (None, ""), (Errno(errno.ENOENT, "no buffer 7"), " ENOENT: no buffer 7"), (Errno(4000, "odd"), " 4000: odd"),
+])  # fmt: skip
+def test_requests_are_shown_with_what_became_of_them(
+    channel: Channel, error: Errno | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, _, _ = served()
+    lines, node = list[str](), Node()
+    made.trace, made.loaded, made.nodes = lines.append, True, {NAME: node}  # type: ignore[dict-item]
+    channel.nodes.add(node)  # type: ignore[arg-type]
+
+    def answer(*what: object) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(server.ioctls, "answer", answer)
+    made._answer(channel, ShimMessage(protocol.IOCTL, 0x645B, 0, 0, NAME, b"\0\x10\0\0\0\0\0\0"))
+    assert lines == [f"{channel.program} {os.getpid()}: DRM_IOCTL_I915_GEM_CREATE size=0x1000{shown}"]
+
+
+@pytest.mark.parametrize("work_first", [True, False])
+def test_which_ioctls_come_between_submissions_is_noted(channel: Channel, work_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their number alone; a submission is noted by itself (execbuffer.py), and its work comes before its answer where that is asked."""
+    made, _, _ = served()
+    order, node = list[Any](), Node()
+    made.loaded, made.nodes = True, {NAME: node}  # type: ignore[dict-item]
+    channel.nodes.add(node)  # type: ignore[arg-type]
+
+    def answer(node: object, call: Any, request: int, data: bytes) -> None:
+        if request & 0xFF == 0x69:
+            call.later, call.work_first = lambda let_go, completed=None: order.append("work"), work_first
+
+    monkeypatch.setattr(server.ioctls, "answer", answer)
+    monkeypatch.setattr(channel, "wait_prediction", SimpleNamespace(ioctl=lambda number: order.append(f"noted {number:#x}")))
+    monkeypatch.setattr(protocol.Call, "done", lambda call, result, offset: order.append("answer"))
+    for request in (0xC010_646C, 0x4040_6469, 0xC010_645D):
+        assert made._answer(channel, ShimMessage(protocol.IOCTL, request, 0, 0, NAME, b""))
+    submission = ["work", "answer"] if work_first else ["answer", "work"]
+    assert order == ["noted 0x6c", "answer", *submission, "noted 0x5d", "answer"] and channel.waited_for is work_first
