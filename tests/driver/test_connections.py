@@ -388,8 +388,32 @@ def test_which_ioctls_come_between_submissions_is_noted(channel: Channel, work_f
 
     monkeypatch.setattr(server.ioctls, "answer", answer)
     monkeypatch.setattr(channel, "wait_prediction", SimpleNamespace(ioctl=lambda number: order.append(f"noted {number:#x}")))
-    monkeypatch.setattr(protocol.Call, "done", lambda call, result, offset: order.append("answer"))
+    monkeypatch.setattr(protocol.Call, "done", lambda call, *what: order.append("answer" if what == (0, 0) else what))
     for request in (0xC010_646C, 0x4040_6469, 0xC010_645D):
         assert made._answer(channel, ShimMessage(protocol.IOCTL, request, 0, 0, NAME, b""))
     submission = ["work", "answer"] if work_first else ["answer", "work"]
     assert order == ["noted 0x6c", "answer", *submission, "noted 0x5d", "answer"] and channel.waited_for is work_first
+
+
+@pytest.mark.parametrize("offset", [0x7000, None])
+@pytest.mark.parametrize("thread", [True, False])
+def test_work_that_takes_long_is_answered_before_it_is_done(
+    channel: Channel, offset: int | None, thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once; nobody waits for its end then, unless no thread is left for the next request."""
+    made, _, _ = served()
+    order, call = list[Any](), SimpleNamespace(channel=channel, done=lambda result, offset: order.append((result, offset)))
+
+    def start(function: object) -> None:
+        if not thread:
+            raise RuntimeError("can't start new thread")
+
+    def later(let_go: Any, completed: Any) -> None:
+        let_go()
+        order.append("work")
+        completed()
+
+    monkeypatch.setattr(made.threads, "start", start)
+    assert made._work(later, call, offset) is not thread  # type: ignore[arg-type]
+    assert order == ([] if offset is None else [(0, 0x7000)]) + ["work"]
+    assert channel.waited_for is (not thread and offset is not None)

@@ -39,6 +39,23 @@ def test_many_failures_are_counted_and_the_first_ones_reported(monkeypatch: pyte
     assert told[2].endswith("more failures are only counted (--report)") and made.report.captures == ["capture of 1", "capture of 2"]
 
 
+def test_twenty_failing_submissions_are_kept() -> None:
+    """Of each kind; a line says that there are more."""
+    told = list[str]()
+    made = Executor(device("kbl"), [], lambda submission, text: f"capture of {submission.sequence}", told.append)
+    for number in range(1, 26):
+        made.failed(submission(number), SoftgenError("broken"))
+    made.failed(submission(26), Unsupported("a stage"))
+    assert made.report.captures == [f"capture of {number}" for number in (*range(1, 21), 26)] and len(told) == 22
+
+
+def test_a_programs_batch_is_no_ring_and_has_no_privileges() -> None:
+    space: Any = object()
+    found = execute.BatchWork("render", space, 0x1000)
+    assert (found.kind, found.head, found.tail, found.size, found.context) == ("batch", 0, 0, 0, 0)
+    assert found.privileged is False and found.global_space is None and (found.engine, found.space, found.batch) == ("render", space, 0x1000)
+
+
 @pytest.mark.parametrize(
     "error, faults, unsupported", [(SoftgenError("broken"), 1, 0), (Unsupported("a stage"), 0, 1), (ValueError("x"), 1, 0)]
 )
