@@ -53,7 +53,8 @@ def test_a_programs_batch_is_no_ring_and_has_no_privileges() -> None:
     space: Any = object()
     found = execute.BatchWork("render", space, 0x1000)
     assert (found.kind, found.head, found.tail, found.size, found.context) == ("batch", 0, 0, 0, 0)
-    assert found.privileged is False and found.global_space is None and (found.engine, found.space, found.batch) == ("render", space, 0x1000)
+    assert found.privileged is False and found.global_space is None
+    assert (found.engine, found.space, found.batch) == ("render", space, 0x1000)
 
 
 @pytest.mark.parametrize(
