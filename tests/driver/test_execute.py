@@ -207,6 +207,41 @@ def test_a_submission_waits_at_a_semaphore_until_it_passes(monkeypatch: pytest.M
         assert execution.runs == 1 and engine.slot is engine.execution is engine.done is None
 
 
+def test_a_batch_after_another_of_its_address_space_needs_no_new_execution() -> None:
+    """One that did not come to its end is not gone on with, nor one of another space."""
+    engine, begun, first, second = context_engine(), list[Any](), object(), object()
+
+    def begin(work: Any, saved: Any, hooks: Any, instance: int) -> Execution:
+        begun.append((work.space, work.batch, instance))
+        made = Execution(0)
+        made.streamer.space = work.space
+        return made
+
+    engine.executor.device = SimpleNamespace(begin=begin, begin_again=lambda execution, batch: begun.append(batch))
+    for space, batch in ((first, 0x1000), (first, 0x2000), (second, 0x3000), (second, 0x4000), (first, 0x5000)):
+        engine.run(SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=space), batch=batch), slot())
+    assert begun == [(first, 0x1000, 0), 0x2000, (second, 0x3000, 0), 0x4000, (first, 0x5000, 0)]
+    engine.done = None
+    engine.run(SimpleNamespace(bound=BufferList(), vm=SimpleNamespace(space=first), batch=0x6000), slot())
+    assert begun[5:] == [(first, 0x6000, 0)]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_who_waits_for_memory_of_a_submission_looks_when_it_is_over(fails: bool) -> None:
+    engine, bo, other, execution = context_engine(), object(), object(), Execution(0)
+    if fails:
+        execution.run = lambda: 1 // 0  # type: ignore[method-assign, assignment]
+    engine.executor.device = SimpleNamespace(begin=lambda *work: execution)
+    work = SimpleNamespace(bound=SimpleNamespace(copies=[], bos=[bo]), vm=SimpleNamespace(space=None), batch=0)
+    with engine.executor.parking.parked(bo) as woken, engine.executor.parking.parked(other) as not_woken:
+        if fails:
+            with pytest.raises(ZeroDivisionError):
+                engine.run(work, slot())
+        else:
+            engine.run(work, slot())
+        assert woken.is_set() and not not_woken.is_set()
+
+
 def test_a_semaphore_is_waited_for_ten_seconds() -> None:
     """Looks that were brought forward count as a millisecond each: somebody works."""
     engine, here, waited = context_engine(), slot(), list[float]()
