@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from softgen.bits.generation import device
 from softgen.driver import parking
-from softgen.driver.execute import ContextEngine
+from softgen.driver.execute import ContextEngine, Executor
 from softgen.driver.parking import LOOK_AGAIN, LOOK_SELDOM, Parking
 from tests.driver.execbuffer import END, PINNED, SEMAPHORE, STORE, buffer, content, row, submit
 from tests.driver.program import Program, served
@@ -105,3 +108,37 @@ def test_many_parked_contexts_leave_the_processor_to_others(monkeypatch: pytest.
         for batch in batches:
             program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=20 * 10**9)
         assert not gpu.executor.parking.count
+
+
+# -- submissions at semaphores
+
+
+class WaitingExecution:
+    """Comes to its end when it has waited at a semaphore of an address so often."""
+
+    def __init__(self, address: int | None, waits: int) -> None:
+        self.left, self.counters = waits, SimpleNamespace(commands=1)
+        self.streamer = SimpleNamespace(space=None, waiting=None if address == -1 else SimpleNamespace(address=address))
+
+    def run(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("address, found", [(0x1000, True), (None, False), (-1, False)])
+def test_a_submission_is_parked_at_the_buffer_of_its_semaphore(address: int | None, found: bool) -> None:
+    """Where it waits for memory: there it is woken. Those that wait for memory of its own buffers look when it begins to wait."""
+    executor = Executor(device("kbl"), [], lambda submission, text: "", lambda text: None)
+    engine, bo, own, seen = ContextEngine(executor, "rcs0"), object(), object(), list[Any]()
+    executor.device = SimpleNamespace(begin=lambda *work: WaitingExecution(address, 3))  # type: ignore[assignment]
+    bound = SimpleNamespace(copies=[], bos=[own], at=lambda where: bo if where == 0x1000 else None)
+    work: Any = SimpleNamespace(bound=bound, vm=SimpleNamespace(space=None), batch=0)
+    with executor.parking.parked(own) as other:  # type: ignore[arg-type]
+
+        def wait(seconds: float, woken: threading.Event) -> None:
+            seen.append((other.is_set(), woken.is_set(), bo in executor.parking.waiting, executor.parking.count))
+            executor.parking.written([bo])  # type: ignore[list-item]
+            woken.set()
+
+        engine.run(work, SimpleNamespace(wait=wait, submission=SimpleNamespace(context=SimpleNamespace(cancelled=False))))  # type: ignore[arg-type]
+    assert seen == [(True, False, found, 2)] * 3 and not executor.parking.waiting and executor.parking.count == 0
