@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from softgen.driver import display as module
-from softgen.driver.display import Crtc, Display, Framebuffer, mode
+from softgen.driver.display import Crtc, Display, Framebuffer, ModeObject, mode
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Signals
 
@@ -124,3 +124,18 @@ def test_a_flip_of_a_node_that_is_being_closed(user_data: int | None, display: D
     display.crtc = Crtc(first, mode(640, 480))
     display.flip("node", second, user_data)
     assert display.crtc.framebuffer is second and display.pending is None and display.frames == 1
+
+
+def test_no_two_mode_objects_have_the_same_identifier() -> None:
+    """Framebuffers get those above."""
+    assert len(ModeObject) == len(ModeObject.__members__) and 0 < min(ModeObject) and max(ModeObject) < module.FIRST_FRAMEBUFFER
+
+
+def test_what_a_program_has_drawn_through_the_aperture_is_in_the_frame(display: Display) -> None:
+    """The linear view of a tiled buffer is synchronised before the frame is reported."""
+    order, shown = list[str](), framebuffer()
+    shown.bo.sync_view = lambda: order.append("view")  # type: ignore[method-assign]
+    display.presented = lambda crtc, frame: order.append(f"frame {frame}")
+    for _ in range(2):
+        display.present(Crtc(shown))
+    assert order == ["view", "frame 1", "view", "frame 2"]
