@@ -139,3 +139,12 @@ def test_what_a_program_has_drawn_through_the_aperture_is_in_the_frame(display: 
     for _ in range(2):
         display.present(Crtc(shown))
     assert order == ["view", "frame 1", "view", "frame 2"]
+
+
+def test_who_waits_for_a_flip_learns_of_its_end(display: Display, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, when it is no longer pending."""
+    told, first = list[object](), framebuffer()
+    monkeypatch.setattr(display.signals, "notify", lambda: told.append(display.pending))
+    display.crtc = Crtc(first, mode(640, 480))
+    display.flip(object(), framebuffer(2), None)
+    assert told == [None] and display.frames == 1
