@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -148,3 +149,20 @@ def test_who_waits_for_a_flip_learns_of_its_end(display: Display, monkeypatch: p
     display.crtc = Crtc(first, mode(640, 480))
     display.flip(object(), framebuffer(2), None)
     assert told == [None] and display.frames == 1
+
+
+def test_an_event_for_which_there_is_no_room_any_more_is_lost(display: Display) -> None:
+    """A program that does not read its events keeps nobody waiting."""
+    node, (ours, theirs) = object(), socket.socketpair()
+    ours.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            ours.send(bytes(4096))
+    ours.setblocking(True)
+    display.opened(node, ours)
+    sending = threading.Thread(target=display._send, args=(module.PageFlip(node, Crtc(), 7), 7), daemon=True)
+    sending.start()
+    sending.join(10)
+    assert not sending.is_alive()
+    ours.close()
+    theirs.close()

@@ -79,6 +79,7 @@ def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
     ((1920, 1080), 138500, 5, 1111), ((1920, 1200), 154000, 6, 1235), ((1680, 1050), 119000, 6, 1080), ((1280, 800), 71000, 6, 823),
     ((1600, 1200), 130250, 4, 1235), ((1400, 1050), 101000, 4, 1080), ((1024, 768), 56000, 4, 790), ((1280, 768), 68250, 7, 790),
     ((1280, 1024), 91000, 7, 1054), ((1366, 768), 72250, 10, 790), ((16, 16), 250, 10, 35),
+    ((1024, 704), 51250, 10, 724), ((1024, 2431), 177500, 10, 2501),
 ])  # fmt: skip
 def test_timings_of_a_mode(size: tuple[int, int], clock: int, sync: int, total: int) -> None:
     """VESA's CVT-RB: the clock in kHz, and by aspect ratio the lines of the sync pulse; the first eight are in VESA's list of modes."""
