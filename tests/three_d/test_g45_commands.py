@@ -240,6 +240,8 @@ FENCES = {"vs_fence": 64, "gs_fence": 80, "clip_fence": 96, "sf_fence": 120, "cs
     ("SF", {"maximum_number_of_threads": 24}, {}, "maximum_number_of_threads 25; the stage may have 24"),
     ("GS", {"number_of_urb_entries": 7}, {}, "two threads need an even number"),
     ("CLIP", {"number_of_urb_entries": 7}, {}, "two threads need an even number"),
+    ("SF", {"number_of_urb_entries": 64}, {"sf_fence": 384, "cs_fence": 384}, ""),
+    ("SF", {"number_of_urb_entries": 65}, {"sf_fence": 384, "cs_fence": 384}, "number_of_urb_entries 65; there may be 64"),
 ])  # fmt: skip
 def test_entries_between_fences(stage: str, fields: Fields, fences: Fields, text: str) -> None:
     """A fence is the row behind a stage's entries, where the next stage's begin."""

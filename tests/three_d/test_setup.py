@@ -164,11 +164,13 @@ def test_triangles_that_share_an_edge_meet_without_gap_or_overlap(a: Any, b: Any
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("bits", [8, 4])
 def test_positions_are_rounded_to_the_sub_pixel_grid(gen: float, bits: int) -> None:
-    """An edge that a hair's breadth decides: x = 10.5 + 1/512 rounds to 10.5 + 1/256 with 8 bits, to 10.5 with 4; 10.5 + 1/40 also."""
-    for x in ((10.5 + 1 / 512 - 32) / 32, (10.5 + 1 / 40 - 32) / 32):
-        vertices = [vertex(x, -1), vertex(1, -1), vertex(x, 1)]
+    """An edge that a hair's breadth decides: 1/512 behind a pixel's middle rounds to 1/256 behind it with 8 bits, to the middle with 4,
+    and so does 1/40."""
+    for pixel, x in ((10, 1 / 512), (10, 1 / 40), (40, 1 / 512), (40, 1 / 40)):
+        left = (pixel + 0.5 + x - 32) / 32
+        vertices = [vertex(left, -1), vertex(1, -1), vertex(left, 1)]
         (record,) = drawn([triangle(0, 1, 2)], vertices, gen, vertex_sub_pixel_precision_select=int(bits == 4))
-        assert min(covered(record))[0] == (11 if bits == 8 else 10)
+        assert min(covered(record))[0] == (pixel + 1 if bits == 8 else pixel)
 
 
 @pytest.mark.behaviour("G45-SF-22", shows="action")
@@ -252,10 +254,10 @@ def test_viewport_extents_limit_what_is_drawn(gen: float) -> None:
     assert [box(item) for item in records_of(state, chunk_of(FULL, [triangle(0, 1, 2)]))] == [(2, 3, 10, 12)]
 
 
-@pytest.mark.behaviour("G45-SF-16", "BDW-SF-02", shows="action")
+@pytest.mark.behaviour("G45-SF-16", "G45-WM-04", "BDW-SF-02", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_drawing_rectangle(gen: float) -> None:
-    """Its origin moves objects and scissors; its corners, which are inclusive, limit them."""
+    """Its origin moves objects and scissors; its corners, which are inclusive, limit them, together with a scissor (G45 5375)."""
     limits = {"clipped_drawing_rectangle_x_min": 8, "clipped_drawing_rectangle_x_max": 40, "clipped_drawing_rectangle_y_max": 30}
     origin = {"drawing_rectangle_origin_x": 10, "drawing_rectangle_origin_y": -4}
     scissor = {"scissor_rectangle_x_max": 19, "scissor_rectangle_y_max": 63}
@@ -263,6 +265,8 @@ def test_drawing_rectangle(gen: float) -> None:
     wide = {"x_max_viewport": 100.0}
     assert [box(item) for item in records_of(geometry_state(gen, wide, **origin), objects)] == [(26, 12, 58, 44)]
     assert [box(item) for item in records_of(geometry_state(gen, wide, **limits), objects)] == [(16, 16, 41, 31)]
+    both = geometry_state(gen, wide | scissor, **limits, scissor_rectangle_enable=1)
+    assert [box(item) for item in records_of(both, objects)] == [(16, 16, 20, 31)]
     moved = geometry_state(gen, wide | scissor, **origin, scissor_rectangle_enable=1)
     assert [box(item) for item in records_of(moved, objects)] == [(26, 12, 30, 44)]
     assert records_of(geometry_state(gen, clipped_drawing_rectangle_x_min=9, clipped_drawing_rectangle_x_max=8), objects) == []
