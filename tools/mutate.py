@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import coverage_map
 from coverage_map import CoverageMap
 from fault_bench import Bench, Result
-from mutations import Mutation, compiles, mutations
+from mutations import Mutation, changes, mutations
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ("softgen/eu/semantics/*.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/*.py")
@@ -79,8 +79,7 @@ def chosen(count: int, seed: int, only: str = "", package: str = "") -> list[Mut
     for mutation in mixed(found, seed):
         (later if (mutation.path, mutation.line) in lines else first).append(mutation)
         lines.add((mutation.path, mutation.line))
-    sound = (mutation for mutation in first + later if compiles(mutation.applied()))
-    return sorted(islice(sound, count), key=lambda mutation: (mutation.path, mutation.line, mutation.column))
+    return sorted(islice(filter(changes, first + later), count), key=lambda mutation: (mutation.path, mutation.line, mutation.column))
 
 
 def mixed(found: list[Mutation], seed: int) -> list[Mutation]:

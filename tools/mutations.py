@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
+from types import CodeType
 
 COMPARISONS: dict[type[ast.cmpop], str] = {ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">",
                                            ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is"}  # fmt: skip
@@ -252,7 +253,7 @@ def _remembers(node: ast.expr) -> bool:
 
 @cache
 def mutations(whole: str, path: str) -> list[Mutation]:
-    """Every fault there is, in the order of the file. A few may leave no program behind: see `compiles`."""
+    """Every fault there is, in the order of the file. A few leave no program behind, or the same: see `changes`."""
     finder = Finder(whole, path)
     finder.visit(ast.parse(whole))
     found: dict[tuple[int, int, str], Mutation] = {}
@@ -265,9 +266,14 @@ def mutations(whole: str, path: str) -> list[Mutation]:
     return numbered
 
 
-def compiles(text: str) -> bool:
+def changes(mutation: Mutation) -> bool:
+    """Whether a fault leaves a program behind, and another one than without it: 1 << 0 and 1 >> 0 are the same number."""
     try:
-        ast.parse(text)
+        return _compiled(mutation.applied()) != _compiled(mutation.whole)
     except SyntaxError:
         return False
-    return True
+
+
+@lru_cache(64)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "", "exec", dont_inherit=True)
