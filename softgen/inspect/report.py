@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from softgen.trace.replay import Report
 
 COUNTS = ("dispatches", "threads", "instructions")
+NOUNS = {"commands": "command", "draws": "draw", "dispatches": "dispatch", "threads": "thread", "instructions": "instruction"}
 HOT = 10  # kernels in the table
 WIDE = 200  # columns where the output is no terminal
 # docs/accuracy.md states the bounds; functions that are not named there are exact.
 BOUNDS = {
-    "inv": "correctly rounded", "fdiv": "correctly rounded", "sqrt": "correctly rounded", "rsq": "0.501 ULP",
+    "inv": "correctly rounded", "fdiv": "correctly rounded", "sqrt": "correctly rounded", "rsq": "correctly rounded",
     "exp": "0.51 ULP", "log": "0.51 ULP", "sin": "0.51 ULP up to 2^20", "cos": "0.51 ULP up to 2^20", "pow": "as its parts, in doubles",
 }  # fmt: skip
 
@@ -126,16 +127,15 @@ def show(report: dict[str, Any], stream: TextIO) -> None:
         table.add_row(Text(f"  {row['kernel']}"), row["code"], row["engine"], *counts, f"{row['seconds']:.3f}")
     console.print(table)
     if len(report["kernels"]) > HOT:
-        console.print(Text(f"  and {len(report['kernels']) - HOT} more kernels"))
+        console.print(Text(f"  and {counted(len(report['kernels']) - HOT, 'more kernel')}"))
 
 
 def summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Style and text of the lines above the table."""
     done = report.get("counters", report)
-    counts = ("commands", "draws", "threads", "instructions")
-    yield "", ", ".join(f"{done[name]:,} {name if done[name] != 1 else name[:-1]}" for name in counts)
-    if report.get("frames", {}).get("presented"):
-        yield "", f"{report['frames']['presented']:,} frames presented, the last ones {report['frames']['per_second']:,.1f} per second"
+    yield "", ", ".join(counted(done[name], noun) for name, noun in NOUNS.items())
+    if (frames := report.get("frames", {})).get("presented"):
+        yield "", f"{counted(frames['presented'], 'frame')} presented, the last ones {frames['per_second']:,.1f} per second"
     for engine in report.get("engines", ()):
         yield "", f"engine {engine['name']} on {counted(engine['threads'], 'host thread')}"
         yield from (("yellow", f"  note: {note}") for note in engine["notes"])

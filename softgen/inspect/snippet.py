@@ -9,6 +9,7 @@ The thread ends at its last message (EOT to the thread spawner) or simply where 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,8 +35,6 @@ from softgen.shared_functions.unit import MessageHandler
 if TYPE_CHECKING:
     from softgen.inspect.snippet_engine import Runner
 
-LIMIT = 1_000_000  # instructions
-SECONDS = 60.0
 CLOCK_INTERVAL = 64  # instructions between two readings of the clock
 NARROWEST = 8  # default channels of a thread, at least
 FUNCTIONS = 16  # numbers a shared function can have
@@ -105,7 +104,7 @@ class Snippet:
         for offset in range(setting.start, setting.start + len(setting.data), types.size(setting.type)):
             self.kinds.write(setting.place, offset, setting.type)
 
-    def run(self, limit: int = LIMIT, seconds: float = SECONDS, seen: Callable[[Step], None] | None = None,
+    def run(self, limit: float = math.inf, seconds: float = math.inf, seen: Callable[[Step], None] | None = None,
             tick: Callable[[], None] = lambda: None, engine: str = "reference") -> Ran:  # fmt: skip
         """Run until the thread ends or a limit is reached; `tick` is called for every instruction, `seen` with its changes (slow).
         A compiling engine runs whole stretches of code unless `seen` is given."""

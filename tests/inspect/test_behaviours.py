@@ -14,6 +14,7 @@ from softgen.inspect import behaviours as book
 from softgen.inspect import citations
 from softgen.inspect.citations import Citation
 from softgen.inspect.cli import behaviours as verb
+from softgen.inspect.cli.main import main
 from tests.conftest import ROOT
 
 HEADER = "id\tmanual\tunit\tkind\tbehaviour\n"
@@ -145,7 +146,7 @@ def test_rows_with_what_shows_them_or_why_nothing_does(capsys: pytest.CaptureFix
         "    tests/test_x.py:1 test_x (layout)", "A-2  text 2", "    not shown: no such unit", "A-3  text 3",
         "4 behaviours, 1 of them on a list with the reason"]  # fmt: skip
     verb.show_rows(rows[3:], {}, {})
-    assert capsys.readouterr().out == "A-3  text 3\n1 behaviours\n"
+    assert capsys.readouterr().out == "A-3  text 3\n1 behaviour\n"
 
 
 def test_every_form_says_what_is_covered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,3 +168,10 @@ def test_every_form_says_what_is_covered(tmp_path: Path, capsys: pytest.CaptureF
     assert said().splitlines()[0].split()[:3] == ["manual", "unit", "actions"]
     answer = json.loads(said(json=True, unit="VF"))
     assert (answer["covered"], answer["total"]) == (1, len(unit)) and {row["id"] for row in answer["behaviours"]} == unit
+
+
+def test_a_folder_without_tests_is_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "helper.py").write_text("def test_x(): pass\n")
+    assert main(["behaviours", "--tests", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"softgen: {tmp_path}: has no tests (test_*.py)\n")

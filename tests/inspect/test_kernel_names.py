@@ -84,12 +84,12 @@ def test_the_table_shows_the_hottest_kernels() -> None:
     rows = (
         kernels([Ran(KernelProgram(9.0, code() + bytes(number), 0, "kernel 0x1000")) for number in range(1)], KernelNames([COLLATZ])) * 12
     )
-    found = {"commands": 1, "draws": 0, "threads": 1, "instructions": 2000, "approximate": {"cos": "0.51 ULP"}, "exact": False,
-             "faults": ["read at 0x1000"], "unsupported": [], "notes": [], "kernels": rows}  # fmt: skip
+    found = {"commands": 1, "draws": 0, "dispatches": 1, "threads": 1, "instructions": 2000, "exact": False,
+             "approximate": {"cos": "0.51 ULP"}, "faults": ["read at 0x1000"], "unsupported": [], "notes": [], "kernels": rows}  # fmt: skip
     shown = io.StringIO()
     show(found, shown)
     lines = shown.getvalue().splitlines()
-    assert lines[0] == "report" and "  1 command, 0 draws, 1 thread, 2,000 instructions" in lines
+    assert lines[0] == "report" and "  1 command, 0 draws, 1 dispatch, 1 thread, 2,000 instructions" in lines
     assert "  fault read at 0x1000" in lines and "  approximate (error at most): cos 0.51 ULP" in lines
     assert sum("cf_collatz" in line for line in lines) == 10 and lines[-1] == "  and 2 more kernels"
     assert "\x1b" not in shown.getvalue()

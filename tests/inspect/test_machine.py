@@ -136,6 +136,18 @@ def test_each_gpu_says_what_programs_find(monkeypatch: pytest.MonkeyPatch) -> No
     assert found["g45"].detail == "OpenGL (crocus), VA-API (i965)" and found["g45"].status == "ok"
 
 
+@pytest.mark.parametrize("there, status, advice", [
+    (("iris", "anv", "intel.icd"), "ok", ""), (("iris", "intel.icd"), "low", "apt-get install mesa-vulkan-drivers"),
+    (("iHD",), "low", "apt-get install libgl1-mesa-dri; apt-get install mesa-vulkan-drivers; apt-get install intel-opencl-icd"),
+    ((), "absent", "apt-get install libgl1-mesa-dri; apt-get install mesa-vulkan-drivers; apt-get install intel-opencl-icd"),
+])  # fmt: skip
+def test_a_gpu_without_a_video_driver_is_fine(there: tuple[str, ...], status: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Video is not simulated, so its drivers, which have a line of their own, take nothing from a GPU."""
+    files = {"iris": "iris_dri", "anv": "intel_icd", "intel.icd": "intel.icd", "iHD": "iHD"}
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern] * any(files[each] in pattern for each in there))
+    assert found_in(machine.gpus(), "kbl")[::2] == (status, advice)
+
+
 @pytest.mark.parametrize("out, code, status", [('{"opened": 1}', 0, "ok"), ('{"opened": 0}', 0, "missing"), ("softgen: no", 1, "missing"),
                                                ("nonsense", 0, "missing"), ("", 0, "missing")])  # fmt: skip
 def test_a_program_is_tried(out: str, code: int, status: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tests.inspect.test_kernel_names import Ran
 
 def made(kernels: int = 0, **more: Any) -> dict[str, Any]:
     row = {"kernel": "k", "code": "c0de", "engine": "t0", "dispatches": 1, "threads": 2000, "instructions": 3, "seconds": 0.5}
-    counts = {"commands": 1, "draws": 2, "threads": 1000, "instructions": 0}
+    counts = {"commands": 1, "draws": 2, "dispatches": 0, "threads": 1000, "instructions": 0}
     empty: dict[str, Any] = {"approximate": {}, "exact": True, "faults": [], "unsupported": []}
     return counts | empty | {"kernels": [row | {"kernel": f"k{number}"} for number in range(kernels)]} | more
 
@@ -27,7 +27,7 @@ def shown(found: dict[str, Any]) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("kernels, rows, more", [(1, 1, []), (9, 9, []), (10, 10, []), (11, 10, ["  and 1 more kernels"]),
+@pytest.mark.parametrize("kernels, rows, more", [(1, 1, []), (9, 9, []), (10, 10, []), (11, 10, ["  and 1 more kernel"]),
                                                  (25, 10, ["  and 15 more kernels"])])  # fmt: skip
 def test_the_ten_hottest_kernels_are_shown(kernels: int, rows: int, more: list[str]) -> None:
     lines = shown(made(kernels))
@@ -47,7 +47,7 @@ def test_long_names_are_folded_and_numbers_are_not(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_kernels_there_is_no_table() -> None:
-    assert shown(made()) == ["report", "  1 command, 2 draws, 1,000 threads, 0 instructions",
+    assert shown(made()) == ["report", "  1 command, 2 draws, 0 dispatches, 1,000 threads, 0 instructions",
                              "  exact: no function was used that the hardware only approximates"]  # fmt: skip
 
 

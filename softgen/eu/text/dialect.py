@@ -22,7 +22,7 @@ from softgen.shared_functions import descriptors
 
 DIALECTS = ("iga", "mesa")
 REST = re.compile(r"^[ \t]*//[ \t]*rest:[ \t]*((?:[0-9a-fA-F]{2})+)[ \t]*$", re.MULTILINE)
-LOOKS = {"iga": re.compile(r"\(\s*\d+\s*\|\s*M\d+\s*\)"), "mesa": re.compile(r"\{\s*align(?:1|16)\b|^\s*//\s*unsaid:")}
+LOOKS = {"iga": re.compile(r"\(\s*\d+\s*\|\s*M\d+\s*\)"), "mesa": re.compile(r"\{\s*align(?:1|16)\b|^\s*//\s*implied operands:")}
 
 
 def dialects_of(gen: float) -> tuple[str, ...]:
@@ -129,15 +129,19 @@ class ParsedProgram:
 
 def detect(text: str, gen: float) -> str:
     """The dialect of a text, by syntax that only one of them has; the default where there is none."""
-    for syntax in dialects_of(gen):
+    known = dialects_of(gen)
+    for syntax in (*known, *DIALECTS):
         if LOOKS[syntax].search(text):
-            return syntax
-    return dialects_of(gen)[0]
+            return select_dialect(syntax, gen)
+    return known[0]
 
 
 def parse(text: str, gen: float, syntax: str | None = None, name: str = "text") -> ParsedProgram:
     """Parse a text in the given dialect, or in the one detected."""
-    syntax = select_dialect(syntax, gen) if syntax else detect(text, gen)
+    try:
+        syntax = select_dialect(syntax, gen) if syntax else detect(text, gen)
+    except DecodeError as error:
+        raise DecodeError(f"{name}: {error}") from None
     found = REST.search(text)
     behind = bytes.fromhex(found[1]) if found else b""
     if syntax == "iga":

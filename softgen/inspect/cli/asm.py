@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from softgen.bits.generation import device
 from softgen.errors import UsageError
 from softgen.eu.encoding import program
 from softgen.eu.isa.labels import COMPACT
 from softgen.eu.text import dialect
+from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import print_json
 from softgen.inspect.cli.source import read_text
 from softgen.inspect.output_file import write_file
@@ -35,7 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    gen = device(args.gpu).generation.number
+    gen = find(args.gpu).generation.number
     if args.json and args.output == "-":
         raise UsageError("--json and the code cannot both go to standard output")
     name, text = read_text(args.file)

@@ -9,7 +9,7 @@ from softgen.errors import SoftgenError, UsageError
 from softgen.inspect import behaviours as book
 from softgen.inspect import citations
 from softgen.inspect.citations import Citation
-from softgen.inspect.cli.output import paint, print_json, table
+from softgen.inspect.cli.output import counted, paint, print_json, table
 
 EXAMPLE = """examples:
   softgen behaviours                             covered actions and layouts per manual and unit
@@ -53,6 +53,8 @@ def tests(args: argparse.Namespace) -> Path:
         raise SoftgenError("no tests beside this installation, so coverage is unknown; run from a checkout or name one with --tests DIR")
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder of tests")
+    if not any(folder.rglob("test_*.py")):
+        raise SoftgenError(f"{folder}: has no tests (test_*.py)")
     return folder
 
 
@@ -112,7 +114,7 @@ def show_rows(rows: list[book.Behaviour], citations: dict[str, list[Citation]], 
         if row.id in reasons:
             print(colour(f"    not shown: {reasons[row.id]}", "note"))
     known = sum(row.id in reasons for row in rows)
-    print(f"{len(rows):,} behaviours" + (f", {known:,} of them on a list with the reason" if known else ""))
+    print(counted(len(rows), "behaviour") + (f", {known:,} of them on a list with the reason" if known else ""))
 
 
 def show_counts(counts: list[book.Count]) -> None:

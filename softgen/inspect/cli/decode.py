@@ -37,7 +37,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser("decode", description="Name every command, field, indirect state and kernel of what a driver submitted.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
-    parser.add_argument("--gpu", help="the GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
+    parser.add_argument("--gpu", help="the GPU it is for, whatever the file says; needed for raw batches and hang dumps only "
+                                      "(softgen gpus lists them)")  # fmt: skip
     parser.add_argument("--engine", default="render", choices=("render", "blitter", "video", "video_enhance"), help="engine of a raw batch")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--brief", action="store_true", help="commands by name only, without fields and state")

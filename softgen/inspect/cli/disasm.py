@@ -10,14 +10,14 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from softgen.bits.generation import device
 from softgen.errors import DecodeError, UsageError
 from softgen.eu import binary
 from softgen.eu.check import restrictions as check
 from softgen.eu.encoding import program
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.text import dialect
-from softgen.inspect.cli.output import Progress, complain
+from softgen.inspect.cli.gpus import find
+from softgen.inspect.cli.output import Progress, complain, counted
 from softgen.inspect.cli.source import read_bytes
 from softgen.inspect.kernels import kernels
 from softgen.trace.file import START, looks_like_trace, open_trace
@@ -35,7 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser("disasm", description="Disassemble EU machine code; softgen asm turns the text into the same bytes.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", help="raw code, ocloc's .bin, capture directory, AUB file or error state; - for standard input")
-    parser.add_argument("--gpu", help="the GPU the code is for; needed for raw code only (softgen gpus lists them)")
+    parser.add_argument("--gpu", help="the GPU the code is for, whatever the file says; needed for raw code only (softgen gpus lists them)")
     parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect (default: iga where it covers the GPU, from 7.5 on, else mesa)")
     parser.add_argument("--kernel", metavar="NAME", help="one kernel only: its name in a compiled program, its address in a capture")
     parser.add_argument("--check", action="store_true", help="list the restrictions that the code breaks")
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
         for line in listing.lines():
             write(line)
         broken += listing.broken
-    if args.check and not args.json:
-        print(f"// {broken or 'no'} restrictions broken")
+    if args.check and found and not args.json:
+        print(f"// {counted(broken, 'restriction') if broken else 'no restrictions'} broken")
     return 1 if not found or args.check and broken else 0
 
 
@@ -84,7 +84,7 @@ def by_syntax(programs: list[Code], syntax: str | None) -> Iterator[tuple[str, l
 
 
 def sources(args: argparse.Namespace) -> list[Code]:
-    gen = device(args.gpu).generation.number if args.gpu else None
+    gen = find(args.gpu).generation.number if args.gpu is not None else None
     if args.file != "-" and is_trace(Path(args.file)):
         return of_trace(args.file, args.gpu)
     name, data = read_bytes(args.file)
@@ -101,8 +101,11 @@ def is_trace(path: Path) -> bool:
     """Whether a path is a capture directory, or a file that begins as a trace; these may be larger than code is."""
     if not path.is_file():
         return path.is_dir()
-    with path.open("rb") as file:
-        return looks_like_trace(file.read(START))
+    try:
+        with path.open("rb") as file:
+            return looks_like_trace(file.read(START))
+    except OSError:  # read_bytes says why
+        return False
 
 
 def of_binary(data: bytes, name: str, gen: float | None) -> Iterator[Code]:

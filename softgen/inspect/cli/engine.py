@@ -70,6 +70,8 @@ def check(args: argparse.Namespace) -> None:
     names = [] if args.compare is None else args.compare.split(",")
     if args.compare is not None and (len(names) != 2 or not set(names) <= set(NAMES)):
         raise UsageError(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
+    if args.compare is not None and args.engine != "auto":
+        raise UsageError("--compare names both engines; leave out --engine")
     if args.compare_tiles is not None and args.compare is None:
         raise UsageError("--compare-tiles says how much of a draw --compare compares; give both")
     if args.compare_tiles is not None and args.compare_tiles < 1:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softgen.bits.generation import device
 from softgen.errors import DecodeError, UsageError
 from softgen.eu.text import dialect
+from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint, print_json, table
 from softgen.inspect.cli.source import read_text
-from softgen.inspect.registers import Number, RegisterLanes
-from softgen.inspect.snippet import LIMIT, SECONDS, Ran, Snippet, Step
 
+if TYPE_CHECKING:
+    from softgen.inspect.registers import Number, RegisterLanes
+    from softgen.inspect.snippet import Ran, Snippet, Step
+
+LIMIT = 1_000_000  # instructions
+SECONDS = 60.0
 ENGINES = ("reference", "t0", "t1")
 WIDTHS = (1, 2, 4, 8, 16, 32)
 PLAIN = 0xFFFF  # unsigned numbers above it are easier read in hexadecimal
@@ -50,8 +54,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     if args.limit < 1 or not args.time_limit > 0:
         raise UsageError("--limit and --time-limit are numbers above zero")
-    gpu = device(args.gpu)
+    gpu = find(args.gpu)
     name, text = read_text(args.file)
+    from softgen.inspect.snippet import Snippet  # not for --help, or options that are wrong
+
     snippet = Snippet(text, gpu.generation.number, args.syntax, name, args.simd)
     for setting in args.set:
         try:

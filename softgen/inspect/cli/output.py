@@ -71,8 +71,9 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), right: S
 
 
 def counted(number: int, noun: str) -> str:
-    """'1 command', '2 commands'."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """'1 command', '1,200 batches'."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def print_json(value: Any, indent: int | None = None) -> None:

@@ -18,21 +18,19 @@ from softgen.inspect.cli.engine import (
     add_images_option,
     add_report_options,
     add_trace_option,
+    check,
     check_report,
     runner,
     traced,
 )
-from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
-from softgen.inspect.kernel_names import KernelNames
-from softgen.inspect.output_file import write_file
-from softgen.inspect.report import gathered, show
-from softgen.threads.compare import ComparingDispatcher
-from softgen.threads.dispatcher import EngineDispatcher
-from softgen.trace.replay import Report, replay
-from softgen.trace.work import Work, WorkTrace
+from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint, print_json
 
 if TYPE_CHECKING:
     from softgen.inspect.pictures import TargetPictures
+    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.dispatcher import EngineDispatcher
+    from softgen.trace.replay import Report
+    from softgen.trace.work import Work, WorkTrace
 
 EXAMPLE = """examples:
   softgen replay vadd.aub                             run it, check every MEM_CMP
@@ -56,7 +54,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser("replay", description="Execute what a driver submitted, and check the expectations in the file.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", nargs="+", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
-    parser.add_argument("--gpu", help="the GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
+    parser.add_argument("--gpu", help="the GPU it is for, whatever the file says; needed for raw batches and hang dumps only "
+                                      "(softgen gpus lists them)")  # fmt: skip
     add_engine_options(parser)
     add_trace_option(parser)
     add_images_option(parser)
@@ -65,9 +64,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from softgen.inspect.cli.decode import opened
-
+    check(args)
     check_report(args)
+    from softgen.inspect.cli.decode import opened  # these are not for --help, or options that are wrong
+    from softgen.trace.replay import Report
+
     groups, whole, log, pictures = runner(args), Report(), traced(args), collected(args.images)
     with Progress("commands and thread groups executed") as progress:
         timed_out = limit(args.time_limit, progress)
@@ -81,13 +82,21 @@ def run(args: argparse.Namespace) -> int:
             for note in trace.notes:
                 complain(f"{file}: note: {note}") if args.json else print(f"  note: {note}")
     if args.report:
-        engines = groups.both if isinstance(groups, ComparingDispatcher) else [groups]
-        write_report(args.report, gathered(whole, engines, KernelNames(args.kernels)))
+        write_report(args.report, report_of(whole, groups, args.kernels))
     if args.json:
         print_json(as_json(whole, pictures.files if pictures else []))
         for wrong in [*whole.failed, *whole.remarks]:
             complain(wrong)
     return 0 if whole.fine else 1
+
+
+def report_of(whole: Report, groups: EngineDispatcher | ComparingDispatcher, places: list[str]) -> dict[str, Any]:
+    """The report of --report; OpenCL binaries in `places` give kernels their names."""
+    from softgen.inspect.kernel_names import KernelNames
+    from softgen.inspect.report import gathered
+    from softgen.threads.dispatcher import EngineDispatcher
+
+    return gathered(whole, [groups] if isinstance(groups, EngineDispatcher) else groups.both, KernelNames(places))
 
 
 def collected(folder: str | None) -> TargetPictures | None:
@@ -102,6 +111,8 @@ def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPicture
              groups: EngineDispatcher | ComparingDispatcher,
              log: Callable[[str, str], None] | None) -> tuple[Report, list[str]]:  # fmt: skip
     """Execute a trace; its report, and the pictures it drew. Pictures of several traces are distinguished by their file names."""
+    from softgen.trace.replay import replay
+
     clock = itertools.count(1).__next__ if args.deterministic else None
     if pictures is None:
         return replay(trace, clock, timed_out, groups, log), []
@@ -118,8 +129,12 @@ def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPicture
 def write_report(file: str, report: dict[str, Any]) -> None:
     """The report as JSON into a file, or as text on standard output (`-`)."""
     if file == "-":
+        from softgen.inspect.report import show
+
         show(report, sys.stdout)
     else:
+        from softgen.inspect.output_file import write_file
+
         write_file(file, f"{json.dumps(report, indent=1)}\n".encode())
 
 
@@ -146,8 +161,9 @@ def as_json(report: Report, images: list[str]) -> dict[str, Any]:
 def lines(file: str, gpu: str, report: Report, images: list[str], seconds: float, colour: Paint) -> list[str]:
     """What ran, problems and remarks."""
     done = report.counters
-    ran = [count(report.submissions, "submission"), count(done.batches, "batch"), count(done.commands, "command")]
-    worked = [count(done.dispatches, "dispatch"), count(done.threads, "thread"), count(done.instructions, "instruction")]
+    ran = [counted(report.submissions, "submission"), counted(done.batches, "batch"), counted(done.commands, "command")]
+    worked = [counted(done.draws, "draw"), counted(done.dispatches, "dispatch"), counted(done.threads, "thread"),
+              counted(done.instructions, "instruction")]  # fmt: skip
     found = [colour(f"{file}: {gpu}", "heading"), f"  {', '.join(ran)}", f"  {', '.join(worked)} in {seconds:.1f} s"]
     if report.passed or report.failed:
         expectations = f"expectations: {report.passed} met, {len(report.failed)} not met"
@@ -160,8 +176,3 @@ def lines(file: str, gpu: str, report: Report, images: list[str], seconds: float
     if len(report.remarks) > REMARKS:
         found.append(f"  and {len(report.remarks) - REMARKS} more; --report has them all")
     return found
-
-
-def count(number: int, noun: str) -> str:
-    plural = noun if number == 1 else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number:,} {plural}"

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from softgen.errors import SpecError, UsageError
+from softgen.errors import UsageError
 from softgen.inspect.cli.engine import (
     add_engine_options,
     add_images_option,
@@ -28,6 +28,7 @@ from softgen.inspect.cli.engine import (
     spare_processor,
     traced,
 )
+from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import complain
 from softgen.inspect.loading import load
 
@@ -101,7 +102,6 @@ def mode_size(text: str) -> tuple[int, int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from softgen.bits.generation import device
     from softgen.driver.environment import unreachable
     from softgen.driver.launcher import launch
     from softgen.driver.service import CANNOT_GO_ON
@@ -118,10 +118,7 @@ def run(args: argparse.Namespace) -> int:
     check(args)
     check_report(args)
     args.memory_limit, args.display = size(args.memory_limit), mode_size(args.display)
-    try:
-        gpu = device(args.gpu)
-    except SpecError as error:
-        raise UsageError(str(error)) from None
+    gpu = find(args.gpu)
     recorder, pictures = recording(args.record, gpu), collected(args.images)
     with compiled_programs(args) as (folder, temporary):
         try:

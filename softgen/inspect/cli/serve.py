@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from softgen.bits.generation import device
-from softgen.errors import SpecError, UsageError
-from softgen.inspect.cli.engine import add_engine_options, runner
+from softgen.errors import UsageError
+from softgen.inspect.cli.engine import add_engine_options, check, runner
+from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import complain, print_json
-from softgen.trace.tbx import Options, TbxServer
 
 EXAMPLE = """examples:
   softgen serve --tbx 4321 --gpu skl                  then, in another shell, an OpenCL program:
@@ -40,11 +39,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"a port is a number from 0 to 65535, not {args.tbx}")
     if args.clients is not None and args.clients < 1:
         raise UsageError(f"the number of clients is 1 or more, not {args.clients}")
-    runner(args)  # wrong options are a usage error now, not at the first connection
-    try:
-        gpu = device(args.gpu)
-    except SpecError as error:
-        raise UsageError(str(error)) from None
+    gpu = find(args.gpu)
+    check(args)  # wrong options are a usage error now, not at the first connection
+    from softgen.trace.tbx import Options, TbxServer
+
     server = TbxServer(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=lambda: runner(args)), complain)
     if not args.json:
         print(f"{gpu.title} ({gpu.name}) listens on 127.0.0.1:{server.port}", flush=True)

@@ -13,10 +13,14 @@ STEP = 1 << 24
 
 def read_bytes(file: str) -> tuple[str, bytes]:
     """What messages call a file, and its contents; `-` is standard input."""
-    if file == "-":
-        return "standard input", _limited("standard input", sys.stdin.buffer)
-    with open(file, "rb") as stream:
-        return file, _limited(file, stream)
+    name = "standard input" if file == "-" else file
+    try:
+        if file == "-":
+            return name, _limited(name, sys.stdin.buffer)
+        with open(file, "rb") as stream:
+            return name, _limited(name, stream)
+    except OSError as error:
+        raise DecodeError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
 def _limited(name: str, stream: BinaryIO) -> bytes:

@@ -14,7 +14,7 @@ from softgen.bits.page import KINDS
 from softgen.errors import UsageError
 from softgen.inspect import bit_diagram, spec_names
 from softgen.inspect.cli.gpus import find
-from softgen.inspect.cli.output import paint, print_json, table
+from softgen.inspect.cli.output import counted, paint, print_json, table
 from softgen.inspect.spec_diff import place
 
 EXAMPLE = """examples:
@@ -178,7 +178,7 @@ def _positions(layout: Layout) -> list[Any]:
 
 def page(layout: Layout, gens: list[float], diagram: bool = True) -> Iterator[str]:
     bold = paint()
-    length = f"{layout.dwords} dwords" if not layout.variable else f"{layout.dwords} dwords or more"
+    length = counted(layout.dwords, "dword") + (" or more" if layout.variable else "")
     key = f", key {layout.key}" if layout.key else ""
     engines = f", {' '.join(layout.engines)}" if layout.engines else ""
     yield f"{bold(layout.name, 'name')}  {layout.kind}, gen {' '.join(f'{g:g}' for g in gens)}{key}, {length}{engines}"

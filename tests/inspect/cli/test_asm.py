@@ -59,7 +59,7 @@ def test_compact(tmp_path: Path, capsys: Capture) -> None:
     (MESA.replace("g3", "gg"), "kbl", "a.asm:1:15: expected "),
     ("nop;\n  frobnicate(8) g2<1>D { align1 1Q };\n", "kbl", "a.asm:2:3: expected "),
     (IGA.replace(":d\n", ":d {Nonsense}\n"), "kbl", "a.asm:1:"),
-    (MESA, "nosuch", "no GPU is called 'nosuch'"),
+    (IGA, "ivb", "a.asm: iga does not cover gen 7; mesa does"),
     ("nop;\nmov(8) g2<1>F 0x12345678F { align1 1Q compacted };\n", "kbl", "a.asm:2:1: this mov has no compact form"),
     ("endif(8) JIP: NOWHERE { align1 1Q };\n", "kbl", "a.asm:1:"),
 ])  # fmt: skip

@@ -131,7 +131,7 @@ def test_check_fails_where_something_is_broken(capsys: Capture, tmp_path: Path) 
     code = dialect.read("mov(4) g4<1>F g2<8,8,1>F { align1 1N };\n", 9.0, "mesa")
     (tmp_path / "a").write_bytes(code)
     text = disasm(capsys, "--gpu", "kbl", tmp_path / "a", "--check", code=1)
-    assert "// ^ restriction 2 width_fits: The width of a source region" in text and text.endswith("// 1 restrictions broken\n")
+    assert "// ^ restriction 2 width_fits: The width of a source region" in text and text.endswith("// 1 restriction broken\n")
     found = json.loads(disasm(capsys, "--gpu", "kbl", tmp_path / "a", "--check", "--json", code=1))
     assert [inst["name"] for inst in found["restrictions"]] == ["width_fits"]
     disasm(capsys, "--gpu", "kbl", tmp_path / "a")
@@ -145,7 +145,7 @@ def test_standard_input(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_is_refused(capsys: Capture, tmp_path: Path) -> None:
     assert "for raw code, name its GPU with --gpu" in refused(capsys, RAW, code=2)
-    assert "no GPU is called 'vax'" in refused(capsys, RAW, "--gpu", "vax", code=1)
+    assert "no GPU is called 'vax'" in refused(capsys, RAW, "--gpu", "vax", code=2)
     assert "No such file" in refused(capsys, tmp_path / "missing", "--gpu", "kbl", code=1)
     (tmp_path / "empty").write_bytes(b"")
     assert "is empty" in refused(capsys, tmp_path / "empty", "--gpu", "kbl", code=1)

@@ -90,6 +90,15 @@ def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("verb", BUILT)
+def test_help_starts_at_once(verb: str) -> None:
+    """A verb loads what simulates when it has work."""
+    text = (f"import sys; from softgen.inspect.cli.main import main; main([{verb!r}, '--help'])\n"
+            "print(sorted({'numpy', 'rich', 'softgen.device.gpu', 'softgen.threads'} & set(sys.modules)), file=sys.stderr)")  # fmt: skip
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert found.stderr == "[]\n"
+
+
 def test_a_misspelt_verb_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["decod"]) == 2
     assert capsys.readouterr().err == "softgen: no verb 'decod'; did you mean 'decode'?\n"
@@ -99,6 +108,10 @@ def test_a_misspelt_verb_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize("arguments, told", [
     (("decode", "x", "--gpu", "voodoo"), "no GPU is called 'voodoo'"), (("spec", "--gpu", "voodoo"), "no GPU is called 'voodoo'"),
     (("spec", "--gpu", ""), "no GPU is called ''"), (("decode", ""), "which file?"),
+    (("asm", "x", "--gpu", "voodoo", "-o", "y"), "no GPU is called 'voodoo'"),
+    (("eu", "x", "--gpu", "voodoo"), "no GPU is called 'voodoo'"), (("disasm", "x", "--gpu", "voodoo"), "no GPU is called 'voodoo'"),
+    (("serve", "--tbx", "0", "--gpu", "0x1"), "has PCI id 0x0001"),
+    (("run", "--compare", "t0,t1", "--engine", "t1", "--", "true"), "--compare names both engines; leave out --engine"),
     (("decode", "x", "--gpu", "g45", "--engine", "video_enhance"), "g45 has no video_enhance engine; it has render, video"),
     (("spec", "NO_SUCH_THING"), "no page describes 'NO_SUCH_THING'"),
     (("spec", "3DSTATE_VS", "--kind", "register"), "no register is called '3DSTATE_VS'"),
@@ -163,7 +176,8 @@ def hear_ctrl_c() -> None:
 
 @pytest.fixture
 def writing(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A verb stuck in the middle of writing more than a pipe holds, line by line: with no tests, every behaviour is uncovered."""
+    """A verb stuck while writing more than a pipe holds, line by line: no test cites anything, so every behaviour is uncovered."""
+    (tmp_path / "test_nothing.py").touch()
     command = [sys.executable, "-m", "softgen", "behaviours", "--uncovered", "--tests", str(tmp_path)]
     verb = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=BUFFERED, preexec_fn=hear_ctrl_c)
     assert verb.stdout and verb.stdout.read(1) == b"G"

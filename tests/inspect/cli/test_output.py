@@ -110,3 +110,9 @@ def test_exit_codes_are_the_same_where_messages_cannot_be_written() -> None:
     with open("/dev/full", "w") as full:
         for arguments, code in ((("no_verb",), 2), (("decode", "/no/such/file"), 1), (("run", "--", "no-such-program"), 2)):
             assert subprocess.run([sys.executable, "-m", "softgen", *arguments], stderr=full, check=False).returncode == code, arguments
+
+
+@pytest.mark.parametrize("number, noun, text", [(1, "batch", "1 batch"), (0, "batch", "0 batches"), (1, "thread", "1 thread"),
+                                                (1200, "thread", "1,200 threads")])  # fmt: skip
+def test_counts_have_their_nouns(number: int, noun: str, text: str) -> None:
+    assert output.counted(number, noun) == text

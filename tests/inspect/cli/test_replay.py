@@ -18,6 +18,7 @@ from softgen.inspect.cli import main as cli
 from softgen.inspect.cli import replay as replay_verb
 from softgen.inspect.cli.output import Paint
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.trace import replay as replaying
 from softgen.trace.replay import Report, Trouble
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
@@ -58,13 +59,13 @@ def test_a_capture_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_deterministic_clock_counts_its_readings(given: list[str], readings: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Timestamps in memory are then the same with every replay; otherwise they are those of the host's clock."""
     clocks: list[Any] = []
-    real = replay_verb.replay
+    real = replaying.replay
 
     def replay(trace: Any, clock: Any, *more: Any) -> Any:
         clocks.append(clock)
         return real(trace, None, *more)
 
-    monkeypatch.setattr(replay_verb, "replay", replay)
+    monkeypatch.setattr(replaying, "replay", replay)
     assert cli.main(["replay", CAPTURE, "--engine", "reference", *given]) == 0
     assert [clock and [clock() for _ in range(3)] for clock in clocks] == [readings]
 
@@ -267,18 +268,12 @@ def test_the_triangle_is_the_same_on_every_gpu(gpu: str, tmp_path: Path) -> None
     assert compare(last[1], last[0]).agrees
 
 
-@pytest.mark.parametrize("number, noun, text", [(1, "batch", "1 batch"), (0, "batch", "0 batches"), (1, "thread", "1 thread"),
-                                                (1200, "thread", "1,200 threads")])  # fmt: skip
-def test_counts_have_their_nouns(number: int, noun: str, text: str) -> None:
-    assert replay_verb.count(number, noun) == text
-
-
 @pytest.mark.parametrize("remarks, shown, more", [(0, 0, []), (20, 20, []), (23, 20, ["  and 3 more; --report has them all"])])
 def test_lines_of_a_replay(remarks: int, shown: int, more: list[str]) -> None:
     counters = Counters(batches=2, commands=30, dispatches=1, threads=4, instructions=1376)
     report = Report(counters, submissions=1, passed=3, failed=["at 0x0"], faults=[Trouble("f", "submission 0", "write at 0x0")],
                     unsupported=[Trouble("f", "", "a register")], remarks=[f"odd {number}" for number in range(remarks)])  # fmt: skip
-    head = ["f: kbl", "  1 submission, 2 batches, 30 commands", "  1 dispatch, 4 threads, 1,376 instructions in 1.2 s"]
+    head = ["f: kbl", "  1 submission, 2 batches, 30 commands", "  0 draws, 1 dispatch, 4 threads, 1,376 instructions in 1.2 s"]
     assert replay_verb.lines("f", "kbl", report, ["a.png"], 1.24, Paint(False)) == [
         *head, "  expectations: 3 met, 1 not met", "  picture a.png", "  not met at 0x0", "  fault submission 0: write at 0x0",
         "  unsupported a register", *(f"  remark odd {number}" for number in range(shown)), *more]  # fmt: skip

@@ -46,3 +46,9 @@ def test_no_memory_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("softgen.inspect.cli.disasm.read_bytes", read_bytes)
     assert "not enough memory" in refused(capsys, "disasm", CODE, "--gpu", "icl")
+
+
+@pytest.mark.parametrize("verb", [("disasm",), ("asm", "-o", "-"), ("eu",)])
+@pytest.mark.parametrize("file, why", [("/proc/self/mem", "Input/output error"), ("no such file", "No such file or directory")])
+def test_a_file_that_cannot_be_read_is_named(verb: tuple[str, ...], file: str, why: str, capsys: Capture) -> None:
+    assert refused(capsys, *verb, file, "--gpu", "icl") == f"softgen: {file}: cannot be read: {why}\n"

@@ -149,6 +149,7 @@ def test_generations_that_read_alike_are_shown_once(capsys: pytest.CaptureFixtur
     ("3DSTATE_SAMPLE_MASK", "command, gen 9, key 3.3.0.18, 2 dwords, render"),
     ("3DSTATE_VERTEX_BUFFERS", "command, gen 9, key 3.3.0.08, 5 dwords or more, render position_only"),
     ("RENDER_SURFACE_STATE", "structure, gen 9, 16 dwords"),
+    ("MI_USER_INTERRUPT", "command, gen 9, key 0.02, 1 dword, render blitter video video_enhance"),
 ])  # fmt: skip
 def test_the_head_of_a_page_says_how_long_a_thing_is(name: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert spec(capsys, name, "--gpu", "kbl", "--no-diagram").splitlines()[0] == f"{name}  {head}"

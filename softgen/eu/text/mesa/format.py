@@ -78,7 +78,7 @@ def _normal(instruction: Instruction, changes: Changes) -> Instruction:
 
 def pragma(convention: str) -> str:
     """The line that declares a convention; empty for the default."""
-    return "" if convention == DEFAULT_CONVENTION else f"// unsaid: {convention}\n"
+    return "" if convention == DEFAULT_CONVENTION else f"// implied operands: {convention}\n"
 
 
 def convention_of(instructions: Iterable[Instruction]) -> str:

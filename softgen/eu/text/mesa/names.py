@@ -30,7 +30,7 @@ class MesaWords:
 
 def read(page: str, text: str) -> dict[float, MesaWords]:
     found = {gen: MesaWords() for gen in GENERATIONS}
-    readers = {"words": _words, "also": _words, "set": _set, "unsaid": _unsaid, "rest": _rest}
+    readers = {"words": _words, "also": _words, "set": _set, "implied": _implied, "rest": _rest}
     for row in rows(page, text):
         if row.words[0] not in readers or len(row.words) < 4:
             raise row.error(f"a line is one of {', '.join(readers)}, a kind, generations and words, not {' '.join(row.words)!r}")
@@ -58,7 +58,7 @@ def _set(row: TableRow, words: MesaWords) -> None:
     words.sets[row.words[1]].update(row.words[3:])
 
 
-def _unsaid(row: TableRow, words: MesaWords) -> None:
+def _implied(row: TableRow, words: MesaWords) -> None:
     _, convention, _, opcodes, mode, *operands = row.words
     if convention not in CONVENTIONS or mode not in MODES:
         raise row.error(f"a convention is {' or '.join(CONVENTIONS)} and a mode {' or '.join(MODES)}, not {convention} and {mode}")

@@ -4,7 +4,7 @@
     (+f0.0) if(8)   JIP: LABEL0   UIP: 32                           { align1 1Q };
     add(8)          g4<1>F        g2<8,8,1>F    0x3f800000F         { align1 1Q compacted }; /* bits: 0x80000000 */
 
-A line `// unsaid: iga` at the head declares the convention of implied operands; the default is Mesa's.
+A line `// implied operands: iga` at the head declares the convention of implied operands; the default is Mesa's.
 
 Reads   EU_SEND EU_SENDS EU_BRANCH EU_SOURCE_1
 """
@@ -32,7 +32,7 @@ from softgen.eu.text.mesa.format import COMPR4, same_register
 from softgen.eu.text.mesa.names import CONVENTIONS, DEFAULT_CONVENTION, mesa_words
 from softgen.eu.text.mesa.reader import NUMBER, OperandBuilder, ParsedOperand, number, read, with_position
 
-PRAGMA = re.compile(r"\s*//\s*unsaid:\s*(\w+)[ \t]*(?:\n|$)")
+PRAGMA = re.compile(r"\s*//\s*implied operands:\s*(\w+)[ \t]*(?:\n|$)")
 LABEL = re.compile(r"([A-Za-z_]\w*)[ \t]*:(?!\w*[ \t]*:)")
 NAME = re.compile(r"[A-Za-z_]\w*")
 OPCODE = re.compile(r"[a-z][a-z0-9]*")

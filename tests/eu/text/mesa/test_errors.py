@@ -90,7 +90,7 @@ BAD = [
     ("mad(8) g4<1>F g1F g5D g6F;", "1:1: gen 9: src1 half must be one of f, hf, not d"),
     ("mov(8) g4<1>NF g5<8,8,1>F;", "1:1: gen 9 has no register of type nf"),
     ("nop;\nmov(8) m4<1>F g5<8,8,1>F;", "2:1: gen 9: file must be one of arf, grf, imm, not mrf"),
-    ("// unsaid: gcc\nnop;", "1:12: expected mesa or iga or gen4asm, not 'gcc'"),
+    ("// implied operands: gcc\nnop;", "1:22: expected mesa or iga or gen4asm, not 'gcc'"),
 ]
 
 
@@ -136,15 +136,15 @@ def test_a_label_between_two_units_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("line", "complaint"), [
-    ("colour 9 1 red", "t:1: a line is one of words, also, set, unsaid, rest, a kind, generations and words, not 'colour 9 1 red'"),
+    ("colour 9 1 red", "t:1: a line is one of words, also, set, implied, rest, a kind, generations and words, not 'colour 9 1 red'"),
     ("words colour 9 1 red", "t:1: words gives pairs of a code and a word for one of condition,"),
     ("words thread 9 1", "t:1: words gives pairs"),
     ("words thread 9 1 atomic 1 other", "t:1: thread 1 or its word 'other' is given twice"),
     ("words thread nine 1 atomic", "t:1: no generations in 'nine'"),
     ("set colours 9 red", "t:1: a set is one of quiet,"),
-    ("unsaid gcc 9 if align1 null<1>D", "t:1: a convention is mesa or iga or gen4asm and a mode align1 or align16, not gcc and align1"),
-    ("unsaid mesa 9 if align2 null<1>D", "t:1: a convention is mesa or iga or gen4asm and a mode align1 or align16, not mesa and align2"),
-    ("unsaid mesa 9 if,if align1 null<1>D", "t:1: the operands that mesa implies for if are given twice"),
+    ("implied gcc 9 if align1 null<1>D", "t:1: a convention is mesa or iga or gen4asm and a mode align1 or align16, not gcc and align1"),
+    ("implied mesa 9 if align2 null<1>D", "t:1: a convention is mesa or iga or gen4asm and a mode align1 or align16, not mesa and align2"),
+    ("implied mesa 9 if,if align1 null<1>D", "t:1: the operands that mesa implies for if are given twice"),
     ("rest mesa 9 if ten", "t:1: a convention is mesa or iga or gen4asm and the residue a number, not mesa and 'ten'"),
 ])  # fmt: skip
 def test_bad_tables_are_refused(line: str, complaint: str) -> None:

@@ -78,7 +78,7 @@ def test_the_other_habit(gen: float) -> None:
     """As IGC writes them: no type for the source that is not there, null as the first source of a jump, no mark on a payload."""
     lines = [line.split("  ", 1) for line in (EXAMPLES / "habit-iga.txt").read_text().splitlines() if line.startswith(f"{gen:g} ")]
     words = [int.from_bytes(bytes.fromhex(code.split()[1]), "little") for code, _ in lines]
-    said = "// unsaid: iga\n" + "\n".join(text for _, text in lines)
+    said = "// implied operands: iga\n" + "\n".join(text for _, text in lines)
     found = parse(said, gen)
     assert len(found) == 11
     assert [encode(inst) for inst in found] == words
@@ -160,7 +160,7 @@ def test_habits_are_told_apart_and_said() -> None:
     twice, once = decode(0x3F800000_38000000_20803EE8_00600001, 9.0), decode(0x3F800000_00000000_20803EE8_00600001, 9.0)
     assert "bits" not in text(twice) and "bits" in text(once)
     assert "bits" not in text(once, convention="iga") and "bits" in text(twice, convention="iga")
-    for item, head in ((twice, "mov(8)"), (once, "// unsaid: iga")):
+    for item, head in ((twice, "mov(8)"), (once, "// implied operands: iga")):
         ours = program([(0, 16, item)])
         assert ours.startswith(head) and "bits" not in ours
         assert parse(ours, 9.0) == [item]

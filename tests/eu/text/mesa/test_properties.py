@@ -35,7 +35,7 @@ def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
     @given(instructions(row), st.sampled_from(CONVENTIONS))
     def check(built: Instruction, habit: str) -> None:
         inst = decode(encode(built), row.gen)
-        assert parse(f"// unsaid: {habit}\n{text(inst, convention=habit)}", row.gen) == [inst]
+        assert parse(f"// implied operands: {habit}\n{text(inst, convention=habit)}", row.gen) == [inst]
         usual = normal(inst, habit)
         assert "bits" not in text(decode(encode(usual), row.gen), convention=habit)
 
