@@ -29,7 +29,8 @@ def check_state(state: DrawState, target: SurfaceImage | None) -> None:
     if not state.generation.unit_state:
         return
     calc = color_calc(state)
-    for text in (*_threads(state), *_reads(state), *_stencil(state, calc), *(_colors(state, calc, target) if target is not None else ())):
+    colors = _colors(state, calc, target) if target is not None else ()
+    for text in (*_threads(state), *_reads(state), *_stencil(state, calc), *_logic(calc), *colors):
         state.remark(text)
 
 
@@ -97,6 +98,12 @@ def _stencil(state: DrawState, calc: Record) -> Iterator[str]:
     for field in ("stencil_test_enable", "stencil_buffer_write_enable"):
         if getattr(calc, field) and (null or format not in STENCIL_FORMATS):
             yield f"COLOR_CALC_STATE: {field} 1, and the depth buffer, {'null' if null else format}, has no stencil"
+
+
+def _logic(calc: Record) -> Iterator[str]:
+    """Blending and logic operations exclude each other (G45 8039)."""
+    if calc.color_buffer_blend_enable and calc.logic_op_enable:
+        yield "COLOR_CALC_STATE: color_buffer_blend_enable 1 with logic_op_enable 1"
 
 
 def _colors(state: DrawState, calc: Record, target: SurfaceImage) -> Iterator[str]:

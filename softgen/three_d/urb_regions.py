@@ -17,6 +17,7 @@ from softgen.three_d.state import DrawState
 STAGES = ("VS", "HS", "DS", "GS")
 SMALL = 9  # units of 512 bits: counts of smaller entries are multiples of GROUP (BDW 11476-11478)
 GROUP = 8
+LARGEST = {"VS": 10, "DS": 10}  # units of an entry; other stages use all 9 bits of the field (BDW 11450, 11794)
 START_KIB = 8  # of a start address
 CONSTANT_KIB = 32  # that push constants may occupy (BDW 7841-7845)
 
@@ -30,17 +31,19 @@ def check_regions(state: DrawState) -> None:
         state.warn(f"{', '.join(missing)}: not set; the four URB commands must be given together")
     for stage, region in regions.items():
         first = 2 * STAGES.index(stage)
-        for text in _complaints(region, state.generation.urb_entries[first : first + 2]):
+        for text in _complaints(region, state.generation.urb_entries[first : first + 2], LARGEST.get(stage)):
             state.warn(f"3DSTATE_URB_{stage}: {text}")
     _check_constants(state, regions)
 
 
-def _complaints(region: Record, limits: tuple[int, ...]) -> Iterator[str]:
+def _complaints(region: Record, limits: tuple[int, ...], largest: int | None) -> Iterator[str]:
     entries, size = int(region.number_of_urb_entries), int(region.urb_entry_allocation_size) + 1
     if size < SMALL and entries % GROUP:
         yield f"number_of_urb_entries {entries}; entries of fewer than {SMALL} units come in multiples of {GROUP}"
     if limits and not limits[0] <= entries <= limits[1]:
         yield f"number_of_urb_entries {entries}; it must be from {limits[0]} to {limits[1]}"
+    if limits and largest and size > largest:
+        yield f"urb_entry_allocation_size {size} units; there must be at most {largest}"
 
 
 def _check_constants(state: DrawState, regions: dict[str, Record]) -> None:

@@ -352,6 +352,7 @@ def test_what_patterned_blits_refuse() -> None:
         bench.run(bench.pack("XY_PAT_CHROMA_BLT", pattern_base_address=PATTERN, transparency_range_mode=1, **fields))
 
 
+@pytest.mark.behaviour("KBL-BLT-07", shows="action")
 @pytest.mark.parametrize("depth", range(4))
 def test_patterns_that_are_not_aligned_to_their_size_are_remarked(depth: int) -> None:
     """64 pixels (KBL 3134-3137)."""

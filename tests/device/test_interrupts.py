@@ -158,12 +158,16 @@ def test_a_watchdog_without_a_threshold_is_told() -> None:
 
 @pytest.mark.behaviour("ICL-CTX-06", "ICL-CTX-07", shows="action")
 def test_a_host_that_touches_a_contexts_registers() -> None:
-    """It stops the engine from idling first, and waits until the engine says so."""
+    """It stops the engine from idling first, and waits until the engine says so. Bits whose mask bit is clear stay (ICL 1881-1892)."""
     made = gpu("icl")
     made.write_register(0x2600, 5)
     assert list(made.remarks) == ["CS_GPR[0] at 0x2600 belongs to contexts; hosts may write it only while idle messages are disabled"]
     assert made.read_register(0x22A4) & 0x7F == 0
+    made.write_register(0x2050, 0x0000_0001)
+    assert made.read_register(0x22A4) & 0x7F == 0
     made.write_register(0x2050, 0x0001_0001)
+    assert made.read_register(0x22A4) & 0x7F == 0x30
+    made.write_register(0x2050, 0x0000_0000)
     assert made.read_register(0x22A4) & 0x7F == 0x30
     made.write_register(0x2608, 5)
     made.write_register(0x2050, 0x0001_0000)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.shared_functions.sending import BOUND, DATA, FAR, Bench, header, lanes
+from tests.shared_functions.sending import BOUND, DATA, FAR, STATELESS, Bench, header, lanes
 
 u32 = np.uint32
 
 
 @pytest.mark.behaviour("KBL-DP-25", shows="action")
-def test_oword_blocks_count_owords_and_unaligned_ones_bytes() -> None:
-    bench = Bench()
-    held = bench.data.array
-    assert (bench.send("oword_block_read", header(d2=2), answer=2, data_blocks="4_owords", **BOUND) == held[32:96]).all()
-    found = bench.send("oword_unaligned_block_read", header(d2=20), answer=1, data_blocks="2_owords", **BOUND)
+@pytest.mark.parametrize(("index", "base"), [(BOUND["binding_table_index"], 0), (STATELESS, 1024)])
+def test_oword_blocks_count_owords_and_unaligned_ones_bytes(index: int, base: int) -> None:
+    """Of a surface, or of stateless memory from the buffer base address in the header on (KBL 24782-24823)."""
+    bench, where = Bench(general=DATA), {"binding_table_index": index}
+    held = bench.data.array[base:]
+    found = bench.send("oword_block_read", header(d2=2, d5=base), answer=2, data_blocks="4_owords", **where)
+    assert (found == held[32:96]).all()
+    found = bench.send("oword_unaligned_block_read", header(d2=20, d5=base), answer=1, data_blocks="2_owords", **where)
     assert (found == held[20:52]).all()
-    bench.send("oword_block_write", header(d2=1), lanes(16, 1), data_blocks="4_owords", **BOUND)
+    bench.send("oword_block_write", header(d2=1, d5=base), lanes(16, 1), data_blocks="4_owords", **where)
     assert held[16:80].view(u32).tolist() == list(range(16))
 
 

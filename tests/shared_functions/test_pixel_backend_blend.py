@@ -67,7 +67,6 @@ def sources(seed: int = 3, low: float = 0.0, high: float = 1.0) -> tuple[Array, 
 
 @pytest.mark.behaviour("KBL-BLEND-01", shows="action")
 @pytest.mark.behaviour("KBL-BLEND-10", shows="action")
-@pytest.mark.behaviour("G45-CC-20", shows="action")
 @pytest.mark.behaviour("G45-CC-24", shows="action")
 @pytest.mark.behaviour("G45-CC-25", shows="action")
 @pytest.mark.behaviour("G45-CC-27", shows="action")
@@ -196,6 +195,7 @@ def test_logic_operations_are_truth_tables(code: int) -> None:
     assert bench.compiled == 1
 
 
+@pytest.mark.behaviour("G45-CC-33", shows="action")
 @pytest.mark.parametrize(("format", "state"), [("R32_FLOAT", TargetState(logic_op=6)), ("B8G8R8A8_UNORM_SRGB", TargetState(logic_op=6)),
                                                ("R8G8B8A8_UINT", TargetState(color=BlendEquation("add", "zero", "one")))])  # fmt: skip
 def test_logic_operations_of_floats_and_blending_of_integers_do_nothing(format: str, state: TargetState) -> None:

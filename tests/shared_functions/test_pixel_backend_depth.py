@@ -315,7 +315,7 @@ def test_no_read_where_the_result_is_known() -> None:
         other.write(np.full((16, 4), 0.2, f32))
 
 
-@pytest.mark.behaviour("KBL-Z-10", shows="action")
+@pytest.mark.behaviour("KBL-Z-10", "G45-CC-11", shows="action")
 def test_depths_are_clamped_to_the_range_of_their_viewport() -> None:
     target = target_of(DepthState("d32_float", test="always", write=True), ranges=((0.0, 1.0), (0.3, 0.6)))
     bench = bench_of(target)

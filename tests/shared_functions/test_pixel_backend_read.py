@@ -86,6 +86,7 @@ def test_nothing_is_read_outside_a_target() -> None:
         assert found[lane].view(np.float32).tolist() == wanted
 
 
+@pytest.mark.behaviour("KBL-RT-12", shows="action")
 def test_a_null_target_reads_as_zero() -> None:
     assert not read(Target(), binding_table_index=2).any()
 

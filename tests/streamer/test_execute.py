@@ -280,10 +280,11 @@ def test_registers_may_count_from_where_the_engine_starts() -> None:
 def test_what_pipe_control_writes(gpu: str) -> None:
     """Eight bytes: an immediate, the depth count, the timestamp, or nothing."""
     bench = Bench(gpu)
-    bench.gpu.registers.write(0x2350, 0x77)
+    for half, count in enumerate((0x77, 0x88)):
+        bench.gpu.registers.write(0x2350 + 4 * half, count)
     value = 0x1_0000_0002
     bench.run(*(bench.pack("PIPE_CONTROL", post_sync_operation=kind, address=DATA + 8 * kind, immediate_data=value) for kind in range(4)))
-    assert bench.data(8) == [0, 0, 2, 1, 0x77, 0, 0, 0xA]
+    assert bench.data(8) == [0, 0, 2, 1, 0x77, 0x88, 0, 0xA]
 
 
 def test_pipe_control_writes_a_register() -> None:

@@ -153,6 +153,7 @@ SHARES = {
 }  # fmt: skip
 
 
+@pytest.mark.behaviour("KBL-GPGPU-12", shows="action")
 @pytest.mark.parametrize("what", SHARES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_groups_that_share_something_stay_whole(engine: str, what: str, made: list[Any]) -> None:

@@ -285,7 +285,7 @@ def test_indices_of_all_formats(gen: float) -> None:
     assert points(state_for(gen, LAST_CONVENTION, data, 2), 2) == [0xFFFDFFFE, 0x20001]
 
 
-@pytest.mark.behaviour("G45-VF-14", "BDW-VF-09", "BDW-VF-11", shows="action")
+@pytest.mark.behaviour("G45-VF-14", "BDW-VF-09", "BDW-VF-11", "BDW-MEM-05", shows="action")
 @pytest.mark.parametrize("gen", GENS)
 def test_indices_beyond_the_buffer_are_zero(gen: float) -> None:
     """One that straddles the end too."""

@@ -107,6 +107,16 @@ def test_swizzles_can_describe_attributes_from_16_on(gen: float) -> None:
     assert [attribute.source for attribute in attributes.plan(state).attributes[:18]] == [32 + 16 * n for n in range(16)] + [48, 48]
 
 
+@pytest.mark.behaviour("BDW-SBE-03", shows="action")
+@pytest.mark.parametrize("gen", FIXED)
+@pytest.mark.parametrize("enabled", [0, 1])
+def test_swizzles_are_applied_where_they_are_enabled(gen: float, enabled: int) -> None:
+    """BDW 10006-10016."""
+    state = geometry_state(gen, number_of_sf_output_attributes=2, attribute=[{"source_attribute": 1}, {"source_attribute": 0}],
+                           attribute_swizzle_enable=enabled)  # fmt: skip
+    assert [attribute.source for attribute in attributes.plan(state).attributes[:2]] == ([48, 32] if enabled else [32, 48])
+
+
 @pytest.mark.parametrize(("gen", "described"), [*((gen, 16) for gen in FIXED), *((gen, 0) for gen in FIXED if gen >= 8)])
 def test_attributes_that_no_swizzle_describes_are_their_own(gen: float, described: int) -> None:
     """Those from 16 on, or all where no command has described any."""

@@ -312,6 +312,16 @@ def test_what_blending_makes_may_be_clamped(post: int, wanted: float) -> None:
     assert int(narrow.pixels[3, 3]) & 255 == 255
 
 
+@pytest.mark.behaviour("G45-CC-20", shows="action")
+@pytest.mark.parametrize(("everywhere", "here", "wanted"), [(0, 0, 3.0), (0, 1, 3.0), (1, 0, 3.0), (1, 1, 5.0)])
+def test_blending_is_enabled_for_all_targets_and_for_each(everywhere: int, here: int, wanted: float) -> None:
+    """By COLOR_CALC_STATE and by the target's surface state; otherwise the source goes through (G45 7891-7894)."""
+    calc = {"color_buffer_blend_enable": everywhere, "source_blend_factor": 1, "destination_blend_factor": 1}
+    state: dict[str, Fields] = {"COLOR_CALC_STATE": calc, "RENDER_SURFACE_STATE": {"color_blend_enable": here}}
+    corners = [vertex(x, y, attribute=(3, 0, 0, 1)) for x, y in ((16, 16), (0, 16), (0, 0))]
+    assert G45Draw(corners, RECTANGLES, state, fill=2.0).run().pixels[3, 3, 0] == wanted
+
+
 @pytest.mark.behaviour("G45-CC-01", shows="action")
 def test_the_order_of_tests() -> None:
     """A pixel that fails the alpha test changes neither stencil nor depth; one that fails the stencil test changes the stencil alone."""

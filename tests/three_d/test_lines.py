@@ -213,7 +213,7 @@ def quantised(value: float) -> float:
     return round(min(max(value, 0), 1) * 255) / 255
 
 
-@pytest.mark.behaviour("BDW-SF-09", "BDW-SF-10", "G45-SF-40", shows="action")
+@pytest.mark.behaviour("BDW-SF-09", "BDW-SF-10", "G45-SF-40", "G45-WM-06", shows="action")
 def test_coverage_rises_from_sides_and_caps() -> None:
     """A level line from (10, 20.5) to (40, 20.5), 4 wide: pixel (x, y) is at (x + 0.5, y + 0.5)."""
     record = smooth(9, [line(0, 1)], [at(10, 20.25), at(40, 20.25)], line_width=4.0)

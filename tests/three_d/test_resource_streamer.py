@@ -165,7 +165,7 @@ def test_no_valid_buffer_leaves_the_pool_as_it_is() -> None:
     assert rig.pool(16) == [0x55555555] * 16
 
 
-@pytest.mark.behaviour("BDW-RS-06", shows="action")
+@pytest.mark.behaviour("BDW-RS-06", "BDW-MEM-05", shows="action")
 def test_past_the_end_of_the_pool_nothing_is_written() -> None:
     rig = Rig()
     rig.surface(1)

@@ -299,6 +299,14 @@ def test_stencil_needs_a_buffer_that_has_it(format: int, kind: Any, name: str, f
     assert (f"COLOR_CALC_STATE: {field} 1, and the depth buffer, {name}, has no stencil" in found) == bool(name)
 
 
+@pytest.mark.behaviour("G45-CC-33", shows="action")
+@pytest.mark.parametrize(("blend", "logic"), [(0, 1), (1, 0), (1, 1)])
+def test_blending_and_logic_operations_exclude_each_other(blend: int, logic: int) -> None:
+    calc = {"color_buffer_blend_enable": blend, "source_blend_factor": 1, "destination_blend_factor": 17, "logic_op_enable": logic}
+    found = remarks(TRIANGLE, state={"COLOR_CALC_STATE": calc}, format="R8G8B8A8_UNORM")
+    assert ("color_buffer_blend_enable 1 with logic_op_enable 1" in found) == (blend == logic == 1)
+
+
 @pytest.mark.behaviour("G45-CC-39", shows="action")
 def test_yuv_targets_have_no_depth_and_integer_targets_no_smooth_lines() -> None:
     smooth: dict[str, Fields] = {"SF_STATE": {"antialiasing_enable": 1}}

@@ -59,6 +59,17 @@ def test_each_stage_has_a_range_of_counts(stage: str, low: int, high: int) -> No
     assert remarks(9, URB_VS={"number_of_urb_entries": 2568}) == [], "the manual of another generation"
 
 
+@pytest.mark.behaviour("BDW-URB-01", shows="action")
+@pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS"])
+def test_entries_of_two_stages_have_ten_units_at_most(stage: str) -> None:
+    """The field has one unit less (BDW 11444-11450, 11788-11794)."""
+    small = stage in ("VS", "DS")
+    assert remarks(**{f"URB_{stage}": {"urb_entry_allocation_size": 9}}) == []
+    assert remarks(**{f"URB_{stage}": {"urb_entry_allocation_size": 10}}) == [
+        f"3DSTATE_URB_{stage}: urb_entry_allocation_size 11 units; there must be at most 10"] * small  # fmt: skip
+    assert remarks(9, **{f"URB_{stage}": {"urb_entry_allocation_size": 10}}) == [], "the manual of another generation"
+
+
 @pytest.mark.behaviour("BDW-URB-06", shows="action")
 def test_push_constants_are_in_front_of_the_entries() -> None:
     assert remarks(URB_VS={"urb_starting_address": 3}) == [

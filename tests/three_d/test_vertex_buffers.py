@@ -38,7 +38,7 @@ def test_indexed_vertices_count_from_the_base_vertex(gen: float) -> None:
     assert uints(gen, 20, call(3, indexed=True, base_vertex=-1), [0, 1, 2]) == [0, 100, 101]
 
 
-@pytest.mark.behaviour("G45-VF-15", "BDW-VF-09", "KBL-VF-17", shows="action")
+@pytest.mark.behaviour("G45-VF-15", "BDW-VF-09", "BDW-MEM-05", "KBL-VF-17", shows="action")
 @pytest.mark.parametrize("gen", GENS)
 def test_vertices_beyond_the_buffer_are_zero(gen: float) -> None:
     assert uints(gen, 3, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 0, 0]

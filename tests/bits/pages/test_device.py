@@ -177,6 +177,9 @@ def test_power_context() -> None:
     assert page.reserved() & 0xFFFFFFFF == 0xFFFFFFFF
     loaded = [field for field in page.fields if 64 <= field.low < page.field("load_2").low]
     assert all(field.low % 64 == 0 and field.width % 64 == 0 and field.type.target.startswith("CONTEXT_REGISTER") for field in loaded)
+    runs = [(field.low, field.width) for field in loaded] + [(group.start, group.size * (group.count or 1)) for group in page.groups]
+    held = [bit // 32 for start, width in runs for bit in range(start, start + width, 64)]
+    assert sorted(held) == sorted({*range(2, 2 + 2 * 110, 2)} - {28, 162, 218, 220}), "the manual prints no register there"
     assert (page.field("load_1").low // 32, page.field("load_2").low // 32) == (1, 0xE1)
     assert page.field("csb_interrupt_mask").high < (2 + 2 * 110) * 32 <= page.field("load_2").low
     order = ["ring_buffer_ctl", "ring_buffer_head", "ring_buffer_tail", "ring_buffer_start", "ring_buffer_ctl_original"]

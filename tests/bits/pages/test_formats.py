@@ -94,13 +94,13 @@ def test_macroblock_of_vp8() -> None:
         (1, 0, 119),
         (2, 0, 0x76543210),
         (3, 0, 0xFEDCBA98),
-        (4, 16, 0xFFFF),
-        (11, 0, 5),
+        *((4 + i, low, 10 * i + low) for i in range(8) for low in (0, 16)),
     )
     assert (record.mv_format, record.segment_id, record.intra_mb, record.reference_picture_select) == (2, 3, 1, 2)
     assert (record.mb_type, record.mb_uv_mode, record.skip_mb, record.mb_y, record.mb_x) == (4, 3, 1, 67, 119)
     assert [getattr(record, f"b_mode_for_subblock{i}") for i in range(16)] == list(range(16))
-    assert (record.mv_y_fwd_0, record.mv_x_bwd_3) == (0xFFFF, 5)
+    for i, vector in enumerate([f"{way}_{number}" for way in ("fwd", "bwd") for number in range(4)]):
+        assert (getattr(record, f"mv_x_{vector}"), getattr(record, f"mv_y_{vector}")) == (10 * i, 10 * i + 16)
 
 
 @pytest.mark.behaviour("KBL-MFX-15", shows="layout")

@@ -86,6 +86,9 @@ WORD = "0;1,0"
                  instr(7, "add", arf(ACC1, "f"), arf(ACC1, "f"), reg(2, "f")), marks=mark.behaviour("EU-161", shows="action")),  # IVB 1992
     pytest.param("accumulator_second", instr(7, "add", dst(4), reg(2), arf(ACC0, "d")), instr(7, "add", dst(4), arf(ACC0, "d"), reg(2)),
                  marks=mark.behaviour("EU-163", shows="action")),  # IVB 2000
+    pytest.param("accumulator_carry", instr(8, "addc", dst(4, "ud"), reg(2, "ud"), reg(6, "ud")),
+                 instr(8, "addc", dst(4, "ud"), reg(2, "ud"), reg(6, "ud"), acc_write=True),
+                 marks=mark.behaviour("BDW-EU-02", shows="action")),  # BDW 16899
     pytest.param("control_switch", switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), False),
                  switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), True),
                  marks=mark.behaviour("EU-208", shows="action")),  # IVB 2523-2528

@@ -111,6 +111,7 @@ def test_the_dispatch_gives_the_system_routine_and_no_register_shows_it() -> Non
         assert Interpreter(made, listing).run() is RunOutcome.ENDED
         assert list(made.register(20)[:8]) == [total] * 8
         assert made.cr0 & MASTER and made.dwords("cr")[2] == 16
+        assert not any(name != "ip" and listing.labels[label] in value for name, value in made.snapshot().items())
 
 
 def test_without_a_routine_an_enabled_exception_is_not_simulated() -> None:

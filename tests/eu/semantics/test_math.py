@@ -374,6 +374,7 @@ def test_division_by_zero() -> None:
     assert list(made.register(20)) == [0xFFFFFFFF] * 8 and list(made.register(21)) == [7, 0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.behaviour("BDW-EU-17", shows="action")
 @pytest.mark.parametrize("rounding", range(4))
 def test_math_rounds_to_nearest_whatever_cr0_says(rounding: int) -> None:
     made = thread(9, r4=np.full(8, 3, np.float32))
