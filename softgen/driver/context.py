@@ -99,9 +99,9 @@ def set_param(node: Node, call: Call, context: GemContext, arg: SimpleNamespace)
 
 
 def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]:
+    if arg.size < 8 or arg.size % 4 or arg.size > 8 + 64 * 4:
+        raise Errno(errno.EINVAL, f"an engine map of {arg.size} bytes")
     data = call.read(arg.value, arg.size)
-    if len(data) < 8 or len(data) % 4 or len(data) > 8 + 64 * 4:
-        raise Errno(errno.EINVAL, f"an engine map of {len(data)} bytes")
     engines = [engine_name(node, instance) for instance in ENGINE.unpack_all(data[8:])]
     for name, _, address in extensions(call, int.from_bytes(data[:8], "little")):
         if name != i915.I915_CONTEXT_ENGINES_EXT_LOAD_BALANCE:

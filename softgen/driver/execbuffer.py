@@ -195,7 +195,7 @@ def canonical(address: int) -> int:
 
 def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], Sequence[tuple[Syncobj, int]]]:
     """Fences that the submission waits for, and the sync objects that get its fence."""
-    named: list[tuple[SimpleNamespace, int]] = []
+    named: list[tuple[Any, int]] = []
     if arg.flags & i915.I915_EXEC_FENCE_ARRAY:
         named = [(fence, 0) for fence in fence_list(call, arg.fences_at, arg.fences)]
     if arg.flags & i915.I915_EXEC_USE_EXTENSIONS:
@@ -203,7 +203,7 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], S
             if name != i915.DRM_I915_GEM_EXECBUFFER_EXT_TIMELINE_FENCES:
                 raise Errno(errno.EINVAL, f"EXECBUFFER2 extension {name}")
             line = TIMELINE_FENCES.unpack(call.read(address, TIMELINE_FENCES.size))
-            entries = fence_list(call, line.handles, line.count)
+            entries = fence_list(call, line.handles, line.count, len(named))
             points = syncobj.numbers(call, line.values, line.count, "Q") if line.values else (0,) * line.count
             named += zip(entries, points, strict=True)
     waits, signals = list[Fence](), list[tuple[Syncobj, int]]()
@@ -223,10 +223,11 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], S
     return waits, signals
 
 
-def fence_list(call: Call, address: int, count: int) -> list[SimpleNamespace]:
-    if count > syncobj.MOST:
-        raise Errno(errno.EINVAL, f"{count} fences")
-    return EXEC_FENCE.unpack_all(call.read(address, count * EXEC_FENCE.size))
+def fence_list(call: Call, address: int, count: int, before: int = 0) -> list[Any]:
+    """An array of fences; `before`: how many a submission has named already."""
+    if before + count > syncobj.MOST:
+        raise Errno(errno.EINVAL, f"{before + count} fences")
+    return EXEC_FENCE.rows(call.read(address, count * EXEC_FENCE.size))
 
 
 HANDLERS = {"DRM_IOCTL_I915_GEM_EXECBUFFER2": submit}

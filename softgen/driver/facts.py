@@ -25,6 +25,7 @@ class KernelFacts(NamedTuple):
     vm: bool
     gtt_bytes: int
     fences: int
+    fence_stride: int
     parser: int
     preempt: int
     isolation: int

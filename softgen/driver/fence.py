@@ -29,6 +29,7 @@ class Signals:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.following = threading.local()  # functions that a thread has yet to call for fences that are done
+        self.changes = 0  # notifications so far
         self.waiting = 0  # threads in wait(); counted before they look, so that who changes something and then finds 0 need not notify
 
     def wait(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
@@ -43,6 +44,25 @@ class Signals:
                     self.changed.wait(left)
                 return True
             finally:
+                self.waiting -= 1
+
+    def wait_unlocked(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
+        """The same for a `ready` that takes long: it is called without the lock, which all fences of all programs need."""
+        with self.lock:
+            self.waiting += 1
+        try:
+            while True:
+                seen = self.changes
+                if ready():
+                    return True
+                left = POLL_INTERVAL if until is None else min(POLL_INTERVAL, until - time.monotonic())
+                if left <= 0 or gone():
+                    return ready()
+                with self.changed:
+                    if self.changes == seen:
+                        self.changed.wait(left)
+        finally:
+            with self.lock:
                 self.waiting -= 1
 
     def follow(self, functions: list[Callable[[], None]]) -> None:
@@ -62,7 +82,12 @@ class Signals:
     def notify(self) -> None:
         if self.waiting:
             with self.changed:
-                self.changed.notify_all()
+                self.tell()
+
+    def tell(self) -> None:
+        """Wake those that wait; called with the lock held."""
+        self.changes += 1
+        self.changed.notify_all()
 
 
 class Fence:
@@ -83,7 +108,7 @@ class Fence:
                 return
             self.error, self.done, self.when = error, True, time.monotonic_ns()
             if signals.waiting:
-                signals.changed.notify_all()
+                signals.tell()
         if self._then:  # nothing is added any more
             then, self._then = self._then, []
             signals.follow(then)

@@ -227,7 +227,8 @@ def advise(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
-    if arg.mode not in TILINGS or arg.mode and (not arg.stride or arg.stride % TILINGS[arg.mode][1]):
+    longest = node.gpu.kernel.fence_stride  # a view compares whole rows of tiles (aperture.py)
+    if arg.mode not in TILINGS or arg.mode and (not 0 < arg.stride <= longest or arg.stride % TILINGS[arg.mode][1]):
         raise Errno(errno.EINVAL, f"tiling {arg.mode} with a stride of {arg.stride}")
     bo.sync_view()
     bo.tiling, bo.stride = arg.mode, arg.stride if arg.mode else 0

@@ -7,6 +7,7 @@ pieces. A buffer is busy while a fence of a submission that uses it is not done.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -66,7 +67,7 @@ class GemObject:
         self.handles = 0
         self.tiling = self.stride = self.name = 0
         self.uses: list[Use] = []
-        self.bound: set[Binding] = set()
+        self.bound: set[weakref.ref[Binding]] = set()  # weak: an address space ends with its context, though its buffers live on
         self.view: LinearView | None = None  # if a program maps it through the aperture
         self.viewing = threading.Lock()  # while the view is made or arranged
         self.identity = None if user else pieces[0].buffer.identity
@@ -115,8 +116,13 @@ class GemObject:
             at += piece.size
         return found
 
+    def bind(self, binding: Binding) -> None:
+        """The buffer has an address there."""
+        self.bound.add(weakref.ref(binding, self.bound.discard))
+
     def unbind(self) -> None:
         """Unmap the buffer from all address spaces, if it has no handle."""
         if not self.handles:
-            for binding in list(self.bound):
-                binding.forget(self)
+            for reference in list(self.bound):
+                if (binding := reference()) is not None:
+                    binding.forget(self)

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right, insort
 from softgen.bits.units import PAGE_SIZE
 from softgen.driver.gem_object import GemObject
 
+MOST_FLOORS = 32
 LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address must be a fault
 
 
@@ -17,7 +18,7 @@ class Placement:
         self.address: dict[GemObject, int] = {}
         self.owner: dict[int, GemObject] = {}
         self.starts: list[int] = []
-        self.floor = LOWEST  # no page is free between LOWEST and here
+        self.floors: dict[tuple[int, int], int] = {}  # by alignment and size: there is no room for such a buffer between LOWEST and here
         self.changes = 0  # counted, for who keeps what follows from it
 
     def __len__(self) -> int:
@@ -39,7 +40,8 @@ class Placement:
         if address is not None:
             self.changes += 1
             del self.owner[address], self.starts[bisect_left(self.starts, address)]
-            self.floor = min(self.floor, max(address - PAGE_SIZE, LOWEST))  # a page below it was too little room for any buffer
+            for wanted, floor in self.floors.items():
+                self.floors[wanted] = min(floor, max(address - wanted[1] - PAGE_SIZE, LOWEST))
         return address
 
     def overlapping(self, start: int, end: int) -> list[GemObject]:
@@ -50,16 +52,23 @@ class Placement:
 
     def free(self, size: int, alignment: int) -> int:
         """The lowest aligned address with room for so many bytes, and a page between it and its neighbours that catches overruns."""
-        at, packed = aligned(self.floor, alignment), True
+        known = (floor for (unit, room), floor in self.floors.items() if unit <= alignment and room <= size)
+        at, packed = aligned(max(known, default=LOWEST), alignment), True
         for number in range(max(bisect_right(self.starts, at) - 1, 0), len(self.starts)):
             start = self.starts[number]
             if at + size + PAGE_SIZE <= start:
                 break
-            packed = packed and start < at + 2 * PAGE_SIZE
+            packed = packed and start < at + 2 * PAGE_SIZE  # not even a page is free there
             at = max(at, aligned(start + self.owner[start].size + PAGE_SIZE, alignment))
-        if packed and alignment <= PAGE_SIZE:
-            self.floor = at  # until something is placed there, the next search begins at the same place
+        for room in {size, PAGE_SIZE} if packed else {size}:
+            self._note(alignment, room, at)
         return at
+
+    def _note(self, alignment: int, size: int, floor: int) -> None:
+        """Where the next search for such a buffer, or one that needs more room, begins."""
+        self.floors[alignment, size] = floor
+        if len(self.floors) > MOST_FLOORS:
+            del self.floors[min(self.floors, key=self.floors.__getitem__)]
 
 
 def aligned(address: int, alignment: int) -> int:

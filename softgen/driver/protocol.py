@@ -44,6 +44,7 @@ LARGEST_READ = 256 << 20
 UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
 CHUNK = 4 << 20  # of what is read or written with questions to the program
 PLENTY, MOST_AT_ONCE = 1 << 16, 1 << 20  # bytes that are received at once: so many, or as many as are missing
+AT_ONCE = 1 << 15  # bytes that a socket takes as a whole, if it takes any
 SOON = 0.0003  # seconds in which a program that waits for each submission makes the next
 
 
@@ -164,13 +165,22 @@ class Channel:
                 self.descriptors += array.array("i", packed[: len(packed) // 4 * 4])
         return data
 
-    def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
-        data = header(kind, len(payload), a, b, c) + payload
+    def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = (),
+             wait: bool = True) -> None:  # fmt: skip
+        """Send a message. Without `wait`, BlockingIOError where the program may have to read first what was sent before."""
+        data, flags = header(kind, len(payload), a, b, c) + payload, 0 if wait else socket.MSG_DONTWAIT
+        if not wait and len(data) > AT_ONCE:
+            raise BlockingIOError
         try:
             if descriptors:
-                sent = self.connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))])
-                data = data[sent:]
-            self.connection.sendall(data)
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+                sent = self.connection.sendmsg([data], rights, flags)
+            else:
+                sent = self.connection.send(data, flags)
+            if sent < len(data):
+                self.connection.sendall(data[sent:])
+        except BlockingIOError:
+            raise
         except OSError as error:
             raise Gone(str(error)) from None
 
@@ -316,15 +326,23 @@ class Call:
     def map(self, descriptor: int, offset: int, size: int) -> int:
         return self.channel.ask(MAP, offset, size, descriptors=(descriptor,)).a
 
-    def done(self, result: int, offset: int) -> None:
-        """Send the answer; the call needs nothing more then."""
+    def done(self, result: int, offset: int, wait: bool = True) -> None:
+        """Send the answer; the call needs nothing more then. Without `wait`, BlockingIOError where that may not be possible at once."""
         if not (self.returned or self.writes or self.reserved):  # nor are there descriptors, whose numbers would be written
-            self.channel.send(DONE, result, offset)
+            self.channel.send(DONE, result, offset, wait=wait)
             return
         argument = PART.pack(self.argument, len(self.returned), 0) + self.returned if self.returned else b""
         try:
-            self.channel.send(DONE, result, offset, payload=argument + b"".join(self.writes), descriptors=tuple(self.handed))
-        finally:
-            for descriptor in self.handed:
-                os.close(descriptor)
-            self.release()
+            self.channel.send(DONE, result, offset, payload=argument + b"".join(self.writes), descriptors=tuple(self.handed), wait=wait)
+        except BlockingIOError:
+            raise
+        except BaseException:
+            self._end()
+            raise
+        self._end()
+
+    def _end(self) -> None:
+        for descriptor in self.handed:
+            os.close(descriptor)
+        self.handed = []
+        self.release()

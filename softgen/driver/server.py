@@ -23,6 +23,7 @@ from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
 from softgen.driver.gem_context import GemContext
 from softgen.driver.node import Node, Shared
+from softgen.driver.node_name import ended, leads_to, picked
 from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, ShimMessage, greet, peer
 from softgen.driver.queue import Later
 from softgen.driver.service import Service
@@ -43,6 +44,7 @@ class Server:
         self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
         self.patience = PATIENCE if spare_processor else 0.0
         self.nodes: dict[bytes, Node] = {}
+        self.connections: dict[Node, socket.socket] = {}  # our ends
         self.selector = selectors.DefaultSelector()
         self.threads = ChannelThreads()
         self.loaded = False  # all modules (service.py)
@@ -88,19 +90,28 @@ class Server:
                 with connection:
                     greet(connection, -errno.EAGAIN)
             return
-        node, key = Node(self.gpu, NODES[name], peer(connection)[0]), padded(address)
         try:
+            key, node = self._named(address), Node(self.gpu, NODES[name], peer(connection)[0])
             context.new(node)
         except Errno as refused:
             with connection:
                 greet(connection, -refused.number)
             return
         self.gpu.opened += 1
-        self.nodes[key] = node
+        self.nodes[key], self.connections[node] = node, connection
         self.selector.register(connection, selectors.EVENT_READ, (key, node))
         if not node.render:
             self.gpu.display.opened(node, connection)
         greet(connection)
+
+    def _named(self, address: object) -> bytes:
+        """The name of a new node, which no other may have; a program in another network namespace may have the same by chance."""
+        key = picked(address)
+        if not key:
+            raise Errno(errno.EINVAL, "the kernel did not pick the name of the socket")
+        if key in self.nodes:
+            raise Errno(errno.EADDRINUSE, "another node has the name")
+        return key
 
     def _refuse(self, name: str) -> None:
         """Refuse a connection with EMFILE: the server has no descriptor left. Closes unused descriptors."""
@@ -117,19 +128,14 @@ class Server:
                 greet(connection, -errno.EMFILE)
 
     def _closed(self, connection: socket.socket, key: bytes, node: Node) -> None:
-        """Release what a node owns when its last descriptor is closed. Data written to a node means nothing."""
-        try:
-            if connection.recv(4096, socket.MSG_DONTWAIT):
-                return
-        except BlockingIOError:
+        """Release what a node owns when its last descriptor is closed."""
+        if not ended(connection):
             return
-        except OSError:
-            pass
         self.selector.unregister(connection)
         self.gpu.display.closed(node)  # before its connection: events go there
         connection.close()
         if self.nodes.get(key) is node:
-            del self.nodes[key]
+            del self.nodes[key], self.connections[node]
         with self.gpu.lock:
             node.handles.clear()
             node.forget_lists()
@@ -153,7 +159,8 @@ class Server:
 
     def _check_node(self, call: Call, message: ShimMessage, node: Node) -> None:
         if node not in call.channel.nodes:
-            if bound_name(call.take(message.c)) != message.name:
+            connection = self.connections.get(node)
+            if connection is None or not leads_to(call.take(message.c), connection):
                 raise Errno(errno.EBADF, "the descriptor is not of the node that is named")
             call.channel.nodes.add(node)
 
@@ -174,6 +181,14 @@ class Server:
             if ours:
                 self.service.clients.remove(channel.pid)
                 channel.close()
+
+    def _answer_late(self, call: Call, offset: int) -> None:
+        """Answer a call whose program has to read first what was sent before, and go on."""
+        try:
+            call.done(0, offset)
+        except Gone:
+            pass
+        self._go_on(call.channel)
 
     def _answer(self, channel: Channel, message: ShimMessage) -> bool:
         """Answer one request; False where another thread answers from now on, because this one runs a submission."""
@@ -211,7 +226,10 @@ class Server:
         elif call.work_first:
             return self._work(later, call, offset)
         try:
-            call.done(result, offset)
+            call.done(result, offset, wait=later is None)
+        except BlockingIOError:
+            assert later is not None
+            return self._work(later, call, offset)
         except Gone:
             if later is not None:
                 later(lambda: None)  # others may wait for its work
@@ -230,29 +248,35 @@ class Server:
 
     def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
         """Run a submission in this thread and answer the call if `offset` is given, as soon as its result is there. If it takes long, the
-        call is answered at once, another thread answers the channel from then on, and the result is False."""
+        call is answered at once, another thread answers the channel from then on, and the result is False.
+
+        While it runs, it has the engine and nothing waits for the program: one that reads no answers would keep all others from it."""
         alone, unanswered, channel = True, offset, call.channel
 
-        def reply() -> None:
+        def reply(wait: bool = False) -> None:
             nonlocal unanswered
             if unanswered is not None:
-                at, unanswered = unanswered, None
                 try:
-                    call.done(0, at)
+                    call.done(0, unanswered, wait)
+                except BlockingIOError:
+                    return
                 except Gone:
                     pass  # who reads the next request will see it
+                unanswered = None
 
         def let_go() -> None:
-            nonlocal alone
+            nonlocal alone, unanswered
             reply()
+            late, unanswered = unanswered, None
             try:
-                self.threads.start(lambda: self._go_on(channel))
+                self.threads.start((lambda: self._go_on(channel)) if late is None else (lambda: self._answer_late(call, late)))
             except RuntimeError:  # no thread is left: the program's next request waits for this work
+                unanswered = late
                 return
             alone = False
 
         later(let_go, reply)
-        reply()
+        reply(wait=True)
         call.channel.waited_for = alone and offset is not None
         return alone
 
@@ -270,22 +294,6 @@ def cancel_later(contexts: list[GemContext]) -> None:
             threading.Timer(DRAIN, cancel).start()
         except RuntimeError:
             cancel()
-
-
-def padded(name: object) -> bytes:
-    """The name of a socket as messages carry it; the kernel gives nodes a zero byte and five digits."""
-    return name.ljust(8, b"\0")[:8] if isinstance(name, bytes) else b""
-
-
-def bound_name(descriptor: int) -> bytes:
-    """The name a socket is bound to, b"" for any other file. Two sockets cannot have the same. Closes the descriptor."""
-    try:
-        connection = socket.socket(fileno=descriptor)
-    except OSError:
-        os.close(descriptor)
-        return b""
-    with connection:
-        return padded(connection.getsockname()) if connection.family == socket.AF_UNIX else b""
 
 
 def called(message: ShimMessage) -> str:

@@ -65,9 +65,12 @@ int minor_of_path(const char *path)
 
 int open_node(int minor, int flags)
 {
-    int kept = (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
+    int kept = (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0), fd, tries = 16;
     uint64_t unused;
-    return connect_to(minor ? "renderD128" : "card0", kept, 1, &unused);
+    do /* names are picked in each network namespace, so another one may have ours by chance */
+        fd = connect_to(minor ? "renderD128" : "card0", kept, 1, &unused);
+    while (fd < 0 && errno == EADDRINUSE && --tries);
+    return fd;
 }
 
 /* A signal ended DRM_IOCTL_I915_GEM_WAIT: its argument gets what is left of its time, as from the kernel's driver: programs ask again. */

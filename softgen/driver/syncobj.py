@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import struct
+from collections import deque
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver import drm
 from softgen.driver.errors import Errno
@@ -90,22 +92,54 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
     points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
     if not objects:
         return
-    first: list[int] = []
-
-    def ready() -> bool:
-        states = []
-        for number, (syncobj, point) in enumerate(zip(objects, points, strict=True)):
-            fence = syncobj.fence(point)
-            if fence is None and not arg.flags & (WAIT_FOR_SUBMIT | WAIT_AVAILABLE):
-                raise Errno(errno.EINVAL, "waits for something nobody submitted")
-            states.append(fence is not None and (fence.done or bool(arg.flags & WAIT_AVAILABLE)))
-            if states[-1] and not first:
-                first.append(number)
-        return all(states) if arg.flags & WAIT_ALL else any(states)
-
-    if not node.gpu.signals.wait(ready, arg.timeout / NANOSECONDS, call.channel.gone):
+    pending = PendingPoints(objects, points, arg.flags)
+    if not node.gpu.signals.wait_unlocked(pending.ready, arg.timeout / NANOSECONDS, call.channel.gone):
         raise Errno(errno.ETIME)
-    arg.first = first[0]
+    arg.first = pending.first
+
+
+class PendingPoint(NamedTuple):
+    """A point that a program waits for: its number in the program's list, and its fence if there was one at first."""
+
+    number: int
+    syncobj: Syncobj
+    point: int
+    fence: Fence | None
+
+    def found(self) -> Fence | None:
+        return self.fence or self.syncobj.fence(self.point)
+
+
+class PendingPoints:
+    """The points of sync objects that a program waits for: there may be many thousands, and each fence that is done is a reason to look.
+
+    A point whose fence is known keeps that fence, as in the kernel (drm_syncobj_array_wait_timeout).
+    """
+
+    def __init__(self, objects: Sequence[Syncobj], points: Sequence[int], flags: int) -> None:
+        self.all, self.available = bool(flags & WAIT_ALL), bool(flags & WAIT_AVAILABLE)
+        numbered = {point: number for number, point in reversed(list(enumerate(zip(objects, points, strict=True))))}
+        left = [PendingPoint(number, syncobj, point, syncobj.fence(point)) for (syncobj, point), number in numbered.items()]
+        if not flags & (WAIT_FOR_SUBMIT | WAIT_AVAILABLE) and any(entry.fence is None for entry in left):
+            raise Errno(errno.EINVAL, "waits for something nobody submitted")
+        self.left = deque(sorted(left, key=lambda entry: entry.number))
+        self.first = next((entry.number for entry in self.left if self._passed(entry.fence)), -1)
+
+    def _passed(self, fence: Fence | None) -> bool:
+        return fence is not None and (fence.done or self.available)
+
+    def ready(self) -> bool:
+        """Whether all, or one of them, are done; of all, those that are done are not looked at again."""
+        if not self.all:
+            if self.first < 0:
+                self.first = next((entry.number for entry in self.left if self._passed(entry.found())), -1)
+            return self.first >= 0
+        while self.left:
+            if not self._passed(self.left[0].found()):
+                return False
+            number = self.left.popleft().number
+            self.first = number if self.first < 0 else self.first
+        return True
 
 
 def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:

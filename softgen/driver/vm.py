@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import itertools
 import threading
+import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ class Vm:
             for bo, address, _, _ in requests:
                 if address is not None:
                     self.placed.put(bo, address)
-                    bo.bound.add(self)
+                    bo.bind(self)
             return [self._place(request) for request in requests]
 
     def _kept(self, requests: list[PlacementRequest]) -> list[int] | None:
@@ -89,7 +90,7 @@ class Vm:
             if address + bo.size > self.limit:
                 raise Errno(errno.ENOSPC, f"no room for {bo.size:#x} bytes")
             self.placed.put(bo, address)
-        bo.bound.add(self)
+        bo.bind(self)
         return address
 
     def enter(self, buffers: BufferList, before_waiting: Callable[[], None] = lambda: None) -> None:
@@ -153,5 +154,5 @@ class Vm:
     def forget(self, bo: GemObject) -> None:
         with self.lock:
             self.placed.remove(bo)
-            bo.bound.discard(self)
+            bo.bound.discard(weakref.ref(self))
             self._unmap(bo)

@@ -12,7 +12,7 @@ from softgen.driver import i915_drm as i915
 from softgen.driver.budget import Budget
 from softgen.driver.fence import Fence, Signals
 from softgen.memory.store import MemfdBuffer
-from tests.driver.program import Gpu
+from tests.driver.program import Gpu, served
 
 PAGE = 4096
 
@@ -139,3 +139,16 @@ def test_a_fence_brings_both_memories_to_the_same_contents() -> None:
     well.signal()
     assert well.done and not well.error, "nothing went wrong, as with a plain fence"
     assert type(aperture.fence(signals, [])) is Fence
+
+
+@pytest.mark.parametrize("name, longest", [("g45", 0x400 * 128), ("ivb", 0x800 * 128), ("kbl", 0x800 * 128)])
+@pytest.mark.parametrize("mode", [i915.I915_TILING_X, i915.I915_TILING_Y])
+def test_how_long_rows_of_a_tiled_buffer_may_be(name: str, longest: int, mode: int) -> None:
+    """The limits of fence registers in i915_tiling_ok(). Of a row of tiles with a page in it all is compared, so it may not be huge."""
+    with served(name) as gpu:
+        program = gpu.program()
+        fields = {"handle": program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle, "mode": mode}
+        assert program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", stride=longest, **fields).stride == longest
+        for stride in (longest + 512, 1 << 27, (1 << 32) - 512):
+            with pytest.raises(OSError, match="Invalid"):
+                program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", stride=stride, **fields)

@@ -1,4 +1,4 @@
-"""Connections of the server: events of one that fail, descriptors that are named by their sockets, nodes and contexts at their end."""
+"""Connections of the server: events of one that fail, nodes and contexts at their end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,7 @@ from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
 from softgen.driver.protocol import MESSAGE, Channel, ShimMessage
-from softgen.driver.server import Server, bound_name, cancel_later, padded
+from softgen.driver.server import Server, cancel_later
 from tests.driver.execbuffer import PINNED, buffer, row, submit
 from tests.driver.program import Gpu, Held
 
@@ -119,33 +118,11 @@ def test_a_node_that_is_refused_is_answered_with_the_error(gpu: Gpu, name: str, 
     monkeypatch.setattr(server.context, "new", new)
     with socket.socket(socket.AF_UNIX) as theirs:
         theirs.settimeout(20)
+        theirs.bind("")
         theirs.connect(str(gpu.folder / name))
         kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
         assert (kind, result) == (protocol.WELCOME, (1 << 64) - errno.ENOSPC) and theirs.recv(1) == b""
     assert not gpu.server.nodes and gpu.shared.opened == 0
-
-
-# -- names
-
-
-@pytest.mark.parametrize("name, found", [
-    (b"\0abcde", b"\0abcde\0\0"), (b"", bytes(8)), (b"12345678", b"12345678"), (b"123456789", b"12345678"), ("text", b""), (None, b""),
-])  # fmt: skip
-def test_names_of_sockets_have_8_bytes(name: object, found: bytes) -> None:
-    assert padded(name) == found
-
-
-def test_a_descriptor_is_named_by_its_socket_and_closed() -> None:
-    """Any other file has no name."""
-    bound, inet = socket.socket(socket.AF_UNIX), socket.socket()
-    bound.bind(b"\0" + os.urandom(3).hex().encode()[:5])
-    inet.bind(("127.0.0.1", 0))
-    with tempfile.TemporaryFile() as file:
-        for descriptor, name in ((bound.fileno(), padded(bound.getsockname())), (inet.fileno(), b""), (file.fileno(), b"")):
-            copy = os.dup(descriptor)
-            assert bound_name(copy) == name and not Path(f"/proc/self/fd/{copy}").exists()
-    bound.close()
-    inet.close()
 
 
 # -- nodes
@@ -171,7 +148,8 @@ def test_a_program_has_a_descriptor_of_the_node_it_names(channel: Channel, monke
     names = {3: NAME, 4: b"\0other\0\0", 5: b""}
     made.nodes = {NAME: first, b"\0other\0\0": second}  # type: ignore[dict-item]
     call: Any = SimpleNamespace(channel=channel, take=lambda number: (asked.append(number), number)[1])
-    monkeypatch.setattr(server, "bound_name", names.__getitem__)
+    made.connections = {node: name for name, node in made.nodes.items()}  # type: ignore[misc]
+    monkeypatch.setattr(server, "leads_to", lambda descriptor, connection: names[descriptor] == connection)
 
     def named(name: bytes, descriptor: int) -> Any:
         return made.node(call, ShimMessage(protocol.IOCTL, 0, 0, descriptor, name, b""))
@@ -388,7 +366,7 @@ def test_which_ioctls_come_between_submissions_is_noted(channel: Channel, work_f
 
     monkeypatch.setattr(server.ioctls, "answer", answer)
     monkeypatch.setattr(channel, "wait_prediction", SimpleNamespace(ioctl=lambda number: order.append(f"noted {number:#x}")))
-    monkeypatch.setattr(protocol.Call, "done", lambda call, *what: order.append("answer" if what == (0, 0) else what))
+    monkeypatch.setattr(protocol.Call, "done", lambda call, *what, wait=True: order.append("answer" if what[:2] == (0, 0) else what))
     for request in (0xC010_646C, 0x4040_6469, 0xC010_645D):
         assert made._answer(channel, ShimMessage(protocol.IOCTL, request, 0, 0, NAME, b""))
     submission = ["work", "answer"] if work_first else ["answer", "work"]
@@ -402,7 +380,7 @@ def test_work_that_takes_long_is_answered_before_it_is_done(
 ) -> None:
     """Once; nobody waits for its end then, unless no thread is left for the next request."""
     made, _, _ = served()
-    order, call = list[Any](), SimpleNamespace(channel=channel, done=lambda result, offset: order.append((result, offset)))
+    order, call = list[Any](), SimpleNamespace(channel=channel, done=lambda result, offset, wait: order.append((result, offset)))
 
     def start(function: object) -> None:
         if not thread:

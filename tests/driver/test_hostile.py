@@ -352,6 +352,7 @@ def test_a_failure_at_one_connection_is_not_the_end_of_all(monkeypatch: pytest.M
         first, new = gpu.program(), server.context.new
         monkeypatch.setattr(server.context, "new", lambda node: [][0])
         second = socket.socket(socket.AF_UNIX)
+        second.bind("")
         second.connect(str(gpu.folder / "renderD128"))
         end = time.monotonic() + 10
         while not gpu.log and time.monotonic() < end:

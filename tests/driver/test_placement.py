@@ -107,3 +107,23 @@ def test_a_thousand_buffers_need_no_search_through_all_of_them() -> None:
         at = placement.free(PAGE_SIZE, PAGE_SIZE)
         assert at == LOWEST + number * 2 * PAGE_SIZE
         placement.put(bo, at)
+
+
+@pytest.mark.parametrize("alignment, pages", [(1, 1), (2, 1), (16, 1), (1, 5), (2, 3), (16, 20)])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_search_begins_where_the_last_one_ended(alignment: int, pages: int, gaps: bool) -> None:
+    """For the same alignment and size, or more: not at the first buffer, however many there are, and what small gaps are between them."""
+    placement, looks, count = Placement(), list[int](), 300
+
+    class Counted(dict[int, Any]):
+        def __getitem__(self, address: int) -> Any:
+            looks.append(address)
+            return super().__getitem__(address)
+
+    for number in range(count if gaps else 0):
+        placement.put(Bo(size=PAGE_SIZE), LOWEST + 5 * number * PAGE_SIZE)  # type: ignore[arg-type]
+    placement.owner = Counted(placement.owner)
+    for number in range(count):
+        size = (pages + number % 3) * PAGE_SIZE
+        placement.put(Bo(size=size), placement.free(size, alignment * PAGE_SIZE))  # type: ignore[arg-type]
+    assert len(looks) < 12 * count

@@ -220,10 +220,10 @@ def test_a_wait_ends_at_a_time_of_the_monotonic_clock(gpu: Gpu, name: str, point
                                                       monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     program, found = gpu.program(), list[float | None]()
     handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
-    monkeypatch.setattr(gpu.shared.signals, "wait", lambda ready, until, gone: found.append(until))
+    monkeypatch.setattr(gpu.shared.signals, "wait_unlocked", lambda ready, until, gone: found.append(until))
     fields = {"points": program.numbers("Q", *points)} if points else {}
     with pytest.raises(OSError) as refused:
-        program.ioctl(name, handles=program.numbers("I", handle), count=1, timeout=timeout, **fields)
+        program.ioctl(name, handles=program.numbers("I", handle), count=1, flags=2, timeout=timeout, **fields)
     assert refused.value.errno == errno.ETIME and found == [pytest.approx(timeout / 10**9, rel=1e-12)]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -53,7 +55,7 @@ def test_buffers_stay_where_they_are_as_long_as_they_may(vm: Vm) -> None:
     assert vm.place([PlacementRequest(one, None, 0x200000, False)]) == [0x200000]
     assert vm.place([PlacementRequest(two, None, 0, False)]) == [0x400000], "once pinned, it may stay"
     assert vm.place([PlacementRequest(two, 0x201000, 0, False), PlacementRequest(one, None, 0, False)]) == [0x201000, 0x100000]
-    assert one.bound == two.bound == {vm}
+    assert one.bound == two.bound == {weakref.ref(vm)}
 
 
 @pytest.mark.parametrize("asked, at, fits", [
@@ -94,7 +96,7 @@ def test_a_full_space_has_no_room() -> None:
     pinned = bo(4)
     with pytest.raises(Errno, match="no room for 0x2000 bytes"):
         vm.place([PlacementRequest(two, None, 0, False), PlacementRequest(pinned, 0x200000, 0, False)])
-    assert vm.placed.get(pinned) == 0x200000 and pinned.bound == {vm} and two.bound == set(), "what has an address is bound"
+    assert vm.placed.get(pinned) == 0x200000 and pinned.bound == {weakref.ref(vm)} and two.bound == set(), "what has an address is bound"
     assert vm.place([PlacementRequest(bo(3), None, 0, False)]) == [0x103000], "up to the last byte"
 
 
@@ -234,3 +236,17 @@ def test_a_buffer_is_in_one_place_at_a_time(vm: Vm) -> None:
         vm.leave(there)
     vm.forget(here[0].bo)
     assert not list(vm.space.regions()) and not vm.mapped and not vm.placed
+
+
+def test_an_address_space_ends_before_its_buffers() -> None:
+    """A program that makes contexts, submits the same buffers in each and destroys them again must not take ever more memory."""
+    vm, kept = Vm("space", 48, 1 << 32, Signals()), bo(1)
+    vm.place([PlacementRequest(kept, None, 0, False)])
+    vm.place([PlacementRequest(kept, 0x200000, 0, False)])
+    assert kept.bound == {weakref.ref(vm)}
+    vm.enter(BufferList([Bound(kept, 0x200000, 1, 0, 0)]))
+    ended = weakref.ref(vm)
+    del vm
+    gc.collect()
+    assert ended() is None and kept.bound == set()
+    kept.unbind()

@@ -87,7 +87,7 @@ def test_work_is_done_before_the_answer_where_the_thread_waits_each_time(waiting
     events, answer, execute = list[str](), Call.done, Executor.execute
     monkeypatch.setattr(queue, "SHORT", 60.0)  # whatever else the machine does
     monkeypatch.setattr(queue, "PATIENT", 60.0)
-    monkeypatch.setattr(Call, "done", lambda *values: (events.append("answer"), answer(*values))[1])
+    monkeypatch.setattr(Call, "done", lambda *values, **how: (events.append("answer"), answer(*values, **how))[1])
     monkeypatch.setattr(Executor, "execute", lambda *values: (execute(*values), events.append("work"))[0])
     with served("kbl") as gpu:
         program = gpu.program()
