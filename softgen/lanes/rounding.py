@@ -75,9 +75,8 @@ def signed_zero(m: Machine, result: Value, sides: Sides, unlike: Value, rounding
 def sum_sides(m: Machine, a: Value, b: Value, rounded: Value) -> Sides:
     swap = m.absolute(a) < m.absolute(b)
     big, small = m.select(swap, b, a), m.select(swap, a, b)
-    error = small - (rounded - big)
-    lost = m.is_inf(rounded) & finite(m, a) & finite(m, b)
-    return m.select(lost, rounded < 0.0, error > 0.0), m.select(lost, rounded > 0.0, error < 0.0)
+    error = small - (rounded - big)  # infinite, and on the right side, where finite numbers have an infinite sum
+    return error > 0.0, error < 0.0
 
 
 def product_sides(m: Machine, x: Value, y: Value, z: Value) -> Sides:

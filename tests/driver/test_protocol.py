@@ -197,3 +197,14 @@ def test_small_pieces_of_distant_memory_are_read_together(call: Call, monkeypatc
     wanted = b"".join(bytes(range(at, at + size)) for at, size in ((0, 4), (10, 8), (20, 4), (30, 1), (40, 20)))
     assert call.read_all(ranges) == wanted
     assert distant.asked == [(protocol.READ, [4, 8, 4]), (protocol.READ, [1]), (protocol.READ, [16]), (protocol.READ, [4])]
+
+
+def test_an_answer_has_no_more_bytes_than_were_asked_for(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None, where nothing is said: a program that sends one all the same does not speak the protocol."""
+    monkeypatch.setattr(call.channel, "send", lambda *question: None)
+    for size, fields in ((0, {}), (3, {"most": 3})):
+        call.channel.rest = MESSAGE.pack(protocol.REPLY, size, 0, 0, 0, b"") + bytes(size)
+        assert call.channel.ask(protocol.READ, **fields).payload == bytes(size)
+        call.channel.rest = MESSAGE.pack(protocol.REPLY, size + 1, 0, 0, 0, b"") + bytes(size + 1)
+        with pytest.raises(Gone, match=f"a message of {size + 1} bytes"):
+            call.channel.ask(protocol.READ, **fields)

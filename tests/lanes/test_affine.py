@@ -264,7 +264,8 @@ def test_numbers_that_are_known_stay_known() -> None:
     converted = [(m.convert(m.constant(source, number, 8), type), expected) for source, number, type, expected in widened]
     computed = ((same + 0xFFFFFFFE, 3), (same * 3 - 16, 0xFFFFFFFF), (same * 0x40000000, 0x40000000), (same & 6, 4), (same | 6, 7),
                 (same ^ 6, 3), (-same, 0xFFFFFFFB), (same << 3, 40), (same << 30, 0x40000000), (same << 33, 10))  # fmt: skip
-    for value, number in ((listed, 5), (same, 5), *computed, *converted):
+    negative = m.constant(i16, -2, 8), 0xFFFE
+    for value, number in ((listed, 5), (same, 5), negative, *computed, *converted):
         held = affine.known(m, value.payload)
         assert held is not None and (held.stride, held.number, held.base()) == (0, number, str(number))
     assert affine.known(m, m.constant(bool_, 1, 8).payload) is None

@@ -285,6 +285,17 @@ def test_a_host_without_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
         jit.host.__wrapped__()
 
 
+@pytest.mark.parametrize("capabilities, half", [(1 << 10, True), (0xFFFF_FFFF_FFFF_FFFF & ~(1 << 10), False), (1 << 10 | 1 << 9, True)])
+def test_arithmetic_of_16_bit_floats_is_bit_10_of_arm_capabilities(capabilities: int, half: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HWCAP_ASIMDHP of the auxiliary vector's entry 16, AT_HWCAP (Linux, uapi/asm/hwcap.h)."""
+
+    def getauxval(entry: int) -> int:
+        return {16: capabilities}[entry]
+
+    monkeypatch.setattr(jit.ctypes, "CDLL", lambda name: SimpleNamespace(getauxval=getauxval))
+    assert jit._has_half_arithmetic() is half
+
+
 def damaged_objects(data: bytes) -> Iterator[bytes]:
     """An object with zeros, ones or other numbers in place of each header, of each of its fields, and of each part of its contents."""
     start, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)

@@ -291,6 +291,21 @@ def test_contiguous_and_uniform_lanes_are_noted_unless_memory_cannot_be_missing(
 
 
 @pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("type, size, inside", [(u32, 4, [0]), (u32, 3, []), (u64, 4, [0]), (u64, 5, [0, 1])], ids=str)
+def test_memory_of_one_element_has_that_element(type: LaneType, size: int, inside: list[int], quiet: bool) -> None:
+    """Offsets that are known when the program runs: 0 and 1 and others behind."""
+    m = LlvmMachine()
+    offsets = m.load_block(type, 8, memory(m, quiet=True), m.constant(u64, 64, 1))
+    small = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(size), "%context", quiet))
+    found = m.load(u32, small, offsets)
+    m.line(f"store <8 x i32> {found.payload}, ptr {m.emit('getelementptr i8, ptr %block, i64 256')}, align 4")
+    data = np.full(128, 0x01010101, np.uint32)
+    data[64 // 4 :].view(f"u{type.bytes}")[:8] = [0, 1, 2, 3, 9, 8, 4, 100]
+    finished(m)(data)
+    assert data[64:72].tolist() == [0x01010101 if lane in inside else 0 for lane in range(8)]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
 @pytest.mark.parametrize("what", ["read", "write"])
 def test_a_block_is_noted_by_its_size_and_host_address_unless_memory_cannot_be_missing(what: str, quiet: bool) -> None:
     m = LlvmMachine()
