@@ -71,8 +71,8 @@ class Message(ABC, Generic[E]):
         self.width, self.extended = mask.lanes, extended
         self.alt = alt  # the thread's alternate float mode accompanies every message (IVB 2419-2422)
         self.sent, self.answered = lengths  # bytes of payload, header included, and of response
-        self.ends = plan is not None and bool(getattr(plan.fields, "end_of_thread", 0))  # the thread ends with it
-        self.surface_index, self.sampler_index = plan.indices if plan is not None else (0, 0)
+        self.ends = bool(getattr(plan.fields, "end_of_thread", 0))  # the thread ends with it
+        self.surface_index, self.sampler_index = plan.indices
         self._given = False
 
     @abstractmethod

@@ -154,7 +154,7 @@ def test_a_thread_allocates_its_next_entry() -> None:
     found = urb.send("urb_write", sent, data(2), answer=1, swizzle_control="none", complete=1, used=1, allocate=1)
     assert found.tolist() == [10, 0, 0x1A, 0, 0, 0x77, 0, 5]
     assert urb.entries[3].tolist() == (COMPLETE | USED, 0x1A, 10, 1) and urb.entries[10].tolist() == (0, 0, 0, 1)
-    assert urb.pools[1]["next"] == 12 and urb.pools[0]["next"] == 20
+    assert urb.pools[1].tolist() == (12, 16, 2, 1) and urb.pools[0]["next"] == 20, "the thread keeps the new handle only"
     assert urb.row(3)[:16].tolist() == data(2).tolist()
     urb.send("urb_write", header(d0=10, d2=0x19), data(2), swizzle_control="none", complete=1, used=1, end_of_thread=1)
     assert urb.entries[10].tolist() == (COMPLETE | USED | END_OF_THREAD, 0x19, 0, 1)
@@ -189,10 +189,10 @@ def test_any_channel_completes_an_entry_allocates_another_and_notes_later_writes
 def test_entries_are_linked_in_the_order_of_allocation() -> None:
     """A thread that allocates twice from its first entry, before it completes any."""
     urb = pool_bench()
-    assert urb.entries is not None
-    for fresh in (10, 12):
+    assert urb.entries is not None and urb.pools is not None
+    for fresh, retained in ((10, 2), (12, 3)):
         found = urb.send("urb_write", header(d0=3), answer=1, allocate=1)
-        assert found[0] == fresh
+        assert found[0] == fresh and urb.pools[1]["retained"] == retained
     assert [int(urb.entries["next"][handle]) for handle in (3, 10, 12)] == [10, 12, 0]
     urb.send("urb_write", header(d0=12), complete=1, used=1)
     assert [int(urb.entries["flags"][handle]) for handle in (3, 10, 12)] == [0, 0, COMPLETE | USED]
@@ -208,6 +208,14 @@ def test_a_pool_that_is_used_up_is_an_error() -> None:
         Bench(4.5).send("urb_write", header(d0=3), answer=1, allocate=1)
     found = urb.send("urb_write", header(d0=3), mask=0, answer=1, allocate=1)
     assert (found.view(np.uint8) == 0xEE).all(), "no channel is on: nothing happens"
+
+
+def test_an_allocation_without_room_for_its_answer_takes_no_entry() -> None:
+    urb = pool_bench()
+    assert urb.pools is not None
+    with pytest.raises(DecodeError, match="urb_write has 0 registers for its answer, too few; 1 are needed"):
+        urb.send("urb_write", header(d0=3), allocate=1)
+    assert urb.pools[1].tolist() == (10, 16, 2, 0)
 
 
 def test_records_of_handles_outside_are_not_touched() -> None:

@@ -264,6 +264,9 @@ def test_a_compressed_write_to_message_registers_four_apart() -> None:
     assert list(held[16:24]) == list(range(8)) and list(held[48:56]) == list(range(8, 16))
 
 
+PLAN = SimpleNamespace(fields=(), indices=(0, 0))
+
+
 def test_an_implied_move_takes_a_whole_register() -> None:
     """In compiled code, too, where registers belong to a generic State."""
     m, moved = NumpyMachine(), []
@@ -274,7 +277,7 @@ def test_an_implied_move_takes_a_whole_register() -> None:
     state = SimpleNamespace(m=m, gen=4.5, mode=FloatMode(), rules=rules(4.5), enabled=lambda item: m.constant(bool_, 1, 8), write=write,
                             read=lambda place, type, offsets: m.constant(type, [at // 4 for at in offsets]))  # fmt: skip
     sent = send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), reg(10, "f"), base_mrf=2)
-    RegisterMessage(state, sent, None, None)  # type: ignore[arg-type]
+    RegisterMessage(state, sent, PLAN, None)  # type: ignore[arg-type]
     assert moved == [("mrf", tuple(range(64, 96, 4)), list(range(80, 88)), True)]
 
 
@@ -283,7 +286,7 @@ def test_a_payload_by_address_may_lie_before_it() -> None:
     state = SimpleNamespace(m=m, gen=9, mode=FloatMode(), rules=rules(9), enabled=lambda item: m.constant(bool_, 1, 8), flags=None,
                             read=lambda place, type, offsets: m.constant(type, 96, len(offsets)))  # fmt: skip
     sent = send(9, 7, 1 << 25, NULL, Operand("grf", "ud", indirect=True, offset=-32))
-    held = RegisterMessage(state, sent, None, None).first  # type: ignore[arg-type]
+    held = RegisterMessage(state, sent, PLAN, None).first  # type: ignore[arg-type]
     assert isinstance(held, Value) and held.payload.tolist() == [64]
 
 

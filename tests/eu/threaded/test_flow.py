@@ -185,3 +185,17 @@ def test_channels_wait_across_a_change_of_mode() -> None:
         go(one_)
         assert list(one_.register(5)) == [3] * 8 and sorted(set(one_.register(4))) == [0, 2]
     assert made[0].compare(made[1].snapshot()) == ()
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 9])
+@pytest.mark.parametrize("flags, taken", [(0x0001, True), (0x8000, True), (0x10000, False)])
+def test_a_branch_for_half_a_group_that_asks_the_whole_group_has_a_handler(gen: float, flags: int, taken: bool) -> None:
+    """any16h of channels 8 to 15: its flags are not those of channel 0 moved."""
+    code = Listing(gen, branch(gen, "if", "end", "end", predicate=10, quarter=1), replace(instr(gen, "mov", dst(4), imm(1)), quarter=1),
+                   "end", branch(gen, "endif", "after", quarter=1), "after", end(gen))  # fmt: skip
+    made = [thread(gen, 0xFF00) for _ in range(2)]
+    for state, go in zip(made, (lambda t: Interpreter(t, code).run(), lambda t: run(t, code)), strict=True):
+        state.dwords("f")[0] = flags
+        go(state)
+        assert list(state.register(4)) == [int(taken)] * 8
+    assert made[0].compare(made[1].snapshot()) == ()
