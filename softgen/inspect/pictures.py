@@ -68,9 +68,7 @@ def shown(image: SurfaceImage) -> dict[str, tuple[FormatChannel, int]]:
     if format.coding or format.block != (1, 1) or not found or wide:
         raise Unsupported(f"pictures of surfaces of format {format}: not yet made")
     ordered = {name: found[name] for name in "rgba" if name in found}
-    if set(ordered) == {"r", "a"}:
-        del ordered["a"]
-    return ordered or dict([next(iter(found.items()))])
+    return ordered if ordered.keys() - {"a"} else dict([next(iter(found.items()))])  # luminance rather than its alpha
 
 
 def channel_bits(format: Format) -> dict[str, tuple[FormatChannel, int]]:

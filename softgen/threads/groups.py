@@ -108,12 +108,8 @@ class GroupRun:
         """The rest of the work, with counts as it goes on."""
         if self.all_done:
             return
-        try:
-            while not self.all_done and self._answer():
-                yield self._run_parts(False)
-        except BaseException:  # threads may have been left in the middle
-            self.mark_dirty()
-            raise
+        while not self.all_done and self._answer():
+            yield self._run_parts(False)
         self._end()
 
     def _run_parts(self, anew: bool) -> Finished:

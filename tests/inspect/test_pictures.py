@@ -94,6 +94,8 @@ FORMATS: list[tuple[str, npt.NDArray[Any], Any]] = [
     ("R24_UNORM_X8_TYPELESS", np.array([[0x12FFFFFF]], np.uint32), 255),
     ("R16_UNORM", np.array([[0x8000]], np.uint16), 128),
     ("A8_UNORM", np.array([[77]], np.uint8), 77),
+    ("L8A8_UNORM", np.array([[77, 88]], np.uint8), 77),
+    ("I8_UNORM", np.array([[77]], np.uint8), 77),
 ]  # fmt: skip
 
 

@@ -83,6 +83,18 @@ def test_four_programs_of_an_address_are_kept() -> None:
     assert found[-2] is found[1] and found[-1] is not found[0]
 
 
+def test_a_program_that_is_dropped_leaves_the_others_of_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, dispatch = heap()
+    cache, at = ProgramCache(), context.address("instruction", dispatch.kernel)
+    first = cache.load(context, dispatch)
+    context.space.write(at, context.space.read(at + 4096, 16))
+    second = cache.load(context, dispatch)
+    other = cache.load(context, replace(dispatch, kernel=4096))
+    monkeypatch.setattr(programs, "MOST_BYTES", 5 * WINDOW // 2)  # three programs, of which one must be dropped
+    cache._count(other)
+    assert first not in cache and second in cache and other in cache and cache.load(context, dispatch) is second
+
+
 def test_more_programs_than_are_kept_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "MAX_PROGRAMS", 2)
     cache, (context, dispatch) = ProgramCache(), recorded(vector_add("skl"))

@@ -12,12 +12,12 @@ import pytest
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
-from softgen.eu.interpreter import KernelProgram
+from softgen.eu.interpreter import SENDS, KernelProgram
 from softgen.eu.thread.block import ThreadStatus
 from softgen.lanes import jit, mode
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
-from softgen.threads import group_cache, groups, worker
+from softgen.threads import group_cache, groups, shared, worker
 from softgen.threads.dispatch import DispatchContext
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import PayloadList, TemplatePayload
@@ -219,6 +219,22 @@ def test_as_many_answers_are_repeated_as_there_is_room_for() -> None:
     found = [(answer.status, answer.control, answer.ip, answer.then, answer.next, answer.counts) for answer in made.answers]
     assert found[30:] == [(ThreadStatus.CR0_CHANGED, 30, 480, 31, 496, 0), (ThreadStatus.ESCAPE, 31, 496, 32, 512, 1)]
     assert {(answer.function, answer.program) for answer in made.answers} == {(code.address, code.program)}
+
+
+def test_nothing_is_learnt_from_a_message_that_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter executes it, and reports why; compiled code would come back to it for ever."""
+    context, dispatch = recorded(vector_add("skl"))
+    found = SharedDispatch(context, dispatch, load(context, dispatch), Leaving())
+    thread = worker.Worker(found, 0, WorkerState(), lambda worker: None)._runner(0).thread
+    thread.ip = next(line.ip for line in map(found.program.line, range(dispatch.kernel, dispatch.kernel + 4096, 16))
+                     if line.instruction.opcode in SENDS)  # fmt: skip
+    assert found.learn(thread)
+
+    def refused(*message: object) -> None:
+        raise SoftgenError("payload outside of the registers")
+
+    monkeypatch.setattr(shared, "build_message", refused)
+    assert not found.learn(thread)
 
 
 def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
