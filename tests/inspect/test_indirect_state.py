@@ -19,6 +19,7 @@ from softgen.inspect.indirect_state import (
     IndirectStateDecoder,
     count,
     data_size,
+    in_use,
     pointers,
 )
 from softgen.memory.address_space import AddressSpace
@@ -275,3 +276,15 @@ def test_state_base_address_sets_only_what_it_enables() -> None:
     dynamic = {"dynamic_state_base_address": 0x5000, "dynamic_state_base_address_modify_enable": 1}
     bench.follow("STATE_BASE_ADDRESS", **dynamic, instruction_base_address=0x9000)
     assert bench.context.bases["dynamic"] == 0x5000 and bench.context.bases["instruction"] == INSTRUCTION
+
+
+@pytest.mark.parametrize("gen, name, field, switch", [
+    (9, "3DSTATE_VS", "kernel_start_pointer", "enable"), (9, "3DSTATE_GS", "scratch_space_base_pointer", "enable"),
+    (4.5, "3DSTATE_PIPELINED_POINTERS", "pointer_to_gs_state", "gs_enable"),
+    (4.5, "3DPRIMITIVE", "vertex_count_address", "indirect_vertex_count"),
+])  # fmt: skip
+@pytest.mark.parametrize("on", [0, 1])
+def test_pointers_of_what_is_off_lead_nowhere(gen: float, name: str, field: str, switch: str, on: int) -> None:
+    page = layout(name, gen)
+    values = page.raw(page.pack(**{switch: on}))
+    assert in_use(page, page.field(field), values, values) is bool(on)

@@ -115,7 +115,10 @@ def test_only_what_is_needed_and_missing_is_a_failure(found: tuple[tuple[str, bo
     findings = [machine.Finding("area", "name", status, "detail", needed=needed) for status, needed in found]
     monkeypatch.setattr(machine, "examine", lambda: iter(findings))
     assert main(["doctor"]) == code
-    assert capsys.readouterr().out.splitlines()[-1] == ("something softgen needs is missing" if code else "all that softgen needs is here")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == ("something softgen needs is missing" if code else "all that softgen needs is here")
+    widest = max((len(status) for status, _ in found), default=0)
+    assert lines[:-1] == ["area"] * bool(found) + [f"  {status:{widest}}  name  detail" for status, _ in found]
     assert main(["doctor", "--json"]) == code and json.loads(capsys.readouterr().out)["ok"] == (not code)
 
 

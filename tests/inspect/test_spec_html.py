@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -215,6 +216,20 @@ def test_facts_of_a_page(change: dict[str, Any], facts: list[str]) -> None:
     assert re.findall("<span>(.*?)</span>", found) == facts
     if page.dwords > 1:
         assert spec_diff._frame(page) == (facts[0], page.key, " ".join(page.engines))
+
+
+NEW, OLD, LOW, HIGH = (spec_diff.Spot(name, (bits,), "u4", "") for name, bits in (
+    ("new", (43, 40)), ("old", (0, 0)), ("f", (3, 0)), ("f", (7, 4))))  # fmt: skip
+
+
+@pytest.mark.parametrize("change, said", [
+    (spec_diff.Change("added", None, NEW), "1 11:8 new"), (spec_diff.Change("removed", OLD, None), "0 0 old"),
+    (spec_diff.Change("moved", LOW, HIGH), "0 3:0 to 0 7:4 f"),
+    (spec_diff.Change("renamed", HIGH, replace(HIGH, name="g")), "0 7:4 f is now g"),
+    (spec_diff.Change("changed", LOW, replace(LOW, meaning="a | b")), "0 3:0 f: u4 is now a | b"),
+])  # fmt: skip
+def test_a_change_says_what_was_and_what_is(change: spec_diff.Change, said: str) -> None:
+    assert re.sub("<.*?>", " ", spec_html_page._change(change)).split() == said.split()
 
 
 def test_cells_of_a_diagram_are_as_wide_as_their_bits_and_say_which_those_are() -> None:
