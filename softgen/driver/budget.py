@@ -68,6 +68,11 @@ class Budget:
         self.gone.append((self.other, pid, -size))
         self.grown += 1
 
+    def hold(self, owner: object, pid: int, size: int) -> None:
+        """Memory that an object takes until it is gone, without asking."""
+        self.note(pid, size)
+        weakref.finalize(owner, self.give, pid, size).atexit = False
+
     def check(self, pid: int, more: int, what: str) -> None:
         """May a process take so many bytes more? Where even untouched pages fit, nothing needs to be counted."""
         if not more and self._fitting.get(pid) == self.grown:

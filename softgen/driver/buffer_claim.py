@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from softgen.driver.errors import Errno
@@ -25,19 +25,35 @@ if TYPE_CHECKING:
 Range = tuple[int, int, int]  # process, start, end
 
 
-class BufferClaim:
-    """A submission's claim on the buffers that it relocates, on the copies of its USERPTR buffers, and on others of the same memory."""
+def claim_copies(gpu: Shared, call: Call, copied: Iterable[GemObject]) -> Callable[[], None]:
+    """Claim the copies of USERPTR buffers, and others of the same memory; the result ends the claim.
 
-    def __init__(self, gpu: Shared, call: Call, relocated: Iterable[GemObject], copied: Iterable[GemObject]) -> None:
-        """Waits until nobody claims them and the copies are idle. All are claimed at once, so no two claims wait for each other."""
-        self.signals, self.copies = gpu.signals, sharing(gpu, copied)
-        self.bos = {*relocated, *self.copies}
+    It comes before claim_relocated(): whoever has these copies may still wait, for the program's memory and for relocated buffers.
+    """
+    copies = sharing(gpu, copied)
+    return BufferClaim(gpu, call, copies, lambda: all(bo.idle() for bo in copies)).release
+
+
+def claim_relocated(gpu: Shared, call: Call, relocated: Iterable[GemObject]) -> Callable[[], None]:
+    """Claim buffers that are relocated, but for copies; the result ends the claim.
+
+    They may be shared, so nothing that is done under this claim may wait for the program: others would wait for that program, too.
+    """
+    return BufferClaim(gpu, call, [bo for bo in relocated if not bo.copied]).release
+
+
+class BufferClaim:
+    """A submission's claim on buffers."""
+
+    def __init__(self, gpu: Shared, call: Call, bos: Iterable[GemObject], ready: Callable[[], bool] = lambda: True) -> None:
+        """Waits until nobody claims them and they are `ready`. All are claimed at once, so no two claims wait for each other."""
+        self.signals, self.bos, self.ready = gpu.signals, set(bos), ready
         if not self.signals.wait(self._claim, None, call.channel.gone):
             raise Errno(errno.EINTR, "the program has ended")
 
     def _claim(self) -> bool:
         """Called with the lock of all fences held."""
-        if any(bo.claimed for bo in self.bos) or not all(bo.idle() for bo in self.copies):
+        if any(bo.claimed for bo in self.bos) or not self.ready():
             return False
         self._set(True)
         return True

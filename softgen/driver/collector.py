@@ -22,9 +22,13 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident() -> int:
-    """Bytes of memory that the process occupies without what it shares with others (proc(5), statm)."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        _, pages, shared, *_ = file.read().split()
+    """Bytes of memory that the process occupies without what it shares with others (proc(5), statm); 0 where it has no descriptor left to
+    find that out: a submission is not to fail for it."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            _, pages, shared, *_ = file.read().split()
+    except OSError:
+        return 0
     return (int(pages) - int(shared)) * PAGE
 
 

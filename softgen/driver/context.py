@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,8 @@ def lookup(node: Node, number: int) -> GemContext:
 
 def new_vm(node: Node) -> Vm:
     gpu = node.gpu
-    return Vm(f"address space {next(gpu.names)}", gpu.device.generation.address_bits, gpu.kernel.gtt_bytes, gpu.signals)
+    return Vm(f"address space {next(gpu.names)}", gpu.device.generation.address_bits, gpu.kernel.gtt_bytes, gpu.signals,
+              partial(gpu.budget.note, node.pid))  # fmt: skip
 
 
 def new(node: Node) -> GemContext:

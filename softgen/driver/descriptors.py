@@ -10,19 +10,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SPARE = 16
-LEFT_FOR_IMPORTS = 64  # of the descriptors, or a quarter of them; an import has a file or two open at a time, a request of a program too
+LEFT_FOR_SERVER = 64  # of the descriptors, or a quarter of them; an import has a file or two open at a time, a submission too
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 def few_left() -> bool:
-    """Whether this process has so few descriptors left that they are for imports alone. The kernel gives the lowest free number."""
+    """Whether this process has so few descriptors left that they are for its own files alone. The kernel gives the lowest free number."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         lowest = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return True
     os.close(lowest)
-    return lowest >= limit - min(LEFT_FOR_IMPORTS, limit // 4)
+    return lowest >= limit - min(LEFT_FOR_SERVER, limit // 4)
+
+
+def leave_some() -> None:
+    """Called before a program gets something that has a descriptor here: OSError(EMFILE) where few are left. Without any, work of all
+    other programs would fail as soon as it needs a module or a file."""
+    if few_left():
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == hard:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Reserve:

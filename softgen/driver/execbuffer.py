@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,13 +17,13 @@ from softgen.bits.units import PAGE_SIZE
 from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
-from softgen.driver.buffer_claim import BufferClaim
+from softgen.driver.buffer_claim import claim_copies, claim_relocated
 from softgen.driver.buffer_list import Bound, BufferList
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Syncobj
 from softgen.driver.gem_context import AcceptedArgument, GemContext
 from softgen.driver.protocol import Call
-from softgen.driver.relocation import relocate
+from softgen.driver.relocation import read_lists, relocate
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
 from softgen.driver.vm import ZONE_4G, PlacementRequest, Vm
@@ -34,6 +35,7 @@ MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
 MOST_LISTS = 192  # of a context that are kept,
 MOST_LISTED = 1 << 16  # buffers in these,
 MOST_ACCEPTED = 16  # and arguments
+LISTED_BYTES, SUBMISSION_BYTES = 216, 2048  # memory of the server that a buffer in a list takes, and a submission that waits, about
 AFTER_START = 3  # of the argument's fields: those after buffers, count and start
 ADDRESS = (1 << 48) - 1
 UNUSED_DR4 = 0xFFFFFFFF  # some programs leave it so
@@ -55,13 +57,13 @@ def submit(node: Node, call: Call, arg: Any) -> None:
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
     gpu.budget.check(channel.pid, 0, "EXECBUFFER2")
+    after, signals = fences(node, call, arg) if accepted.fenced else ([], NO_SIGNALS)  # before buffers are claimed: they may take long
     try:
         bound, relocations = buffers(node, call, arg, context)
         batch = 0 if accepted.batch_first else len(bound) - 1
         bo, address, _, _, _ = bound[batch]
         if start >= bo.size or start + size > bo.size:
             raise Errno(errno.EINVAL, f"a batch of {size:#x} bytes at {start:#x} of a buffer of {bo.size:#x}")
-        after, signals = fences(node, call, arg) if accepted.fenced else ([], NO_SIGNALS)
         fence = aperture.fence(gpu.signals, [bo.view for bo in bound.bos if bo.view]) if gpu.linear_views else Fence(gpu.signals)
         submission = Submission(next(gpu.sequence), channel.pid, channel.program, context, accepted.engine, context.vm, bound,
                                 address + start, batch, start, size, relocations, arg.flags, fence, after, accepted.slot)  # fmt: skip
@@ -77,9 +79,11 @@ def submit(node: Node, call: Call, arg: Any) -> None:
                 call.work_first = work_first
                 return
             channel.wait_prediction.queued()
+            gpu.budget.note(channel.pid, SUBMISSION_BYTES)
+            fence.then(partial(gpu.budget.give, channel.pid, SUBMISSION_BYTES))
             gpu.runner.submit(submission)
     finally:
-        if call.give_up is not None:
+        if call.claims:
             call.give_up()
 
 
@@ -116,24 +120,27 @@ def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -
         raise Errno(errno.EINVAL, "a buffer is listed twice")
     for bo, row in zip(bos, rows, strict=True):
         check_row(row, bo.size)
-    copied, relocated = [bo for bo in bos if bo.copied], [bo for bo, row in zip(bos, rows, strict=True) if row.relocations]
-    if copied or relocated:  # before they get addresses: those of two submissions may differ
-        call.give_up = BufferClaim(node.gpu, call, relocated, copied).release
+    lists, copied = read_lists(call, rows, bos), [bo for bo in bos if bo.copied]
+    if copied:
+        call.claims.append(claim_copies(node.gpu, call, copied))
+    for bo in copied:  # before relocations are applied to them
+        assert bo.copied is not None
+        bo.copied.bring(call)
+    if lists:  # before they get addresses: those of two submissions may differ
+        call.claims.append(claim_relocated(node.gpu, call, [bo for _, bo, _ in lists]))
     addresses = vm.place([
         PlacementRequest(bo, row.offset & ADDRESS if row.flags & i915.EXEC_OBJECT_PINNED else None, row.alignment,
                          bool(row.flags & i915.EXEC_OBJECT_SUPPORTS_48B_ADDRESS))
         for bo, row in zip(bos, rows, strict=True)
     ])  # fmt: skip
-    for bo in copied:  # before relocations are applied to them
-        assert bo.copied is not None
-        bo.copied.bring(call)
-    relocations, moved = relocate(node, call, arg, rows, bos, addresses), False
+    relocations, moved = relocate(node, call, arg, rows, bos, addresses, lists), False
     for number, (row, address) in enumerate(zip(rows, addresses, strict=True)):
         if not row.flags & i915.EXEC_OBJECT_PINNED and row.offset != address:
             moved = True
             call.write(arg.buffers + number * EXEC_OBJECT.size + EXEC_OBJECT.offsets["offset"], struct.pack("<Q", address))
     bound = BufferList(Bound(bo, address, row.handle, row.flags, row.relocations)
                        for bo, address, row in zip(bos, addresses, rows, strict=True))  # fmt: skip
+    node.gpu.budget.hold(bound, call.channel.pid, LISTED_BYTES * len(bound))
     if not (moved or relocations or bound.copies):
         with node.gpu.lock:  # others may close handles, or keep lists of the same context
             _keep_list(node, context, data, ListedBuffers(vm, (changes[0], vm.placed.changes), bound))

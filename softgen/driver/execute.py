@@ -35,6 +35,7 @@ from softgen.threads.dispatcher_protocol import Dispatcher
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
 MOST_REPORTED = 20  # failing submissions that are kept and reported one by one
+MOST_LISTED = 1000  # of each kind that the report names: a program may fail for as long as it likes
 HANG = 10.0  # seconds a semaphore may be waited for, not counting those in which others have the engine
 
 
@@ -91,6 +92,11 @@ class ContextEngine:
         self.saved = executor.device.new_context(self.engine)
         drawn = None if executor.drawn is None else self.drawn
         self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn, self.completed)
+
+    def end(self) -> None:
+        """Release what the context kept, which has ended: some of it leads back here, and the garbage collector may not look for long."""
+        self.hooks.dispatcher.retire()
+        self.done, self.copies = None, []
 
     def over(self) -> bool:
         """Whether nothing needs the result any more."""
@@ -197,7 +203,7 @@ class Executor:
     def _new_context_engine(self, submission: Submission) -> ContextEngine:
         made = submission.context.context_engines[submission.engine, submission.slot] = ContextEngine(self, submission.engine)
         made.hooks.dispatcher.count_memory(partial(self.charge, submission.pid))
-        weakref.finalize(submission.context, made.hooks.dispatcher.retire).atexit = False
+        weakref.finalize(submission.context, made.end).atexit = False
         return made
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
@@ -235,6 +241,8 @@ class Executor:
         text = f"{describe(submission)}: {text}"
         detail = "" if isinstance(error, SoftgenError) else "".join(traceback.format_exception(error))
         failures = self.report.unsupported if isinstance(error, Unsupported) else self.report.faults
+        if len(failures) >= MOST_LISTED:
+            return
         failures.append(text)
         if len(failures) > MOST_REPORTED:
             if len(failures) == MOST_REPORTED + 1:

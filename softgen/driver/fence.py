@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from softgen.driver.descriptors import leave_some
 from softgen.memory.store import Identity, identity
 
 Ready = Callable[[], bool]
@@ -187,6 +188,7 @@ class Pipes(Generic[Item]):
         """A descriptor to hand out, and what identifies it."""
         with self.lock:
             self._sweep()
+            leave_some()
             reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
             key = identity(reading)
             try:

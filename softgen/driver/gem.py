@@ -11,6 +11,7 @@ from softgen.bits.units import PAGE_SIZE
 from softgen.driver import i915_drm as i915
 from softgen.driver import userptr
 from softgen.driver.aperture import LinearView
+from softgen.driver.descriptors import leave_some
 from softgen.driver.errors import Errno
 from softgen.driver.facts import x86_64_host
 from softgen.driver.gem_object import GemObject, Piece
@@ -42,11 +43,11 @@ def add_handle(node: Node, bo: GemObject) -> int:
     """The handle of a buffer on a node, a new one if it has none."""
     with node.gpu.lock:
         if (handle := node.handles.get(bo)) is None:
+            handle = node.handles[bo] = node.objects.add(bo)  # first: it may be refused
             bo.handles += 1
             node.gpu.orphans.discard(bo)
             if bo.identity:
                 node.gpu.objects[bo.identity] = bo
-            handle = node.handles[bo] = node.objects.add(bo)
         return handle
 
 
@@ -59,6 +60,7 @@ def new(node: Node, call: Call, size: int) -> tuple[int, int]:
     pid, budget = call.channel.pid, node.gpu.budget
     budget.check(pid, 0, "a new buffer")
     try:
+        leave_some()
         bo = node.gpu.new_object(pid, [Piece(budget.adopt(pid, MemfdBuffer(size, "buffer")), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
@@ -134,6 +136,7 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.flags == i915.I915_MMAP_OFFSET_GTT and (bo.tiling or bo.view):
         with bo.viewing:
             if bo.view is None:
+                leave_some()
                 view = LinearView(bo.pieces[0].buffer, bo.size, node.gpu.budget, bo.pid)
                 view.arrange(bo.tiling, bo.stride)
                 bo.view, node.gpu.linear_views = view, True

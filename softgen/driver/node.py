@@ -31,7 +31,7 @@ from softgen.memory.store import Identity, MemfdBuffer
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128
 MOST_CONTEXTS = 1 << 14  # and address spaces, of a node
-CONTEXT_BYTES, SYNCOBJ_BYTES = 4096, 512  # memory of the server that one takes, about
+CONTEXT_BYTES, SYNCOBJ_BYTES, OBJECT_BYTES = 4096, 512, 1024  # memory of the server that one takes, about
 MOST_LOGGED = 1000  # different texts: a program may make up any number of them
 FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
@@ -177,9 +177,9 @@ class Node:
     """State of one open() of a device node."""
 
     def __init__(self, gpu: Shared, minor: int, pid: int = 0) -> None:
-        """`pid`: the process that opened it, for which its contexts and sync objects count."""
+        """`pid`: the process that opened it, for which its handles, contexts and sync objects count."""
         self.gpu, self.minor, self.pid, self.render = gpu, minor, pid, minor >= FIRST_RENDER_MINOR
-        self.objects: Table[GemObject] = Table()
+        self.objects: Table[GemObject] = Table(charge=partial(self._charge, OBJECT_BYTES, "a buffer's handle"))
         self.handles: dict[GemObject, int] = {}  # the other way round
         self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "a context"))
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS, partial(self._charge, CONTEXT_BYTES, "an address space"))

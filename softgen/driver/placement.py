@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.driver.gem_object import GemObject
@@ -14,7 +15,9 @@ LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address
 class Placement:
     """Ranges that do not overlap, each of one buffer; looked up in O(log n) however many there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, charge: Callable[[int], None] = lambda count: None) -> None:
+        """`charge` is called with the number of buffers that are placed, or negative, removed."""
+        self.charge = charge
         self.address: dict[GemObject, int] = {}
         self.owner: dict[int, GemObject] = {}
         self.starts: list[int] = []
@@ -33,12 +36,14 @@ class Placement:
         self.changes += 1
         self.address[bo], self.owner[address] = address, bo
         insort(self.starts, address)
+        self.charge(1)
 
     def remove(self, bo: GemObject) -> int | None:
         """Free a buffer's range; where it was."""
         address = self.address.pop(bo, None)
         if address is not None:
             self.changes += 1
+            self.charge(-1)
             del self.owner[address], self.starts[bisect_left(self.starts, address)]
             for wanted, floor in self.floors.items():
                 self.floors[wanted] = min(floor, max(address - wanted[1] - PAGE_SIZE, LOWEST))
@@ -52,8 +57,8 @@ class Placement:
 
     def free(self, size: int, alignment: int) -> int:
         """The lowest aligned address with room for so many bytes, and a page between it and its neighbours that catches overruns."""
-        known = (floor for (unit, room), floor in self.floors.items() if unit <= alignment and room <= size)
-        at, packed = aligned(max(known, default=LOWEST), alignment), True
+        at = aligned(self._floor(size, alignment), alignment)
+        packed = at <= aligned(self._floor(PAGE_SIZE, alignment), alignment)  # and not even a page is free below
         for number in range(max(bisect_right(self.starts, at) - 1, 0), len(self.starts)):
             start = self.starts[number]
             if at + size + PAGE_SIZE <= start:
@@ -63,6 +68,10 @@ class Placement:
         for room in {size, PAGE_SIZE} if packed else {size}:
             self._note(alignment, room, at)
         return at
+
+    def _floor(self, size: int, alignment: int) -> int:
+        """Where a search begins: there is no room below."""
+        return max((floor for (unit, room), floor in self.floors.items() if unit <= alignment and room <= size), default=LOWEST)
 
     def _note(self, alignment: int, size: int, floor: int) -> None:
         """Where the next search for such a buffer, or one that needs more room, begins."""

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.driver import gem
+from softgen.driver.descriptors import leave_some
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.uapi import ARGUMENTS
@@ -26,6 +27,7 @@ def export(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = gem.lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.EINVAL, "memory of the program itself cannot be shared")
+    leave_some()
     try:
         descriptor = bo.pieces[0].buffer.reopen()
     except BlockingIOError:

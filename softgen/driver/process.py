@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import select
 import threading
+import weakref
 from collections import deque
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -21,6 +23,36 @@ Bytes = bytearray | memoryview
 
 class _Iovec(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+class Process:
+    """A process, which is not mistaken for a later one that gets its number."""
+
+    def __init__(self, pid: int) -> None:
+        try:
+            self._descriptor = os.pidfd_open(pid)
+        except OSError:
+            self._descriptor = -1  # a host that has no such descriptors: nobody knows when it ends
+            return
+        weakref.finalize(self, os.close, self._descriptor).atexit = False
+
+    def ended(self) -> bool:
+        if self._descriptor < 0:
+            return False
+        poll = select.poll()  # a new one: several threads may ask at once, and Python refuses that of one
+        poll.register(self._descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+
+
+_processes: weakref.WeakValueDictionary[int, Process] = weakref.WeakValueDictionary()
+
+
+def process(pid: int) -> Process:
+    """The process that has a number now; the same object for as long as it lives and somebody keeps it."""
+    found = _processes.get(pid)
+    if found is None or found.ended():
+        found = _processes[pid] = Process(pid)
+    return found
 
 
 def _address(data: Bytes) -> int:

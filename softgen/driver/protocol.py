@@ -39,7 +39,7 @@ IOCTL, MMAP, FOREIGN, REPLY = 1, 2, 3, 4
 DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE, WELCOME, WRITE = 16, 17, 18, 19, 20, 21, 22, 23, 24
 ONE_DESCRIPTOR = socket.CMSG_LEN(4)
 LARGEST_REQUEST = 1 << 14  # the size of an ioctl's argument has 14 bits; a longer message is no request
-LARGEST_MAPS = 64 << 20
+LARGEST_MAPS = 16 << 20  # 256 for each mapping that a process may have
 LARGEST_READ = 256 << 20
 UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
 CHUNK = 4 << 20  # of what is read or written with questions to the program
@@ -219,12 +219,13 @@ class Call:
     reserved = 0  # bytes of the budget, until the answer is sent
     later: Later | None = None  # work that is left
     work_first = False  # before the answer, not after it
-    give_up: Callable[[], None] | None = None  # ends claims on buffers, once a submission is made (buffer_claim.py)
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument
         self.writes: list[bytes] = []
+        self.late: list[tuple[int, memoryview]] = []  # written when nobody waits for this call any more
         self.handed: list[int] = []
+        self.claims: list[Callable[[], None]] = []  # each ends a claim on buffers, once a submission is made (buffer_claim.py)
 
     def reserve(self, size: int) -> None:
         """Count memory for this call; Errno(ENOMEM) where it is too much."""
@@ -296,6 +297,15 @@ class Call:
         if data:
             self.writes.append(PART.pack(address & QWORD_MASK, len(data), 0) + data)
 
+    def write_late(self, address: int, view: memoryview) -> None:
+        """Write memory that may be large, and may be read-only, before the answer. The program may keep the server waiting for that."""
+        self.late.append((address, view))
+
+    def give_up(self) -> None:
+        """End all claims."""
+        while self.claims:
+            self.claims.pop()()
+
     def take(self, number: int) -> int:
         self.channel.ask(GIVE, number)
         if not self.channel.descriptors:
@@ -317,7 +327,7 @@ class Call:
 
     def maps(self, start: int, end: int) -> str:
         """Lines of the program's /proc/self/maps: those of a range, or all."""
-        self.reserve(LARGEST_MAPS)
+        self.reserve(4 * LARGEST_MAPS)  # as bytes, as text, and as lines
         return self.channel.ask(MAPS, start, end, most=LARGEST_MAPS).payload.decode("utf-8", "replace")
 
     def swap(self, start: int, size: int, protection: int, descriptor: int) -> None:
@@ -328,6 +338,8 @@ class Call:
 
     def done(self, result: int, offset: int, wait: bool = True) -> None:
         """Send the answer; the call needs nothing more then. Without `wait`, BlockingIOError where that may not be possible at once."""
+        if self.late:
+            self._write_late(wait)
         if not (self.returned or self.writes or self.reserved):  # nor are there descriptors, whose numbers would be written
             self.channel.send(DONE, result, offset, wait=wait)
             return
@@ -340,6 +352,20 @@ class Call:
             self._end()
             raise
         self._end()
+
+    def _write_late(self, wait: bool) -> None:
+        if not wait:
+            raise BlockingIOError
+        late, self.late = self.late, []
+        try:
+            for address, view in late:
+                try:
+                    self.write_now(address, view)
+                except Errno:
+                    pass  # the kernel does not complain either
+        except BaseException:
+            self._end()
+            raise
 
     def _end(self) -> None:
         for descriptor in self.handed:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.bits.units import DWORD
 from softgen.driver import gem
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     Words = npt.NDArray[np.uint64]
 
 MOST_RELOCATIONS = 1 << 22
+
+
+class RelocationList(NamedTuple):
+    """The relocations of a buffer: its row in the submission's list, and the entries as the program has them."""
+
+    row: Any
+    bo: GemObject
+    data: memoryview
 
 
 class Relocator:
@@ -110,25 +118,32 @@ def store(bo: GemObject, offsets: Words, values: Words, width: int) -> None:
         first += len(memory)
 
 
-def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], bos: list[GemObject], addresses: list[int]) -> int:
-    """Apply the relocations of all buffers; their number."""
+def read_lists(call: Call, rows: list[Any], bos: list[GemObject]) -> list[RelocationList]:
+    """The relocations of all buffers. The program may keep the server waiting for them, so no buffer may be claimed yet."""
     total: int = sum(row.relocations for row in rows)
     if not total:
-        return 0
+        return []
     if total > MOST_RELOCATIONS:
         raise Errno(errno.EINVAL, f"{total} relocations")
+    wanted = [(row, bo) for row, bo in zip(rows, bos, strict=True) if row.relocations]
+    data = memoryview(call.read_all([(row.relocations_at, row.relocations * RELOCATION.size) for row, _ in wanted]))
+    found, start = list[RelocationList](), 0
+    for row, bo in wanted:
+        found.append(RelocationList(row, bo, data[start : start + row.relocations * RELOCATION.size]))
+        start += len(found[-1].data)
+    return found
+
+
+def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], bos: list[GemObject], addresses: list[int],
+             lists: list[RelocationList]) -> int:  # fmt: skip
+    """Apply relocations; their number. The program gets the lists that changed with its answer."""
+    if not lists:
+        return 0
     import numpy as np
 
-    lists = [(row, bo) for row, bo in zip(rows, bos, strict=True) if row.relocations]
-    data = memoryview(call.read_all([(row.relocations_at, row.relocations * RELOCATION.size) for row, _ in lists]))
     layout = np.dtype([(name, f"<u{RELOCATION.sizes[name]}") for name in RELOCATION.names])
-    relocator, start = Relocator(node, call, arg.flags, rows, bos, addresses), 0
-    for row, bo in lists:
-        part = data[start : start + row.relocations * RELOCATION.size]
-        start += len(part)
-        if relocator.apply(row, bo, np.frombuffer(part, layout)):
-            try:
-                call.write_now(row.relocations_at, part)
-            except Errno:
-                pass  # the list may be read-only; the buffer has its addresses, so the kernel does not complain either
-    return total
+    relocator = Relocator(node, call, arg.flags, rows, bos, addresses)
+    for row, bo, data in lists:
+        if relocator.apply(row, bo, np.frombuffer(data, layout)):
+            call.write_late(row.relocations_at, data)
+    return sum(row.relocations for row, _, _ in lists)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
 from softgen.driver.channel_threads import ChannelThreads
-from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
+from softgen.driver.descriptors import OUT_OF_DESCRIPTORS, leave_some
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
 from softgen.driver.gem_context import GemContext
@@ -77,6 +77,7 @@ class Server:
     def _accept(self, name: str) -> None:
         self.service.admit()
         try:
+            leave_some()
             connection, address = self.listening[name].accept()
         except OSError as error:
             if error.errno in OUT_OF_DESCRIPTORS:

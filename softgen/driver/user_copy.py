@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass, field
 
 from softgen.driver.errors import Errno
-from softgen.driver.process import read_ranges, write_to
+from softgen.driver.process import Process, process, read_ranges, write_to
 from softgen.driver.protocol import Call
 from softgen.errors import SoftgenError
 from softgen.memory.store import MemfdBuffer
@@ -22,6 +22,10 @@ class Copied:
     address: int
     buffer: MemfdBuffer
     before: list[bytes] = field(default_factory=list, repr=False)  # in parts
+    process: Process = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.process = process(self.pid)
 
     @property
     def end(self) -> int:
@@ -29,9 +33,9 @@ class Copied:
 
     def bring(self, call: Call) -> None:
         """Copies in. Another process that has the same node open may submit it: the memory is still that of the process that made it."""
-        if call.channel.pid == self.pid:
+        if call.channel.pid == self.pid and not self.process.ended():
             call.read_into(self.address, self.buffer.view)
-        elif not read_ranges(self.pid, [(self.address, self.buffer.size)], self.buffer.view):
+        elif self.process.ended() or not read_ranges(self.pid, [(self.address, self.buffer.size)], self.buffer.view):
             raise Errno(errno.EFAULT, f"USERPTR: memory of process {self.pid} at {self.address:#x} cannot be read")
         self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
 
@@ -40,6 +44,8 @@ class Copied:
         for number, then in enumerate(self.before):
             view = self.buffer.view[number * PART : (number + 1) * PART]
             if view != then:
+                if self.process.ended():
+                    return  # it needs nothing any more, and another one may have its number
                 self.before[number] = now = bytes(view)
                 for first, last in changed(then, now):
                     try:

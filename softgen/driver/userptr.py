@@ -14,6 +14,7 @@ import re
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.driver.descriptors import leave_some
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.user_copy import Copied
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # The program says this about itself: numbers that the kernel never writes are no line at all.
 MAPS_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([rwxps-]{4}) ([0-9a-f]{1,16}) "
                        r"([0-9a-f]{1,3}):([0-9a-f]{1,5}) ([0-9]{1,20}) *(.*)")  # fmt: skip
+SHORTEST_LINE = 32  # bytes, at least
 OURS = "/memfd:softgen userptr"
 
 Parts = list[tuple[MemfdBuffer, int, int]]
@@ -41,6 +43,8 @@ class Mapping(NamedTuple):
 
 def mappings(text: str, start: int, end: int) -> list[Mapping]:
     """The lines of /proc/PID/maps that lie in a range. There may be thousands, in the order of their addresses."""
+    if text.count("\n") * SHORTEST_LINE > len(text):
+        return []  # the kernel writes no such lines, and all other programs would wait until millions of them are looked at
     lines, found = text.strip("\n").split("\n"), []  # the kernel writes one in a name in another way, and no other separator
     try:
         first = bisect.bisect_right(lines, start, key=lambda line: int(line.partition("-")[0], 16))
@@ -90,6 +94,7 @@ def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tu
 def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
     if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
         return None
+    leave_some()
     gpu.budget.check(call.channel.pid, last - first, "USERPTR")
     buffer = gpu.budget.adopt(call.channel.pid, MemfdBuffer(last - first, "userptr"))
     try:
@@ -105,6 +110,7 @@ def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) ->
 def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
     """A copy of a range, and the state needed to write changes back."""
     pid = call.channel.pid
+    leave_some()
     gpu.budget.check(pid, 2 * size, "USERPTR")
     gpu.budget.take(pid, size, "USERPTR")
     buffer = gpu.budget.adopt(pid, MemfdBuffer(size, "copy"))

@@ -22,6 +22,7 @@ from softgen.driver.placement import Placement
 from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 
+PLACED_BYTES = 640  # memory of the server that a buffer takes in an address space, about
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
 ZONE_4G = (1 << 32) - PAGE_SIZE  # where buffers without EXEC_OBJECT_SUPPORTS_48B_ADDRESS must end (the kernel's PIN_ZONE_4G)
 
@@ -41,15 +42,25 @@ class PlacementRequest(NamedTuple):
         return not (self.alignment and address % self.alignment) and (self.high or address + self.bo.size <= ZONE_4G)
 
 
+def ended(space: AddressSpace, placed: Placement) -> None:
+    """Release what an address space had. Executions in it may be kept, in cycles that the garbage collector frees much later: its buffers
+    are not to wait for that."""
+    space.close()
+    placed.charge(-len(placed))
+
+
 class Vm:
     """An address space: addresses given to buffers, and buffers mapped now."""
 
-    def __init__(self, name: str, address_bits: int, gtt_bytes: int, signals: Signals) -> None:
+    def __init__(self, name: str, address_bits: int, gtt_bytes: int, signals: Signals,
+                 charge: Callable[[int], None] = lambda size: None) -> None:  # fmt: skip
+        """`charge` is called with bytes of memory that are taken, or negative, given back."""
         self.name, self.signals = name, signals
         self.space = AddressSpace(name, address_bits)
         self.limit = min(gtt_bytes, HIGHEST)
         self.lock = threading.RLock()
-        self.placed, self.mapped = Placement(), Placement()
+        self.placed, self.mapped = Placement(lambda count: charge(count * PLACED_BYTES)), Placement()
+        weakref.finalize(self, ended, self.space, self.placed).atexit = False
         self.running: list[BufferList] = []  # of submissions that run now
 
     def place(self, requests: list[PlacementRequest]) -> list[int]:

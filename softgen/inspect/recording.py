@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,13 @@ from softgen.bits.generation import Device
 from softgen.cache import user_folder
 from softgen.driver.buffer_list import Bound
 from softgen.driver.gem import TILINGS
+from softgen.driver.gem_object import Piece
 from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
 from softgen.driver.submission import Submission
 from softgen.errors import SoftgenError
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec
-from softgen.trace.capture_write import CaptureWriter, nonzero
+from softgen.trace.capture_write import STEP, ZEROS, CaptureWriter
 
 KEPT_FAILURES = 20
 MOST_KEPT = 4 << 30  # bytes of buffers in a failing submission
@@ -29,6 +32,27 @@ def exec_of(submission: Submission, device: Device, bos: tuple[BufferObject, ...
     return Exec(submission.sequence, device.name, device.pci_id, round(device.generation.number * 10), submission.engine, batch, bos,
                 pid=submission.pid, ctx=submission.context.number, vm=0, flags=submission.flags, relocs=submission.relocations,
                 total_bytes=sum(bo.size for bo in bos))  # fmt: skip
+
+
+def parts(piece: Piece) -> Iterator[bytes]:
+    """A copy of a buffer's memory in parts. Where it has no pages none is made, nor read through a mapping, which would allocate them."""
+    fd, at, end = piece.buffer.fd, piece.offset, piece.offset + piece.size
+    while at < end:
+        first, last = next_data(fd, at, end)
+        yield from (ZEROS[: first - start] for start in range(at, first, STEP))
+        yield from (os.pread(fd, min(STEP, last - start), start) for start in range(first, last, STEP))
+        at = last
+
+
+def next_data(fd: int, at: int, end: int) -> tuple[int, int]:
+    """The next range of a memfd that has pages, before an end; an empty one at the end where there is none."""
+    try:
+        first = os.lseek(fd, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return end, end
+    return min(first, end), min(os.lseek(fd, first, os.SEEK_HOLE), end)
 
 
 class Recorder(CaptureWriter):
@@ -59,8 +83,7 @@ class Recorder(CaptureWriter):
 
     def content(self, bound: Bound) -> tuple[str, int]:
         """The name of what a buffer holds now, and how much of it is not zero."""
-        view = memoryview(bound.bo.read(0, bound.bo.size))
-        return self.blob(view), nonzero(view)
+        return self.blob_of([part for piece in bound.bo.pieces for part in parts(piece)])
 
     def recorded(self, bound: Bound) -> BufferObject:
         bo, (blob, used) = bound.bo, self.content(bound)

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,7 @@ from softgen.trace.capture_json import ENGINES, ZERO, Batch, BufferObject, Exec,
 from softgen.trace.work import Work, WorkTrace
 
 STEP = 1 << 20
+ZEROS = bytes(STEP)
 LEVEL = 3  # zstd; higher costs more than it saves on buffers that are mostly zero
 EXPLANATION = "The recording in this folder is still being written, or was cut short: its last submissions may be missing."
 KERNEL_NAME = {name: kernel for kernel, name in ENGINES.items()}
@@ -90,13 +91,23 @@ class CaptureWriter:
 
     def blob(self, view: memoryview) -> str:
         """Write a content unless it is there; its name."""
-        if not nonzero(view):
-            return ZERO
-        name = hashlib.blake2b(view, digest_size=16).hexdigest()
+        return self.blob_of([view])[0]
+
+    def blob_of(self, parts: Sequence[Bytes]) -> tuple[str, int]:
+        """The same for a content in parts, each a whole number of pages; also how many of its bytes are in pages that are not all zero.
+        What is zero may be ZEROS, time after time: a sparse buffer can have more bytes than the host has memory."""
+        used = sum(nonzero(memoryview(part)) for part in parts if part is not ZEROS)
+        if not used:
+            return ZERO, 0
+        found = hashlib.blake2b(digest_size=16)
+        for part in parts:
+            found.update(part)
+        name = found.hexdigest()
         file = self.folder / "bo" / f"{name}.zst"
         if not file.exists():
-            appear(file, self.compressor.compress(view))
-        return name
+            stream = self.compressor.compressobj(size=sum(map(len, parts)))
+            appear(file, b"".join([*map(stream.compress, parts), stream.flush()]))
+        return name, used
 
     def __enter__(self) -> CaptureWriter:
         return self

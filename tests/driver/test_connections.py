@@ -208,6 +208,9 @@ def test_what_a_node_has_goes_with_it(gpu: Gpu, held: Held, monkeypatch: pytest.
     assert not (gpu.server.nodes or gpu.shared.objects or gpu.shared.orphans or gpu.shared.display.connections or context.listed)
     assert not (node.handles or node.vms.items or node.contexts.items or node.objects.items or node.lists)
     assert cancelled == [[context]]
+    held.finish()
+    cancelled.clear()
+    del context  # with its work, its address space
     budget.check(0, 1, "settled")
     assert budget.other.total() == before
 

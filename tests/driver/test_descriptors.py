@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import mmap
 import os
 import resource
 import signal
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver import descriptors, service
+from softgen.driver import collector, descriptors, service
 from softgen.driver.descriptors import Reserve
+from tests.driver.program import Gpu, Held, served
 
 
 class Files:
@@ -86,3 +91,65 @@ def test_a_server_may_have_65536_descriptors_or_what_the_host_allows(hard: int, 
     assert processes.environ == {"OPENBLAS_NUM_THREADS": "1"}
     assert done == ["session", (os.devnull, os.O_RDWR), (77, 0), (77, 1), *ignored, (signal.SIG_SETMASK, []),
                     (resource.RLIMIT_NOFILE, (most, hard)), 0.0002]  # fmt: skip
+
+
+@pytest.mark.parametrize("soft, hard, lowest, fine, raised", [
+    (1000, 1000, 935, True, False), (1000, 1000, 936, False, False), (100, 100, 74, True, False), (100, 100, 75, False, False),
+    (1000, 4000, 936, True, True), (1000, 1000, None, False, False)])  # fmt: skip
+def test_some_are_left_for_what_the_server_itself_opens(soft: int, hard: int, lowest: int | None, fine: bool, raised: bool,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """A program that takes all others is refused, as far as this process may have no more."""
+    changed = list[tuple[int, int]]()
+    files = Files(5000 if lowest is not None else 0, monkeypatch)
+    files.held.update(range(lowest or 0))
+    monkeypatch.setattr(descriptors, "resource", SimpleNamespace(
+        RLIMIT_NOFILE=7, getrlimit=lambda which: (soft, hard), setrlimit=lambda which, pair: changed.append(pair)))  # fmt: skip
+    if fine:
+        descriptors.leave_some()
+    else:
+        with pytest.raises(OSError) as refused:
+            descriptors.leave_some()
+        assert refused.value.errno == errno.EMFILE
+    assert changed == [(hard, hard)] * raised
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
+    """A server in a process that has few descriptors left, as soon as a program is there."""
+    with served("kbl", Held()) as gpu:
+        yield gpu
+
+
+def test_a_program_gets_nothing_for_which_the_server_keeps_a_descriptor(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = gpu.program()
+    syncobj = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE", flags=1).handle
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
+    page = mmap.mmap(-1, 4096)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    program.lent.append((address, 4096))
+    asked: list[tuple[str, dict[str, int], int]] = [
+        ("I915_GEM_CREATE", {"size": 4096}, errno.ENOMEM), ("I915_GEM_USERPTR", {"address": address, "size": 4096}, errno.EMFILE),
+        ("SYNCOBJ_HANDLE_TO_FD", {"handle": syncobj}, errno.EMFILE), ("PRIME_HANDLE_TO_FD", {"handle": handle}, errno.EMFILE),
+        ("I915_GEM_MMAP_OFFSET", {"handle": handle, "flags": 0}, errno.EMFILE)]  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(descriptors, "few_left", lambda: True)
+        patch.setattr(descriptors.resource, "getrlimit", lambda which: (300, 300))
+        for name, fields, number in asked:
+            assert program.refused(f"DRM_IOCTL_{name}", **fields)[0] == number
+        for _ in range(2):
+            with pytest.raises(OSError) as refused:
+                gpu.program()
+            assert refused.value.errno == errno.EMFILE
+        assert program.ioctl("DRM_IOCTL_VERSION").major == 1
+    for name, fields, _ in asked:
+        program.ioctl(f"DRM_IOCTL_{name}", **fields)
+    assert gpu.log == ["all 300 descriptors of the server are in use: programs get EMFILE until some are closed (see `ulimit -Hn`)"]
+
+
+def test_a_submission_needs_no_descriptor_for_the_garbage_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*arguments: object, **more: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr("builtins.open", none_left)
+    assert collector.resident() == 0

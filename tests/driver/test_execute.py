@@ -397,3 +397,14 @@ def test_what_contexts_keep_goes_with_them_or_with_the_process() -> None:
     """Nothing is to be done for it at its end, when threads that run their work may still hold what would be needed for that."""
     run = subprocess.run([sys.executable, "-c", ENDING], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout == "retired\nends\n"
+
+
+def test_a_report_names_no_more_failures_than_anybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --keep-going a program may go on failing."""
+    monkeypatch.setattr(execute, "MOST_LISTED", 3)
+    made = Executor(device("kbl"), [], lambda submission, text: "", lambda text: None)
+    for number in range(5):
+        made.failed(submission(number), SoftgenError("fault"))
+        made.failed(submission(number), Unsupported("draw"))
+    assert len(made.report.faults) == len(made.report.unsupported) == 3
+    assert made.report.faults[2].startswith("submission 2 of p")

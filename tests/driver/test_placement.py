@@ -33,6 +33,7 @@ def searched(ranges: list[tuple[int, int]], size: int, alignment: int) -> int:
 
 @settings(deadline=None)
 @example([(2, 2, 1, 0), (2, 1, 4, 0), (2, 1, 1, 0), (0, 1, 1, 1), (2, 1, 1, 0)])  # a page below a buffer that goes
+@example([(2, 1, 1, 0), (2, 1, 4, 0), (2, 2, 1, 0), (2, 2, 1, 0), (2, 1, 1, 0)])  # a page is free below where a search begins
 @given(STEPS)
 def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]) -> None:
     placement, present = Placement(), list[Any]()

@@ -57,8 +57,8 @@ def test_memory_that_no_program_has(call: Call, ranges: list[tuple[int, int]]) -
     assert refused.value.number == errno.EFAULT and not call.reserved
 
 
-def test_what_a_program_says_of_its_memory_has_at_most_64_mib(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which are counted before it is asked, and given back with its answer."""
+def test_what_a_program_says_of_its_memory_has_at_most_16_mib(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are counted before it is asked, with what they become here, and given back with its answer."""
     asked: list[tuple[int, ...]] = []
 
     def ask(kind: int, start: int, end: int, most: int) -> ShimMessage:
@@ -67,7 +67,7 @@ def test_what_a_program_says_of_its_memory_has_at_most_64_mib(call: Call, monkey
         return ShimMessage(protocol.REPLY, 0, 0, 0, b"", b"1000-2000 rw-p \xff\n")
 
     monkeypatch.setattr(call.channel, "ask", ask)
-    assert call.maps(0x1000, 0x3000) == "1000-2000 rw-p \ufffd\n" and asked == [(protocol.MAPS, 0x1000, 0x3000, 64 << 20)]
+    assert call.maps(0x1000, 0x3000) == "1000-2000 rw-p \ufffd\n" and asked == [(protocol.MAPS, 0x1000, 0x3000, 16 << 20)]
     call.release()
     call.channel.budget.check(0, 1, "settled")
     assert not call.reserved and not call.channel.budget.other.total()

@@ -7,14 +7,17 @@ import errno
 import mmap
 import os
 import struct
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from softgen.driver import user_copy
+from softgen.driver import process, user_copy
 from softgen.driver.buffer_claim import overlaps, sharing, union
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
@@ -232,3 +235,33 @@ def test_copies_of_the_same_memory_are_claimed_together() -> None:
     gpu: Any = SimpleNamespace(lock=threading.Lock(), copies=[mine, inside, across, beside, other, plain])
     assert sharing(gpu, [mine, plain]) == [mine, inside, across]  # type: ignore[list-item]
     assert sharing(gpu, [other]) == [other] and sharing(gpu, [plain]) == []  # type: ignore[list-item]
+
+
+def test_a_process_with_the_number_of_one_that_ended_is_another() -> None:
+    """Its memory is neither read nor written: the first one may have passed its node on before it ended. The number is in use again here,
+    because the parent is only told that the process has another one."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    memory = ctypes.create_string_buffer(b"mine", 8)
+    copy = Copied(child.pid, ctypes.addressof(memory), MemfdBuffer(8, "copy"))
+    assert process.process(child.pid) is copy.process and not copy.process.ended()
+    child.communicate(b"\n")
+    assert copy.process.ended() and process.process(child.pid) is not copy.process
+    copy.pid = os.getpid()
+    copy.before = [bytes(8)]
+    copy.buffer.view[:] = b"stranger"
+    copy.give_back()
+    assert memory.raw[:4] == b"mine"
+    for pid in (copy.pid, 1):
+        asked: Any = SimpleNamespace(channel=SimpleNamespace(pid=pid), read_into=lambda address, view: None)
+        with pytest.raises(Errno) as refused:
+            copy.bring(asked)
+        assert refused.value.number == errno.EFAULT
+    assert bytes(copy.buffer.view) == b"stranger"
+
+
+def test_any_number_of_threads_may_ask_whether_a_process_has_ended() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+        found = process.process(program.pid)
+        with ThreadPoolExecutor(8) as threads:
+            assert not any(threads.map(lambda number: found.ended(), range(20_000)))
+    assert found.ended()

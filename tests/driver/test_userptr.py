@@ -16,6 +16,7 @@ import pytest
 
 from softgen.driver import protocol, userptr
 from softgen.driver.budget import Budget
+from softgen.driver.node import OBJECT_BYTES
 from tests.conftest import ROOT
 from tests.driver.program import Gpu, Held, Program, served
 from tests.driver.test_gem import refused, submit
@@ -178,7 +179,7 @@ def test_a_copy_counts_twice_and_is_given_back() -> None:
         refused(errno.ENOMEM, program, "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
         before = taken(gpu, program)
         handle = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size // 2).handle
-        assert taken(gpu, program) == before + size // 2
+        assert taken(gpu, program) == before + size // 2 + OBJECT_BYTES
         program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
         gc.collect()
         assert taken(gpu, program) == before
@@ -239,3 +240,14 @@ def test_pages_that_are_swapped_stay_as_protected_as_they_were(mode: str, protec
     buffer, offset, size = found
     assert (offset, size, buffer.capacity) == (0, 0x3000, 0x3000) and swaps == [(0x12000, 0x3000, protection, buffer.fd)]
     assert gpu.swapped == {(5, buffer.identity): buffer} and dict(gpu.budget.buffers) == {buffer: 5}
+
+
+def test_lines_that_are_none_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may make up millions of them; the shortest that the kernel writes are looked at."""
+    line = "00400000-00401000 r--p 00000000 00:00 0 \n"
+    assert len(userptr.mappings(line * 3, 0, 1 << 47)) == 3
+    looked = list[str]()
+    monkeypatch.setattr(userptr, "MAPS_LINE", SimpleNamespace(match=looked.append))
+    for text in ("\n" * 100, "00400000-00401000 r--p\n" * 100, line + "\n" * 100):
+        assert userptr.mappings(text, 0, 1 << 47) == []
+    assert not looked

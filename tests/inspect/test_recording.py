@@ -9,6 +9,7 @@ import pwd
 import signal
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +17,12 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
+from softgen.driver.gem_object import Piece
 from softgen.errors import DecodeError, SoftgenError
 from softgen.inspect import recording
 from softgen.inspect.cli import main as cli
 from softgen.inspect.recording import Recorder, keep_failure
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import read_exec
 from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
@@ -32,10 +35,12 @@ class Store:
     """A buffer object of the driver, as far as a recorder looks at it."""
 
     def __init__(self, data: bytes = BATCH) -> None:
-        self.data, self.size, self.uid, self.tiling, self.stride, self.user = data, len(data), 1, 0, 0, False
+        self.size, self.uid, self.tiling, self.stride, self.user = len(data), 1, 0, 0, False
+        self.pieces = [Piece(MemfdBuffer(len(data), "store"), 0, len(data))]
+        self.fill(data)
 
-    def read(self, start: int, size: int) -> bytes:
-        return self.data[start : start + size]
+    def fill(self, data: bytes) -> None:
+        self.pieces[0].buffer.view[:] = data
 
 
 class Made:
@@ -129,7 +134,7 @@ def test_each_submission_is_on_disk_when_it_starts_and_when_it_ends(tmp_path: Pa
         (bo,) = exec_.bos
         assert bo.after is None and (exec_.pid, exec_.ctx, exec_.vm) == (1, 1, 0)
         assert bytes(CaptureTrace(path).contents(bo).view[: bo.size]) == BATCH
-        submission.store.data = BATCH[:4] + b"\1" + BATCH[5:]
+        submission.store.fill(BATCH[:4] + b"\1" + BATCH[5:])
         writer.after(submission, fine=True)
         trace = CaptureTrace(path)
         assert trace.notes == ["the recording was cut short, or is still being written: its last submission is 1"]
@@ -181,7 +186,7 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt), recorder(path) as writer:
         for number in range(1, 9):
             submission = made(number)
-            submission.store.data = BATCH[:8] + bytes([number]) + BATCH[9:]
+            submission.store.fill(BATCH[:8] + bytes([number]) + BATCH[9:])
             writer.before(submission)
             writer.after(submission, fine=True)
     trace = CaptureTrace(path)
@@ -257,3 +262,27 @@ def test_without_a_usable_home_failures_are_kept_where_the_system_says(monkeypat
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
     with pytest.raises(SoftgenError, match="no home folder; XDG_STATE_HOME may name another"):
         recording.failures()
+
+
+@pytest.mark.parametrize("offset, size", [(0, 600 << 20), (4096, 300 << 20), (5 << 20, (1 << 20) + 4096)])
+def test_a_sparse_buffer_is_recorded_as_it_is(tmp_path: Path, offset: int, size: int) -> None:
+    """Its pages that nobody touched are not allocated, and there is no copy of them. USERPTR buffers begin somewhere in their memory."""
+    submission, memory = made(), MemfdBuffer(offset + size, "sparse")
+    memory.view[:offset] = bytes(offset)
+    at = offset + size - 4096
+    memory.view[at : at + 4] = b"last"
+    submission.store.pieces, submission.store.size, before = [Piece(memory, offset, size)], size, memory.resident()
+    tracemalloc.start()
+    try:
+        with recorder(tmp_path / "capture") as writer:
+            writer.before(submission)
+            writer.after(submission, True)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert memory.resident() == before
+    [exec_] = CaptureTrace(tmp_path / "capture").execs()
+    assert exec_.bos[0].nonzero == 4096 and exec_.bos[0].after == exec_.bos[0].blob
+    contents = CaptureTrace(tmp_path / "capture").contents(exec_.bos[0])
+    assert contents.size == size and contents.resident() <= 1 << 20
+    assert bytes(contents.view[-4096:-4090]) == b"last\0\0"
