@@ -18,7 +18,7 @@ from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Value
 from softgen.shared_functions import descriptors, message
-from softgen.shared_functions.bindings import SURFACES, USED
+from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, USED
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.dataport.block import BYTE_PORTS
@@ -193,3 +193,18 @@ def test_messages_to_a_buffer_that_is_not_there_are_side_exits(name: str, fields
         assert status == (0 if there else ThreadStatus.ESCAPE)
     if not there:
         assert (answer == 0xEE).all() and (bench.data.array == before).all()
+
+
+@pytest.mark.parametrize("mask, known, leaves", [(0xFF, KNOWN, True), (0xF7, KNOWN, False), (0x08, KNOWN, True), (0xFF, TOLD, False)])
+def test_active_lanes_outside_of_a_buffer_are_a_side_exit_once(mask: int, known: int, leaves: bool) -> None:
+    """Lane 3 is outside. The interpreter tells it the first time; inactive lanes do not matter."""
+    bench, answer = Bench(), np.zeros(32, np.uint8)
+    descriptor = descriptors.encode("untyped_surface_read", 9, message_length=1, response_length=1, simd_mode="simd8", channel_mask="r",
+                                    binding_table_index=7)  # fmt: skip
+    row = next(row for row in descriptors.rows(9) if row.name == "untyped_surface_read")
+    sfid = next(number for number, function in descriptors.shared_functions(9).items() if function == row.function)
+    twin = Compiled(9, bench.space, bench.slm.held, 0)
+    twin.bind(7, DATA, 256, known)
+    payload = np.array([0, 40, 8, 256, 16, 252, 24, 28], np.uint32).view(np.uint8)
+    status = twin.run(sfid, descriptor, payload, payload[:0], answer, mask, 8)
+    assert status == (ThreadStatus.ESCAPE if leaves else 0)
