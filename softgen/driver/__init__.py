@@ -20,8 +20,9 @@ queue.py       queues by context, slots of engines; execute.py: execution by the
                parking.py: submissions that wait at semaphores
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
-server.py      accepts connections and answers requests; channel_threads.py: the threads that do; wait_prediction.py: whether a program
-               waits for each submission; service.py: the server's process; tree.py: the /dev/dri and /sys it shows
+server.py      accepts connections and answers requests; node_name.py: whether a program has the node that it names;
+               channel_threads.py: the threads that answer; wait_prediction.py: whether a program waits for each submission;
+               service.py: the server's process; tree.py: the /dev/dri and /sys it shows
 collector.py   the garbage collector of the server's process
 environment.py environment variables for each runtime; run_folder.py: the folder of a run; launcher.py: program, server and their end;
                signal_wait.py: sigtimedwait
