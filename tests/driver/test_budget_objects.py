@@ -5,29 +5,15 @@ from __future__ import annotations
 import errno
 import struct
 import weakref
-from collections.abc import Iterator
-
-import pytest
 
 from softgen.driver.budget import Budget
 from softgen.driver.execbuffer import LISTED_BYTES, SUBMISSION_BYTES
 from softgen.driver.node import OBJECT_BYTES
 from softgen.driver.vm import PLACED_BYTES
 from tests.driver.execbuffer import END, buffer, row, submit
-from tests.driver.program import Gpu, Held, Program, served
+from tests.driver.program import Gpu, Held, Program
 
 FEW = 3
-
-
-@pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def gpu(held: Held) -> Iterator[Gpu]:
-    with served("kbl", held) as gpu:
-        yield gpu
 
 
 def taken(gpu: Gpu) -> int:
