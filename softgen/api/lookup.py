@@ -56,20 +56,19 @@ class Spec:
         raise KeyError(f"{self.name} has no field {name!r}; it has {', '.join(field.name for field in self.fields)}")
 
     def __repr__(self) -> str:
-        return f"Spec({self._title}, {counted(len(self.fields), 'field')})"
+        return f"Spec({self.name}: {self._facts}, {counted(len(self.fields), 'field')})"
 
     @property
-    def _title(self) -> str:
-        return f"{self.name}: {self.kind}, {self.gpu}, {counted(self.dwords, 'dword')}"
+    def _facts(self) -> str:
+        return f"{self.kind}, {self.gpu}, {counted(self.dwords, 'dword')}"
 
     def __str__(self) -> str:
-        lines = [self._title.replace(":", " ", 1)]
-        return "\n".join([*lines, *(f"  {field.dword:3}  {field.bits:7} {field.name}" for field in self.fields)])
+        return "\n".join([f"{self.name}  {self._facts}", *(f"  {field.dword:3}  {field.bits:7} {field.name}" for field in self.fields)])
 
     def _repr_html_(self) -> str:
         rows = ((field.dword, field.bits, f"{field.group}.{field.name}" if field.group else field.name,
                  " | ".join(field.values.values()) or field.type, field.source) for field in self.fields)  # fmt: skip
-        return table(self._title, ("dword", "bits", "name", "type", "source"), rows)
+        return table(f"{self.name}: {self._facts}", ("dword", "bits", "name", "type", "source"), rows)
 
 
 def spec(name: str, gpu: str) -> Spec:
