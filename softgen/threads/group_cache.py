@@ -76,7 +76,7 @@ class GroupKind:
 class GroupCache:
     """Group runs by kind of dispatch. One dispatch at a time uses it."""
 
-    def __init__(self, threads: int, bindings: BindingCache, strips: bool = True) -> None:
+    def __init__(self, threads: int, bindings: BindingCache, strips: bool) -> None:
         self.threads, self.bindings, self.strips = threads, bindings, strips
         self._kinds: dict[Any, GroupKind] = {}  # those with a run
         self._free: list[WorkerState] = []

@@ -22,7 +22,7 @@ from softgen.threads.worker import Worker, WorkerState, answer_parts
 class WorkerSet:
     """The state of a dispatch's workers and the bindings they use, kept from one dispatch to the next."""
 
-    def __init__(self, threads: int, strips: bool = True) -> None:
+    def __init__(self, threads: int, strips: bool) -> None:
         self.threads, self.bindings = threads, BindingCache()
         self.loops = LoopCache(self.bindings)
         self.groups = GroupCache(threads, self.bindings, strips)

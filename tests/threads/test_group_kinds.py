@@ -26,7 +26,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.sets, self.bindings = Sets(2), BindingCache()
-        self.context, self.cache = self.sets.context, GroupCache(1, self.bindings)
+        self.context, self.cache = self.sets.context, GroupCache(1, self.bindings, strips=True)
         self.program, self.engine = load(self.context, self.sets.dispatch), Leaving()
 
     def dispatch(self, number: int = 0) -> ThreadDispatch:

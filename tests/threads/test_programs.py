@@ -179,6 +179,16 @@ def test_code_is_read_as_far_as_it_is_reached() -> None:
         program.line(LONGEST)
 
 
+@pytest.mark.parametrize("reach, compared", [(0, 2 * WINDOW), (160, 160)])
+def test_code_that_is_read_is_compared_as_far_as_it_was_reached(reach: int, compared: int) -> None:
+    """All of it where nothing says how far that is."""
+    context, dispatch = heap()
+    program = load(context, dispatch)
+    program.reach = reach
+    program._grow(WINDOW + 8)
+    assert len(program.code) == 2 * WINDOW and program.range.size == compared
+
+
 @pytest.mark.parametrize("left", [WINDOW, WINDOW + 4096, 2 * WINDOW - 4096])
 def test_what_follows_a_kernel_may_be_unmapped_meanwhile(left: int) -> None:
     """Programs load and free kernels behind it: the code ends where memory does now, and only what is executed there is a fault."""

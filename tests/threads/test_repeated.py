@@ -225,7 +225,7 @@ def test_a_dispatch_that_failed_leaves_nothing_behind(engine: Choice) -> None:
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Choice) -> None:
     """It has run group 0 of one, and is given group 1 of the next, whose numbers begin elsewhere."""
-    kept, recorder, workers = Kept(engine.groups()), Recording(), WorkerSet(1)
+    kept, recorder, workers = Kept(engine.groups()), Recording(), WorkerSet(1, strips=True)
     kept.gpu = GpuDevice(PLAIN.device, dispatcher=recorder)
     for first, job in enumerate((replace(PLAIN, ends=(4, 1, 1)), replace(PLAIN, starts=(1, 0, 0), ends=(3, 1, 1)))):
         kept.run(job)
