@@ -23,7 +23,7 @@ export DRIVERS
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
-BUILT  := pyproject.toml constraints.txt setup.py tools/setup $(wildcard softgen/*/*.c)
+BUILT  := pyproject.toml constraints.txt setup.py tools/setup $(shell find softgen -name '*.c')
 
 .PHONY: demo test lint bench witness fuzz mutate docs setup drivers clean moved
 .DEFAULT_GOAL := demo

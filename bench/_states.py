@@ -11,7 +11,7 @@ from pathlib import Path
 
 from softgen.bits.record import Record
 from softgen.device.gpu import COMMANDS, GpuDevice
-from softgen.driver.collector import Collector
+from softgen.driver.run.collector import Collector
 from softgen.streamer.execute import Streamer
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.file import open_trace

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench import Measurement, best_time
 from softgen.bits import describe
 from softgen.bits.catalogue import Catalogue, spec_files
-from softgen.inspect.decoding import Decoder
+from softgen.inspect.decode.decoding import Decoder
 from softgen.streamer.parser import Command
 from softgen.trace.file import open_trace
 

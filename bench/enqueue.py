@@ -28,8 +28,8 @@ from softgen.api.kernels import Grid, local_ids
 from softgen.api.state import Dispatch, Packer
 from softgen.bits.generation import device
 from softgen.bits.units import GRF_BYTES
-from softgen.driver.execute import Executor
-from softgen.driver.queue import Queues
+from softgen.driver.queue.execute import Executor
+from softgen.driver.queue.queue import Queues
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.driver.program import Program, served
 

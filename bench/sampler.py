@@ -10,9 +10,9 @@ import numpy as np
 
 from bench import Measurement, best_time
 from softgen.bits.formats import surface_formats
-from softgen.lanes import jit
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import Parameter
 from softgen.lanes.types import u32, u64
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer

@@ -17,9 +17,9 @@ from typing import Any
 import hypothesis
 import pytest
 
-from softgen.inspect import citations
-from softgen.inspect.behaviours import behaviours
-from softgen.lanes.mode import compile_in_background
+from softgen.inspect.spec import citations
+from softgen.inspect.spec.behaviours import behaviours
+from softgen.lanes.compile.mode import compile_in_background
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))

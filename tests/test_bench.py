@@ -98,14 +98,14 @@ def test_memory_of_a_server_that_is_not_there() -> None:
 
 
 def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
     true, *rest = driver.measure()
     assert true.what == "run true" and true.ratio and [row.ratio for row in rest] == [None, None]
     assert "intel-opencl-icd" in rest[0].note and "libgl1-mesa-dri" in rest[1].note
 
 
 def test_kernels_without_a_driver_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
     [measurement] = compute.measure()
     assert "intel-opencl-icd" in measurement.note and measurement.ratio is None
 
@@ -236,7 +236,7 @@ def test_cases_are_translated_before_they_are_timed(tmp_path: Path, monkeypatch:
 
 
 def test_without_a_driver_nothing_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
     for module in (growth, kernels):
         [measurement] = module.measure()
         assert "intel-opencl-icd" in measurement.note and measurement.ratio is None
@@ -281,7 +281,7 @@ def test_memory_is_not_called_time() -> None:
 
 
 def test_drawing_without_a_driver_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
     [measurement] = graphics.measure()
     assert "libgl1-mesa-dri" in measurement.note and measurement.ratio is None
 

@@ -9,6 +9,7 @@ from softgen.bits import catalogue
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "softgen"
+DIVIDED = ("three_d", "threads", "lanes", "driver", "inspect")  # packages whose modules are in rooms
 READS = re.compile(r"^Reads {2,}(?P<names>.*(?:\n {2,}\S.*)*)", re.MULTILINE)
 NAME = re.compile(r"^[A-Z0-9][A-Z0-9_]+$")
 
@@ -35,12 +36,25 @@ def test_every_module_opens_with_its_contract() -> None:
     assert bare == []
 
 
-def test_every_package_says_what_goes_in_and_out_and_names_its_files() -> None:
+def docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+
+
+def test_every_package_says_what_goes_in_and_out() -> None:
     for path in PACKAGE.glob("*/__init__.py"):
-        text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        text = docstring(path)
         assert re.search(r"^In:? ", text, re.MULTILINE) and re.search(r"(^|\. )Out:? ", text, re.MULTILINE), path
-        unnamed = [file.name for file in path.parent.glob("*.py") if file.name not in text and file.name != "__init__.py"]
-        assert unnamed == [], f"{path} does not say what these are"
+
+
+def test_packages_and_their_rooms_name_their_files() -> None:
+    rooms = [path for package in DIVIDED for path in PACKAGE.glob(f"{package}/*/__init__.py")]
+    for path in [*PACKAGE.glob("*/__init__.py"), *rooms]:
+        if path.parent.name == "cli":
+            continue  # one module per verb
+        text = docstring(path)
+        here = [file.name for file in path.parent.glob("*.py") if file.name != "__init__.py"]
+        here += [f"{room.name}/" for room in path.parent.iterdir() if path.parent.name in DIVIDED and (room / "__init__.py").exists()]
+        assert [name for name in here if name not in text] == [], f"{path} does not say what these are"
         gone = [name for name in re.findall(r"^([\w/]+(?:\.py|\.c|/))\s", text, re.MULTILINE) if not (path.parent / name).exists()]
         assert gone == [], f"{path} names files that do not exist"
 

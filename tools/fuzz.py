@@ -26,8 +26,8 @@ FINDS = ROOT / "build" / "fuzz"
 SANITIZED = ROOT / "build" / "sanitized"
 TARGETS = ("decode", "replay", "ioctls", "tbx")
 PARTS = (*TARGETS, "c")
-CHECKED_TESTS = ("tests/memory/test_guard.py", "tests/memory/test_store.py", "tests/eu/test_native.py", "tests/threads/test_scheduler.py",
-                 "tests/streamer/test_latch.py")  # fmt: skip
+CHECKED_TESTS = ("tests/memory/test_guard.py", "tests/memory/test_store.py", "tests/eu/test_native.py",
+                 "tests/threads/native/test_scheduler.py", "tests/streamer/test_latch.py")  # fmt: skip
 SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
 # guard.c handles SIGSEGV and brings alternate stacks of its own; CPython leaks on purpose; the shim is preloaded before the runtime.
 ASAN = "detect_leaks=0:handle_segv=0:handle_sigbus=0:allow_user_segv_handler=1:use_sigaltstack=0:abort_on_error=1:verify_asan_link_order=0"

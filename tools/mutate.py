@@ -40,8 +40,7 @@ from fault_bench import Bench, Result
 from mutations import Mutation, changes, mutations
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("softgen/eu/semantics/*.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/*.py")
-NOT_MACHINES = frozenset({"cache.py", "jit.py", "routine.py", "signature.py", "__init__.py"})  # of lanes/: how objects are kept and called
+FILES = ("softgen/eu/semantics/*.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/**/*.py")
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_control.py", "tests/eu/semantics/test_masks.py",
              "tests/eu/semantics/test_float_modes.py", "tests/eu/semantics/test_placed.py", "tests/eu/semantics/test_interpreter.py",
@@ -50,7 +49,7 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
 REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_dataport_blocks.py",
            "tests/shared_functions/test_compiled.py")  # fmt: skip
-AFFINE = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tests/threads/test_affine.py")
+AFFINE = ("tests/lanes/llvm/test_affine.py", "tests/eu/translate/test_affine.py", "tests/threads/workers/test_affine.py")
 WARM = 30.0  # seconds of tests that are run without a fault before a sweep
 WORKERS = 2
 PROCESSORS = os.cpu_count() or 1
@@ -60,8 +59,7 @@ def sources(package: str = "") -> list[Path]:
     """Files that faults are planted in."""
     if package:
         return sorted((ROOT / "softgen" / package).rglob("*.py"))
-    matching = (path for pattern in FILES for path in ROOT.glob(pattern))
-    return sorted(path for path in matching if path.parent.name != "lanes" or path.name not in NOT_MACHINES)
+    return sorted(path for pattern in FILES for path in ROOT.glob(pattern) if path.parent.name != "compile")
 
 
 def witnesses(package: str = "") -> list[str]:

@@ -213,7 +213,7 @@ def _decode_bytes(data: bytes, gpu: str, engine: str) -> Iterator[DecodedCommand
 def _commands(trace: WorkTrace) -> Iterator[DecodedCommand]:
     """Commands with what follows each of them, from the records of `softgen decode --json`."""
     from softgen.inspect.cli.decode import Tally, json_object
-    from softgen.inspect.decoding import Decoder
+    from softgen.inspect.decode.decoding import Decoder
 
     tally, command = Tally(), None
     for _, items in Decoder(trace).work():

@@ -83,7 +83,7 @@ def spec(name: str, gpu: str) -> Spec:
     if not isinstance(name, str):
         raise UsageError(f"a name is text (str), not {type(name).__name__}")
     if name not in catalogue().sections:
-        from softgen.inspect.spec_names import close
+        from softgen.inspect.spec.spec_names import close
 
         meant = close(name)
         raise SpecError(f"no page describes {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))

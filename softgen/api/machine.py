@@ -21,11 +21,11 @@ from softgen.inspect import registers
 from softgen.memory.space import Space
 from softgen.threads import places, reference
 from softgen.threads.bindings import dispatch_bindings
+from softgen.threads.compare.selection import TileSelection, WorkNames
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import load
-from softgen.threads.selection import TileSelection, WorkNames
+from softgen.threads.workers.kept_loop import KeptLoop
 from softgen.trace.work import Work
 
 

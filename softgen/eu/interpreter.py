@@ -34,7 +34,7 @@ from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import notification, register_location
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, READ_ONLY, FloatMode, ThreadState
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
 from softgen.shared_functions import descriptors

@@ -14,7 +14,7 @@ from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.engine import Translator
-from softgen.lanes.tiers import in_turn
+from softgen.lanes.compile.tiers import in_turn
 
 TranslationKey = tuple[int, int, bool, tuple[AffineRange, ...]]  # control, simd, full, payload
 

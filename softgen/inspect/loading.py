@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
-    from softgen.driver.service import Service
+    from softgen.driver.run.service import Service
 
 PAUSE = 0.002  # seconds without an ioctl, after which the next module is imported: programs make dozens when they look at a GPU
 COMPUTE = (
@@ -43,7 +43,7 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
     gc.disable()  # nothing that is imported becomes garbage
     polite = PoliteImports(service)
     try:
-        import softgen.driver.server  # noqa: F401
+        import softgen.driver.run.server  # noqa: F401
 
         answering.set()
         sys.meta_path = [polite, *sys.meta_path]  # another list: a thread that is going through this one would miss a finder
@@ -60,7 +60,7 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
 
 def warm(gpu: Device, engine: str) -> None:
     """Import what executes, and read the tables that are read once."""
-    import softgen.driver.execute
+    import softgen.driver.queue.execute
     from softgen.bits import catalogue, formats, registers
     from softgen.device import interrupts
     from softgen.device.gpu import GpuDevice
@@ -76,7 +76,7 @@ def warm(gpu: Device, engine: str) -> None:
     if engine != "reference":
         import softgen.eu.promotion
         import softgen.shared_functions.bound_surfaces
-        import softgen.threads.pool
+        import softgen.threads.workers.pool
         from softgen.eu.threaded.library import library
         from softgen.shared_functions.message_table import decision, shared_functions
 
@@ -96,4 +96,4 @@ def warm(gpu: Device, engine: str) -> None:
         catalogue.catalogue().get(name, gen)
     GpuDevice(gpu).new_context("render")
     shared_registers()
-    import softgen.three_d.draw  # noqa: F401  # last: programs that compute need none of it
+    import softgen.three_d.draw.draw  # noqa: F401  # last: programs that compute need none of it

@@ -179,8 +179,8 @@ def library(pattern: str) -> str:
 
 def drivers() -> Iterator[Finding]:
     """The distribution's drivers that `softgen run` can serve, and which GPUs each is for."""
-    from softgen.driver.environment import installed
-    from softgen.driver.facts import runtimes, x86_64_host
+    from softgen.driver.run.environment import installed
+    from softgen.driver.uapi.facts import runtimes, x86_64_host
 
     area = "drivers (for softgen run)"
     for runtime in runtimes():
@@ -211,7 +211,7 @@ def shim() -> Finding:
 def second_shim() -> Finding:
     """The shim for x86-64 programs that QEMU runs: the drivers exist for x86-64 only."""
     area, name = "drivers (for softgen run)", "x86-64 programs"
-    from softgen.driver.environment import BUILD, EMULATOR, x86_64_shim
+    from softgen.driver.run.environment import BUILD, EMULATOR, x86_64_shim
 
     if not x86_64_shim():
         return Finding(area, name, "absent", "no shim for them is built", f"apt-get install gcc-x86-64-linux-gnu, then {BUILD}")
@@ -241,8 +241,8 @@ def found_by_a_program() -> Finding:
 def gpus() -> Iterator[Finding]:
     """What programs find on each GPU, with the drivers that are installed."""
     from softgen.bits.generation import devices
-    from softgen.driver.environment import installed, missing
-    from softgen.driver.facts import runtimes_of
+    from softgen.driver.run.environment import installed, missing
+    from softgen.driver.uapi.facts import runtimes_of
 
     for device in devices().values():
         there = {driver.api: driver.name for driver in reversed(runtimes_of(device.name)) if installed(driver)}

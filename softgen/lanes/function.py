@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
+from softgen.cache import Cache
+from softgen.lanes.compile import jit
 from softgen.lanes.function_type import PROGRAMS, CallTarget, FunctionType, LaneProgram, as_tuple
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.text import LlvmModule
 
 
 class LaneFunction:

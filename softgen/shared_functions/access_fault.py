@@ -1,11 +1,11 @@
-"""Faults of compiled messages, explained from the note that an access left in the context (lanes/llvm_access.py)."""
+"""Faults of compiled messages, explained from the note that an access left in the context (lanes/llvm/access.py)."""
 
 from __future__ import annotations
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.errors import GpuFault
-from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
-from softgen.lanes.llvm_addressing import CANONICAL_BITS
+from softgen.lanes.llvm.access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
+from softgen.lanes.llvm.addressing import CANONICAL_BITS
 from softgen.memory import arena
 from softgen.memory.space import Space
 from softgen.shared_functions.context import ContextHead

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 from softgen.bits.formats import surface_formats
 from softgen.bits.generation import generation
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache, default_folder
-from softgen.lanes.maker import maker
+from softgen.cache import Cache, default_folder
+from softgen.lanes.compile import jit
+from softgen.lanes.compile.maker import maker
 from softgen.shared_functions import units  # noqa: F401  # operations of all messages
 from softgen.shared_functions.texture.functions import TexelForm, compiled, is_cached
 from softgen.surface.image import SurfaceImage

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softgen.bits.generation import generation
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import HostPointer, Scalar
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value

@@ -34,10 +34,10 @@ class ContextHead(ctypes.Structure):
         ("notified", ctypes.c_uint64),  # barriers that threads passed since the group started
         ("general", ctypes.c_uint64),  # general state base address
         ("turns", ctypes.c_uint64),  # threads that a function which runs several still has to run, this one counted; 0 is 1
-        ("mask", ctypes.c_uint64),  # note of the access in progress (lanes/llvm_region.py): flags and lanes,
+        ("mask", ctypes.c_uint64),  # note of the access in progress (lanes/llvm/region.py): flags and lanes,
         ("base", ctypes.c_uint64),  # address that the offsets count from
         ("offsets", ctypes.c_uint64 * CHANNELS),
-        ("alone", ctypes.c_uint64),  # no other host thread runs threads of the dispatch: atomics need not lock (lanes/llvm_access.py)
+        ("alone", ctypes.c_uint64),  # no other host thread runs threads of the dispatch: atomics need not lock (lanes/llvm/access.py)
         ("executed", ctypes.c_uint64),  # instructions of threads that ended in order, whose blocks say nothing of it
     ]
 

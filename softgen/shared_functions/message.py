@@ -26,7 +26,7 @@ from softgen.bits.record import Record
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, SpecError, Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import DTYPES, NumpyMachine
+from softgen.lanes.numpy.machine import DTYPES, NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.shared_functions import descriptors

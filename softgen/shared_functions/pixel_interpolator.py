@@ -16,7 +16,7 @@ import numpy.typing as npt
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Memory, Value

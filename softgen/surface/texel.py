@@ -96,7 +96,7 @@ def missing(format: Format) -> dict[str, int]:
 @cache
 def linear_table() -> ctypes.Array[ctypes.c_uint32]:
     """The bits of linear values for all 8-bit values of an sRGB channel, for compiled programs."""
-    from softgen.lanes.numpy import NumpyMachine
+    from softgen.lanes.numpy.machine import NumpyMachine
 
     m, channel, numbers = NumpyMachine(), FormatChannel("r", "unorm", TABLE_BITS), range(1 << TABLE_BITS)
     return (ctypes.c_uint32 * len(numbers))(*linear(m, decode_channel(m, channel, m.constant(u32, numbers))).payload.tolist())

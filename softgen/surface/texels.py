@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import MOST_LANES, u32
 from softgen.surface.image import SurfaceImage, locate
 

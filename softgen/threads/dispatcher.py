@@ -19,8 +19,8 @@ from softgen.errors import Unsupported
 from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
-from softgen.lanes import foreground
-from softgen.lanes.mode import compile_in_background
+from softgen.lanes.compile import foreground
+from softgen.lanes.compile.mode import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
@@ -28,10 +28,10 @@ from softgen.threads.programs import ProgramCache
 from softgen.threads.statistics import KernelStatistics, known_code, summary
 
 if TYPE_CHECKING:
-    from softgen.threads.groups import GroupRun
-    from softgen.threads.kept_loop import KeptLoop
-    from softgen.threads.pool import WorkerSet
-    from softgen.threads.selection import TileSelection, WorkNames
+    from softgen.threads.compare.selection import TileSelection, WorkNames
+    from softgen.threads.workers.groups import GroupRun
+    from softgen.threads.workers.kept_loop import KeptLoop
+    from softgen.threads.workers.pool import WorkerSet
 
 REFERENCE, PROMOTING = "reference", "auto"
 NOTHING = Finished(0, 0)
@@ -148,8 +148,8 @@ class EngineDispatcher:
 
     def _run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                    timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        from softgen.threads import pool  # imported late: the reference engine needs none of it
-        from softgen.threads.shared import SharedDispatch
+        from softgen.threads.workers import pool  # imported late: the reference engine needs none of it
+        from softgen.threads.workers.shared import SharedDispatch
 
         program, made = self.programs.load(context, dispatch), self._built(context)
         with self._borrowed() as workers:
@@ -158,8 +158,8 @@ class EngineDispatcher:
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         from softgen.threads.bindings import BindingCache  # imported late: the reference engine needs none of it
-        from softgen.threads.kept_loop import KeptLoop
-        from softgen.threads.worker import WorkerState
+        from softgen.threads.workers.kept_loop import KeptLoop
+        from softgen.threads.workers.worker import WorkerState
 
         program, made = self.programs.load(context, dispatch), self._built(context)
         found = KeptLoop(context, dispatch, program, made, BindingCache(), WorkerState())
@@ -197,7 +197,7 @@ class EngineDispatcher:
         try:
             return self._workers.pop()
         except IndexError:
-            from softgen.threads.pool import WorkerSet  # imported late: the reference engine needs none of it
+            from softgen.threads.workers.pool import WorkerSet  # imported late: the reference engine needs none of it
 
             return WorkerSet(self.threads, self.strips)
 

@@ -9,8 +9,8 @@ from softgen.memory.space import Space
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 
 if TYPE_CHECKING:
-    from softgen.threads.kept_loop import KeptLoop
-    from softgen.threads.selection import TileSelection, WorkNames
+    from softgen.threads.compare.selection import TileSelection, WorkNames
+    from softgen.threads.workers.kept_loop import KeptLoop
 
 
 class Dispatcher(Protocol):

@@ -12,8 +12,9 @@ from functools import lru_cache
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
 from softgen.errors import DecodeError
-from softgen.three_d import constant_rules, resource_streamer
-from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
+from softgen.three_d.rules import constant_rules
+from softgen.three_d.state import resource_streamer
+from softgen.three_d.state.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
 
 COMMANDS: Commands = {**resource_streamer.COMMANDS}
 handles = registers_in(COMMANDS)
@@ -59,7 +60,7 @@ def pipeline(cs: CommandStreamer) -> DrawingPipeline:
     """The pipeline of the hardware context, made at its first draw: contexts that only compute import nothing of it."""
     context = cs.state(PipelineContext)
     if context.pipeline is None:
-        from softgen.three_d.draw import Pipeline3D
+        from softgen.three_d.draw.draw import Pipeline3D
 
         context.pipeline = Pipeline3D()
     return context.pipeline
@@ -131,6 +132,6 @@ def _extended_parameters(cmd: Record) -> tuple[int, ...]:
 
 @handles("3DSTATE_WM_HZ_OP")
 def hiz_operation(cs: CommandStreamer, cmd: Record) -> None:
-    from softgen.three_d import clears
+    from softgen.three_d.pixels import clears
 
     clears.hiz(DrawState.of(cs), cmd)

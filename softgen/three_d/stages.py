@@ -13,7 +13,7 @@ Where a stage differs, its plan says so; capabilities (spec/generations.toml) na
 from __future__ import annotations
 
 from softgen.errors import Unsupported
-from softgen.three_d.state import DrawState
+from softgen.three_d.state.state import DrawState
 
 # Stages that are not built, with the commands that enable them
 MISSING = {"hull shader": "3DSTATE_HS", "tessellator": "3DSTATE_TE", "domain shader": "3DSTATE_DS", "geometry shader": "3DSTATE_GS",

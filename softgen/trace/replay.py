@@ -19,8 +19,8 @@ from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.threads.compare.snapshot import EngineDifference
 from softgen.threads.dispatcher_protocol import Dispatcher
-from softgen.threads.snapshot import EngineDifference
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import BufferObject, Exec
 from softgen.trace.work import Expectation, Work, WorkTrace

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver.uapi import EXEC_OBJECT, RELOCATION
+from softgen.driver.uapi.uapi import EXEC_OBJECT, RELOCATION
 from tests.driver.program import Program
 
 PINNED, HIGH, NO_RELOC, LUT, FIRST = 1 << 4, 1 << 3, 1 << 11, 1 << 12, 1 << 18

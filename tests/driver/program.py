@@ -25,15 +25,15 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.bits.units import QWORD_MASK
-from softgen.driver import protocol
-from softgen.driver.execute import Executor
-from softgen.driver.node import Shared, SubmissionRunner
-from softgen.driver.protocol import MESSAGE, PART
-from softgen.driver.queue import Queues
-from softgen.driver.server import Server
-from softgen.driver.service import Service, listen
-from softgen.driver.submission import Submission
-from softgen.driver.uapi import ARGUMENTS, NAMES
+from softgen.driver.objects.node import Shared, SubmissionRunner
+from softgen.driver.objects.submission import Submission
+from softgen.driver.queue.execute import Executor
+from softgen.driver.queue.queue import Queues
+from softgen.driver.run import protocol
+from softgen.driver.run.protocol import MESSAGE, PART
+from softgen.driver.run.server import Server
+from softgen.driver.run.service import Service, listen
+from softgen.driver.uapi.uapi import ARGUMENTS, NAMES
 
 NUMBERS = {name: number for number, name in NAMES.items()}
 TYPES = {"dma-buf": ord("b"), "sync file": ord(">")}

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver import ioctls
-from softgen.driver.environment import environment
-from softgen.driver.node import Node, Shared
-from softgen.driver.protocol import MESSAGE, WELCOME, Call, greet
-from softgen.driver.queue import Queues
-from softgen.driver.server import Server
-from softgen.driver.service import Service
+from softgen.driver.ioctl import ioctls
+from softgen.driver.objects.node import Node, Shared
+from softgen.driver.queue.queue import Queues
+from softgen.driver.run.environment import environment
+from softgen.driver.run.protocol import MESSAGE, WELCOME, Call, greet
+from softgen.driver.run.server import Server
+from softgen.driver.run.service import Service
 from softgen.inspect.cli import engine
 from tests.driver.program import NUMBERS, served
 from tests.driver.running import PROGRAMS, needs_shim

@@ -6,10 +6,10 @@ import errno
 import struct
 import weakref
 
-from softgen.driver.budget import Budget
-from softgen.driver.execbuffer import LISTED_BYTES, SUBMISSION_BYTES
-from softgen.driver.node import OBJECT_BYTES
-from softgen.driver.vm import PLACED_BYTES
+from softgen.driver.ioctl.execbuffer import LISTED_BYTES, SUBMISSION_BYTES
+from softgen.driver.objects.budget import Budget
+from softgen.driver.objects.node import OBJECT_BYTES
+from softgen.driver.objects.vm import PLACED_BYTES
 from tests.driver.execbuffer import END, buffer, row, submit
 from tests.driver.program import Gpu, Held, Program
 

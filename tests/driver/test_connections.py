@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import protocol, server
-from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
-from softgen.driver.fence import Pipes
-from softgen.driver.protocol import MESSAGE, Channel, ShimMessage
-from softgen.driver.server import Server, cancel_later
+from softgen.driver.objects.budget import Budget
+from softgen.driver.objects.fence import Pipes
+from softgen.driver.run import protocol, server
+from softgen.driver.run.protocol import MESSAGE, Channel, ShimMessage
+from softgen.driver.run.server import Server, cancel_later
 from tests.driver.execbuffer import PINNED, buffer, row, submit
 from tests.driver.program import Gpu, Held
 

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver import display
-from softgen.driver.display import ModeObject
-from softgen.driver.uapi import FLIP_EVENT, MODE
+from softgen.driver.objects import display
+from softgen.driver.objects.display import ModeObject
+from softgen.driver.uapi.uapi import FLIP_EVENT, MODE
+from tests.driver.ioctl.test_gem import refused, submit
+from tests.driver.ioctl.test_kms import card, frame, show
 from tests.driver.program import Gpu, Held, Program
-from tests.driver.test_gem import refused, submit
-from tests.driver.test_kms import card, frame, show
 
 __all__ = ["card"]  # a fixture
 EVENT, ASYNC = 1, 2

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver import ioctls
-from softgen.driver.uapi import DMABUF_SYNC_FILE, SYNC_FENCE, SYNC_INFO, SYNC_MERGE
+from softgen.driver.ioctl import ioctls
+from softgen.driver.uapi.uapi import DMABUF_SYNC_FILE, SYNC_FENCE, SYNC_INFO, SYNC_MERGE
+from tests.driver.ioctl.test_gem import submit
 from tests.driver.program import Gpu, Held, Program
-from tests.driver.test_gem import submit
 
 READ, WRITE = 1, 2  # DMA_BUF_SYNC_READ, DMA_BUF_SYNC_WRITE
 SYNC, EXPORT, IMPORT = 0, 2, 3  # DMA_BUF_IOCTL_SYNC and those of sync files

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver import protocol
-from softgen.driver.budget import Budget
-from softgen.driver.protocol import IOCTL, MESSAGE, Channel
+from softgen.driver.objects.budget import Budget
+from softgen.driver.run import protocol
+from softgen.driver.run.protocol import IOCTL, MESSAGE, Channel
 from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
 from tests.driver.program import Gpu, Program, served
 
@@ -57,7 +57,7 @@ class HeldExecutor:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
     for limit in ("SHORT", "PATIENT"):
-        monkeypatch.setattr(f"softgen.driver.queue.{limit}", LONG)  # whatever else the machine does
+        monkeypatch.setattr(f"softgen.driver.queue.queue.{limit}", LONG)  # whatever else the machine does
     with served("kbl") as found:
         yield found
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver import launcher, service
+from softgen.driver.run import launcher, service
 
 SERVER, PROGRAM, ANOTHER = 77, 78, 79
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver import i915_drm as i915
-from softgen.driver.uapi import EXTENSION, LOAD_BALANCE
+from softgen.driver.uapi import i915_drm as i915
+from softgen.driver.uapi.uapi import EXTENSION, LOAD_BALANCE
 from tests.driver.execbuffer import buffer, refused, row, submit
 from tests.driver.program import Gpu, Held, Program, served
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from softgen.driver.queue import Caller, EngineArbiter, EngineSlot
+from softgen.driver.queue.queue import Caller, EngineArbiter, EngineSlot
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("softgen.driver.queue.time", made)
+    monkeypatch.setattr("softgen.driver.queue.queue.time", made)
     return made
 
 

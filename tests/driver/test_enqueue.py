@@ -14,8 +14,8 @@ import pytest
 from bench._program import kernel
 from bench.enqueue import GPU, ITEMS, Arguments, Bo, Client, arguments_of, program_of_server
 from softgen.bits.generation import device
-from softgen.driver.execute import Executor
-from softgen.driver.queue import Queues
+from softgen.driver.queue.execute import Executor
+from softgen.driver.queue.queue import Queues
 from softgen.streamer.execute import Streamer
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.driver.program import Program, served

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import context as contexts
-from softgen.driver.context import ENGINES, VM
-from softgen.driver.protocol import READ, Channel, ShimMessage
-from softgen.driver.queue import Later
-from softgen.driver.submission import Submission
-from softgen.driver.uapi import CONTEXT_PARAM, EXTENSION
+from softgen.driver.ioctl import context as contexts
+from softgen.driver.ioctl.context import ENGINES, VM
+from softgen.driver.objects.submission import Submission
+from softgen.driver.queue.queue import Later
+from softgen.driver.run.protocol import READ, Channel, ShimMessage
+from softgen.driver.uapi.uapi import CONTEXT_PARAM, EXTENSION
 from tests.driver.execbuffer import (
     END,
     FIRST,
@@ -276,8 +276,8 @@ def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: p
 
 def test_a_thread_that_waits_each_time_finds_its_work_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then nothing has to be waited for; where the work takes long after all, the answer comes before it is done."""
-    monkeypatch.setattr("softgen.driver.queue.SHORT", 60.0)  # whatever else the machine does
-    monkeypatch.setattr("softgen.driver.queue.PATIENT", 60.0)
+    monkeypatch.setattr("softgen.driver.queue.queue.SHORT", 60.0)  # whatever else the machine does
+    monkeypatch.setattr("softgen.driver.queue.queue.PATIENT", 60.0)
     with served("kbl") as gpu:
         program = gpu.program()
         flag, target = buffer(program), buffer(program)
@@ -314,8 +314,8 @@ def test_lists_are_read_from_afar_or_asked_for(near: bool, monkeypatch: pytest.M
 
     monkeypatch.setattr(Channel, "ask", noted)
     if not near:
-        monkeypatch.setattr("softgen.driver.protocol.read_ranges", lambda pid, wanted, into: False)
-        monkeypatch.setattr("softgen.driver.protocol.write_range", lambda pid, address, data: False)
+        monkeypatch.setattr("softgen.driver.run.protocol.read_ranges", lambda pid, wanted, into: False)
+        monkeypatch.setattr("softgen.driver.run.protocol.write_range", lambda pid, address, data: False)
     with served("kbl") as gpu:
         program = gpu.program()
         target, batch = buffer(program), buffer(program, store(0x20000, 3) + struct.pack("<2I", END, 0))
@@ -329,7 +329,7 @@ def test_lists_are_read_from_afar_or_asked_for(near: bool, monkeypatch: pytest.M
 
 
 def test_a_semaphore_nobody_opens_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.execute.HANG", 0.05)
+    monkeypatch.setattr("softgen.driver.queue.execute.HANG", 0.05)
     with served("kbl") as gpu:
         program = gpu.program()
         flag = buffer(program)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver import environment
-from softgen.driver.facts import x86_64_host
+from softgen.driver.run import environment
+from softgen.driver.uapi.facts import x86_64_host
 from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
 
 pytestmark = needs_shim
@@ -57,7 +57,7 @@ def test_drivers_are_found_where_qemu_finds_libraries(arm: pytest.MonkeyPatch, t
     arm.setenv("QEMU_LD_PREFIX", str(tmp_path))
     assert environment.environment(device("kbl"), tmp_path, {})["VK_DRIVER_FILES"] == str(icd)
     assert environment.missing(device("kbl"), {"Vulkan"}) == []
-    arm.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    arm.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
     assert environment.missing(device("kbl"), {"Vulkan"}) == ["Vulkan: anv is not installed; apt-get install mesa-vulkan-drivers:amd64"]
 
 

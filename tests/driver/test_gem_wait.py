@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import gem
 from softgen.driver.errors import Errno
+from softgen.driver.ioctl import gem
+from tests.driver.ioctl.test_gem import refused, submit
 from tests.driver.program import Gpu, Held
-from tests.driver.test_gem import refused, submit
 
 
 def test_busy_until_the_work_is_done(gpu: Gpu, held: Held) -> None:

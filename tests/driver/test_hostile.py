@@ -24,13 +24,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgen.bits.units import QWORD_MASK
-from softgen.driver import descriptors, protocol, server, service
-from softgen.driver.display import ModeObject, mode
-from softgen.driver.fence import Fence, Syncobj
-from softgen.driver.i915_drm import I915_EXEC_BLT
-from softgen.driver.protocol import MESSAGE
-from softgen.driver.submission import Submission
-from softgen.driver.uapi import ARGUMENTS, EXEC_OBJECT
+from softgen.driver.objects import descriptors
+from softgen.driver.objects.display import ModeObject, mode
+from softgen.driver.objects.fence import Fence, Syncobj
+from softgen.driver.objects.submission import Submission
+from softgen.driver.run import protocol, server, service
+from softgen.driver.run.protocol import MESSAGE
+from softgen.driver.uapi.i915_drm import I915_EXEC_BLT
+from softgen.driver.uapi.uapi import ARGUMENTS, EXEC_OBJECT
 from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
 from tests.driver.program import Gpu, Held, Program, served
 

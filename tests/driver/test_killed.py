@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.driver import run_folder
+from softgen.driver.run import run_folder
 from tests.driver.running import PATIENCE, PROGRAMS, Softgen, needs_shim, softgen_run
 
 pytestmark = needs_shim

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver import environment, launcher, run_folder
-from softgen.driver.launcher import Outcome, launch
-from softgen.driver.service import Service
+from softgen.driver.run import environment, launcher, run_folder
+from softgen.driver.run.launcher import Outcome, launch
+from softgen.driver.run.service import Service
 from softgen.errors import SoftgenError
 from tests.driver.running import needs_shim
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import i915_drm as i915
 from softgen.driver.errors import Errno
-from softgen.driver.fence import Fence, Signals, Syncobj
-from softgen.driver.syncobj import MOST, WAIT_ALL, WAIT_AVAILABLE, WAIT_FOR_SUBMIT, PendingPoints
-from softgen.driver.uapi import EXTENSION, TIMELINE_FENCES
+from softgen.driver.ioctl.syncobj import MOST, WAIT_ALL, WAIT_AVAILABLE, WAIT_FOR_SUBMIT, PendingPoints
+from softgen.driver.objects.fence import Fence, Signals, Syncobj
+from softgen.driver.uapi import i915_drm as i915
+from softgen.driver.uapi.uapi import EXTENSION, TIMELINE_FENCES
 from tests.driver.execbuffer import buffer, row, submit
 from tests.driver.program import Gpu, Program
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver import launcher
-from softgen.driver.launcher import ProgramRun, died, end_descendants
+from softgen.driver.run import launcher
+from softgen.driver.run.launcher import ProgramRun, died, end_descendants
 
 SERVER, CHILD = 4711, 4712
 RUNNING = None

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from softgen.driver.fence import Signals
-from softgen.driver.vm import PlacementRequest, Vm
+from softgen.driver.objects.fence import Signals
+from softgen.driver.objects.vm import PlacementRequest, Vm
 from softgen.memory.store import MemfdBuffer
 from tests.driver.execbuffer import END, buffer, row, submit
+from tests.driver.objects.test_vm import bo
 from tests.driver.program import Gpu, Program, served
-from tests.driver.test_vm import bo
 
 PATIENCE = 10.0  # seconds
 

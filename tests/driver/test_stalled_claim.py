@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import protocol
-from softgen.driver.i915_drm import I915_EXEC_FENCE_IN
-from softgen.driver.process import read_ranges
+from softgen.driver.run import protocol
+from softgen.driver.run.process import read_ranges
+from softgen.driver.uapi.i915_drm import I915_EXEC_FENCE_IN
 from tests.driver.execbuffer import buffer, relocations, row, submit
 from tests.driver.program import Gpu, Program, served
 from tests.driver.test_hostile import Instant

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from softgen.driver import protocol, server
-from softgen.driver.budget import Budget
-from softgen.driver.protocol import AT_ONCE, DONE, HEADER, MESSAGE, Call, Channel, ShimMessage
-from softgen.driver.server import Server
+from softgen.driver.objects.budget import Budget
+from softgen.driver.run import protocol, server
+from softgen.driver.run.protocol import AT_ONCE, DONE, HEADER, MESSAGE, Call, Channel, ShimMessage
+from softgen.driver.run.server import Server
 
 PATIENCE = 20.0  # seconds; only a hang takes so long
 NAME = b"\0\x30\x30\x30\x30\x31\0\0"

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from softgen.eu import binary
-from softgen.inspect.kernels import kernels
+from softgen.inspect.decode.kernels import kernels
 from softgen.trace.file import open_trace
 from tests.conftest import ROOT, SHARED
 

@@ -18,7 +18,7 @@ from softgen.eu.encoding.encode import encode
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import ThreadState
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import f32
 from tests.eu.random_programs.cases import Case, end, generate
 from tests.eu.random_programs.coverage import measure

@@ -12,7 +12,7 @@ from softgen.eu import native
 from softgen.eu.native import NativeOp, NativeProgram
 from softgen.eu.thread import block
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
-from softgen.lanes import jit
+from softgen.lanes.compile import jit
 
 CONTROL = BLOCK_OFFSETS["control"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.driver.uapi import ARGUMENTS
+from softgen.driver.uapi.uapi import ARGUMENTS
 from softgen.eu.text import dialect
 from tests.conftest import ROOT
 from tests.fuzz.targets import GPUS, NAMES

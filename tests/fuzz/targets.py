@@ -28,8 +28,8 @@ from typing import Any
 
 from softgen.bits.generation import device, devices
 from softgen.device.gpu import GpuDevice
-from softgen.driver.submission import Submission
-from softgen.driver.uapi import ARGUMENTS
+from softgen.driver.objects.submission import Submission
+from softgen.driver.uapi.uapi import ARGUMENTS
 from softgen.errors import SoftgenError
 from softgen.inspect.cli.main import main
 from softgen.memory.store import MemfdBuffer

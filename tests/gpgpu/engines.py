@@ -9,7 +9,7 @@ from functools import cache
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import ThreadStatus
-from softgen.lanes import jit
+from softgen.lanes.compile import jit
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 

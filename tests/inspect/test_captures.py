@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from softgen.bits import describe
-from softgen.inspect.decoding import Decoder
-from softgen.inspect.indirect_state import IndirectData, IndirectKernel, IndirectState
+from softgen.inspect.decode.decoding import Decoder
+from softgen.inspect.decode.indirect_state import IndirectData, IndirectKernel, IndirectState
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.file import open_trace
 from tests.conftest import SHARED, needs_shared

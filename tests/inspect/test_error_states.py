@@ -14,7 +14,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.inspect.cli.main import main
-from softgen.inspect.stopped import stopped
+from softgen.inspect.decode.stopped import stopped
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Mark, Stop, Work

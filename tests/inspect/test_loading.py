@@ -38,7 +38,7 @@ Catalogue._kept = lambda self, gen, key, make: (made.append(key), kept(self, gen
 assert catalogue.find_command(0, gen, "render").name == "MI_NOOP"
 registers.place(0x2000, gen)
 formats.surface_formats()
-import softgen.driver.execute, softgen.three_d.draw
+import softgen.driver.queue.execute, softgen.three_d.draw.draw
 late = [name for name in {status!r} if (name, gen) not in catalogue.catalogue()._layouts]
 late += [layout.name for name in {batch!r} if (layout := catalogue.catalogue()._layouts[name, gen]) and "raw" not in vars(layout)]
 print([key for key in made if key.startswith(("commands", "registers"))], sorted(set(sys.modules) - modules), late)

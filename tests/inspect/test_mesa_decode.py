@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits.layout import BitField, Group, Layout
 from softgen.bits.record import Record
-from softgen.inspect.decoding import Decoder
+from softgen.inspect.decode.decoding import Decoder
 from softgen.streamer.parser import Command
 from softgen.trace.file import open_trace
 from tests.conftest import SHARED, needs_shared

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from softgen.cache import Cache
 from softgen.errors import GpuFault
-from softgen.lanes.cache import Cache
-from softgen.lanes.jit import Target
-from softgen.lanes.numpy import DTYPES, NumpyMachine
-from softgen.lanes.routine import Routine
-from softgen.lanes.signature import Bytes, Lanes, Signature
+from softgen.lanes.compile.jit import Target
+from softgen.lanes.compile.routine import Routine
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature
+from softgen.lanes.numpy.machine import DTYPES, NumpyMachine
 from softgen.lanes.types import LaneType
 
 NOTHING_KEPT = Cache(None)

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature
 from softgen.lanes.machine import Machine
 from softgen.lanes.operations import ATOMICS, OPERATIONS
-from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, TYPES, LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 

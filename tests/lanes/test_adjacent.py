@@ -7,11 +7,11 @@ import ctypes
 import numpy as np
 import pytest
 
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import AccessShape
-from softgen.lanes.llvm_adjacent import load_chunks, store_chunks
+from softgen.cache import Cache
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.access import AccessShape
+from softgen.lanes.llvm.adjacent import load_chunks, store_chunks
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.types import LaneType, f32, i32, u32
 
 STRIDE = 20  # bytes from a lane's chunk to the next one's

@@ -10,14 +10,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_scalar import ScalarBytecode
+from softgen.lanes.bytecode.machine import BytecodeMachine
+from softgen.lanes.bytecode.scalar import ScalarBytecode
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import TYPES, LaneType, bool_, f16, f32, f64, i32, u8, u32, u64
 from softgen.lanes.value import Memory, Value
 from tests.lanes.both import agree
-from tests.lanes.test_bytecode import Interpreted, call
+from tests.lanes.bytecode.test_machine import Interpreted, call
 
 CONTEXT = np.zeros(64, np.uint64)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from softgen.errors import SoftgenError
-from softgen.lanes import elf_object
-from softgen.lanes.elf_object import ElfSymbols
+from softgen.lanes.compile import elf_object
+from softgen.lanes.compile.elf_object import ElfSymbols
 
 MACHINE = {"x86_64": 62, "aarch64": 183}[platform.machine()]
 HEADER = {"ident": b"\x7fELF\2\1\1" + bytes(9), "kind": 1, "machine": MACHINE, "version": 1, "entry": 0, "segments": 0, "start": 0,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.lanes.compile.signature import Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import DTYPES
+from softgen.lanes.numpy.machine import DTYPES
 from softgen.lanes.operations import OPERATIONS
-from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import BY_NAME, ROUNDINGS, LaneType, bool_
 from softgen.lanes.value import Value
 from tests.lanes.both import agree

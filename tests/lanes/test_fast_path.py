@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from softgen.lanes import affine, jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import FlatRegion, TableRegion, region
-from softgen.lanes.llvm_scalar import Parameter
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.cache import Cache
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm import affine
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import FlatRegion, TableRegion, region
+from softgen.lanes.llvm.scalar import Parameter
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.types import LaneType, bool_, u8, u32, u64
 from softgen.lanes.value import Region, Value
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.lanes import jit
+from softgen.lanes.compile import jit
+from softgen.lanes.compile.routine import Routine
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature, build
 from softgen.lanes.machine import Machine
-from softgen.lanes.routine import Routine
-from softgen.lanes.signature import Bytes, Lanes, Signature, build
 from softgen.lanes.types import f16, f64, u64
 from softgen.lanes.value import Memory, Value
 from tests.lanes.both import agree, compile_, random_lanes

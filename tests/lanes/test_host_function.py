@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.lanes.compile.signature import Lanes, Signature
 from softgen.lanes.host_function import HostFunction, addresses
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import HOST, NumpyMachine
-from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.numpy.machine import HOST, NumpyMachine
 from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Value
 from tests.lanes.both import agree
-from tests.lanes.test_bytecode import Interpreted
+from tests.lanes.bytecode.test_machine import Interpreted
 
 
 @HOST

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from softgen.errors import SoftgenError
-from softgen.lanes import rounding
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature, build
+from softgen.lanes.llvm import rounding
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine, bits_of, from_bits
+from softgen.lanes.numpy.machine import NumpyMachine, bits_of, from_bits
 from softgen.lanes.operations import OPERATIONS, Operation
 from softgen.lanes.primitives import Primitives
-from softgen.lanes.signature import Bytes, Lanes, Signature, build
 from softgen.lanes.types import FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_, f16, f32, f64, i8, i32, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 from tests.lanes.both import agree

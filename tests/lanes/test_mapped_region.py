@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import mapped_region
+from softgen.cache import Cache
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import mapped_region
 from softgen.lanes.types import LaneType, f32, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature
 from softgen.lanes.machine import Machine
 from softgen.lanes.operations import ATOMICS
-from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import FLOATS, INTEGERS, LaneType, bool_, i32, i64, u8, u32, u64
 from softgen.lanes.value import Memory, Value
 from tests.conftest import ROOT
@@ -199,9 +199,9 @@ def test_the_numpy_machine_needs_no_llvm() -> None:
     code = """
         import sys
         import numpy as np
-        from softgen.lanes.numpy import NumpyMachine
+        from softgen.lanes.numpy.machine import NumpyMachine
         from softgen.lanes.types import f32
-        import softgen.lanes.llvm, softgen.lanes.jit, softgen.lanes.routine
+        import softgen.lanes.llvm.machine, softgen.lanes.compile.jit, softgen.lanes.compile.routine
         m = NumpyMachine()
         assert (m.constant(f32, 2.0) * 3.0).payload[0] == 6.0
         assert not any(name.startswith("llvmlite") for name in sys.modules)

@@ -11,12 +11,12 @@ import pytest
 
 from softgen.errors import SoftgenError
 from softgen.lanes import function_type
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature
 from softgen.lanes.function import LaneFunction
 from softgen.lanes.function_type import FunctionType
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import DTYPES, NumpyMachine
+from softgen.lanes.numpy.machine import DTYPES, NumpyMachine
 from softgen.lanes.record import RecordField, RecordLayout
-from softgen.lanes.signature import Bytes, Lanes, Signature
 from softgen.lanes.types import FLOATS, INTEGERS, LaneType, bool_, f16, f32, f64, i8, i32, u8, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 from tests.lanes.both import NOTHING_KEPT, agree, compile_, on_numpy, random_lanes

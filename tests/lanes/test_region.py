@@ -11,15 +11,15 @@ from functools import partial
 import numpy as np
 import pytest
 
+from softgen.cache import Cache
 from softgen.errors import GpuFault
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import SIZE_SHIFT
-from softgen.lanes.llvm_region import FlatRegion, region
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.access import SIZE_SHIFT
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import FlatRegion, region
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.access_fault import places

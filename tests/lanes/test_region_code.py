@@ -10,12 +10,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
-from softgen.lanes.llvm_region import FlatRegion, flat_region, region, table_region
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.cache import Cache
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import FlatRegion, flat_region, region, table_region
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value

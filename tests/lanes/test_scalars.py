@@ -10,12 +10,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from softgen.cache import Cache
 from softgen.errors import Unsupported
-from softgen.lanes import bytecode_program, jit
-from softgen.lanes.bytecode_scalar import ScalarBytecode
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.bytecode import program as bytecode_program
+from softgen.lanes.bytecode.scalar import ScalarBytecode
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import Parameter
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, i16, i32, i64, u8, u32, u64
 

@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from softgen.cache import Cache
 from softgen.errors import GpuFault
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import BLOCK, SIZE_SHIFT, TABLE
-from softgen.lanes.llvm_region import LEAVE, FlatRegion, TableRegion, region, table_region
-from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.access import BLOCK, SIZE_SHIFT, TABLE
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import LEAVE, FlatRegion, TableRegion, region, table_region
+from softgen.lanes.llvm.scalar import Parameter
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.memory import guard

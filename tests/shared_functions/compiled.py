@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from softgen.bits.units import GRF_BYTES
+from softgen.cache import Cache
 from softgen.errors import GpuFault
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import execute_message
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.state import FloatMode
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.compile import jit
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, WIDE
+from softgen.lanes.llvm.access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, WIDE
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.access_fault import explain

@@ -8,8 +8,8 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache
+from softgen.cache import Cache
+from softgen.lanes.compile import jit
 from softgen.shared_functions import ahead
 from softgen.shared_functions.texture import functions
 from softgen.shared_functions.texture.functions import TexelForm, generic

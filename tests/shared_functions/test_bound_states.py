@@ -13,7 +13,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 from softgen.memory.address_space import AddressSpace

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from softgen.bits.formats import Format, surface_formats
 from softgen.errors import SoftgenError
-from softgen.lanes import jit, mode
-from softgen.lanes.tiers import TieredFunction
+from softgen.lanes.compile import jit, mode
+from softgen.lanes.compile.tiers import TieredFunction
 from softgen.shared_functions.pixel_backend import (
     BackendState,
     BlendEquation,

@@ -13,7 +13,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.eu.semantics.send import execute_message
 from softgen.eu.thread.block import Context, ThreadStatus
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Value

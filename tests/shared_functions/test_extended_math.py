@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import f16, f32
 from softgen.lanes.value import Value
 from softgen.memory.address_space import AddressSpace

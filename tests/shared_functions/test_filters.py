@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import f32, i32
 from softgen.shared_functions.sampler.address import FAR, MODES, brings_near, scaled, texel
 from tests.shared_functions.levels import LINEAR, NEAREST, limits, sample_l, send, surface, values

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from softgen.bits import catalogue
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import scattered
 from softgen.shared_functions.descriptors import Descriptor, encode, identify

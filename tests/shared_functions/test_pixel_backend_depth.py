@@ -13,7 +13,7 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.eu.thread.block import Context
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.record import RecordView
 from softgen.lanes.types import f32 as f32_lanes
 from softgen.lanes.types import u32

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.pixel_backend import BackendState, BlendEquation, DepthTarget, TargetState, functions

@@ -54,7 +54,7 @@ class Loop(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made = tmp_path_factory.mktemp("pixels") / "pixels.so"
-    folders = [f"-I{ROOT / 'softgen' / name}" for name in ("threads", "three_d")]
+    folders = [f"-I{ROOT / 'softgen' / name}" for name in ("threads/native", "three_d")]
     command = ["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *folders]
     subprocess.run([*command, str(Path(__file__).with_name("pixels.c")), "-o", str(made)], check=True)
     return ctypes.CDLL(str(made))

@@ -10,9 +10,9 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
+from softgen.cache import Cache
 from softgen.errors import GpuFault, Unsupported
-from softgen.lanes import mode
-from softgen.lanes.cache import Cache
+from softgen.lanes.compile import mode
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import (
     LANES,

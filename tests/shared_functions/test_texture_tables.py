@@ -12,12 +12,12 @@ from softgen.errors import Unsupported
 from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.sampler import SamplerPort, Samplers
 from softgen.shared_functions.texture_tables import NAME, TextureTables, texture_tables
-from softgen.three_d.draw_plans import pixel_targets
+from softgen.three_d.draw.draw_plans import pixel_targets
 from tests.shared_functions.sending import BASE, TABLE
 from tests.shared_functions.test_sampler import coordinates, filters, floats, modes
 from tests.shared_functions.texture import STATES, Texture
 from tests.streamer.bench import Bench
-from tests.three_d.test_color_calculator import Draw
+from tests.three_d.pixels.test_color_calculator import Draw
 
 Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(7)

@@ -13,9 +13,9 @@ from PIL import Image
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import Format, surface_formats
 from softgen.errors import Unsupported
+from softgen.lanes.compile.signature import Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 from softgen.surface import blocks, coded, texel

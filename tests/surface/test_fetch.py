@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.formats import surface_formats
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Region
 from softgen.surface import fetch, texel

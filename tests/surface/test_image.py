@@ -12,7 +12,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
 from softgen.errors import DecodeError, Unsupported
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u32, u64
 from softgen.surface.image import SurfaceImage, image_from_state, locate, reach
 

@@ -9,7 +9,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.surface.image import SurfaceImage, image_from_state
 from softgen.surface.levels import LEVELS, LevelTable, MipTail, align, level_table, lookup

@@ -10,12 +10,12 @@ import pytest
 
 from softgen.bits.formats import Format, surface_formats
 from softgen.errors import Unsupported
+from softgen.lanes.compile.signature import Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 from softgen.surface import blocks, texel
-from softgen.three_d.vertex_fetch import KINDS, channels
+from softgen.three_d.vertices.vertex_fetch import KINDS, channels
 from tests.lanes.both import agree
 
 BY_NAME = {surface_format.name: surface_format for surface_format in surface_formats().values()}

@@ -11,10 +11,10 @@ import pytest
 
 from softgen.bits.formats import Format, FormatChannel, surface_formats
 from softgen.errors import Unsupported
+from softgen.lanes.compile.signature import Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.primitives import Operand
-from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Value
 from softgen.surface import texel

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.surface.image import SurfaceImage, locate
 from softgen.surface.texels import texel_at, texel_offsets

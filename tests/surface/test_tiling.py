@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from softgen.errors import Unsupported
+from softgen.lanes.compile.signature import Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value
 from softgen.surface import tiling

@@ -13,10 +13,10 @@ import pytest
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.space import Space
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import group_cache, groups
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.workers import group_cache, groups
 from tests.gpgpu.job import dwords, vector_add
-from tests.threads.test_pool import recorded
+from tests.threads.workers.test_pool import recorded
 
 TABLES = 0x30000  # surface state base of the job
 

@@ -17,11 +17,11 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.promotion import PromotingEngine
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import TranslationStore
-from softgen.threads import groups, worker
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.workers import groups, worker
 from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import ADD
-from tests.threads.test_pool import MANY, MODE, SLOW, job
+from tests.threads.workers.test_pool import MANY, MODE, SLOW, job
 
 
 class Watched(PromotingEngine):

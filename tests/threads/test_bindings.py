@@ -21,7 +21,7 @@ from softgen.threads.bindings import BindingCache, BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
-from softgen.threads.shared import SharedDispatch
+from softgen.threads.workers.shared import SharedDispatch
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
 from tests.gpgpu.job import ADD, BATCH, DYNAMIC, PAGE, SURFACES, TABLE, Job, dwords, vector_add

@@ -9,16 +9,17 @@ import pytest
 
 from softgen.errors import SoftgenError
 from softgen.shared_functions.unit import TABLES_END
-from softgen.threads import group_cache, groups, scheduler
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import Scratch, ThreadDispatch, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.group_cache import GroupCache
+from softgen.threads.native import scheduler
 from softgen.threads.payload import HeaderPatch, PayloadList, TemplatePayload, ThreadMasks
 from softgen.threads.programs import DispatchProgram, load
+from softgen.threads.workers import group_cache, groups
+from softgen.threads.workers.group_cache import GroupCache
 from tests.gpgpu.engines import Leaving
 from tests.threads.sets import Sets, copied, runs_made
-from tests.threads.test_pool import job, recorded
+from tests.threads.workers.test_pool import job, recorded
 
 
 class Cache:

@@ -11,15 +11,16 @@ import pytest
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.engine_protocol import CompiledFunction
 from softgen.eu.interpreter import KernelProgram
-from softgen.threads import groups, scheduler
 from softgen.threads.dispatch import Finished, never
-from softgen.threads.groups import GroupRun
+from softgen.threads.native import scheduler
+from softgen.threads.native.scheduler import ReturnReason
 from softgen.threads.programs import load
-from softgen.threads.scheduler import ReturnReason
-from softgen.threads.shared import SharedDispatch
-from softgen.threads.worker import SLICE, WorkerState
+from softgen.threads.workers import groups
+from softgen.threads.workers.groups import GroupRun
+from softgen.threads.workers.shared import SharedDispatch
+from softgen.threads.workers.worker import SLICE, WorkerState
 from tests.gpgpu.engines import Leaving
-from tests.threads.test_pool import job, recorded
+from tests.threads.workers.test_pool import job, recorded
 
 GROUPS = 12
 LONG = 1.0  # seconds of work for all workers

@@ -13,17 +13,19 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.native import address
 from softgen.eu.text import dialect
-from softgen.threads import bindings, kept_loop, scheduler, worker
+from softgen.threads import bindings
 from softgen.threads.dispatch import DispatchContext, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.kept_loop import KeptLoop
+from softgen.threads.native import scheduler
+from softgen.threads.native.scheduler import ReturnReason, WorkerPart
 from softgen.threads.payload import LoopPayload
-from softgen.threads.scheduler import ReturnReason, WorkerPart
-from softgen.threads.worker import WorkerState
+from softgen.threads.workers import kept_loop, worker
+from softgen.threads.workers.kept_loop import KeptLoop
+from softgen.threads.workers.worker import WorkerState
 from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import ADD, CODE, SURFACES
 from tests.threads.test_loops import CONSTANT, HELD, LANES, THREADS, Loop, Memory, library, reference
-from tests.threads.test_pool import SLOW
+from tests.threads.workers.test_pool import SLOW
 
 __all__ = ["library"]  # a fixture
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")

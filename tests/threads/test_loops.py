@@ -18,14 +18,15 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import kept_loop, pool, scheduler, worker
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.native import scheduler
 from softgen.threads.payload import FULL, LoopPayload, PayloadList, PayloadWriter, ThreadMasks, WrittenMasks
+from softgen.threads.workers import kept_loop, pool, worker
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import ADD, CODE, SURFACES, TABLE, Job, dwords, words
-from tests.threads.test_pool import MODE, SLOW
+from tests.threads.workers.test_pool import MODE, SLOW
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")
 COMPILED = [choice for choice in engines() if choice.name != "reference"]
@@ -50,7 +51,7 @@ class Loop(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made = tmp_path_factory.mktemp("batches") / "batches.so"
-    command = ["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'softgen' / 'threads'}"]
+    command = ["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'softgen' / 'threads' / 'native'}"]
     subprocess.run([*command, str(Path(__file__).with_name("batches.c")), "-o", str(made)], check=True)
     return ctypes.CDLL(str(made))
 

@@ -11,15 +11,16 @@ import pytest
 
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
-from softgen.threads import groups, scheduler, staffing, worker
-from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.native import scheduler
 from softgen.threads.programs import load
+from softgen.threads.workers import groups, staffing, worker
 from tests.gpgpu.job import END, Job, Ran
 from tests.gpgpu.shaped import ENGINES, FLAT, HEAD, HELD, READS, SHOW, Shape
 from tests.threads.sets import runs_made
-from tests.threads.test_pool import recorded
 from tests.threads.test_turns import BARRIER, ESCAPES, NOWHERE, THREAD
+from tests.threads.workers.test_pool import recorded
 
 GROUPS, THREADS, ITEMS = 4, 8, 124  # of a group: the last thread has fewer channels
 SHAPE = Shape((ITEMS, 1), groups=GROUPS)

@@ -17,7 +17,7 @@ from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.programs import LINE_BYTES, WINDOW, ProgramCache, load
 from softgen.threads.statistics import BEHIND
 from tests.gpgpu.job import vector_add
-from tests.threads.test_pool import recorded
+from tests.threads.workers.test_pool import recorded
 
 
 def test_programs_are_kept_by_what_they_depend_on() -> None:

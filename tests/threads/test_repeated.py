@@ -16,16 +16,16 @@ import pytest
 from softgen.device.gpu import GpuDevice
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import TranslationStore
-from softgen.lanes import jit
+from softgen.lanes.compile import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import group_cache
 from softgen.threads.dispatch import never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.groups import GroupRun
-from softgen.threads.pool import WorkerSet
 from softgen.threads.programs import load
-from softgen.threads.shared import SharedDispatch
+from softgen.threads.workers import group_cache
+from softgen.threads.workers.groups import GroupRun
+from softgen.threads.workers.pool import WorkerSet
+from softgen.threads.workers.shared import SharedDispatch
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
 from tests.gpgpu.job import ADD, BATCH, PAGE, SURFACES, TABLE, Job, dwords, local_dword, words

@@ -9,17 +9,17 @@ import pytest
 
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.text import dialect
-from softgen.inspect import report
-from softgen.inspect.kernel_names import KernelNames
+from softgen.inspect.report import report
+from softgen.inspect.report.kernel_names import KernelNames
 from softgen.threads import dispatcher as dispatchers
 from softgen.threads import programs, statistics
-from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import MOST_AT_ADDRESS, DispatchProgram
 from softgen.threads.statistics import KernelStatistics
 from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import ADD, Job
-from tests.threads.test_pool import job
+from tests.threads.workers.test_pool import job
 
 FEW = 4
 

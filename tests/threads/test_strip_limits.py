@@ -10,14 +10,14 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.eu.text import dialect
-from softgen.threads import group_cache, groups
-from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.workers import group_cache, groups
 from tests.gpgpu.job import CODE, Job
 from tests.gpgpu.shaped import ENGINES, FLAT, outcome
-from tests.threads.test_strips import ORDER, PLACE, ROWS, SIDE, TOLD, job, made
 from tests.threads.test_system_routine import HANDLER, RAISES, ROUTINE
 from tests.threads.test_turns import NOWHERE
+from tests.threads.workers.test_strips import ORDER, PLACE, ROWS, SIDE, TOLD, job, made
 
 __all__ = ["made"]
 

@@ -16,7 +16,7 @@ from softgen.command import CommandStreamer
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.threads.dispatcher_protocol import Dispatcher
-from softgen.three_d.state import DrawCall
+from softgen.three_d.state.state import DrawCall
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work

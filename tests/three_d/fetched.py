@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from softgen.bits.formats import surface_formats
 from softgen.bits.generation import generations
-from softgen.three_d.state import DrawCall, DrawState
-from softgen.three_d.vertex_fetch import Destination, vertex_dwords, vertex_fetch
+from softgen.three_d.state.state import DrawCall, DrawState
+from softgen.three_d.vertices.vertex_fetch import Destination, vertex_dwords, vertex_fetch
 
 NOSTORE, SRC, ZERO, ONE, ONE_INT, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)
 GENS = tuple(generations())

@@ -21,10 +21,10 @@ from softgen.bits.generation import generation
 from softgen.bits.record import Record
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.three_d.chunk import Chunk
-from softgen.three_d.geometry import Geometry, GeometryMemory
-from softgen.three_d.state import DrawState
+from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
+from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import Bins, PrimitiveObject, RecordArray, SetupRecord
+from softgen.three_d.vertices.chunk import Chunk
 from tests.three_d.made import no_registers
 
 GENERATIONS = (4.5, 7, 7.5, 8, 9, 11)

@@ -14,7 +14,7 @@ from softgen.bits.generation import generation
 from softgen.bits.record import Record
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.state.state import DrawCall, DrawState
 
 PAGE = 4096
 BUFFERS, INSTANCING = "3DSTATE_VERTEX_BUFFERS", "3DSTATE_VF_INSTANCING"

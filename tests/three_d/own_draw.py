@@ -27,7 +27,7 @@ from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
 from softgen.surface.image import SurfaceImage
-from softgen.three_d.prepared_draws import PreparedDraws
+from softgen.three_d.draw.prepared_draws import PreparedDraws
 from tests.three_d.draw_memory import executed, filled_space
 
 Fields = dict[str, Any]

@@ -12,7 +12,7 @@ from softgen.bits.record import Record
 from softgen.command import Counters
 from softgen.errors import DecodeError
 from softgen.three_d import commands
-from softgen.three_d.state import DrawCall
+from softgen.three_d.state.state import DrawCall
 from tests.three_d.made import BUFFERS, MadeCommands, memory, record
 
 TRIANGLES, POINTS = 4, 1

@@ -13,14 +13,14 @@ from softgen.device.gpu import GpuDevice
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
 from softgen.surface.texels import texel_at, texel_offsets
-from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.compare.compare import ComparingDispatcher
+from softgen.threads.compare.selection import PixelPlace, TileSelection, WorkNames
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.selection import PixelPlace, TileSelection, WorkNames
-from softgen.three_d import draw_names
-from softgen.three_d.bins import SelectedBins
-from softgen.three_d.draw_names import DrawNames
-from softgen.three_d.state import DrawCall
+from softgen.three_d.clip_setup.bins import SelectedBins
+from softgen.three_d.draw import draw_names
+from softgen.three_d.draw.draw_names import DrawNames
+from softgen.three_d.state.state import DrawCall
 from softgen.three_d.structures import Bins
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events, replay

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.three_d.state import DrawState
+from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import ObjectArray, PrimitiveObject
-from softgen.three_d.vertex_fetch import Destination, vertex_fetch
+from softgen.three_d.vertices.vertex_fetch import Destination, vertex_fetch
 from tests.three_d.fetched import AT, NOSTORE, ONE, SRC, ZERO, buffer, fetched, value
 from tests.three_d.made import call, controls, made_state
 

@@ -14,8 +14,8 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.streamer.latch_rules import latch_table
-from softgen.three_d import prepared_draws
-from softgen.three_d.prepared import PreparedDraw
+from softgen.three_d.draw import prepared_draws
+from softgen.three_d.draw.prepared import PreparedDraw
 from tests.three_d.g45_draw import (
     BLOCKS,
     CONSTANTS,

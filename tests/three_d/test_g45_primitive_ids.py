@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from softgen.three_d.assembly import TOPOLOGIES, Assembly, cache_disabled
-from softgen.three_d.chunk import Chunk
+from softgen.three_d.vertices.assembly import TOPOLOGIES, Assembly, cache_disabled
+from softgen.three_d.vertices.chunk import Chunk
 from tests.three_d.g45_draw import (
     FAN,
     LINE_LOOP,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from softgen.inspect import citations
-from softgen.inspect.behaviours import COVERED, behaviours, status
+from softgen.inspect.spec import citations
+from softgen.inspect.spec.behaviours import COVERED, behaviours, status
 from tests.conftest import ROOT
 
 KINDS = ("missing", "no effect here", "another device", "undefined", "speed", "postponed")

@@ -16,21 +16,22 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions.bindings import USED
-from softgen.threads.scheduler import ReturnReason
+from softgen.threads.native.scheduler import ReturnReason
 from softgen.threads.statistics import KernelStatistics
-from softgen.three_d import fill, prepared_draws
-from softgen.three_d.draw_structures import Base, DrawStruct, PreparedStruct, Stage
-from softgen.three_d.front import FrontDraw
-from softgen.three_d.latched_state import NotPrepared
-from softgen.three_d.pixel_shader import TESTS, loop_count
-from softgen.three_d.prepared import PreparedDraw
-from softgen.three_d.prepared_draws import PreparedDraws
-from softgen.three_d.prepared_front import NO_STATISTICS
-from softgen.three_d.render_target import extent
-from softgen.three_d.setup_threads import SetupLoop
-from softgen.three_d.stage_threads import ThreadStage
-from softgen.three_d.state_blocks import BLEND, CC, SAMPLERS, BlockPointer, StateBlocks
+from softgen.three_d.draw import prepared_draws
+from softgen.three_d.draw.draw_structures import Base, DrawStruct, PreparedStruct, Stage
+from softgen.three_d.draw.prepared import PreparedDraw
+from softgen.three_d.draw.prepared_draws import PreparedDraws
+from softgen.three_d.draw.prepared_front import NO_STATISTICS
+from softgen.three_d.pixels import fill
+from softgen.three_d.pixels.pixel_shader import TESTS, loop_count
+from softgen.three_d.pixels.render_target import extent
+from softgen.three_d.stage_threads.setup_threads import SetupLoop
+from softgen.three_d.stage_threads.stage_threads import ThreadStage
+from softgen.three_d.state.latched_state import NotPrepared
+from softgen.three_d.state.state_blocks import BLEND, CC, SAMPLERS, BlockPointer, StateBlocks
 from softgen.three_d.structures import RecordArray, SetupRecord
+from softgen.three_d.vertices.front import FrontDraw
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d.commands import draw_call
-from softgen.three_d.draw import Pipeline3D
-from softgen.three_d.state import DrawState
-from softgen.three_d.unit_state import binding_table
+from softgen.three_d.draw.draw import Pipeline3D
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.state.unit_state import binding_table
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work

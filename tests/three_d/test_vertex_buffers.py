@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, GpuFault
-from softgen.three_d.state import DrawCall
-from softgen.three_d.vertex_fetch import Destination, vertex_dwords, vertex_fetch
+from softgen.three_d.state.state import DrawCall
+from softgen.three_d.vertices.vertex_fetch import Destination, vertex_dwords, vertex_fetch
 from tests.three_d.fetched import AT, GENS, NOSTORE, ONE, ONE_INT, R32_UINT, SRC, ZERO, buffer, dwords, fetched, value
 from tests.three_d.made import call, controls, made_state
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from softgen.errors import DecodeError
-from softgen.inspect import error_report
+from softgen.inspect.decode import error_report
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.error_text import ErrorText, LabelledValue, Reader, read_text
 from softgen.trace.file import open_trace

@@ -16,8 +16,8 @@ from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS, Context, ControlBlo
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import HostPointer, Scalar
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Value

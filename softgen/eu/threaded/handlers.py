@@ -19,11 +19,11 @@ from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import InstructionShape
 from softgen.eu.threaded.state import ACTIVE, BlockState, Escape, Held, StreamState
-from softgen.lanes.bytecode_program import BytecodeProgram
-from softgen.lanes.bytecode_scalar import ScalarBytecode
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Parameter
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.bytecode.program import BytecodeProgram
+from softgen.lanes.bytecode.scalar import ScalarBytecode
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import Parameter
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.types import u32, u64
 from softgen.shared_functions.compiled import MessageCode
 

@@ -14,18 +14,18 @@ from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from softgen.cache import Cache, default_folder
 from softgen.errors import SoftgenError
 from softgen.eu import native
 from softgen.eu.threaded.handlers import HandlerKind, Reach, write, write_bytecode
 from softgen.eu.threaded.shapes import text
 from softgen.eu.threaded.state import Escape
-from softgen.lanes import jit
-from softgen.lanes.bytecode_program import BytecodeProgram
-from softgen.lanes.cache import Cache, default_folder
-from softgen.lanes.llvm_text import LlvmModule
-from softgen.lanes.maker import maker
-from softgen.lanes.mode import in_background
-from softgen.lanes.tiers import in_turn, uncollected
+from softgen.lanes.bytecode.program import BytecodeProgram
+from softgen.lanes.compile import jit
+from softgen.lanes.compile.maker import maker
+from softgen.lanes.compile.mode import in_background
+from softgen.lanes.compile.tiers import in_turn, uncollected
+from softgen.lanes.llvm.text import LlvmModule
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
 AHEAD = 8  # the same of handlers that nobody has asked for: between two lots one can stop

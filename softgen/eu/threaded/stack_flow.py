@@ -13,7 +13,7 @@ from softgen.eu.threaded.flow import RecordTarget
 from softgen.eu.threaded.record import FIRST, NEXT, OP
 from softgen.eu.threaded.state import ACTIVE, BlockState, Escape
 from softgen.eu.threaded.state import CONTROL as CONTROL_BLOCK
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 

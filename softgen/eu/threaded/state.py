@@ -15,8 +15,8 @@ from softgen.eu.thread.predicate import first_channel
 from softgen.eu.thread.state import READ_ONLY, FloatMode, register_sizes
 from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, InstructionShape
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import HostPointer, Scalar
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, bool_, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 

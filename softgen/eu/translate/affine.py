@@ -18,9 +18,9 @@ from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.semantics.send import halves, message_lengths
 from softgen.eu.thread.regions import LANES
 from softgen.eu.translate.control_flow import ControlFlowGraph
-from softgen.lanes import affine
-from softgen.lanes.affine import EVERY, AffineValue
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm import affine
+from softgen.lanes.llvm.affine import EVERY, AffineValue
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 

@@ -27,8 +27,8 @@ from softgen.eu.translate.key import Key
 from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.stack_flow import TranslatedStack
 from softgen.eu.translate.state import TranslationState
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Scalar
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import Scalar
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 

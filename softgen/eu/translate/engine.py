@@ -12,7 +12,7 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.key import NAME, Key
 from softgen.eu.translate.store import TranslationStore
-from softgen.lanes import jit
+from softgen.lanes.compile import jit
 
 NARROWEST = 8  # channels of a mask
 

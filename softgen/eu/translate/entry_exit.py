@@ -14,8 +14,8 @@ from softgen.eu.translate.key import Key
 from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.registers import RegisterPart
 from softgen.eu.translate.state import TranslationState
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import HostPointer, Scalar
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Variable

@@ -23,8 +23,8 @@ from softgen.eu.translate.key import NAME, Key
 from softgen.eu.translate.liveness import compute_liveness
 from softgen.eu.translate.pipelining import LoopTranslator
 from softgen.eu.translate.registers import SAVED, RegisterAccess, RegisterPart
-from softgen.lanes import foreground
-from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.compile import foreground
+from softgen.lanes.llvm.scalar import Parameter
 from softgen.lanes.types import i64
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
-from softgen.lanes import foreground
+from softgen.lanes.compile import foreground
 
 
 @dataclass(eq=False)

@@ -29,7 +29,7 @@ from softgen.eu.translate.control_flow import BasicBlock
 from softgen.eu.translate.key import Key
 from softgen.eu.translate.liveness import Exit, Use
 from softgen.eu.translate.registers import SAVED, RegisterAccess, overlap
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.types import LaneType, u32
 from softgen.lanes.value import Variable
 

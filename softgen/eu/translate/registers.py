@@ -15,9 +15,9 @@ from itertools import pairwise
 
 from softgen.bits.units import GRF_BYTES
 from softgen.eu.thread.block import BLOCK_OFFSETS
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_mask import YES
-from softgen.lanes.llvm_scalar import HostPointer
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.mask import YES
+from softgen.lanes.llvm.scalar import HostPointer
 from softgen.lanes.types import LaneType, u8, u32
 from softgen.lanes.value import Value
 

@@ -8,8 +8,8 @@ from softgen.errors import SoftgenError
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.mask_stack import CONTROL, StackBranch
 from softgen.eu.translate.flow import Choice
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import HostPointer
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.scalar import HostPointer
 from softgen.lanes.value import Value
 
 

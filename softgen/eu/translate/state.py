@@ -18,7 +18,7 @@ from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.inactive_lanes import by_lane
 from softgen.eu.translate.liveness import Exit, FlagUse, Use
 from softgen.eu.translate.registers import SAVED, TRUE, RegisterAccess, RegisterPartition
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, i32, u8, u16, u32, u64
 from softgen.lanes.value import Value, Variable
 

@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from softgen.cache import Cache, default_folder
 from softgen.eu.interpreter import KernelProgram
-from softgen.lanes import jit
-from softgen.lanes.cache import Cache, default_folder
-from softgen.lanes.maker import maker
+from softgen.lanes.compile import jit
+from softgen.lanes.compile.maker import maker
 
 BEGINNING = 16  # bytes of code that a list is kept for
 MOST = 128  # kernels of one list

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from softgen.errors import SoftgenError, UsageError
-from softgen.inspect import behaviours as book
-from softgen.inspect import citations
-from softgen.inspect.citations import Citation
 from softgen.inspect.cli.output import counted, paint, print_json, table
+from softgen.inspect.spec import behaviours as book
+from softgen.inspect.spec import citations
+from softgen.inspect.spec.citations import Citation
 
 EXAMPLE = """examples:
   softgen behaviours                             covered actions and layouts per manual and unit

@@ -34,7 +34,7 @@ def age(seconds: float) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    from softgen.lanes.cache import Cache, default_folder
+    from softgen.cache import Cache, default_folder
 
     cache = Cache(default_folder())
     removed = cache.clear() if args.clear else 0

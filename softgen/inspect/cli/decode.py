@@ -15,9 +15,9 @@ from softgen.bits.record import to_float
 from softgen.errors import UsageError
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint
-from softgen.inspect.decoding import Decoder, Item
-from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
-from softgen.inspect.stopped import Stopped, stopped
+from softgen.inspect.decode.decoding import Decoder, Item
+from softgen.inspect.decode.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
+from softgen.inspect.decode.stopped import Stopped, stopped
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from softgen.inspect import error_report
 from softgen.inspect.cli.output import Paint, table
-from softgen.inspect.error_report import Shown
+from softgen.inspect.decode import error_report
+from softgen.inspect.decode.error_report import Shown
 from softgen.trace.error_state import ErrorStateTrace
 
 

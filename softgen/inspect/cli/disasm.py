@@ -19,7 +19,7 @@ from softgen.eu.text import dialect
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Progress, complain, counted
 from softgen.inspect.cli.source import read_bytes
-from softgen.inspect.kernels import kernels
+from softgen.inspect.decode.kernels import kernels
 from softgen.trace.file import START, looks_like_trace, open_trace
 
 EXAMPLE = """examples:

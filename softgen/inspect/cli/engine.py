@@ -12,7 +12,7 @@ from softgen.errors import UsageError
 from softgen.inspect.cli.output import say
 
 if TYPE_CHECKING:
-    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.compare.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
 
 NAMES = ("reference", "t0", "t1", "auto")  # those of softgen.eu.engine, which takes longer to import
@@ -110,7 +110,7 @@ def runner(args: argparse.Namespace) -> EngineDispatcher | ComparingDispatcher:
     threads = host_threads(args)
     if args.compare is None:
         return EngineDispatcher(args.engine, threads)
-    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.compare.compare import ComparingDispatcher
 
     first, second = args.compare.split(",")
     return ComparingDispatcher(EngineDispatcher(first, threads), EngineDispatcher(second, threads), args.compare_tiles or 0)

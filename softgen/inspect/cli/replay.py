@@ -26,8 +26,8 @@ from softgen.inspect.cli.engine import (
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint, print_json
 
 if TYPE_CHECKING:
-    from softgen.inspect.pictures import TargetPictures
-    from softgen.threads.compare import ComparingDispatcher
+    from softgen.inspect.report.pictures import TargetPictures
+    from softgen.threads.compare.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
     from softgen.trace.replay import Report
     from softgen.trace.work import Work, WorkTrace
@@ -92,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
 
 def report_of(whole: Report, groups: EngineDispatcher | ComparingDispatcher, places: list[str]) -> dict[str, Any]:
     """The report of --report; OpenCL binaries in `places` give kernels their names."""
-    from softgen.inspect.kernel_names import KernelNames
-    from softgen.inspect.report import gathered
+    from softgen.inspect.report.kernel_names import KernelNames
+    from softgen.inspect.report.report import gathered
     from softgen.threads.dispatcher import EngineDispatcher
 
     return gathered(whole, [groups] if isinstance(groups, EngineDispatcher) else groups.both, KernelNames(places))
@@ -102,7 +102,7 @@ def report_of(whole: Report, groups: EngineDispatcher | ComparingDispatcher, pla
 def collected(folder: str | None) -> TargetPictures | None:
     if folder is None:
         return None
-    from softgen.inspect.pictures import TargetPictures
+    from softgen.inspect.report.pictures import TargetPictures
 
     return TargetPictures(folder, complain)
 
@@ -129,7 +129,7 @@ def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPicture
 def write_report(file: str, report: dict[str, Any]) -> None:
     """The report as JSON into a file, or as text on standard output (`-`)."""
     if file == "-":
-        from softgen.inspect.report import show
+        from softgen.inspect.report.report import show
 
         show(report, sys.stdout)
     else:

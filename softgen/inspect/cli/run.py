@@ -34,14 +34,14 @@ from softgen.inspect.loading import load
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
-    from softgen.driver.execute import Executor, SubmissionRecorder
-    from softgen.driver.launcher import Outcome
-    from softgen.driver.queue import EngineSlot
-    from softgen.driver.service import Service
-    from softgen.driver.submission import Submission
-    from softgen.inspect.pictures import SubmissionPictures
-    from softgen.inspect.recording import Recorder
-    from softgen.threads.compare import ComparingDispatcher
+    from softgen.driver.objects.submission import Submission
+    from softgen.driver.queue.execute import Executor, SubmissionRecorder
+    from softgen.driver.queue.queue import EngineSlot
+    from softgen.driver.run.launcher import Outcome
+    from softgen.driver.run.service import Service
+    from softgen.inspect.report.pictures import SubmissionPictures
+    from softgen.inspect.report.recording import Recorder
+    from softgen.threads.compare.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
 
 EXAMPLE = """examples:
@@ -102,9 +102,9 @@ def mode_size(text: str) -> tuple[int, int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from softgen.driver.environment import unreachable
-    from softgen.driver.launcher import launch
-    from softgen.driver.service import CANNOT_GO_ON
+    from softgen.driver.run.environment import unreachable
+    from softgen.driver.run.launcher import launch
+    from softgen.driver.run.service import CANNOT_GO_ON
 
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
@@ -165,7 +165,7 @@ def compiled_programs(args: argparse.Namespace) -> Iterator[tuple[str | None, bo
 def recording(path: str | None, gpu: Device) -> Recorder | None:
     if path is None:
         return None
-    from softgen.inspect.recording import Recorder
+    from softgen.inspect.report.recording import Recorder
 
     return Recorder(path, gpu)
 
@@ -173,7 +173,7 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
 def collected(folder: str | None) -> SubmissionPictures | None:
     if folder is None:
         return None
-    from softgen.inspect.pictures import SubmissionPictures
+    from softgen.inspect.report.pictures import SubmissionPictures
 
     return SubmissionPictures(folder, complain)
 
@@ -225,10 +225,10 @@ class Simulator:
 
     def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None,
                  folder: str | None, service: Service) -> None:  # fmt: skip
-        from softgen.driver.collector import Collector
-        from softgen.driver.node import Shared
-        from softgen.driver.queue import Queues
-        from softgen.driver.server import Server
+        from softgen.driver.objects.node import Shared
+        from softgen.driver.queue.queue import Queues
+        from softgen.driver.run.collector import Collector
+        from softgen.driver.run.server import Server
 
         self.args, self.gpu, self.recorder, self.pictures, self.folder, self.service = args, gpu, recorder, pictures, folder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
@@ -245,11 +245,11 @@ class Simulator:
         service.orphaned.append(self.leave)
 
     def set_up_display(self) -> None:
-        from softgen.driver import display
+        from softgen.driver.objects import display
 
         self.shared.display.mode = display.mode(*self.args.display)
         if self.pictures:
-            from softgen.inspect.frames import FramePictures
+            from softgen.inspect.report.frames import FramePictures
 
             self.shared.display.presented = FramePictures(self.pictures.folder, self.pictures.files, complain).presented
 
@@ -267,7 +267,7 @@ class Simulator:
             self.begun.set()
             if self.made is None:
                 from softgen.device.gpu import GpuDevice
-                from softgen.driver.execute import Executor
+                from softgen.driver.queue.execute import Executor
 
                 hardware = GpuDevice(self.gpu, self.clock, trace=traced(self.args, "ioctls"))
                 recorders: list[SubmissionRecorder] = [recorder for recorder in (self.recorder, self.pictures) if recorder]
@@ -289,7 +289,7 @@ class Simulator:
                     part.compile_ahead(gen, self.begun.is_set)
 
     def keep(self, submission: Submission, message: str) -> str:
-        from softgen.inspect.recording import keep_failure
+        from softgen.inspect.report.recording import keep_failure
 
         with self.service.reserve.lent():
             return keep_failure(submission, message, self.gpu)
@@ -312,7 +312,7 @@ class Simulator:
             self.made.running.acquire(timeout=RECORDER_TIMEOUT)
 
     def run(self) -> dict[str, Any]:
-        from softgen.driver.server import DRAIN
+        from softgen.driver.run.server import DRAIN
 
         if self.server.run() == b"end":
             self.queues.drain(DRAIN)
@@ -332,8 +332,8 @@ class Simulator:
 
 def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], places: list[str]) -> dict[str, Any]:
     """How exactly kernels ran, and how long each took. Binaries in `places` give them names."""
-    from softgen.inspect import report
-    from softgen.inspect.kernel_names import KernelNames
+    from softgen.inspect.report import report
+    from softgen.inspect.report.kernel_names import KernelNames
     from softgen.threads.dispatcher import EngineDispatcher
 
     groups = [dispatcher for engine in ran for dispatcher in ([engine] if isinstance(engine, EngineDispatcher) else engine.both)]
@@ -346,7 +346,7 @@ def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], place
 
 def hint(gpu: Device, outcome: Outcome) -> None:
     """Say which driver is missing, if the program looked for one that is not installed, or failed."""
-    from softgen.driver.environment import missing
+    from softgen.driver.run.environment import missing
 
     failed = bool(outcome.code) and not outcome.trouble and not outcome.failed
     apis = set(outcome.seeks) | set(outcome.loads if failed else ())
@@ -360,7 +360,7 @@ def write_report(args: argparse.Namespace, report: dict[str, Any]) -> None:
     if args.json:
         print(json.dumps(report), file=sys.stderr)
     if args.report == "-" and "kernels" in report:
-        from softgen.inspect.report import show
+        from softgen.inspect.report.report import show
 
         show(report, sys.stderr)
     elif args.report and args.report != "-":

@@ -12,10 +12,10 @@ from softgen.bits.describe import values_of
 from softgen.bits.layout import GENERATIONS, BitField, Group, Layout
 from softgen.bits.page import KINDS
 from softgen.errors import UsageError
-from softgen.inspect import bit_diagram, spec_names
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import counted, paint, print_json, table
-from softgen.inspect.spec_diff import place
+from softgen.inspect.spec import bit_diagram, spec_names
+from softgen.inspect.spec.spec_diff import place
 
 EXAMPLE = """examples:
   softgen spec 3DSTATE_VS --gpu kbl            one command on one GPU, as a diagram and a table
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_html(args: argparse.Namespace, name: str | None) -> int:
-    from softgen.inspect import spec_html
+    from softgen.inspect.spec import spec_html
 
     if name or args.gpu or args.diff or args.kind or args.json:
         raise UsageError("--html writes all there is; leave out the rest")

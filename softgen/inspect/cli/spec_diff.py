@@ -7,10 +7,10 @@ from typing import Any
 
 from softgen.bits.catalogue import catalogue
 from softgen.errors import UsageError
-from softgen.inspect import spec_names
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Paint, counted, paint, print_json, table
-from softgen.inspect.spec_diff import Change, Difference, compare_all, difference_json
+from softgen.inspect.spec import spec_names
+from softgen.inspect.spec.spec_diff import Change, Difference, compare_all, difference_json
 
 MARKS = {"added": "+", "removed": "-", "moved": ">", "renamed": "~", "changed": "*"}
 ROLES = {"added": "good", "removed": "bad", "moved": "warn", "renamed": "warn", "changed": "warn"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-from softgen.lanes.llvm_region import flat_region, mapped_region, table_region
-from softgen.lanes.llvm_scalar import Scalar
+from softgen.lanes.llvm.region import flat_region, mapped_region, table_region
+from softgen.lanes.llvm.scalar import Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Region, Value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import AccessTarget, Addresses, GraphicsMemory, LocalMemory

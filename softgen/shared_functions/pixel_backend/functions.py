@@ -2,7 +2,7 @@
 
 A write is `void f(context, record, pixel, arguments, mask, flags)`: `record` is a TargetRecord, `pixel` a PixelDispatch; arguments are
 vectors of 32-bit lanes one after another (SLOTS); flags are the channel of lane 0, and LAST. A read is alike: it stores red, green, blue
-and alpha where arguments would be. They are bytecode or compiled code (lanes/tiers.py).
+and alpha where arguments would be. They are bytecode or compiled code (lanes/compile/tiers.py).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import ctypes
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from softgen.lanes import jit
-from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import BytecodeProgram
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import LEAVE, table_region
-from softgen.lanes.llvm_scalar import HostPointer, Parameter
+from softgen.lanes.bytecode.machine import BytecodeMachine
+from softgen.lanes.bytecode.program import BytecodeProgram
+from softgen.lanes.compile import jit
+from softgen.lanes.compile.tiers import TieredFunction
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import LEAVE, table_region
+from softgen.lanes.llvm.scalar import HostPointer, Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.once import once
 from softgen.lanes.record import RecordLayout, RecordView
-from softgen.lanes.tiers import TieredFunction
 from softgen.lanes.types import LaneType, f32, u32
 from softgen.lanes.value import Memory, Region, Value
 from softgen.memory import guard

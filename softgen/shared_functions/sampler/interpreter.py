@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.bindings import SAMPLING
 from softgen.shared_functions.dataport.surface import Surfaces

@@ -1,4 +1,4 @@
-"""Functions for operations on texels (operations.py), which kernels call by address: bytecode or compiled code (lanes/tiers.py).
+"""Functions for operations on texels (operations.py), which kernels call by address: bytecode or compiled code (lanes/compile/tiers.py).
 
 A function is made for a kind of surface and, where it samples, for a sampler state; sizes and addresses are read from its Picture.
 """
@@ -17,16 +17,16 @@ from typing import Any, NamedTuple, Protocol
 
 from softgen.bits.formats import Format
 from softgen.errors import SoftgenError
-from softgen.lanes import jit
-from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import BytecodeProgram
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import LEAVE, flat_region, table_region
-from softgen.lanes.llvm_scalar import HostPointer, Parameter, Scalar
+from softgen.lanes.bytecode.machine import BytecodeMachine
+from softgen.lanes.bytecode.program import BytecodeProgram
+from softgen.lanes.compile import jit
+from softgen.lanes.compile.mode import in_background
+from softgen.lanes.compile.tiers import TieredFunction
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.region import LEAVE, flat_region, table_region
+from softgen.lanes.llvm.scalar import HostPointer, Parameter, Scalar
 from softgen.lanes.machine import Machine
-from softgen.lanes.mode import in_background
 from softgen.lanes.record import RecordLayout, RecordView
-from softgen.lanes.tiers import TieredFunction
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Memory, Region, Value
 from softgen.memory import guard

@@ -8,7 +8,7 @@ import numpy as np
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import u64
 from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.compiled import MessageCode

@@ -4,9 +4,9 @@ A handle is the number of the 64-byte row at which an entry begins. The manuals 
 bits: on Gen7 the same dword of a geometry shader's payload holds the instance ID above them (public: Mesa brw_vec4_gs_visitor.cpp).
 
 Threads of the Gen4.5 GS and CLIP stages allocate entries and say for each one what becomes of it. The pipeline that starts them gives
-the URB an `UrbEntry` for each row and `UrbPool`s to allocate from (three_d/stage_threads.h has the same structures). An entry's record
-holds its pool; the C loop sets it for the first entry of each thread. `next` links a thread's entries in the order of allocation, which is
-the order they leave the stage in (G45 1615), so the loop reads a thread's output by following the first entry's record.
+the URB an `UrbEntry` for each row and `UrbPool`s to allocate from (three_d/stage_threads/stage_threads.h has the same structures). An
+entry's record holds its pool; the C loop sets it for the first entry of each thread. `next` links a thread's entries in the order of
+allocation, which is the order they leave the stage in (G45 1615), so the loop reads a thread's output by following that of its first entry.
 """
 
 from __future__ import annotations

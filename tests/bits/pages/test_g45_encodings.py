@@ -6,8 +6,8 @@ import pytest
 
 from softgen.bits import describe
 from softgen.bits.catalogue import enumeration, layout
-from softgen.inspect.decoding import Decoder
-from softgen.inspect.indirect_state import IndirectKernel, IndirectState
+from softgen.inspect.decode.decoding import Decoder
+from softgen.inspect.decode.indirect_state import IndirectKernel, IndirectState
 from softgen.streamer.parser import Command
 from softgen.trace.file import open_trace
 from tests.bits.pages.test_three_d_pixel import single, unpack, words

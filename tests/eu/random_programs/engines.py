@@ -26,7 +26,7 @@ from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome, run
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate.engine import Translator
-from softgen.lanes.numpy import DTYPES, NumpyMachine
+from softgen.lanes.numpy.machine import DTYPES, NumpyMachine
 from softgen.lanes.types import LaneType
 from tests.eu.random_programs.cases import Case
 

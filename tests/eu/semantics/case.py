@@ -14,7 +14,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.thread.state import ThreadState
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from tests.eu.semantics.port import Memory, handlers
 
 GENERATION = {"bdw": 8.0, "kbl": 9.0, "icllp": 11.0}

@@ -10,7 +10,7 @@ import pytest
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.semantics import send
 from softgen.eu.semantics.descriptor_bits import AddressImmediates, known_bits
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import LaneType, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions import descriptors, message

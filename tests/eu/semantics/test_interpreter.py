@@ -21,7 +21,7 @@ from softgen.eu.semantics.send import RegisterMessage
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import FloatMode, ThreadState
 from softgen.eu.translate.engine import Translator
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import bool_
 from softgen.lanes.value import Value
 from tests.eu.semantics.build import NULL, Listing, arf, branch, dst, end, imm, instr, reg, run, thread

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.lanes.compile.routine import Routine
+from softgen.lanes.compile.signature import Bytes, Lanes, Signature
 from softgen.lanes.machine import Machine
-from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.routine import Routine
-from softgen.lanes.signature import Bytes, Lanes, Signature
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import f16, f32, f64, u32
 from softgen.lanes.value import Memory, Value
 from softgen.shared_functions.extended_math.functions import enclose_rsq, evaluate, exp2, log2, round_rsq

@@ -10,7 +10,7 @@ import pytest
 
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.semantics.send import RegisterMessage, _indices, build_message, halves
-from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.shared_functions import message
 from tests.eu.semantics.build import arf, dst, instr, reg, scalar, thread

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from softgen.cache import Cache
 from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, Interpreter, RunOutcome
 from softgen.eu.threaded import engine, library
 from softgen.eu.threaded.engine import drive
-from softgen.lanes.cache import Cache
 from tests.eu.semantics import build, test_examples, test_exceptions
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from softgen.cache import Cache
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.send import has_lane_program
 from softgen.eu.text import dialect
@@ -15,7 +16,6 @@ from softgen.eu.threaded import ahead, library
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.library import Library, name_of
 from softgen.eu.threaded.shapes import computing
-from softgen.lanes.cache import Cache
 from tests.conftest import ROOT
 from tests.eu.semantics.build import dst, imm, instr, reg
 

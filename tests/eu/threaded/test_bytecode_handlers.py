@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
+from softgen.cache import Cache
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded import library
@@ -15,9 +16,9 @@ from softgen.eu.threaded.engine import run as run_threaded
 from softgen.eu.threaded.engine import threaded as engine_of
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.shapes import computing
-from softgen.lanes import bytecode_program, mode
-from softgen.lanes.bytecode_program import BytecodeProgram
-from softgen.lanes.cache import Cache
+from softgen.lanes.bytecode import program as bytecode_program
+from softgen.lanes.bytecode.program import BytecodeProgram
+from softgen.lanes.compile import mode
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import compare
 from tests.eu.semantics.build import Listing, dst, end, imm, instr, reg, thread

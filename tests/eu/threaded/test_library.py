@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
+from softgen.cache import Cache
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.thread.block import Context, ThreadStatus
@@ -22,7 +23,6 @@ from softgen.eu.threaded.link import Linker, new_control
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.shapes import FREE, computing
 from softgen.eu.threaded.write import escape
-from softgen.lanes.cache import Cache
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import compare
 from tests.eu.semantics.build import NULL, Listing, arf, dst, end, imm, instr, reg, scalar, thread

@@ -18,10 +18,10 @@ from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters, written
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.kernel import KernelTranslator, Key
-from softgen.lanes import affine
-from softgen.lanes.affine import AffineValue
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.compile.signature import Lanes, Signature
+from softgen.lanes.llvm import affine
+from softgen.lanes.llvm.affine import AffineValue
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.types import f32, i32, u16, u32
 from softgen.lanes.value import Value
 from tests.eu.random_programs import cases

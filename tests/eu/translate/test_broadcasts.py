@@ -15,7 +15,7 @@ from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import Key, translate
 from softgen.eu.translate.liveness import FlagUse
 from softgen.eu.translate.registers import RegisterAccess
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.types import f32
 from tests.eu.semantics.build import Listing, dst, end, imm, instr, reg, thread
 

@@ -24,7 +24,7 @@ from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import KernelTranslator, Key, translate
 from softgen.eu.translate.registers import RegisterPartition
 from softgen.eu.translate.state import _apart, moved_lanes
-from softgen.lanes import foreground
+from softgen.lanes.compile import foreground
 from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
 GEN = 9

@@ -12,7 +12,7 @@ from softgen.eu.thread.state import ROUNDING_MODE
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.liveness import Exit, FlagUse, Segment, compute_liveness
 from softgen.eu.translate.registers import RegisterPartition
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm.machine import LlvmMachine
 from tests.eu.semantics.build import L, Listing, arf, branch, dst, end, imm, instr, reg, thread
 
 FLAGS = 5

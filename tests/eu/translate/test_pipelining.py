@@ -20,8 +20,8 @@ from softgen.eu.translate import pipelining
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import KernelTranslator, Key, translate
 from softgen.eu.translate.registers import RegisterAccess
-from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.llvm.text import LlvmModule
 from softgen.lanes.types import f32, u16, u32
 from tests.eu.semantics.build import L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 

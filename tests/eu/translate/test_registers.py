@@ -7,7 +7,7 @@ import pytest
 from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.translate.liveness import Exit, Segment, compute_liveness
 from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPartition
-from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.types import f32, u8, u16, u32, u64
 
 

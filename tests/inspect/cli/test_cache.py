@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from softgen.cache import Cache, default_folder
 from softgen.inspect.cli.cache import age
 from softgen.inspect.cli.main import main
-from softgen.lanes.cache import Cache, default_folder
 
 
 @pytest.fixture

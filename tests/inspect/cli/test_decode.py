@@ -15,9 +15,9 @@ from softgen.bits.catalogue import layout
 from softgen.inspect.cli.decode import Tally, Text, as_json, heading, json_object
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.output import Paint
-from softgen.inspect.decoding import Item
-from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
-from softgen.inspect.stopped import Stopped
+from softgen.inspect.decode.decoding import Item
+from softgen.inspect.decode.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
+from softgen.inspect.decode.stopped import Stopped
 from softgen.memory.address_space import AddressSpace
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.work import Work

@@ -244,7 +244,7 @@ def test_behaviours_used_wrongly_or_without_tests(tmp_path: Path, capsys: pytest
     assert cli.main(["behaviours", "--manual", "nonsense"]) == 2
     assert cli.main(["behaviours", "--tests", str(tmp_path / "none")]) == 2
     capsys.readouterr()
-    monkeypatch.setattr("softgen.inspect.behaviours.tests_folder", lambda: None)
+    monkeypatch.setattr("softgen.inspect.spec.behaviours.tests_folder", lambda: None)
     assert cli.main(["behaviours"]) == 1
     assert "no tests beside this installation" in capsys.readouterr().err
     (tmp_path / "test_x.py").write_text('@pytest.mark.behaviour("X-1", shows="action")\ndef test_x(): pass')

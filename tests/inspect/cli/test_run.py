@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device, devices
-from softgen.driver.launcher import Outcome
-from softgen.driver.service import CANNOT_GO_ON
+from softgen.driver.run.launcher import Outcome
+from softgen.driver.run.service import CANNOT_GO_ON
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.run import CACHE_VARIABLE, Simulator, compiled_programs, hint, kernels, mode_size, orphaned, serve, size, wanted
@@ -43,7 +43,7 @@ def needs_opencl() -> None:
 def test_a_program_that_cannot_find_the_gpu_is_named(why: str, said: list[str], monkeypatch: pytest.MonkeyPatch,
                                                      capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     """And is run nevertheless; here a GPU is asked for that does not exist."""
-    monkeypatch.setattr("softgen.driver.environment.unreachable", lambda program: why)
+    monkeypatch.setattr("softgen.driver.run.environment.unreachable", lambda program: why)
     assert main(["run", "--gpu", "nothing", "--", sys.executable]) == 2
     *first, last = capsys.readouterr().err.splitlines()
     assert first == said and "'nothing'" in last
@@ -95,7 +95,7 @@ def test_a_trace_topic_that_does_not_exist_is_misuse_before_anything_runs(tmp_pa
 @pytest.mark.parametrize("fine, inexact, exact", [(True, [], True), (False, [], False), (True, ["math inv"], False), (False, ["x"], False)])
 def test_a_run_is_exact_where_all_its_commands_and_kernels_are(fine: bool, inexact: list[str], exact: bool,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr("softgen.inspect.report.approximations", lambda programs: inexact)
+    monkeypatch.setattr("softgen.inspect.report.report.approximations", lambda programs: inexact)
     found = kernels(fine, [], [])
     assert (found["exact"], found["approximate"], found["notes"], found["kernels"]) == (exact, inexact, [], [])
 
@@ -191,10 +191,10 @@ def test_a_program_is_served_and_a_report_says_what_it_did(reports: bool, tmp_pa
 
 def test_a_simulator_that_cannot_go_on_says_why() -> None:
     """Where one of its modules cannot be imported, say."""
-    broken = "import sys; sys.modules['softgen.driver.node'] = None; from softgen.inspect.cli.main import main; sys.exit(main())"
+    broken = "import sys; sys.modules['softgen.driver.objects.node'] = None; from softgen.inspect.cli.main import main; sys.exit(main())"
     program = [sys.executable, "-c", "import os; os.open('/dev/dri/renderD128', os.O_RDWR)"]
     run = subprocess.run([sys.executable, "-c", broken, "run", "--", *program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.node" in run.stderr
+    assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.objects.node" in run.stderr
 
 
 SEGV, TERM = signal.SIGSEGV, signal.SIGTERM
@@ -211,7 +211,7 @@ def test_missing_drivers_are_named_to_programs_that_wanted_one(outcome: Outcome,
                                                                capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     """To those that looked around for one, those that failed with an API's library loaded, and those that crashed before they opened the
     GPU: which API they had loaded is not known then."""
-    monkeypatch.setattr("softgen.driver.environment.missing", lambda gpu, apis: [f"{gpu.name}: {sorted(apis) if apis else 'any'}"])
+    monkeypatch.setattr("softgen.driver.run.environment.missing", lambda gpu, apis: [f"{gpu.name}: {sorted(apis) if apis else 'any'}"])
     hint(device("kbl"), outcome)
     assert capsys.readouterr().err == ("" if asked is None else f"softgen: kbl: {'any' if asked == 'any' else sorted(asked)}\n")
 
@@ -219,7 +219,7 @@ def test_missing_drivers_are_named_to_programs_that_wanted_one(outcome: Outcome,
 @pytest.mark.parametrize("deterministic, ticks", [(True, [1, 2, 3]), (False, None)])
 def test_a_deterministic_clock_counts_its_readings_from_one(deterministic: bool, ticks: list[int] | None,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr("softgen.driver.server.Server", lambda *given: None)
+    monkeypatch.setattr("softgen.driver.run.server.Server", lambda *given: None)
     args: Any = argparse.Namespace(deterministic=deterministic, memory_limit=1 << 30, display=(640, 480), trace=None, threads=1,
                                    engine="t0", report=None, json=False)  # fmt: skip
     service: Any = SimpleNamespace(orphaned=[])
@@ -329,8 +329,8 @@ def test_a_start_imports_no_translator() -> None:
 
 
 def test_contexts_that_compute_import_nothing_that_draws() -> None:
-    code = ("import sys, softgen.driver.execute, softgen.gpgpu.commands\n"
-            "print([m for m in sys.modules if m in ('softgen.three_d.draw', 'softgen.three_d.prepared', 'softgen.three_d.clears')])")
+    code = ("import sys, softgen.driver.queue.execute, softgen.gpgpu.commands\n"
+            "print([m for m in sys.modules if 'three_d' in m and m.rpartition('.')[2] in ('draw', 'prepared', 'clears')])")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
 
@@ -342,8 +342,8 @@ def test_how_many_pictures_there_are(images: list[str] | None, said: list[str], 
                                      capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     outcome = Outcome(3, {} if images is None else {"images": images})
-    monkeypatch.setattr("softgen.driver.launcher.launch", lambda *given: outcome)
-    monkeypatch.setattr("softgen.driver.environment.unreachable", lambda program: "")
+    monkeypatch.setattr("softgen.driver.run.launcher.launch", lambda *given: outcome)
+    monkeypatch.setattr("softgen.driver.run.environment.unreachable", lambda program: "")
     for options, lines in ((("--images", "out"), said), ((), [])):
         assert main(["run", *options, "--", sys.executable]) == 3
         assert capsys.readouterr().err.splitlines() == [f"softgen: {line}" for line in lines]
@@ -359,8 +359,8 @@ def test_how_many_pictures_there_are(images: list[str] | None, said: list[str], 
 def test_how_a_program_ended_is_told_where_nobody_asked_for_it(outcome: Outcome, said: list[str], monkeypatch: pytest.MonkeyPatch,
                                                                capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     """Crashes, and what the launcher ended it for; failures of its work were told when they came."""
-    monkeypatch.setattr("softgen.driver.launcher.launch", lambda *given: outcome)
-    monkeypatch.setattr("softgen.driver.environment.unreachable", lambda program: "")
+    monkeypatch.setattr("softgen.driver.run.launcher.launch", lambda *given: outcome)
+    monkeypatch.setattr("softgen.driver.run.environment.unreachable", lambda program: "")
     monkeypatch.setattr("softgen.inspect.cli.run.hint", lambda gpu, outcome: None)
     assert main(["run", "--", sys.executable]) == outcome.code
     assert capsys.readouterr().err.splitlines() == [f"softgen: {line}" for line in said]

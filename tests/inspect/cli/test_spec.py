@@ -11,12 +11,12 @@ import pytest
 from softgen.bits import page
 from softgen.bits.catalogue import catalogue
 from softgen.bits.layout import Layout
-from softgen.inspect import spec_names
 from softgen.inspect.cli import spec as cli_spec
 from softgen.inspect.cli import spec_diff
 from softgen.inspect.cli.main import main
 from softgen.inspect.cli.output import Paint
-from softgen.inspect.spec_diff import compare, place
+from softgen.inspect.spec import spec_names
+from softgen.inspect.spec.spec_diff import compare, place
 
 
 def spec(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

@@ -1,0 +1,5 @@
+"""The kernel's interface.
+
+uapi.py        ioctls and structures; drm.py, i915_drm.py: its constants
+facts.py       spec/driver: what the kernel reports for each GPU, which drivers there are
+"""

@@ -1,0 +1,201 @@
+"""Pictures: render targets in memory as image files.
+
+    picture(space, image)                a Pillow image of the level and slice that the surface addresses
+    pictures = TargetPictures("out")      collects the targets of each submission (`drawn`), and writes them when it ends (`write`)
+
+Stored values are shown as they are: sRGB targets without conversion, floats and integers clamped, one channel (depth too) as grey.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.bits.formats import Format, FormatChannel
+from softgen.errors import SoftgenError, Unsupported, UsageError
+from softgen.inspect.output_file import write_file
+from softgen.memory.space import Space
+from softgen.surface.image import SurfaceImage
+from softgen.surface.texels import texel_offsets
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from softgen.driver.objects.submission import Submission
+
+Array = npt.NDArray[Any]
+DWORD_BITS = 32
+WHITE = 255
+HALF_SHIFTS = {10: 5, 11: 4}  # an unsigned float of 10 or 11 bits, shifted so far left, is a half float (public Intel PRM, formats)
+
+
+def picture(space: Space, image: SurfaceImage) -> Image:
+    """The level and slice of a surface that its state addresses, as a Pillow image."""
+    from PIL import Image
+
+    channels = shown(image)
+    texels = read_words(space, image)
+    planes = [eight_bits(channel, bits(texels, at, channel.bits)) for channel, at in channels.values()]
+    if len(planes) == 1:
+        return Image.fromarray(planes[0])
+    while len(planes) < 3:  # red and green alone
+        planes.append(np.zeros_like(planes[0]))
+    return Image.fromarray(np.ascontiguousarray(np.stack(planes, -1)))
+
+
+def png(image: Image) -> bytes:
+    """A picture as the contents of a PNG file."""
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def shown(image: SurfaceImage) -> dict[str, tuple[FormatChannel, int]]:
+    """The channels that a picture shows, red first, each with its lowest bit; Unsupported where there can be no picture."""
+    format = image.format
+    if image.kind in ("buffer", "null") or image.samples > 1:
+        what = f"{image.samples} samples" if image.samples > 1 else f"a {image.kind} surface"
+        raise Unsupported(f"pictures of {what}: not yet made")
+    found = channel_bits(format)
+    wide = format.bits > 4 * DWORD_BITS or any(channel.bits > DWORD_BITS for channel, _ in found.values())
+    if format.coding or format.block != (1, 1) or not found or wide:
+        raise Unsupported(f"pictures of surfaces of format {format}: not yet made")
+    ordered = {name: found[name] for name in "rgba" if name in found}
+    return ordered if ordered.keys() - {"a"} else dict([next(iter(found.items()))])  # luminance rather than its alpha
+
+
+def channel_bits(format: Format) -> dict[str, tuple[FormatChannel, int]]:
+    found, at = {}, 0
+    for channel in format.channels:
+        if channel.name != "x" and channel.type != "void":
+            found[channel.name] = channel, at
+        at += channel.bits
+    return found
+
+
+def read_words(space: Space, image: SurfaceImage) -> list[npt.NDArray[np.uint32]]:
+    """The 32-bit words of each texel, as arrays of rows; memory that is not mapped reads as zero."""
+    at = texel_offsets(image)
+    data = np.frombuffer(read(space, image.base, int(at.max()) + image.size), np.uint8)
+    words = []
+    for first in range(0, image.size, 4):
+        word = np.zeros(at.shape, np.uint32)
+        for byte in range(first, min(first + 4, image.size)):
+            word |= data[at + byte].astype(np.uint32) << np.uint32(8 * (byte - first))
+        words.append(word)
+    return words
+
+
+def read(space: Space, address: int, size: int) -> bytes:
+    """Memory with zeros where nothing is mapped."""
+    found = bytearray(size)
+    for region in space.regions():
+        start, end = max(region.start, address), min(region.start + region.size, address + size)
+        if start < end:
+            found[start - address : end - address] = space.read(start, end - start)
+    return bytes(found)
+
+
+def bits(words: list[npt.NDArray[np.uint32]], at: int, count: int) -> npt.NDArray[np.uint32]:
+    """A field of each texel."""
+    if at % DWORD_BITS + count > DWORD_BITS:
+        raise Unsupported(f"pictures of channels that cross words (bits {at} to {at + count - 1}): not yet made")
+    field = words[at // DWORD_BITS] >> np.uint32(at % DWORD_BITS)
+    return field & np.uint32((1 << count) - 1)
+
+
+def eight_bits(channel: FormatChannel, raw: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
+    """A channel's values as 0 to 255."""
+    signed: Array = (raw.astype(np.int64) ^ 1 << channel.bits - 1) - (1 << channel.bits - 1)
+    values: Array
+    if channel.type in ("uint", "raw"):
+        values = raw / WHITE
+    elif channel.type == "sint":
+        values = signed / WHITE
+    elif channel.type == "unorm":
+        values = raw.astype(np.float64) / ((1 << channel.bits) - 1)
+    elif channel.type == "snorm":
+        values = signed / ((1 << channel.bits - 1) - 1)
+    elif channel.type in ("float", "ufloat"):
+        values = _float(channel, raw)
+    else:
+        raise Unsupported(f"pictures of {channel.type} channels: not yet made")
+    scaled: Array = np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0, 1) * WHITE)
+    return scaled.astype(np.uint8)
+
+
+def _float(channel: FormatChannel, raw: npt.NDArray[np.uint32]) -> Array:
+    if channel.bits == DWORD_BITS:
+        return raw.view(np.float32).astype(np.float64)
+    return (raw << np.uint32(HALF_SHIFTS.get(channel.bits, 0))).astype(np.uint16).view(np.float16).astype(np.float64)
+
+
+class TargetPictures:
+    """The render targets of submissions, written as PNG files when a submission ends: submission-2-draw-5-target-0.png.
+
+    The number of the draw is that of the last one that wrote to the target, counted from 1 in the submission."""
+
+    def __init__(self, folder: str | os.PathLike[str], complain: Callable[[str], None] = lambda text: None) -> None:
+        self.folder, self.complain = Path(folder), complain
+        self.files: list[str] = []
+        self._drawn: dict[Hashable, _Submission] = {}
+        self._lock = threading.Lock()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            taken = any(self.folder.iterdir())
+        except OSError as error:
+            raise UsageError(f"--images {folder}: {error.strerror}") from None
+        if taken:
+            raise UsageError(f"--images {folder}: the folder has files in it already; pictures go into a new or empty one")
+
+    def drawn(self, submission: Hashable, space: Space, targets: Iterable[SurfaceImage]) -> None:
+        """A draw of a submission wrote to these targets."""
+        with self._lock:
+            self._drawn.setdefault(submission, _Submission()).add(space, targets)
+
+    def write(self, submission: Hashable, label: str) -> list[str]:
+        """Write the targets that a submission drew to; paths of the files. A target that cannot be shown is complained about."""
+        with self._lock:
+            ended = self._drawn.pop(submission, None)
+        written = []
+        for (number, image), (draw, space) in ended.targets.items() if ended else ():
+            path = self.folder / f"{label}-draw-{draw}-target-{number}.png"
+            try:
+                data = png(picture(space, image))
+            except SoftgenError as error:
+                self.complain(f"{path.name}: {error}")
+                continue
+            write_file(path, data)
+            written.append(str(path))
+        self.files += written
+        return written
+
+
+class SubmissionPictures(TargetPictures):
+    """Pictures of live submissions, written by the executor as it records (driver/queue/execute.py, SubmissionRecorder)."""
+
+    def before(self, submission: Submission) -> None:
+        pass
+
+    def after(self, submission: Submission, fine: bool) -> None:
+        self.write(submission, f"submission-{submission.sequence}")
+
+
+class _Submission:
+    """Targets of one submission, each with the last draw that wrote to it."""
+
+    def __init__(self) -> None:
+        self.draws = 0
+        self.targets: dict[tuple[int, SurfaceImage], tuple[int, Space]] = {}
+
+    def add(self, space: Space, targets: Iterable[SurfaceImage]) -> None:
+        self.draws += 1
+        for key in enumerate(targets):
+            self.targets[key] = self.draws, space

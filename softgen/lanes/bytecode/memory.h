@@ -1,0 +1,43 @@
+/* Graphics memory of bytecode programs: addresses through the table of an address space, and the note before an access. */
+#ifndef SOFTGEN_BYTECODE_MEMORY_H
+#define SOFTGEN_BYTECODE_MEMORY_H
+#include "bytecode.h"
+
+/* Flags of the note before an access (lanes/llvm/access.py). */
+enum { NOTE_WIDE = 32, NOTE_TABLE = 33, NOTE_BLOCK = 34, NOTE_SIZE = 40 };
+
+struct region {
+    const u64 *table;
+    u64 *note;
+    u64 base, mask;
+};
+
+static inline u8 *host(const struct region *region, u64 address) {
+    return (u8 *)(uintptr_t)(region->table[address >> 32] + (address & 0xFFFFFFFF));
+}
+
+static inline u64 offset_at(const u8 *offsets, unsigned lane, u32 flags) {
+    return flags & WIDE_OFFSETS ? ((const u64 *)offsets)[lane] : ((const u32 *)offsets)[lane];
+}
+
+/* Write the note of an access, with the addresses of lanes; returns the lanes that are on. */
+static inline u64 note_lanes(const struct region *region, const u8 *offsets, u32 flags, const u8 *mask, unsigned lanes, unsigned size) {
+    u64 on = 0;
+    for (unsigned i = 0; i < lanes; i++) {
+        region->note[2 + i] = (region->base + offset_at(offsets, i, flags)) & region->mask;
+        on |= (u64)(mask ? mask[i] : 1) << i;
+    }
+    region->note[0] = on | 1ull << NOTE_WIDE | 1ull << NOTE_TABLE | (u64)size << NOTE_SIZE;
+    region->note[1] = 0;
+    __asm__ volatile("" ::: "memory"); /* an access may fault, and then the note is read */
+    return on;
+}
+
+static inline u8 *note_block(const struct region *region, u64 offset, u64 size) {
+    u64 address = (region->base + offset) & region->mask;
+    region->note[0] = 1ull << NOTE_TABLE | 1ull << NOTE_BLOCK | size << NOTE_SIZE;
+    region->note[1] = address;
+    __asm__ volatile("" ::: "memory");
+    return host(region, address);
+}
+#endif

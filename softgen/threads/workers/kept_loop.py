@@ -1,0 +1,134 @@
+"""A C loop on the calling thread, with its worker kept for the next dispatch by the same record.
+
+In:  a ThreadDispatch that a pipeline keeps from draw to draw, and its loop. Out: memory changed; counts.
+
+What can change between two dispatches by one record is compared before each: the kernel's bytes (ProgramCache), the state that bindings
+were resolved from (DispatchBindings.current), base addresses, and the code that the engine has for the kernel (Worker).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from softgen.eu.engine_protocol import CompilerEngine
+from softgen.memory.guard import FaultRecord
+from softgen.threads import places
+from softgen.threads.bindings import BindingCache
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.native.scheduler import WorkerPart
+from softgen.threads.programs import DispatchProgram
+from softgen.threads.workers.shared import SharedDispatch
+from softgen.threads.workers.worker import Worker, WorkerState, answer_parts
+
+if TYPE_CHECKING:
+    from softgen.threads.statistics import KernelStatistics
+
+MOST_KEPT = 8  # records
+
+
+class KeptLoop:
+    """The worker of a dispatch with one loop; it has thread blocks of its own, so that they stay as the last dispatch left them."""
+
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
+                 bindings: BindingCache, state: WorkerState) -> None:  # fmt: skip
+        self.dispatch, self.program, self.engine = dispatch, program, engine
+        self.shared = SharedDispatch(context, dispatch, program, engine, bindings)
+        self.worker = Worker(self.shared, 0, state, self._poll)
+        self.workers = [self.worker]  # for loops that share its work
+        self._timed_out: TimedOut = never
+        self.statistics: KernelStatistics | None = None  # of the kernel, for a caller that runs the loop
+
+    # -- for a caller that compares all that itself, in C, and calls the loop (threads_begin of threads.h) ------------------------
+
+    def ready(self) -> None:
+        """Chooses code; before the first run, and after a run while the engine may have better code."""
+        for worker in self.workers:
+            worker.choose()
+
+    def workers_for(self, loops: int) -> list[Worker]:
+        """Workers for so many loops at the same time; the first is that of the calling thread. Threads without scratch space only."""
+        while len(self.workers) < loops:
+            made = Worker(self.shared, len(self.workers), WorkerState(), self._poll)
+            made.join()
+            self.workers.append(made)
+        return self.workers[:loops]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the code that was chosen stays the engine's choice."""
+        chosen = self.worker.chosen
+        return chosen is not None and self.engine.settled(chosen)
+
+    def used_in(self, context: DispatchContext) -> None:
+        """Errors and warnings are reported to this context, instructions that were not decoded yet are read from its memory."""
+        self.program.used_in(context)
+        self.shared.report_to(context)
+
+    def answer(self, context: DispatchContext, why: int | None, timed_out: TimedOut, record: FaultRecord) -> None:
+        """Does what a loop returned for (threads.h), or raises; None: an access to memory that is not mapped, which `record` describes."""
+        ctypes.memmove(ctypes.addressof(self.worker.call.record), ctypes.addressof(record), ctypes.sizeof(record))
+        self.used_in(context)
+        self._timed_out = timed_out
+        try:
+            self.worker.answer(why)
+        except BaseException:  # threads were left in the middle
+            self.worker.state.mark_dirty()
+            raise
+
+    def answer_parts(self, context: DispatchContext, parts: Sequence[WorkerPart], timed_out: TimedOut) -> None:
+        """Does what loops of several workers returned for."""
+        self.used_in(context)
+        self._timed_out = timed_out
+        held = {worker.address: worker for worker in self.workers}
+        try:
+            answer_parts([(held[part.worker], part) for part in parts])
+        except BaseException:
+            for worker in self.workers:
+                worker.state.mark_dirty()
+            raise
+
+    # -- for others ---------------------------------------------------------------------------------------------------------
+
+    def run(self, loop: NativeLoop, timed_out: TimedOut) -> Finished:
+        self._timed_out = timed_out
+        return self.worker.drive(loop.function, loop.bind(self.worker.address))
+
+    def _poll(self, worker: Worker) -> None:
+        if self._timed_out():
+            raise places.timed_out(worker.place(worker.busy()))
+
+
+class LoopCache:
+    """Kept loops by the identity of their records; those used last come last. One dispatch at a time uses it."""
+
+    def __init__(self, bindings: BindingCache) -> None:
+        self.bindings = bindings
+        self._kept: dict[int, KeptLoop] = {}
+        self._free: list[WorkerState] = []
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
+            timed_out: TimedOut) -> Finished:  # fmt: skip
+        kept = self._kept.pop(id(dispatch), None)
+        if kept is not None and (kept.engine is not engine or not kept.shared.holds(context, program)):
+            self._free.append(kept.worker.state)
+            kept = None
+        kept = kept or self._make(context, dispatch, program, engine)
+        try:
+            done = kept.run(loop, timed_out)
+        except BaseException:
+            self._free.append(kept.worker.state)
+            raise
+        self._kept[id(dispatch)] = kept  # which has the record, so that no other gets its identity
+        if len(self._kept) > MOST_KEPT:
+            self._free.append(self._kept.pop(next(iter(self._kept))).worker.state)
+        return done
+
+    def _make(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> KeptLoop:
+        state = self._free.pop() if self._free else WorkerState()
+        try:
+            return KeptLoop(context, dispatch, program, engine, self.bindings, state)
+        except BaseException:
+            self._free.append(state)
+            raise

@@ -1,0 +1,84 @@
+"""The plans of a draw: what its state means to the stages after the front, kept from draw to draw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from softgen.shared_functions import pixel_backend
+from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
+from softgen.shared_functions.texture_tables import texture_tables
+from softgen.shared_functions.urb.memory import UrbMemory
+from softgen.three_d import stages
+from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
+from softgen.three_d.draw.prepared_threads import StageLoops
+from softgen.three_d.pixels import clears
+from softgen.three_d.pixels.color_calculator import color_calculator, depth_target
+from softgen.three_d.pixels.pixel_shader import PixelShader, PixelTargets
+from softgen.three_d.pixels.rasterizer import check_topology
+from softgen.three_d.pixels.render_target import extent, render_target
+from softgen.three_d.rules.constant_rules import check_allocated
+from softgen.three_d.rules.software_rules import check_state
+from softgen.three_d.rules.state_rules import check_commands
+from softgen.three_d.rules.urb_fences import FencedEntries
+from softgen.three_d.state.plan_cache import PlanCache
+from softgen.three_d.state.state import DrawCall, DrawState
+from softgen.three_d.vertices.front import Front
+
+MOST_PLANS = 16  # kept
+
+
+class DrawPlans:
+    """What a draw's state means to its stages after the front, without the values of constants."""
+
+    def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
+        stages.refuse_missing(state)
+        self.prepares = False  # a draw can be prepared (prepared.py)
+        self.resolve = clears.is_resolve(state)
+        if self.resolve:
+            return
+        self.target = render_target(state)
+        self.targets = [] if self.target is None else [self.target]
+        check_state(state, self.target)
+        check_commands(state)
+        self.geometry = Geometry(state, memory, extent(self.target))
+        self.clear = clears.rectangle_clear(state)
+        self.prepares = True
+        if self.clear is None:
+            self.shader = PixelShader()
+            pixels = self.shader.make_plan(state)
+            self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
+
+
+def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTargets:
+    """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests. `held`:
+    payloads have what depth and stencil buffers hold."""
+    colors = color_calculator(state)
+    targets = PixelTargets(((pixel_backend.NAME, colors.backend), *texture_tables(state.latched)), late=colors.late and shaded)
+    if held and shaded:
+        reader = HeldDepth(colors.early or colors.backend.late or depth_target(state), state.space.bits)
+        targets = replace(targets, held_function=reader.function, held_target=reader.target, owner=reader)
+    before = colors.early if shaded else colors.early or colors.backend.late
+    if before is None or before.state.idle:
+        return targets
+    tests = early_depth(before, state.space.bits)
+    return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=(tests, targets.owner))
+
+
+class PipelinePlans:
+    """Memory and plans that the draws of a hardware context use one after another."""
+
+    def __init__(self) -> None:
+        self.front, self.memory = Front(), GeometryMemory()
+        self.primitives: dict[int, UrbMemory] = {}  # primitive URB entries of prepared draws, by their size
+        self.stage_loops = StageLoops()
+        self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
+        self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
+
+    def check(self, state: DrawState, call: DrawCall) -> None:
+        """Refuse what is not built of a draw, and warn of what changed since another one. Draws that are prepared already were looked at
+        then, with the same state."""
+        check_topology(state, call.topology)
+        check_allocated(state, self._marks)
+        self._marks = state.marks
+        self.fenced.check(state)

@@ -1,0 +1,10 @@
+"""Pixels: from setup records in bins to pixel shader threads, and what they write to.
+
+rasterizer.py, .c   the pixels that an object covers
+pixel_state.py      the state of the pixel shader: kernel, payload, when depth and stencil are tested
+pixel_payload.py, payload.c  payloads of pixel shader threads
+pixel_shader.py, .c, pixels.h  tiles become threads; pixel_threads.c, pixel_threads.h batches of them
+color_calculator.py blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
+render_target.py    render targets of a draw as images
+clears.py, fill.py, fill.c  fast clears, HiZ operations
+"""

@@ -1,0 +1,338 @@
+"""Colour calculator: what a draw's state says about blending, depth and stencil, as the pixel backend takes it.
+
+In:  latched commands, and the structures they point at; on Gen4.5 COLOR_CALC_STATE has all of it.
+Out: BackendState (the state of the unit "pixel backend"), and the tests that run before the pixel shader.
+
+Reads   3DSTATE_BLEND_STATE_POINTERS BLEND_STATE BLEND_STATE_ENTRY 3DSTATE_CC_STATE_POINTERS COLOR_CALC_STATE 3DSTATE_CONSTANT_COLOR
+        3DSTATE_DEPTH_STENCIL_STATE_POINTERS DEPTH_STENCIL_STATE 3DSTATE_WM_DEPTH_STENCIL 3DSTATE_VIEWPORT_STATE_POINTERS_CC CC_VIEWPORT
+        3DSTATE_PIPELINED_POINTERS WM_STATE 3DSTATE_WM 3DSTATE_PS 3DSTATE_PS_EXTRA 3DSTATE_CLIP 3DSTATE_RASTER 3DSTATE_SF
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+from softgen.bits import catalogue
+from softgen.bits.describe import value_name
+from softgen.bits.record import Record, to_float
+from softgen.errors import Unsupported
+from softgen.memory.space import Space
+from softgen.shared_functions.pixel_backend import (
+    BackendState,
+    BlendEquation,
+    DepthState,
+    DepthTarget,
+    StencilFace,
+    StencilNumbers,
+    TargetState,
+)
+from softgen.three_d.pixels import depth_buffer
+from softgen.three_d.pixels.rasterizer import is_antialiased
+from softgen.three_d.state.state import DrawState
+
+ENTRY = "BLEND_STATE_ENTRY"
+# All commands that are looked at.
+COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTATE_CLIP", "3DSTATE_CONSTANT_COLOR", "3DSTATE_DEPTH_BUFFER",
+            "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
+            "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM",
+            "3DSTATE_WM_CHROMAKEY", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
+MOST_KEPT = 256  # states of draws
+COLORS = ("red", "green", "blue", "alpha")
+SIDES = ("", "backface_")
+
+
+@dataclass(frozen=True)
+class ColorCalculator:
+    """State of the pixel backend for a draw."""
+
+    backend: BackendState
+    early: DepthTarget | None  # tests before the pixel shader; None: all pixels pass
+
+    @property
+    def late(self) -> bool:
+        """Whether depth and stencil are tested in the render target write, which then sets PixelDispatch.passed."""
+        return self.backend.late is not None
+
+
+@dataclass(frozen=True)
+class PixelOutputs:
+    """What a pixel shader may do to its pixels besides colours."""
+
+    kills: bool = False
+    depth: bool = False
+    stencil: bool = False
+    omask: bool = False
+    before: bool = False  # tests run before the shader whatever it does (BDW 13453-13485)
+    always: bool = False  # the shader runs for pixels that fail tests too: they come after it (BDW 13461-13467)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Parts of render target writes without a header."""
+        found = {"source_depth": self.depth, "stencil": self.stencil, "omask": self.omask}
+        return frozenset(part for part, there in found.items() if there)
+
+
+class _Page:
+    """A record with the names of its values."""
+
+    def __init__(self, name: str, gen: float, record: Record) -> None:
+        self.layout, self.record = catalogue.layout(name, gen), record
+
+    def word(self, field: str) -> str:
+        return value_name(self.layout, self.record, field)
+
+    def on(self, field: str) -> bool:
+        return bool(getattr(self.record, field)) if field in self.record._fields else False
+
+    def number(self, field: str) -> int:
+        return int(getattr(self.record, field))
+
+
+class _WatchedState(DrawState):
+    """A draw's state that keeps what was read of memory."""
+
+    def __init__(self, state: DrawState) -> None:
+        super().__init__(state.generation, state.space, state.latched, state.bases, state.register)
+        self._state = state
+        self.seen: dict[tuple[str, int], bytes] = {}  # by the command whose pointer leads there, and address
+
+    def block_space(self, pointer: str) -> Space:
+        return self._state.block_space(pointer)
+
+    def structure(self, name: str, address: int, pointer: str = "") -> Record:
+        found = super().structure(name, address, pointer)
+        self.read(address, 4 * catalogue.layout(name, self.gen).dwords, pointer)
+        return found
+
+    def read(self, address: int, size: int, pointer: str = "") -> bytes:
+        address &= (1 << self.space.bits) - 1
+        self.seen[pointer, address] = data = self.block_space(pointer).read(address, size) if pointer else self.space.read(address, size)
+        return data
+
+    @staticmethod
+    def same(state: DrawState, seen: dict[tuple[str, int], bytes]) -> bool:
+        """Whether memory is as it was seen."""
+        return all((state.block_space(pointer) if pointer else state.space).read(address, len(data)) == data
+                   for (pointer, address), data in seen.items())  # fmt: skip
+
+
+_Key = tuple[float, int | None, int | None, tuple[Record | None, ...]]
+_made: dict[_Key, tuple[dict[tuple[str, int], bytes], ColorCalculator]] = {}
+
+
+def color_calculator(state: DrawState) -> ColorCalculator:
+    """The state of the pixel backend for a draw. Drawn with again, commands and bytes in memory that are the same give the same object."""
+    key = state.gen, state.bases.get("general"), state.bases.get("dynamic"), tuple(state.get(name) for name in COMMANDS)
+    held = _made.get(key)
+    if held is not None and _WatchedState.same(state, held[0]):
+        return held[1]
+    watched = _WatchedState(state)
+    found = _color_calculator(watched)
+    if len(_made) >= MOST_KEPT:
+        del _made[next(iter(_made))]
+    _made[key] = watched.seen, found
+    return found
+
+
+def _color_calculator(state: _WatchedState) -> ColorCalculator:
+    calc, outputs = _color_calc(state), pixel_outputs(state)
+    first, more = _targets(state, calc)
+    tests = depth_target(state)
+    alpha_tested = first.alpha_test != "always" or first.alpha_to_coverage
+    late = not outputs.before and (outputs.kills or outputs.depth or outputs.stencil or outputs.omask or outputs.always or alpha_tested)
+    backend = BackendState((first,), more, _constant(state, calc), _alpha_reference(calc), tests if late else None, outputs.parts)
+    return ColorCalculator(backend, None if late or tests.state.idle else tests)
+
+
+def _color_calc(state: DrawState) -> _Page:
+    if state.generation.unit_state:
+        address = state.address("general", state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state)
+        return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", address))
+    name = "3DSTATE_CC_STATE_POINTERS"
+    address = state.address("dynamic", state.command(name).color_calc_state_pointer)
+    return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", address, name))
+
+
+def pixel_outputs(state: DrawState) -> PixelOutputs:
+    """What the pixel shader does to its pixels, by WM_STATE, 3DSTATE_WM and 3DSTATE_PS, or 3DSTATE_PS_EXTRA."""
+    if state.generation.unit_state:
+        pointer = state.address("general", state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_wm_state)
+        unit = state.structure("WM_STATE", pointer)
+        if not unit.thread_dispatch_enable:
+            return PixelOutputs()
+        return PixelOutputs(bool(unit.pixel_shader_kills_pixel), bool(unit.pixel_shader_computed_depth))
+    wm = _Page("3DSTATE_WM", state.gen, state.command("3DSTATE_WM"))
+    before, always = (wm.word("early_depth_stencil_control") == word for word in ("preps", "psexec"))
+    extra = state.get("3DSTATE_PS_EXTRA")
+    if "pixel_shader_kills_pixel" in wm.record._fields:
+        shader = _Page("3DSTATE_PS", state.gen, state.command("3DSTATE_PS"))
+        if not wm.on("thread_dispatch_enable"):
+            return PixelOutputs()
+        return PixelOutputs(wm.on("pixel_shader_kills_pixel"), wm.on("pixel_shader_computed_depth_mode"), False,
+                            shader.on("omask_present_to_render_target"), before, always)  # fmt: skip
+    if extra is None or not extra.pixel_shader_valid:
+        return PixelOutputs()
+    shader, forced = _Page("3DSTATE_PS_EXTRA", state.gen, extra), wm.word("force_kill_pixel_enable")
+    keyed = state.get("3DSTATE_WM_CHROMAKEY")
+    may_kill = shader.on("pixel_shader_kills_pixel") or keyed is not None and bool(keyed.chromakey_kill_enable)
+    kills = forced == "force_on" or forced == "normal" and may_kill
+    return PixelOutputs(kills, shader.on("pixel_shader_computed_depth_mode"), shader.on("pixel_shader_computes_stencil"),
+                        shader.on("omask_present_to_render_target"), before, always)  # fmt: skip
+
+
+# -- blending --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BlendEntries:
+    """The entries of a BLEND_STATE: read from memory when a message names their target (state.MoreTargets)."""
+
+    gen: float
+    address: int  # of the first entry
+    common: Record | None  # what BLEND_STATE says for all targets, from Gen8 on
+    alpha_format: str
+    antialiased: bool = False
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Address and size of an entry."""
+        size = 4 * catalogue.layout(ENTRY, self.gen).dwords
+        return self.address + size * index, size
+
+    def parse(self, data: bytes) -> TargetState:
+        entry = _Page(ENTRY, self.gen, catalogue.layout(ENTRY, self.gen).raw(array("I", data)))
+        common = entry if self.common is None else _Page("BLEND_STATE", self.gen, self.common)
+        return target_state(entry, common, self.alpha_format, self.antialiased)
+
+
+def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
+    """The state of the first target; and where the others' is."""
+    if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
+        return target_state(calc, calc, calc.word("alpha_test_format"), is_antialiased(state)), None
+    name = "3DSTATE_BLEND_STATE_POINTERS"
+    pointers = state.get(name)
+    if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
+        return TargetState(), None
+    page = catalogue.layout("BLEND_STATE", state.gen)
+    address = state.address("dynamic", pointers.blend_state_pointer)
+    group = next(group for group in page.groups if group.name == "render_target")
+    common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
+    entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
+                           is_antialiased(state))  # fmt: skip
+    return entries.parse(state.read(*entries.place(0), name)), entries
+
+
+def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool) -> TargetState:
+    """The state of a target: from its entry, and what is common to all of them."""
+    color = alpha = None
+    if entry.on("color_buffer_blend_enable"):
+        color = _equation(entry, "color_blend_function", "source_blend_factor", "destination_blend_factor")
+    if color is not None and common.on("independent_alpha_blend_enable"):
+        alpha = _equation(entry, "alpha_blend_function", "source_alpha_blend_factor", "destination_alpha_blend_factor")
+    return TargetState(
+        color=color,
+        alpha=alpha if alpha != color else None,
+        logic_op=entry.number("logic_op_function") if entry.on("logic_op_enable") else None,
+        write_disable="".join(name[0] for name in COLORS if entry.on(f"write_disable_{name}")),
+        clamp_range=entry.word("color_clamp_range"),
+        pre_clamp=_pre_clamp(entry),
+        post_clamp=entry.on("post_blend_color_clamp_enable"),
+        alpha_test=common.word("alpha_test_function") if common.on("alpha_test_enable") else "always",
+        alpha_test_unorm8=alpha_format == "unorm8",
+        alpha_to_coverage=common.on("alpha_to_coverage_enable"),
+        alpha_to_one=common.on("alpha_to_one_enable"),
+        antialiased=antialiased,
+        dither=(common.number("x_dither_offset"), common.number("y_dither_offset")) if common.on("color_dither_enable") else None,
+    )  # fmt: skip
+
+
+def _pre_clamp(entry: _Page) -> str:
+    if entry.on("pre_blend_color_clamp_enable"):
+        return "all"
+    return "sources" if entry.on("pre_blend_source_only_clamp_enable") else ""
+
+
+def _equation(entry: _Page, function: str, source: str, destination: str) -> BlendEquation:
+    for name in (function, source, destination):
+        if entry.word(name).startswith("value"):
+            raise Unsupported(f"{name} has the {entry.word(name)}, which is reserved")
+    return BlendEquation(entry.word(function), entry.word(source), entry.word(destination))
+
+
+def _constant(state: DrawState, calc: _Page) -> tuple[float, float, float, float]:
+    record: Record | None = calc.record
+    if "blend_constant_color_red" not in calc.record._fields:
+        record = state.get("3DSTATE_CONSTANT_COLOR")
+    red, green, blue, alpha = (to_float(getattr(record, f"blend_constant_color_{name}")) if record else 0.0 for name in COLORS)
+    return red, green, blue, alpha
+
+
+def _alpha_reference(calc: _Page) -> float:
+    if calc.word("alpha_test_format") == "unorm8":
+        return (calc.number("alpha_reference_value_as_unorm8") & 0xFF) / 255
+    return to_float(calc.number("alpha_reference_value_as_float32"))
+
+
+# -- depth and stencil -----------------------------------------------------------------------------------------------
+
+
+def depth_target(state: DrawState) -> DepthTarget:
+    """Depth and stencil tests of a draw, and their buffers."""
+    calc = _color_calc(state)
+    tests = _tests(state, calc)
+    buffers = depth_buffer.depth_buffers(state)
+    testing = bool(tests.on("stencil_test_enable")) and buffers.has_stencil
+    faces = _faces(tests) if testing else None
+    made = DepthState(
+        format=buffers.format,
+        tiling=buffers.tiling,
+        test=tests.word("depth_test_function") if tests.on("depth_test_enable") and buffers.format else None,
+        write=tests.on("depth_buffer_write_enable") and buffers.depth_write and bool(buffers.format),
+        faces=faces,
+        stencil_write=testing and tests.on("stencil_buffer_write_enable") and buffers.stencil_write,
+        separate_stencil=buffers.separate_stencil,
+    )
+    return DepthTarget(made, buffers.depth, buffers.stencil, _numbers(tests, calc), _ranges(state, calc))
+
+
+def _tests(state: DrawState, calc: _Page) -> _Page:
+    if state.generation.unit_state:
+        return calc
+    if catalogue.catalogue().get("3DSTATE_WM_DEPTH_STENCIL", state.gen) is not None:
+        return _Page("3DSTATE_WM_DEPTH_STENCIL", state.gen, state.command("3DSTATE_WM_DEPTH_STENCIL"))
+    name = "3DSTATE_DEPTH_STENCIL_STATE_POINTERS"
+    address = state.address("dynamic", state.command(name).depth_stencil_state_pointer)
+    return _Page("DEPTH_STENCIL_STATE", state.gen, state.structure("DEPTH_STENCIL_STATE", address, name))
+
+
+def _sides(tests: _Page) -> tuple[str, str]:
+    """Prefixes of the fields of front and back faces."""
+    return (SIDES[0], SIDES[1]) if tests.on("double_sided_stencil_enable") else (SIDES[0], SIDES[0])
+
+
+def _faces(tests: _Page) -> tuple[StencilFace, StencilFace]:
+    front, back = (StencilFace(tests.word(f"{side}stencil_test_function"), tests.word(f"{side}stencil_fail_op"),
+                               tests.word(f"{side}stencil_pass_depth_fail_op"), tests.word(f"{side}stencil_pass_depth_pass_op"))
+                   for side in _sides(tests))  # fmt: skip
+    return front, back
+
+
+def _numbers(tests: _Page, calc: _Page) -> tuple[StencilNumbers, StencilNumbers]:
+    """References are in COLOR_CALC_STATE until Gen8."""
+    where = tests if "stencil_reference_value" in tests.record._fields else calc
+    front, back = (StencilNumbers(where.number(f"{side}stencil_reference_value"), tests.number(f"{side}stencil_test_mask"),
+                                  tests.number(f"{side}stencil_write_mask")) for side in _sides(tests))  # fmt: skip
+    return front, back
+
+
+def _ranges(state: DrawState, calc: _Page) -> tuple[tuple[float, float], ...]:
+    """The depth ranges of the viewports that CLIP lets through."""
+    if state.generation.unit_state:
+        address, name = state.address("general", calc.record.cc_viewport_pointer), ""
+    else:
+        name = "3DSTATE_VIEWPORT_STATE_POINTERS_CC"
+        address = state.address("dynamic", state.command(name).cc_viewport_pointer)
+    clip, size = state.get("3DSTATE_CLIP"), 4 * catalogue.layout("CC_VIEWPORT", state.gen).dwords
+    count = int(clip.maximum_vp_index) + 1 if clip is not None else 1
+    viewports = [state.structure("CC_VIEWPORT", address + size * number, name) for number in range(count)]
+    return tuple((to_float(viewport.minimum_depth), to_float(viewport.maximum_depth)) for viewport in viewports)

@@ -1,0 +1,145 @@
+/* Rectangles of a surface filled with one value: fast clears, and depth and stencil clears. */
+#include "../three_d.h"
+
+#include <string.h>
+
+/* A level of a surface, and what to write there. The offset of a byte within a tile is column[x] + row[y] (fill.py). */
+struct fill {
+    const uint64_t *table;
+    uint64_t base, pitch; /* pitch: bytes of a row of texels, or of tiles divided by the rows of a tile */
+    uint32_t tile_columns, tile_rows; /* log2 of a tile's bytes and rows; linear: both 0 */
+    const uint32_t *column, *row;
+    uint32_t bytes; /* of a texel: 1, 2, 4, 8, 16 */
+    uint32_t left, top; /* where the level begins, in texels and rows */
+    uint32_t width, height; /* of the level */
+    uint32_t slice_rows, first_slice, slices;
+    uint32_t scale_x, scale_y; /* pixels for each unit of a rectangle */
+    uint8_t value[16], mask[16];
+    const struct setup_record *records;
+    uint64_t count, next; /* next: progress */
+};
+
+static uint64_t place(const struct fill *f, uint64_t x, uint64_t y)
+{
+    if (!f->tile_columns)
+        return y * f->pitch + x;
+    uint64_t across = f->pitch >> f->tile_columns, tile = (y >> f->tile_rows) * across + (x >> f->tile_columns);
+    return (tile << (f->tile_columns + f->tile_rows)) + f->column[x & ((1u << f->tile_columns) - 1)]
+         + f->row[y & ((1u << f->tile_rows) - 1)];
+}
+
+/* Texels never cross the 16 bytes in which all tilings keep bytes contiguous. */
+static void write_texel(const struct fill *f, uint8_t *to)
+{
+    for (uint32_t i = 0; i < f->bytes; i++)
+        to[i] = (uint8_t)((to[i] & ~f->mask[i]) | (f->value[i] & f->mask[i]));
+}
+
+/* Value and mask of 16 bytes of texels, which begin with a texel. */
+typedef uint8_t piece __attribute__((vector_size(16), aligned(1), may_alias));
+
+struct pattern {
+    piece value, kept;
+    int whole; /* nothing is kept */
+};
+
+static struct pattern pattern_of(const struct fill *f)
+{
+    struct pattern p = {.whole = 1};
+    for (uint32_t i = 0; i < sizeof p.value; i++) {
+        uint8_t mask = f->mask[i % f->bytes];
+        p.value[i] = f->value[i % f->bytes] & mask;
+        p.kept[i] = (uint8_t)~mask;
+        p.whole &= mask == 0xff;
+    }
+    return p;
+}
+
+/* Bytes that are contiguous in memory, from a texel on. */
+static void fill_run(const struct fill *f, const struct pattern *p, uint8_t *to, uint64_t bytes)
+{
+    uint8_t *end = to + (bytes & -sizeof(piece));
+    if (p->whole)
+        for (; to < end; to += sizeof(piece))
+            *(piece *)to = p->value;
+    else
+        for (; to < end; to += sizeof(piece))
+            *(piece *)to = (*(piece *)to & p->kept) | p->value;
+    for (end += bytes % sizeof(piece); to < end; to += f->bytes)
+        write_texel(f, to);
+}
+
+struct area { uint64_t x0, x1, y0, y1; }; /* bytes and rows */
+
+/* Texels of a tile, each by itself. */
+static void fill_texels(const struct fill *f, const struct area *a)
+{
+    for (uint64_t y = a->y0; y < a->y1; y++)
+        for (uint64_t x = a->x0; x < a->x1; x += f->bytes)
+            write_texel(f, graphics_memory(f->table, f->base + place(f, x, y)));
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Tile by tile: one that is covered as a whole is contiguous. */
+static void fill_tiles(const struct fill *f, const struct pattern *p, const struct area *a)
+{
+    uint64_t across = 1ull << f->tile_columns, down = 1ull << f->tile_rows;
+    for (uint64_t y = a->y0; y < a->y1; y = (y | (down - 1)) + 1)
+        for (uint64_t x = a->x0; x < a->x1; x = (x | (across - 1)) + 1) {
+            struct area part = {x, lesser((x | (across - 1)) + 1, a->x1), y, lesser((y | (down - 1)) + 1, a->y1)};
+            if (part.x1 - part.x0 == across && part.y1 - part.y0 == down)
+                fill_run(f, p, graphics_memory(f->table, f->base + place(f, x, y)), across * down);
+            else
+                fill_texels(f, &part);
+        }
+}
+
+static void fill_area(const struct fill *f, const struct area *a)
+{
+    struct pattern p = pattern_of(f);
+    if (sizeof(piece) % f->bytes)
+        fill_texels(f, a);
+    else if (f->tile_columns)
+        fill_tiles(f, &p, a);
+    else
+        for (uint64_t y = a->y0; y < a->y1; y++)
+            fill_run(f, &p, graphics_memory(f->table, f->base + place(f, a->x0, y)), a->x1 - a->x0);
+}
+
+static uint32_t within(int64_t value, uint32_t most)
+{
+    return value < 0 ? 0 : value > most ? most : (uint32_t)value;
+}
+
+static void fill_rectangle(const struct fill *f, const struct setup_record *r)
+{
+    uint32_t x0 = within((int64_t)r->x0 * f->scale_x, f->width), x1 = within((int64_t)r->x1 * f->scale_x, f->width);
+    uint32_t y0 = within((int64_t)r->y0 * f->scale_y, f->height), y1 = within((int64_t)r->y1 * f->scale_y, f->height);
+    if (r->layer >= f->slices)
+        return;
+    uint64_t top = f->top + (uint64_t)(f->first_slice + r->layer) * f->slice_rows;
+    struct area area = {(uint64_t)(f->left + x0) * f->bytes, (uint64_t)(f->left + x1) * f->bytes, top + y0, top + y1};
+    if (x0 < x1 && y0 < y1)
+        fill_area(f, &area);
+}
+
+void begin_fill(struct fill *f, const uint64_t *table, const struct record_array *records)
+{
+    f->table = table;
+    f->records = records->records;
+    f->count = records->count;
+    f->next = 0;
+}
+
+/* Fills the bounding boxes of records. */
+EXPORT int64_t fill_records(struct fill *f, void *record)
+{
+    (void)record;
+    for (; f->next < f->count; f->next++)
+        fill_rectangle(f, &f->records[f->next]);
+    return 0;
+}

@@ -1,0 +1,34 @@
+"""Render targets of a draw as images, and the pixels that a draw may cover.
+
+Reads   the pixel shader's binding table, RENDER_SURFACE_STATE
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from softgen.errors import SoftgenError
+from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.surface.image import SurfaceImage
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.state.unit_state import binding_table
+
+LARGEST = 16384  # pixels of a side, where no surface limits a draw
+
+
+def render_target(state: DrawState, index: int = 0) -> SurfaceImage | None:
+    """The level of a render target; the size of the first bounds the draw, but for a null surface, whose size means nothing (KBL 18925)."""
+    try:
+        surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
+        image = surfaces.picture(index, False)
+    except SoftgenError:
+        return None  # the message that uses it says what is wrong
+    return replace(image, base=state.address("", image.base), level=image.levels - 1, levels=1)
+
+
+def extent(target: SurfaceImage | None) -> tuple[int, int]:
+    """Pixels that a draw may cover."""
+    if target is None or target.kind in ("null", "buffer"):
+        return LARGEST, LARGEST
+    _, _, width, height = target.level_box(target.level)
+    return width, height

@@ -1,0 +1,134 @@
+"""Stage threads: what the Gen4.5 stages GS, CLIP and SF have in common, whose work EU threads do (stage_threads.c).
+
+Reads   GS_STATE CLIP_STATE SF_STATE GS_THREAD_PAYLOAD CLIP_THREAD_PAYLOAD SF_THREAD_PAYLOAD
+Writes  StageThreads: payloads of a stage's threads, but for what each has of its own
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+
+from softgen.bits import catalogue
+from softgen.bits.units import GRF_BYTES
+from softgen.command import CommandStreamer
+from softgen.eu import native
+from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPool
+from softgen.threads.dispatch import NativeLoop, ThreadDispatch
+from softgen.threads.payload import LoopPayload
+from softgen.three_d.rules.software_rules import check_registers
+from softgen.three_d.state.constants import push_constants
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.state.unit_state import binding_table, dispatch_context, unit_state
+from softgen.three_d.structures import ObjectArray, VertexArray
+from softgen.three_d.vertices.vertex_shader import stage_fields
+
+BATCH, HEADER_DWORDS, CHANNELS = 64, 24, 8
+TOPOLOGIES = 32
+
+
+class StageThreads(ctypes.Structure):
+    """struct stage_threads of stage_threads.h."""
+
+    _fields_ = [
+        ("worker", ctypes.c_uint64), ("constants", ctypes.c_uint64), ("entries", ctypes.c_uint64), ("stride", ctypes.c_uint64),
+        ("header", ctypes.c_uint32 * HEADER_DWORDS),
+        *((name, ctypes.c_uint32) for name in ("header_bytes", "constant_offset", "constant_bytes", "vertex_offset", "read_offset",
+                                               "read_bytes", "first_slot", "scratch_step", "thread_mask")),
+    ]  # fmt: skip
+
+
+class OutputTopology(ctypes.Structure):
+    """How the vertices of a topology make objects (struct output_topology)."""
+
+    _fields_ = [("minimum", ctypes.c_uint32), ("step", ctypes.c_uint32), ("corners", ctypes.c_uint32), ("back", ctypes.c_uint8 * 4),
+                *((name, ctypes.c_uint32) for name in ("flags", "inverts", "polygon", "line_strip", "continued"))]  # fmt: skip
+
+
+class ThreadOutputStruct(ctypes.Structure):
+    """struct thread_output of stage_threads.h."""
+
+    _fields_ = [("vertices", VertexArray), ("objects", ObjectArray), ("entries", ctypes.c_uint64), ("pool", ctypes.c_uint64),
+                ("topology", OutputTopology * TOPOLOGIES),
+                *((name, ctypes.c_uint32) for name in ("refused", "invocations", "put_out", "incomplete", "rewritten",
+                                                       "reserved"))]  # fmt: skip
+
+
+def layout() -> list[int]:
+    """The numbers that stage_threads_layout gives, as Python has them."""
+    kinds = StageThreads, UrbEntry, UrbPool, OutputTopology, ThreadOutputStruct
+    return [*(ctypes.sizeof(kind) for kind in kinds), ThreadOutputStruct.topology.offset]
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The C functions of stages that threads do, their structures checked."""
+    return native.load("softgen.three_d._pipeline", "stage_threads_layout", layout())
+
+
+class Loop(ctypes.Structure):
+    """A C loop over a stage's threads; its structure begins with a StageThreads."""
+
+    stage: StageThreads
+
+    def bind(self, worker: int) -> int:
+        self.stage.worker = worker
+        return ctypes.addressof(self)
+
+
+class ThreadStage:
+    """A stage of a draw whose threads have up to `vertices` vertices: GS, CLIP or SF."""
+
+    def __init__(self, state: DrawState, name: str, vertices: int) -> None:
+        self.state, self.name, self.unit = state, name, unit_state(state, name)
+        self.entry_bytes = (int(self.unit.urb_entry_allocation_size) + 1) * ROW
+        self.constants = push_constants(state, name)
+        start = self.unit.dispatch_grf_start_register_for_urb_data * GRF_BYTES
+        self.constant_offset, self.vertex_offset = start, start + len(self.constants)
+        self.read_bytes = int(self.unit.vertex_urb_entry_read_length) * GRF_BYTES
+        samplers = int(getattr(self.unit, "sampler_state_pointer", 0))
+        self.fields = {**stage_fields(state.gen, self.unit), "binding_table": binding_table(state, name), "samplers": samplers}
+        self.header, self.thread_mask = self._header(samplers)
+        used = max(self.vertex_offset + vertices * self.read_bytes, 4 * len(self.header))
+        self.registers = -(-used // GRF_BYTES)
+        check_registers(state, name, int(self.unit.grf_register_count), self.registers)
+        scratch = self.fields["scratch"]
+        self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
+
+    def _header(self, samplers: int) -> tuple[list[int], int]:
+        """The dwords that all threads have in common, and the bits of a thread's number in r0.5."""
+        page, scratch = catalogue.layout(f"{self.name}_THREAD_PAYLOAD", self.state.gen), self.fields["scratch"]
+        values = {"binding_table_pointer": self.fields["binding_table"] & ~31, "scratch_space_offset": scratch.base if scratch else 0,
+                  "per_thread_scratch_space": self.unit.per_thread_scratch_space}  # fmt: skip
+        if any(field.name == "sampler_state_pointer" for field in page.fields):
+            values["sampler_state_pointer"] = samplers & ~31
+        return list(page.pack(**values)), (1 << page.field("fftid").width) - 1
+
+    def fill(self, loop: Loop, entries: int, stride: int, first_slot: int = 0) -> None:
+        """Fill in what a loop's threads have in common; `entries` are those of the vertices that threads get."""
+        stage, scratch = loop.stage, self.fields["scratch"]
+        stage.constants = ctypes.cast(ctypes.c_char_p(self.constants), ctypes.c_void_p).value or 0
+        stage.entries, stage.stride = entries, stride
+        stage.header[: len(self.header)] = self.header
+        stage.header_bytes, stage.constant_offset, stage.constant_bytes = 4 * len(self.header), self.constant_offset, len(self.constants)
+        stage.vertex_offset, stage.read_bytes = self.vertex_offset, self.read_bytes
+        stage.read_offset = int(self.unit.vertex_urb_entry_read_offset) * GRF_BYTES
+        stage.first_slot, stage.scratch_step = first_slot, scratch.size if scratch is not None else 0
+        stage.thread_mask = self.thread_mask
+
+    def dispatch(self, urb: UrbMemory) -> ThreadDispatch:
+        """The record of threads that write to a URB."""
+        return ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers),
+                              unit_states=(("urb", urb),), **self.fields)  # fmt: skip
+
+    def run(self, cs: CommandStreamer, function: str, loops: Sequence[Loop], urb: UrbMemory) -> int:
+        """Run C loops over a stage's threads; how many there were."""
+        dispatch = self.dispatch(urb)
+        address, threads = native.address(getattr(library(), function)), 0
+        for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, [NativeLoop(address, loop.bind) for loop in loops],
+                                                cs.timed_out):  # fmt: skip
+            cs.counters.threads += finished.threads
+            cs.counters.instructions += finished.instructions
+            threads += finished.threads
+        return threads

@@ -1,0 +1,317 @@
+"""Primitive assembly: from a draw's index list and topology to a plan for assembly.c.
+
+Reads   3DSTATE_INDEX_BUFFER 3DSTATE_VF; 3DSTATE_SF or SF_STATE for provoking vertices
+Writes  objects and the IDs of the chunk's vertices
+
+    assembly = Assembly(state, call)
+    while not assembly.finished:
+        assembly.fill(chunk)
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from softgen.bits.record import Record
+from softgen.errors import DecodeError, Unsupported
+from softgen.eu import native
+from softgen.memory import guard
+from softgen.three_d.state.state import DrawCall, DrawState
+from softgen.three_d.state.unit_state import unit_state
+from softgen.three_d.structures import ObjectArray, library
+from softgen.three_d.vertices.chunk import VERTICES, Chunk, aligned
+from softgen.three_d.vertices.vertex_fetch import PRIMITIVE_ID, VERTEX_ID
+
+CACHE_LINES = 4096
+FIRST = 255  # in Topology.back
+RECTANGLE, BACK_FACING, LAST = 1 << 2, 1 << 9, 1 << 10  # enum object_flags of three_d.h
+PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
+ALL_EDGES = 7
+PATCHES = 32  # topologies from here on are patch lists
+INDEX_BYTES = (1, 2, 4)  # index_format
+CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
+SELECTS = {2: "line_strip_list_provoking_vertex_select", 3: "triangle_strip_list_provoking_vertex_select"}  # by vertices of an object
+FAN_SELECT = "triangle_fan_provoking_vertex_select"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """How a topology's vertices make objects (G45 765-860, 4986-5154)."""
+
+    minimum: int  # vertices of the first object
+    step: int  # further vertices of each one after it
+    back: tuple[int, ...]  # an object's vertices: how many vertices ago each came
+    becomes: int  # the topology as later stages see it
+    flags: int = 0
+    select: str = ""  # the field that selects the provoking vertex; default: by the number of vertices
+    inverts: int = 0  # 1: odd objects are inverted, 2: even ones
+    closes: bool = False
+    polygon: bool = False
+    strip: bool = False  # of lines
+    continued: bool = False
+    quad_last: int = 0  # the provoking corner of a quadrilateral where the last vertex provokes
+
+
+def _line_strip(becomes: int, flags: int = 0, continued: bool = False) -> Topology:
+    return Topology(2, 1, (1, 0), becomes, flags, strip=True, continued=continued)
+
+
+TOPOLOGIES = {
+    1: Topology(1, 1, (0,), 1),
+    2: Topology(2, 2, (1, 0), 2, LAST),
+    3: _line_strip(3),
+    4: Topology(3, 3, (2, 1, 0), 4),
+    5: Topology(3, 1, (2, 1, 0), 5, inverts=1),
+    6: Topology(3, 1, (FIRST, 1, 0), 6, select=FAN_SELECT),
+    7: Topology(4, 4, (3, 2, 1, 0), 14, quad_last=3),  # quadrilaterals go on as polygons
+    8: Topology(4, 2, (3, 2, 0, 1), 14, quad_last=2),
+    9: Topology(4, 4, (2, 1), 2, LAST),  # adjacent vertices are for the GS alone
+    10: Topology(4, 1, (2, 1), 3, strip=True),
+    11: Topology(6, 6, (5, 3, 1), 4),
+    12: Topology(6, 2, (5, 3, 1), 5, inverts=1),
+    13: Topology(3, 1, (2, 1, 0), 13, inverts=2),
+    14: Topology(3, 1, (FIRST, 1, 0), 14, polygon=True),
+    15: Topology(3, 3, (2, 1, 0), 15, RECTANGLE),
+    16: Topology(2, 1, (1, 0), 3, strip=True, closes=True),
+    17: Topology(1, 1, (0,), 17, BACK_FACING),
+    18: _line_strip(18, continued=True),
+    19: _line_strip(19, BACK_FACING),
+    20: _line_strip(20, BACK_FACING, continued=True),
+    22: Topology(3, 1, (FIRST, 1, 0), 22, select=FAN_SELECT),
+}
+
+
+# PrimitiveIDs of vertices: how many of a primitive's first, and how many after each advance, do not advance them (G45 2673-2693, where the
+# row of rectangles is garbled; they are lists of three, too).
+PRIMITIVE_IDS = {1: (1, 0), 2: (1, 1), 3: (2, 0), 4: (1, 2), 5: (3, 0), 6: (3, 0), 7: (1, 3), 8: (3, 1), 9: (1, 3), 10: (3, 0), 11: (1, 5),
+                 12: (5, 1), 13: (3, 0), 14: (3, 0), 15: (1, 2), 16: (2, 0), 17: (1, 0), 18: (2, 0), 19: (2, 0), 20: (2, 0),
+                 22: (3, 0)}  # fmt: skip
+
+# Objects as GS threads of Gen4.5 get them, where that is not as later stages do (G45 3281-3341).
+TRISTRIP_ADJ = 12
+NEED_GS = (7, 8, 16)  # quadrilaterals and loops
+WHOLE = {7: Topology(4, 4, (3, 2, 1, 0), 7), 8: Topology(4, 2, (3, 2, 0, 1), 8)}
+SIX = (5, 4, 3, 2, 1, 0)  # a triangle and its adjacent vertices; in a strip, only how many: which they are changes between triangles
+ADJACENT = {9: Topology(4, 4, (3, 2, 1, 0), 9), 10: Topology(4, 1, (3, 2, 1, 0), 10), 11: Topology(6, 6, SIX, 11),
+            TRISTRIP_ADJ: Topology(6, 2, SIX, TRISTRIP_ADJ)}  # fmt: skip
+
+
+def whole_objects(state: DrawState) -> dict[int, Topology]:
+    """Topologies whose objects go to GS threads with all of their vertices, more than three."""
+    if not state.generation.unit_state or not state.command("3DSTATE_PIPELINED_POINTERS").gs_enable:
+        return {}
+    return WHOLE if unit_state(state, "GS").discard_adjacency else WHOLE | ADJACENT
+
+
+def cache_disabled(state: DrawState) -> bool:
+    """Whether equal indices are different vertices to the VS: by its state, or because vertices have IDs (G45 2754-2759, 2940-2944)."""
+    if not state.generation.unit_state:
+        return False
+    elements = state.get("3DSTATE_VERTEX_ELEMENTS")
+    stores = (getattr(element, f"component_{n}_control") for element in (elements.vertex_element if elements is not None else ())
+              if element.valid for n in range(4))  # fmt: skip
+    return bool(unit_state(state, "VS").vertex_cache_disable) or any(control in (VERTEX_ID, PRIMITIVE_ID) for control in stores)
+
+
+class CachedVertex(ctypes.Structure):
+    """A line of the vertex cache (struct cached_vertex)."""
+
+    _fields_ = [("vertex", ctypes.c_uint32), ("stamp", ctypes.c_uint32), ("entry", ctypes.c_uint32)]
+
+
+class PendingObject(ctypes.Structure):
+    """An object whose vertices are still IDs (struct pending_object)."""
+
+    _fields_ = [("vertex", ctypes.c_uint32 * 3), ("flags", ctypes.c_uint32), ("primitive", ctypes.c_uint32), ("valid", ctypes.c_uint32)]
+
+
+def _numbers(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
+    return [(name, ctypes.c_uint32) for name in names]
+
+
+class AssemblyState(ctypes.Structure):
+    """A draw's index list, its topology, the chunk to fill, and how far it has got (struct assembly)."""
+
+    _fields_ = [
+        ("memory", ctypes.c_uint64), ("index_address", ctypes.c_uint64), ("index_size", ctypes.c_uint64),
+        *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners", "whole",
+                  "adjacent_strip", "id_skip", "id_step", "id_extra", "uncached"),
+        ("back", ctypes.c_uint8 * 8),
+        *_numbers("flags", "inverts", "closes", "polygon", "line_strip", "continued", "provoking", "one_instance"),
+        ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64), ("primitive_ids", ctypes.c_uint64),
+        *_numbers("entries", "most_entries"),
+        ("objects", ObjectArray),
+        *_numbers("position", "instance", "count", "next", "made", "id_base", "id_start"),
+        ("recent", ctypes.c_uint32 * 16),
+        *_numbers("first", "primitive", "stamp"),
+        ("held", PendingObject),
+        ("vertices_seen", ctypes.c_uint64), ("objects_made", ctypes.c_uint64),
+        ("cache", CachedVertex * CACHE_LINES),
+    ]  # fmt: skip
+
+
+UNKNOWN = -1, None  # the topology of which the memory has the plan
+PROGRESS = AssemblyState.position.offset
+
+
+class AssemblyMemory:
+    """What assembly needs in memory, for one draw after another."""
+
+    def __init__(self) -> None:
+        self.vertex_ids, self.instance_ids, self.primitive_ids = (aligned(4 * VERTICES) for _ in range(3))
+        self.topology: tuple[int, Record | None] = UNKNOWN  # of the last draw, and the record that selected its provoking vertices
+        self.call = native.GuardedCall(library().assemble)
+        self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data,
+                                   primitive_ids=self.primitive_ids.ctypes.data)  # fmt: skip
+
+
+class VertexIds(Protocol):
+    """Where the vertices of a chunk have their IDs."""
+
+    @property
+    def vertex_ids(self) -> int:
+        """Address of the VertexIDs of the chunk's entries."""
+        ...
+
+    @property
+    def instance_ids(self) -> int:
+        """Address of the InstanceIDs of the chunk's entries."""
+        ...
+
+    @property
+    def primitive_ids(self) -> int:
+        """Address of their PrimitiveIDs, which they have where equal indices are different vertices."""
+        ...
+
+
+class Assembly:
+    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over. `uncached`: equal indices are different vertices."""
+
+    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None,
+                 uncached: bool = False) -> None:  # fmt: skip
+        self.memory, self.space, self.finished = memory or AssemblyMemory(), state.space, False
+        self.state = plan = self.memory.state
+        ctypes.memset(ctypes.addressof(plan) + PROGRESS, 0, AssemblyState.stamp.offset - PROGRESS)  # not the cache: stamps go on
+        plan.held.valid = plan.vertices_seen = plan.objects_made = 0
+        plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
+        plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
+        self._set_topology(state, call)
+        plan.id_skip, between = PRIMITIVE_IDS[call.topology]
+        plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
+        self._set_indices(state, call)
+
+    def _set_topology(self, state: DrawState, call: DrawCall) -> None:
+        if call.topology >= PATCHES:
+            raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
+        whole = whole_objects(state).get(call.topology)
+        _check_stages(state, call.topology)
+        found = whole or TOPOLOGIES.get(call.topology)
+        if found is None:
+            raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
+        plan, corners = self.state, len(found.back)
+        vertices = min(corners, 3)
+        selected = self._selected_by(state, found, vertices)
+        held = self.memory.topology
+        if held[0] == call.topology and held[1] is selected and plan.whole == (whole is not None):
+            plan.next = found.minimum
+            return
+        plan.minimum = plan.next = found.minimum
+        plan.step, plan.corners, plan.back[:corners] = found.step, corners, found.back
+        plan.inverts, plan.closes, plan.polygon, plan.line_strip = found.inverts, found.closes, found.polygon, found.strip
+        plan.continued = found.continued
+        plan.whole, plan.adjacent_strip = whole is not None, whole is not None and call.topology == TRISTRIP_ADJ
+        provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
+        if corners == 4:
+            last = provoking == 2 or not state.generation.unit_state  # the select is for triangles: GL, quads do not follow the convention
+            plan.provoking, provoking = (found.quad_last if last else 0), 0
+        edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
+        plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
+        self.memory.topology = call.topology, selected
+
+    @staticmethod
+    def _selected_by(state: DrawState, topology: Topology, vertices: int) -> Record | None:
+        """The record that selects which of an object's vertices provokes; none for polygons and rectangles (G45 5129, 5135)."""
+        if topology.polygon or topology.flags & RECTANGLE or not topology.select and vertices not in SELECTS:
+            return None
+        return unit_state(state, "SF")
+
+    def _set_indices(self, state: DrawState, call: DrawCall) -> None:
+        fetch, plan = state.get("3DSTATE_VF"), self.state
+        if not call.indexed:
+            plan.index_bytes = plan.cut_enable = 0
+            self._check_sequential(fetch, call)
+            return
+        buffer = state.command("3DSTATE_INDEX_BUFFER")
+        if buffer.index_format >= len(INDEX_BYTES):
+            raise DecodeError(f"3DSTATE_INDEX_BUFFER: index_format {buffer.index_format} is none")
+        plan.index_bytes = INDEX_BYTES[buffer.index_format]
+        plan.index_address = state.address("", buffer.buffer_starting_address)
+        unbounded = "buffer_ending_address" in buffer._fields and not buffer.buffer_ending_address  # G45 2028
+        plan.index_size = (1 << 64) - 1 if unbounded else max(buffer.buffer_size, 0)
+        plan.cut_enable, plan.cut_index = _cut(buffer, fetch, plan.index_bytes)
+        if "cut_index_enable" in buffer._fields and plan.cut_enable and call.topology not in CUT_TOPOLOGIES:
+            state.warn(f"3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {call.topology}, which has no cuts")
+
+    @staticmethod
+    def _check_sequential(fetch: Record | None, call: DrawCall) -> None:
+        if fetch is None or "sequential_draw_cut_index_enable" not in fetch._fields or not fetch.sequential_draw_cut_index_enable:
+            return
+        if call.start_vertex <= fetch.cut_index < call.start_vertex + call.vertices:
+            raise Unsupported("3DSTATE_VF: sequential_draw_cut_index_enable 1, and the cut index is among the vertices")
+
+    @property
+    def vertex_ids(self) -> int:
+        """Address of the VertexIDs of the chunk's entries."""
+        return int(self.state.vertex_ids)
+
+    @property
+    def instance_ids(self) -> int:
+        """Address of the InstanceIDs of the chunk's entries."""
+        return int(self.state.instance_ids)
+
+    @property
+    def primitive_ids(self) -> int:
+        """Address of their PrimitiveIDs, which they have where equal indices are different vertices."""
+        return int(self.state.primitive_ids)
+
+    @property
+    def objects_address(self) -> int:
+        """Address of the chunk's struct object_array."""
+        return ctypes.addressof(self.state) + AssemblyState.objects.offset
+
+    def fill(self, chunk: Chunk) -> None:
+        """The next objects of the draw; possibly none."""
+        plan, vertices = self.state, chunk.vertices
+        plan.objects, plan.most_entries = chunk.objects, min(VERTICES, vertices.capacity)
+        done = self.memory.call(plan)
+        if done is None:
+            raise guard.fault(self.memory.call.record, self.space)
+        self.finished = bool(done)
+        vertices.count, chunk.objects.count = plan.entries, plan.objects.count
+
+    def ids(self) -> tuple[np.ndarray, np.ndarray]:
+        """VertexIDs and InstanceIDs of the chunk's entries."""
+        count = 4 * self.state.entries
+        return self.memory.vertex_ids[:count].view(np.uint32), self.memory.instance_ids[:count].view(np.uint32)
+
+
+def _check_stages(state: DrawState, topology: int) -> None:
+    """Warn of topologies that need stages which are off (G45 781-852)."""
+    if not state.generation.unit_state:
+        return
+    pointers = state.command("3DSTATE_PIPELINED_POINTERS")
+    if topology in NEED_GS and not pointers.gs_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology} needs GS threads, and the GS stage is off")
+    if topology in ADJACENT and not pointers.gs_enable and not pointers.clip_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology}: with the GS stage off, the CLIP stage must be on")
+
+
+def _cut(buffer: Record, fetch: Record | None, index_bytes: int) -> tuple[int, int]:
+    """Whether cuts are on and the index that is one: that of 3DSTATE_VF, or before it all ones (G45 1995-1999; BDW 12005-12024)."""
+    if "cut_index_enable" in buffer._fields:
+        return buffer.cut_index_enable, (1 << 8 * index_bytes) - 1
+    return (fetch.indexed_draw_cut_index_enable, fetch.cut_index) if fetch is not None else (0, 0)

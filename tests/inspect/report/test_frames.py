@@ -1,0 +1,83 @@
+"""Frames that a display presents: the right pixels of each tiling and format, and which of many are written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softgen.bits.formats import surface_formats
+from softgen.driver.objects import display
+from softgen.driver.objects.display import Crtc, Framebuffer
+from softgen.driver.objects.gem_object import GemObject, Piece
+from softgen.driver.uapi import facts
+from softgen.inspect.report.frames import FramePictures, frame
+from softgen.memory.store import MemfdBuffer
+from tests.inspect.report.test_pictures import place
+
+KBL = facts.display("kbl")
+PITCH, ROWS, OFFSET = 1024, 96, 8192
+SIZE = OFFSET + PITCH * ROWS
+
+
+def shown(format: str = "XR24", modifier: str = "linear", x: int = 0, y: int = 0,
+          size: tuple[int, int] = (200, 90)) -> tuple[Crtc, MemfdBuffer]:  # fmt: skip
+    buffer = MemfdBuffer(SIZE, "frame")
+    bo = GemObject(1, 1, [Piece(buffer, 0, SIZE)], 1)
+    [pixels] = [each for each in KBL.formats.values() if each.name == format]
+    [tiling] = [each for each in KBL.modifiers.values() if each.name == modifier]
+    return Crtc(Framebuffer(101, None, bo, 200, 90, pixels, tiling, PITCH, OFFSET), display.mode(*size), x, y), buffer
+
+
+@pytest.mark.parametrize("modifier, tiling", [("linear", "linear"), ("x_tiled", "x_major"), ("y_tiled", "y_major")])
+def test_tilings(modifier: str, tiling: str) -> None:
+    crtc, buffer = shown(modifier=modifier)
+    for x, y, colour in ((0, 0, b"\1\2\3\xff"), (199, 0, b"\4\5\6\xff"), (130, 89, b"\7\x08\x09\xff")):
+        at = OFFSET + place(tiling, PITCH, 4 * x, y)
+        buffer.view[at : at + 4] = colour
+    found = frame(crtc)
+    assert found is not None and found.size == (200, 90)
+    pixels = np.asarray(found)
+    assert [tuple(map(int, pixels[y, x])) for x, y in ((0, 0), (199, 0), (130, 89))] == [(3, 2, 1), (6, 5, 4), (9, 8, 7)]
+    assert np.count_nonzero(pixels.any(-1)) == 3
+
+
+@pytest.mark.parametrize("format, texel, expected", [
+    ("XR24", b"\x10\x20\x30\x00", (0x30, 0x20, 0x10)), ("XB24", b"\x10\x20\x30\x00", (0x10, 0x20, 0x30)),
+    ("RG16", b"\x1f\x00", (0, 0, 255)), ("XR30", (0x3FF << 20).to_bytes(4, "little"), (255, 0, 0)),
+])  # fmt: skip
+def test_formats(format: str, texel: bytes, expected: tuple[int, int, int]) -> None:
+    crtc, buffer = shown(format)
+    buffer.view[OFFSET : OFFSET + len(texel)] = texel
+    found = frame(crtc)
+    assert found is not None and found.convert("RGB").getpixel((0, 0)) == expected
+
+
+def test_every_format_of_the_display_is_one_of_surfaces() -> None:
+    names = {each.name: each.bits for each in surface_formats().values()}
+    assert all(names[each.surface] == each.bits for each in KBL.formats.values())
+
+
+def test_the_crtc_shows_a_part_of_the_framebuffer() -> None:
+    crtc, buffer = shown(x=20, y=10, size=(64, 32))
+    buffer.view[OFFSET + 10 * PITCH + 80 : OFFSET + 10 * PITCH + 84] = b"\xff\xff\xff\xff"
+    found = frame(crtc)
+    assert found is not None and found.size == (64, 32) and found.getpixel((0, 0)) == (255, 255, 255)
+    assert frame(Crtc()) is None
+
+
+def test_the_first_ten_and_every_sixtieth_frame_are_written(tmp_path: Path) -> None:
+    files: list[str] = ["before"]
+    pictures, (crtc, _) = FramePictures(tmp_path, files), shown(size=(16, 16))
+    for number in range(1, 130):
+        pictures.presented(crtc, number)
+    names = [f"frame-{number:04}.png" for number in (*range(1, 11), 60, 120)]
+    assert sorted(os.listdir(tmp_path)) == names and files == ["before", *(str(tmp_path / name) for name in names)]
+
+
+def test_a_frame_that_cannot_be_written_is_complained_about(tmp_path: Path) -> None:
+    said: list[str] = []
+    FramePictures(tmp_path / "gone", [], said.append).presented(shown()[0], 1)
+    assert len(said) == 1 and "frame-0001.png: cannot be written" in said[0]

@@ -1,0 +1,62 @@
+"""Loops of stage threads: draws share them, and when their engine looks for better code."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from softgen.shared_functions.unit import ResolvedState
+from softgen.threads.dispatch import ThreadDispatch, control_register
+from softgen.threads.payload import LoopPayload
+from softgen.three_d.draw.prepared import LOOK_DRAWS, LOOK_WORK, PreparedDraw
+from softgen.three_d.draw.prepared_threads import StageLoops
+from tests.three_d.own_draw import OwnDraw, rectangle
+
+DISPATCH = ThreadDispatch(0, control_register(4.5), 16, 16, 0, LoopPayload(3))
+
+
+class Dispatcher:
+    """Makes a loop for every dispatch it is asked to prepare; their threads have read `entries` of the binding table."""
+
+    def __init__(self, entries: dict[int, bytes] | None = None) -> None:
+        self.dispatcher, self.resolved = self, ResolvedState()
+        self.resolved.entries |= entries or {}
+
+    def prepare(self, context: Any, dispatch: ThreadDispatch) -> Any:
+        bound, program = SimpleNamespace(dispatch=SimpleNamespace(resolved=self.resolved)), SimpleNamespace(current=lambda context: True)
+        return SimpleNamespace(dispatch=dispatch, program=program, shared=SimpleNamespace(bound=bound))
+
+
+def test_draws_share_a_loop_wherever_their_tables_are_until_all_are_forgotten() -> None:
+    loops, cs = StageLoops(), Dispatcher()
+    first: Any = loops.get(cs, None, DISPATCH)  # type: ignore[arg-type]
+    assert first is not None and first.dispatch == replace(DISPATCH, binding_table=0, samplers=0)
+    assert loops.get(cs, None, replace(DISPATCH, binding_table=64, samplers=32)) is first  # type: ignore[arg-type]
+    loops.clear()
+    assert loops.get(cs, None, DISPATCH) is not first  # type: ignore[arg-type]
+
+
+def test_threads_that_read_surfaces_have_loops_of_their_own() -> None:
+    loops = StageLoops()
+    assert loops.get(Dispatcher({0: bytes(4)}), None, DISPATCH) is None  # type: ignore[arg-type]
+    assert loops.get(Dispatcher(), None, DISPATCH) is None  # type: ignore[arg-type]  # known of its kernel now
+    loops.clear()
+    assert loops.get(Dispatcher(), None, DISPATCH) is not None  # type: ignore[arg-type]
+
+
+def test_kernels_of_prepared_draws_have_the_seconds_that_their_threads_took() -> None:
+    began = time.perf_counter()
+    drawn = OwnDraw("skl", rectangle(0, 0, 16, 16), primitives=({}, {}))._executed("t1", 1)
+    (kernel,) = drawn.gpu.hooks.dispatcher.ran.values()  # type: ignore[attr-defined]
+    assert (kernel.dispatches, kernel.threads) == (2, drawn.gpu.counters.threads) and 0 < kernel.seconds < time.perf_counter() - began
+
+
+@pytest.mark.parametrize("work, calls", [(0, LOOK_DRAWS + 1), (LOOK_WORK, 1), (LOOK_WORK // 2, 2)])
+def test_better_code_is_looked_for_after_some_draws_or_much_work(work: int, calls: int) -> None:
+    draw = PreparedDraw.__new__(PreparedDraw)
+    draw._unsettled, draw._work = [], (0, 0)
+    assert [draw.ran([work]) for _ in range(calls)] == [False] * (calls - 1) + [True]
