@@ -21,7 +21,7 @@ QEMU = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
 @pytest.fixture
 def arm(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A host that is not x86-64, with the second shim."""
-    for module in ("environment", "facts"):
+    for module in ("run.environment", "uapi.facts"):
         monkeypatch.setattr(f"softgen.driver.{module}.x86_64_host", lambda: False)
     monkeypatch.setattr(environment, "x86_64_shim", lambda: "/there/shim-x86_64.so")
     monkeypatch.delenv("QEMU_LD_PREFIX", raising=False)
