@@ -18,10 +18,9 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError
 from softgen.shared_functions.texture_tables import texture_tables
-from softgen.threads.dispatch import DispatchContext, Scratch, control_register
+from softgen.threads.dispatch import KIB, DispatchContext, Scratch, control_register, size_code
 from softgen.threads.payload import SlotField
 
-KIB = 1024
 # Exceptions that an interface descriptor enables, and their bits of cr0.1 (KBL 12602-12617, IVB 2496-2503).
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "software_exception_enable": "software_enable"}
 # A pool of binding tables: its base among those of a context, and how far pointers in interface descriptors are shifted, like those of
@@ -140,9 +139,8 @@ class ThreadHeader(NamedTuple):
 
 def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], front: FrontEnd, **values: int) -> ThreadHeader:
     """The header that page `name` describes: bindings and scratch space (`fields` of a ThreadDispatch), and `values` of other fields."""
-    code = front.state.per_thread_scratch_space if front.state is not None else 0
     gen = context.generation.number
-    rest = _thread_header(gen, name, fields["samplers"], fields["scratch"], code, tuple(values.items()))
+    rest = _thread_header(gen, name, fields["samplers"], fields["scratch"], tuple(values.items()))
     return ThreadHeader(with_table(gen, name, rest.data, fields["binding_table"]), rest.slots)
 
 
@@ -162,11 +160,10 @@ def table_place(gen: float, name: str) -> tuple[int, int]:
 
 
 @lru_cache(1024)
-def _thread_header(gen: float, name: str, samplers: int, scratch: Scratch | None, scratch_code: int,
-                   values: tuple[tuple[str, int], ...]) -> ThreadHeader:  # fmt: skip
+def _thread_header(gen: float, name: str, samplers: int, scratch: Scratch | None, values: tuple[tuple[str, int], ...]) -> ThreadHeader:
     """The same without a binding table."""
     layout = catalogue.layout(name, gen)
-    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=0, sampler_state_pointer=samplers,
+    dwords = layout.pack(per_thread_scratch_space=size_code(scratch), binding_table_pointer=0, sampler_state_pointer=samplers,
                          **dict(values))  # fmt: skip
     base, size = (scratch.base, scratch.size) if scratch is not None else (0, 0)
     slots = tuple(_slot_field(gen, name, field, *rule) for field, rule in

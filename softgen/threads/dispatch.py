@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
 UNLIMITED = 1 << 16
+KIB = 1024
 
 ResultT = TypeVar("ResultT")
 TimedOut = Callable[[], bool]  # whether the submission's time limit has passed
@@ -77,6 +78,17 @@ class Scratch:
     base: int
     size: int
     threads: int
+
+    @property
+    def code(self) -> int:
+        """The size as thread and message headers have it, of every stage on every generation: the least power of two KiB that holds it
+        (KBL 16394-16401). State commands count otherwise: MEDIA_VFE_STATE in KiB on Gen7, from 2 KiB on Gen7.5."""
+        return (max(self.size - 1, 0) // KIB).bit_length()
+
+
+def size_code(scratch: Scratch | None) -> int:
+    """The code of scratch space in headers; 0 where a thread has none."""
+    return scratch.code if scratch is not None else 0
 
 
 @dataclass(frozen=True)

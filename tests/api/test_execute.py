@@ -93,6 +93,52 @@ def test_every_thread_has_the_scratch_space_that_its_size_code_means(name: str, 
         assert gpu._scratch is not None and gpu._scratch.store.size == SLOTS * each
 
 
+SPILLS = """
+mov(8) g127<1>UD g0<8,8,1>UD {{ align1 WE_all 1Q }};
+mov(8) g20<1>UD g0<8,8,1>UD {{ align1 WE_all 1Q }};
+mov(8) g21<1>UD g2<8,8,1>UD {{ align1 1Q }};
+send(8) null<1>UW g20<8,8,1>UD {beyond_write:#010x} 10 MsgDesc: {{ align1 1Q }};
+mov(8) g21<1>UD g1<8,8,1>UD {{ align1 1Q }};
+send(8) null<1>UW g20<8,8,1>UD {last_write:#010x} 10 MsgDesc: {{ align1 1Q }};
+shl(8) g10<1>D g1<8,8,1>D 2W {{ align1 1Q }};
+shl(8) g12<1>D g2<8,8,1>D 2W {{ align1 1Q }};
+send(8) g11<1>UW g20<8,8,1>UD {last_read:#010x} 10 MsgDesc: {{ align1 1Q }};
+send(8) g13<1>UW g20<8,8,1>UD {beyond_read:#010x} 10 MsgDesc: {{ align1 1Q }};
+send(8) null<1>UW g10<8,8,1>UD {store:#010x} {port} MsgDesc: {{ align1 1Q }};
+send(8) null<1>UW g12<8,8,1>UD {store:#010x} {port} MsgDesc: {{ align1 1Q }};
+send(8) null<1>UW g127<8,8,1>UD 0x82000010 7 MsgDesc: {{ align1 WE_all 1Q EOT }};
+"""
+SCRATCH_WRITE, SCRATCH_READ = 0x040E0000, 0x021C0000  # one register
+
+
+def spills(gpu: str, last: int) -> bytes:
+    """A kernel that writes g1 into register `last` of scratch space and g2 into the one behind it, reads both, and stores what it got
+    into surface 0, where g1 and g2 say."""
+    places = {"last": last, "beyond": last + 1}
+    sends = {f"{name}_{what}": message | at for name, at in places.items()
+             for what, message in (("write", SCRATCH_WRITE), ("read", SCRATCH_READ))}  # fmt: skip
+    store = {"store": 0x04036E00, "port": 10} if gpu == "ivb" else {"store": 0x04026E00, "port": 12}
+    return softgen.assemble(SPILLS.format(**sends, **store), gpu)
+
+
+@pytest.mark.behaviour("KBL-DP-09", shows="action")
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+@pytest.mark.parametrize("name, asked, bound", [
+    ("ivb", 1024, 1024), ("ivb", 2048, 2048), ("ivb", 8192, 8192), ("hsw", 2048, 2048), ("hsw", 4096, 4096), ("hsw", 65536, 65536),
+    ("bdw", 1024, 1024), ("bdw", 4096, 4096), ("skl", 8192, 8192), ("kbl", 1024, 1024), ("kbl", 32768, 32768), ("icl", 1024, 1024),
+    ("icl", 16384, 16384), ("ivb", 3072, 4096), ("ivb", 12288, 16384)])  # fmt: skip
+def test_scratch_space_ends_where_the_size_of_the_front_end_says(name: str, asked: int, bound: int, engine: str) -> None:
+    """The last register is the thread's, one beyond is dropped and read as 0 (KBL 16394-16401), however MEDIA_VFE_STATE counts: KiB on
+    Ivy Bridge, from 2 KiB on Haswell, from 1 KiB later. Headers have powers of two: Ivy Bridge's other sizes end at the next of those."""
+    payload = np.random.default_rng(3).permutation(64).astype(np.int32).reshape(4, 16)
+    for size in {asked, bound}:
+        with softgen.Gpu(name, engine=engine, threads=1) as gpu:
+            x = gpu.buffer(np.full(64, -1, np.int32))
+            gpu.execute(spills(name, size // 32 - 1), simd=16, threads=4, payload=payload, surfaces=[x], scratch_bytes=asked)
+            assert (x.array[payload[:, :8]] == payload[:, :8]).all()
+            assert size < bound or not x.array[payload[:, 8:]].any()
+
+
 def test_trace_rows() -> None:
     with softgen.Gpu("kbl") as gpu:
         x = gpu.empty(32, np.int32)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.errors import DecodeError
-from softgen.threads.dispatch import Scratch, control_register
+from softgen.threads.dispatch import KIB, Scratch, control_register, size_code
 from softgen.three_d.pixels import rasterizer
 from softgen.three_d.pixels.pixel_payload import MODES, HeaderFormat, PayloadParts
 from softgen.three_d.rules.software_rules import check_registers
@@ -198,7 +198,7 @@ def _header(gen: float, inputs: PixelInputs, scratch: Scratch | None, fields: Fi
                 "binding_table_pointer": inputs.binding_table,
                 "scratch_space_offset": scratch.base if scratch is not None else 0}  # fmt: skip
     held = {name: pointer & 0xFFFFFFFF & -1 << page.field(name).low % 32 for name, pointer in pointers.items()}
-    return tuple(page.pack(per_thread_scratch_space=fields.per_thread_scratch_space if scratch is not None else 0, **held, **flags))
+    return tuple(page.pack(per_thread_scratch_space=size_code(scratch), **held, **flags))
 
 
 def _scratch(state: DrawState, fields: Fields) -> Scratch | None:
@@ -210,7 +210,7 @@ def _scratch(state: DrawState, fields: Fields) -> Scratch | None:
         threads = fields.maximum_number_of_threads + 1
     else:
         threads = fields.maximum_number_of_threads_per_psd + state.generation.psd_thread_bias  # BDW-PS-09
-    return Scratch(base, state.generation.ps_scratch_unit << code, threads)
+    return Scratch(base, KIB << code, threads)
 
 
 def _control(state: DrawState, fields: Fields) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.command import CommandStreamer
 from softgen.eu import native
 from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPool
-from softgen.threads.dispatch import NativeLoop, ThreadDispatch
+from softgen.threads.dispatch import NativeLoop, ThreadDispatch, size_code
 from softgen.threads.payload import LoopPayload
 from softgen.three_d.rules.software_rules import check_registers
 from softgen.three_d.state.constants import push_constants
@@ -100,7 +100,7 @@ class ThreadStage:
         """The dwords that all threads have in common, and the bits of a thread's number in r0.5."""
         page, scratch = catalogue.layout(f"{self.name}_THREAD_PAYLOAD", self.state.gen), self.fields["scratch"]
         values = {"binding_table_pointer": self.fields["binding_table"] & ~31, "scratch_space_offset": scratch.base if scratch else 0,
-                  "per_thread_scratch_space": self.unit.per_thread_scratch_space}  # fmt: skip
+                  "per_thread_scratch_space": size_code(scratch)}  # fmt: skip
         if any(field.name == "sampler_state_pointer" for field in page.fields):
             values["sampler_state_pointer"] = samplers & ~31
         return list(page.pack(**values)), (1 << page.field("fftid").width) - 1

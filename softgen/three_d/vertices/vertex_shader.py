@@ -21,7 +21,7 @@ from softgen.command import CommandStreamer
 from softgen.eu.native import address
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
-from softgen.threads.dispatch import UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register
+from softgen.threads.dispatch import KIB, UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register, size_code
 from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d.rules.software_rules import check_registers
 from softgen.three_d.state.constants import push_constants
@@ -36,7 +36,6 @@ BATCH = 64  # threads
 HEADER_DWORDS = 16  # r0 and r1
 SLOTS = 2  # vertex elements in a unit of read length or offset
 CHANNELS = 8
-KIB = 1024
 PER_LOOP = 4 * BATCH  # threads that are worth another host thread
 SINGLE = ("single_program_flow", "single_vertex_dispatch")  # a thread for each vertex (G45 2803-2806; BDW 12603)
 # State fields and the fields of cr0 that they set.
@@ -126,8 +125,7 @@ class VertexShaderPlan:
         self.fields = {**stage_fields(state.gen, unit), "binding_table": binding_table(state, "VS"), "samplers": samplers(state, "VS")}
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
-        self.header = _header(state.gen, self.shape.page, self.fields["binding_table"], self.fields["samplers"], scratch,
-                              unit.per_thread_scratch_space)  # fmt: skip
+        self.header = _header(state.gen, self.shape.page, self.fields["binding_table"], self.fields["samplers"], scratch)
         self.header_array = (ctypes.c_uint32 * HEADER_DWORDS)(*self.header)
         self.thread_mask, self.handle_offset = _places(state.gen, self.shape.page)
         if state.generation.unit_state:
@@ -217,9 +215,9 @@ def _bytes_address(data: bytes) -> int:
 
 
 @lru_cache(256)
-def _header(gen: float, page: str, binding_table: int, samplers: int, scratch: Scratch | None, code: int) -> tuple[int, ...]:
+def _header(gen: float, page: str, binding_table: int, samplers: int, scratch: Scratch | None) -> tuple[int, ...]:
     """r0, and what comes before the data: what all threads have there. Handles and scratch space differ."""
     low = 0xFFFFFFE0  # bits of a pointer; a table elsewhere is known to the shared functions alone
     return tuple(catalogue.layout(page, gen).pack(
-        sampler_state_pointer=samplers & low, binding_table_pointer=binding_table & low, per_thread_scratch_space=code,
+        sampler_state_pointer=samplers & low, binding_table_pointer=binding_table & low, per_thread_scratch_space=size_code(scratch),
         scratch_space_offset=(scratch.base if scratch is not None else 0) & 0xFFFFFFFF))  # fmt: skip

@@ -153,9 +153,11 @@ def test_the_control_register() -> None:
 
 
 @pytest.mark.behaviour("BDW-PS-12", shows="action")
-@pytest.mark.parametrize(("gpu", "unit", "threads"), [("ivb", 1024, 49), ("hsw", 2048, 49), ("bdw", 1024, 50), ("icl", 1024, 49)])
-def test_scratch_space(gpu: str, unit: int, threads: int) -> None:
-    """BDW-PS-12: size by code; r0.3 has the code, r0.5 the base. The number of threads is more than its field, by 2 on Broadwell."""
+@pytest.mark.parametrize(("gpu", "threads"), [("ivb", 49), ("hsw", 49), ("bdw", 50), ("icl", 49)])
+def test_scratch_space(gpu: str, threads: int) -> None:
+    """Size by code, on Haswell too (public: Mesa's hasvk, get_scratch_space); r0.3 has the code, r0.5 the base. The number of threads is
+    more than its field, by 2 on Broadwell."""
+    unit = 1024
     limit = "maximum_number_of_threads" if gpu in ("ivb", "hsw") else "maximum_number_of_threads_per_psd"
     pixels = found(stream(gpu, scratch_space_base_pointer=0x40000, per_thread_scratch_space=2, **{limit: 48}))
     assert pixels.scratch is not None and pixels.scratch.size == pixels.parts.scratch_step == unit << 2 and pixels.scratch.base == 0x40000
