@@ -120,10 +120,64 @@ def test_a_target_without_alpha_reads_one(format: str) -> None:
     assert (bench.picture() == plain.picture()).all() and bench.compiled == 1
 
 
-def test_a_factor_of_a_second_source_needs_one() -> None:
-    bench = Target(state_of_backend=BackendState((TargetState(color=BlendEquation("add", "src1_color", "zero")),)))
-    with pytest.raises(Unsupported, match="second source"):
+RESERVED, SECOND = "value 0", "src1_color"  # as color_calculator.py names reserved values; a factor that messages may have no source for
+WRONG = {
+    "source": ({"color": BlendEquation(source=RESERVED)}, "source_blend_factor has the value 0, which is reserved"),
+    "destination": ({"color": BlendEquation(destination="value 31")}, "destination_blend_factor has the value 31, which is reserved"),
+    "function": ({"color": BlendEquation("value 6")}, "color_blend_function has the value 6, which is reserved"),
+    "alpha": ({"color": BlendEquation(), "alpha": BlendEquation(destination=RESERVED)}, "destination_alpha_blend_factor has the value 0"),
+    "second": ({"color": BlendEquation(destination=SECOND)}, "second source"),
+    "second of alpha": ({"color": BlendEquation(), "alpha": BlendEquation(source="inv_src1_alpha")}, "second source"),
+    "clamp": ({"clamp_range": "value 3", "pre_clamp": "all"}, "color_clamp_range has the value 3, which is reserved"),
+    "clamp of results": ({"color": BlendEquation(), "clamp_range": "value 3", "post_clamp": True}, "color_clamp_range has the value 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_state_that_means_nothing_is_refused_where_it_is_used(name: str) -> None:
+    fields, why = WRONG[name]
+    bench = Target(state_of_backend=BackendState((TargetState(**fields),)))  # type: ignore[arg-type]
+    with pytest.raises(Unsupported, match=why):
         bench.write(np.concatenate([*sources()]))
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("format, disabled", [("R32G32B32A32_UINT", ""), ("R8_UINT", ""), ("B8G8R8A8_UNORM", "rgba"), ("R8_UNORM", "r"),
+                                              ("B8G8R8X8_UNORM", "bgr")])  # fmt: skip
+def test_state_that_means_nothing_is_not_looked_at_where_nothing_is_blended(name: str, format: str, disabled: str) -> None:
+    """Of integers, and where no channel is written."""
+    written = []
+    for fields in (WRONG[name][0], {}):
+        bench = Target(format=format, state_of_backend=BackendState((TargetState(write_disable=disabled, **fields),)))  # type: ignore[arg-type]
+        bench.write(np.concatenate([*sources()]))
+        written.append(bench.data.array.copy())
+    assert (written[0] == written[1]).all() and bench.compiled == 1
+
+
+@pytest.mark.parametrize("wrong", [BlendEquation(source=RESERVED), BlendEquation("value 7"), BlendEquation(source=SECOND)])
+@pytest.mark.parametrize("format, disabled, of", [("R32G32B32A32_FLOAT", "rgb", "color"), ("R32G32B32A32_FLOAT", "a", "alpha"),
+                                                  ("B8G8R8X8_UNORM", "", "alpha"), ("A8_UNORM", "", "color")])  # fmt: skip
+def test_an_equation_that_no_channel_goes_through_is_not_looked_at(wrong: BlendEquation, format: str, disabled: str, of: str) -> None:
+    """Colours have one, alpha another: the right one blends as ever."""
+    right = BlendEquation("add", "const_alpha", "zero")
+    written = []
+    for equation in (wrong, right):
+        state = TargetState(**{"color": right, "alpha": right, of: equation}, write_disable=disabled)  # type: ignore[arg-type]
+        bench = Target(format=format, state_of_backend=BackendState((state,), constant=(1.0, 1.0, 1.0, 0.5)))
+        bench.write(np.concatenate([*sources()]))
+        written.append(bench.data.array.copy())
+        assert bench.compiled == 1
+    plain = Target(format=format, state_of_backend=BackendState((TargetState(write_disable=disabled),)))
+    plain.write(np.concatenate([*sources()]))
+    assert (written[0] == written[1]).all() and (written[0] != plain.data.array).any()
+
+
+def test_a_null_target_has_nothing_to_blend() -> None:
+    for fields, _ in WRONG.values():
+        bench = Target(state_of_backend=BackendState((TargetState(**fields),)))  # type: ignore[arg-type]
+        before = bench.data.array.copy()
+        bench.write(np.concatenate([*sources()]), surface=2)
+        assert (bench.data.array == before).all()
 
 
 # -- clamps ----------------------------------------------------------------------------------------------------------

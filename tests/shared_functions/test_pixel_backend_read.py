@@ -11,7 +11,7 @@ import pytest
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.thread.block import Context
-from softgen.shared_functions.pixel_backend.blend import needs_destination, uses_second_source
+from softgen.shared_functions.pixel_backend.blend import needs_destination
 from softgen.shared_functions.pixel_backend.functions import DepthBlock, HeldDepth
 from softgen.shared_functions.pixel_backend.state import BlendEquation, DepthState, TargetState
 from tests.shared_functions.rendering import BLOCK, Target
@@ -155,11 +155,3 @@ ONE_ZERO = BlendEquation("add", "one", "zero")
 def test_blending_that_depends_on_the_target(color: BlendEquation | None, alpha: BlendEquation | None, reads: bool) -> None:
     """The saturated factor is 1 for alpha, and the lesser of source alpha and what destination alpha leaves for colours."""
     assert needs_destination(TargetState(color, alpha)) is reads
-
-
-@pytest.mark.parametrize("color, alpha, second", [
-    (None, None, False), (ONE_ZERO, None, False), (BlendEquation("add", "src1_color"), None, True),
-    (ONE_ZERO, BlendEquation("add", "one", "inv_src1_alpha"), True), (BlendEquation("add", "src_color", "inv_src_color"), ONE_ZERO, False),
-])  # fmt: skip
-def test_blending_with_a_second_source(color: BlendEquation | None, alpha: BlendEquation | None, second: bool) -> None:
-    assert uses_second_source(TargetState(color, alpha)) is second

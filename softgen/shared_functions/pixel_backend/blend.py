@@ -5,13 +5,15 @@ Products and sums are rounded one by one; the precision of the hardware is not s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from softgen.bits.formats import Format
+from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.pixel_backend.state import BlendEquation, TargetState
+from softgen.shared_functions.pixel_backend.surface import TargetSurface
 from softgen.surface.texel import is_integer
 
 RGBA = "rgba"
@@ -20,6 +22,9 @@ RANGES = {"unorm": (0.0, 1.0), "snorm": (-1.0, 1.0), "ufloat": (0.0, None), "flo
           "float16": (-65504.0, 65504.0)}  # fmt: skip
 INVERSE = "inv_"
 SECOND = "src1_"  # factors of dual source blending
+NAMELESS = "value "  # begins what `value_name` calls a reserved value
+COLOR_FIELDS = "color_blend_function", "source_blend_factor", "destination_blend_factor"
+ALPHA_FIELDS = "alpha_blend_function", "source_alpha_blend_factor", "destination_alpha_blend_factor"
 
 
 def needs_destination(state: TargetState) -> bool:
@@ -27,12 +32,6 @@ def needs_destination(state: TargetState) -> bool:
     if state.color is not None:
         return any(_reads(equation, place) for place, equation in enumerate(_equations(state)))
     return state.logic_op is not None and state.logic_op >> 1 & 5 != state.logic_op & 5
-
-
-def uses_second_source(state: TargetState) -> bool:
-    if state.color is None:
-        return False
-    return any(SECOND in factor for equation in _equations(state) for factor in (equation.source, equation.destination))
 
 
 def _equations(state: TargetState) -> list[BlendEquation]:
@@ -43,6 +42,56 @@ def _equations(state: TargetState) -> list[BlendEquation]:
 def _reads(equation: BlendEquation, place: int) -> bool:
     saturated = equation.source == "src_alpha_saturate" and place != ALPHA
     return equation.destination != "zero" or "dst_" in equation.source or saturated or equation.function not in ("add", "subtract")
+
+
+# -- what cannot be computed -----------------------------------------------------------------------------------------------
+
+
+def reached(state: TargetState, surface: TargetSurface, dual: bool) -> TargetState:
+    """A state without what cannot be computed and no written channel goes through: it is never looked at."""
+    color, alpha = state.color, state.alpha or state.color
+    written = _written(state, surface)
+    if color is not None and _wrong(color, dual) and not written & set(RGBA[:ALPHA]):
+        color = BlendEquation()
+    if alpha is not None and _wrong(alpha, dual) and RGBA[ALPHA] not in written:
+        alpha = BlendEquation()
+    if color == state.color and alpha == (state.alpha or state.color):
+        return state
+    return replace(state, color=color, alpha=alpha if alpha != color else None)
+
+
+def check(state: TargetState, surface: TargetSurface, dual: bool) -> None:
+    """Raise Unsupported for blending and clamps of written channels that mean nothing."""
+    if not _written(state, surface):
+        return
+    for equation, fields in ((state.color, COLOR_FIELDS), (state.alpha, ALPHA_FIELDS)):
+        if equation is not None and (what := _wrong(equation, dual, fields)):
+            raise Unsupported(what)
+    if (state.pre_clamp or state.post_clamp) and state.clamp_range.startswith(NAMELESS):
+        raise Unsupported(f"color_clamp_range has the {state.clamp_range}, which is reserved")
+
+
+def _written(state: TargetState, surface: TargetSurface) -> set[str]:
+    """The channels of a target that are written as floats."""
+    if surface.format is None or is_integer(surface.format):
+        return set()
+    from_shader = {name for name, source in zip(RGBA, surface.order, strict=True) if source != "-"}
+    there = {channel.name for channel in surface.format.channels if channel.type != "void"}
+    return there & from_shader - set(state.write_disable)
+
+
+def _wrong(equation: BlendEquation, dual: bool, fields: tuple[str, ...] = COLOR_FIELDS) -> str:
+    """Why an equation cannot be computed; "" if it can. `dual`: the message has a second source."""
+    words = equation.function, equation.source, equation.destination
+    for field, word in zip(fields, words, strict=True):
+        if word.startswith(NAMELESS):
+            return f"{field} has the {word}, which is reserved"
+    if not dual and any(SECOND in word for word in words):
+        return "blend factors of a second source, and a message without one: undefined (G45 7916)"
+    return ""
+
+
+# -- computing -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -117,4 +166,4 @@ def bits(m: Machine, values: list[Value]) -> list[Value]:
     return [m.bitcast(value, u32) for value in values]
 
 
-__all__ = ["Blender", "clamped", "is_integer", "logic", "needs_destination", "uses_second_source"]
+__all__ = ["Blender", "check", "clamped", "is_integer", "logic", "needs_destination", "reached"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from softgen.errors import DecodeError
 from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.pixel_backend import blend
 from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.pixel_backend.read import ReadForm
 from softgen.shared_functions.pixel_backend.state import BackendState, DepthState, SurfacePlacement, TargetState
@@ -24,11 +25,11 @@ class RenderTarget:
 
     def form(self, variant: Variant) -> TargetForm:
         """What code for a message is specialised for; parts that the target does not look at make no difference."""
-        late = self.late
+        state, late = blend.reached(self.state, self.surface, variant.dual), self.late
         alpha = variant.alpha and self.state.alpha_test != "always"
         depth = variant.depth and late is not None and (late.test is not None or late.write)
         stencil = variant.stencil and late is not None and late.faces is not None
-        return TargetForm(self.surface, self.state, late, variant.lanes, variant.dual, alpha, depth, stencil)
+        return TargetForm(self.surface, state, late, variant.lanes, variant.dual, alpha, depth, stencil)
 
     def read_form(self, lanes: int) -> ReadForm:
         return ReadForm(self.surface, lanes)

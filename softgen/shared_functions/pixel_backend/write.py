@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from softgen.bits.formats import Format
-from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.record import RecordLayout, RecordView
 from softgen.lanes.types import LaneType, f32, u8, u16, u32
@@ -48,8 +47,7 @@ class TargetForm:
 
     def check(self) -> None:
         """Raise Unsupported for what is not simulated."""
-        if blend.uses_second_source(self.state) and not self.dual:
-            raise Unsupported("blend factors of a second source, and a message without one: undefined (G45 7916)")
+        blend.check(self.state, self.surface, self.dual)
         if self.surface.format is not None:
             texel.check(self.surface.format)
         if self.late is not None:

@@ -53,15 +53,14 @@ class DrawPlans:
 def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTargets:
     """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests. `held`:
     payloads have what depth and stencil buffers hold."""
-    colors = color_calculator(state)
-    targets = PixelTargets(((pixel_backend.NAME, colors.backend), *texture_tables(state.latched)), late=colors.late and shaded)
+    colors = color_calculator(state, shaded)
+    targets = PixelTargets(((pixel_backend.NAME, colors.backend), *texture_tables(state.latched)), late=colors.late)
     if held and shaded:
         reader = HeldDepth(colors.early or colors.backend.late or depth_target(state), state.space.bits)
         targets = replace(targets, held_function=reader.function, held_target=reader.target, owner=reader)
-    before = colors.early if shaded else colors.early or colors.backend.late
-    if before is None or before.state.idle:
+    if colors.early is None:
         return targets
-    tests = early_depth(before, state.space.bits)
+    tests = early_depth(colors.early, state.space.bits)
     return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=(tests, targets.owner))
 
 

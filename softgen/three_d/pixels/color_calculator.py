@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.bits.record import Record, to_float
-from softgen.errors import Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import (
     BackendState,
@@ -117,25 +116,33 @@ class _WatchedState(DrawState):
                    for (pointer, address), data in seen.items())  # fmt: skip
 
 
-_Key = tuple[float, int | None, int | None, tuple[Record | None, ...]]
+_Key = tuple[float, bool, int | None, int | None, tuple[Record | None, ...]]
 _made: dict[_Key, tuple[dict[tuple[str, int], bytes], ColorCalculator]] = {}
 
 
-def color_calculator(state: DrawState) -> ColorCalculator:
-    """The state of the pixel backend for a draw. Drawn with again, commands and bytes in memory that are the same give the same object."""
-    key = state.gen, state.bases.get("general"), state.bases.get("dynamic"), tuple(state.get(name) for name in COMMANDS)
+def color_calculator(state: DrawState, shaded: bool = True) -> ColorCalculator:
+    """The state of the pixel backend for a draw, with pixel shader threads or without. Drawn with again, commands and bytes in memory that
+    are the same give the same object."""
+    key = state.gen, shaded, state.bases.get("general"), state.bases.get("dynamic"), tuple(state.get(name) for name in COMMANDS)
     held = _made.get(key)
     if held is not None and _WatchedState.same(state, held[0]):
         return held[1]
     watched = _WatchedState(state)
-    found = _color_calculator(watched)
+    found = _shaded(watched) if shaded else _unshaded(watched)
     if len(_made) >= MOST_KEPT:
         del _made[next(iter(_made))]
     _made[key] = watched.seen, found
     return found
 
 
-def _color_calculator(state: _WatchedState) -> ColorCalculator:
+def _unshaded(state: DrawState) -> ColorCalculator:
+    """Without threads, pixels are tested and no target is written: what is said about targets is not looked at. Drivers leave the
+    pointers of an earlier batch then, to blocks that are no more."""
+    tests = depth_target(state)
+    return ColorCalculator(BackendState(), None if tests.state.idle else tests)
+
+
+def _shaded(state: _WatchedState) -> ColorCalculator:
     calc, outputs = _color_calc(state), pixel_outputs(state)
     first, more = _targets(state, calc)
     tests = depth_target(state)
@@ -253,9 +260,7 @@ def _pre_clamp(entry: _Page) -> str:
 
 
 def _equation(entry: _Page, function: str, source: str, destination: str) -> BlendEquation:
-    for name in (function, source, destination):
-        if entry.word(name).startswith("value"):
-            raise Unsupported(f"{name} has the {entry.word(name)}, which is reserved")
+    """Reserved values keep the names that `value_name` gives them: the write that blends refuses them."""
     return BlendEquation(entry.word(function), entry.word(source), entry.word(destination))
 
 

@@ -104,8 +104,10 @@ def pixel_inputs(state: DrawState) -> PixelInputs:
         pointer = state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state
         color_calc = state.structure("COLOR_CALC_STATE", state.address("general", pointer))
         return PixelInputs(shader, shader, None, color_calc, None, state.get("3DSTATE_DEPTH_BUFFER"), pointer, *common)
-    return PixelInputs(state.command("3DSTATE_WM"), shader, state.get("3DSTATE_PS_EXTRA"), _blend(state), state.get("3DSTATE_WM_CHROMAKEY"),
-                       None, pointers.color_calc_state_pointer if pointers is not None else 0, *common)  # fmt: skip
+    windower = state.command("3DSTATE_WM")
+    blend = _blend(state) if getattr(windower, "thread_dispatch_enable", 1) else None  # else it is not read
+    return PixelInputs(windower, shader, state.get("3DSTATE_PS_EXTRA"), blend, state.get("3DSTATE_WM_CHROMAKEY"), None,
+                       pointers.color_calc_state_pointer if pointers is not None else 0, *common)  # fmt: skip
 
 
 def _blend(state: DrawState) -> Record | None:

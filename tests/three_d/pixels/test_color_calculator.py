@@ -9,10 +9,10 @@ import pytest
 
 from softgen.bits import catalogue
 from softgen.bits.generation import generation
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.shared_functions.pixel_backend import BlendEquation, StencilFace, StencilNumbers, TargetState
+from softgen.shared_functions.pixel_backend import BackendState, BlendEquation, StencilFace, StencilNumbers, TargetState
 from softgen.three_d.pixels import color_calculator as calculator
 from softgen.three_d.pixels.color_calculator import ColorCalculator, color_calculator
 from softgen.three_d.pixels.depth_buffer import depth_buffers
@@ -127,6 +127,27 @@ def test_draws_may_have_no_blend_state(gen: float) -> None:
     del draw.latched["3DSTATE_BLEND_STATE_POINTERS"]
     backend = draw.made().backend
     assert backend.targets == (TargetState(),) and backend.more is None
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_reserved_values_are_left_to_the_write_that_blends(gen: float) -> None:
+    blend = {"color_buffer_blend_enable": 1, "color_blend_function": 7, "alpha_blend_function": 5, "destination_alpha_blend_factor": 31}
+    target = Draw(gen, blend=blend, common={"independent_alpha_blend_enable": 1}).made().backend.targets[0]
+    assert (target.color, target.alpha) == (BlendEquation("value 7", "value 0", "value 0"), BlendEquation("value 5", "value 0", "value 31"))
+
+
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_blend_state_is_not_read_without_pixel_shader_threads(gen: float) -> None:
+    """Drivers clear depth and stencil so; the pointer of an earlier batch then leads to what is no blend state, or nowhere."""
+    draw = Draw(gen, tests=TESTS, blend={"color_buffer_blend_enable": 1, "color_blend_function": 7}, **buffers(gen))
+    shaded = draw.made()
+    if gen >= 7:
+        draw.latch("3DSTATE_BLEND_STATE_POINTERS", blend_state_pointer=16 * PAGE, blend_state_pointer_valid=1)
+        with pytest.raises(GpuFault):
+            draw.made()
+    found = color_calculator(draw.state, shaded=False)
+    assert found.early == shaded.early is not None and found.backend == BackendState() and not found.late
 
 
 @pytest.mark.parametrize("gen", LATER)
@@ -345,8 +366,6 @@ def test_alpha_to_coverage_has_tests_come_late(gen: float) -> None:
 def test_what_is_missing_or_not_built_is_named() -> None:
     with pytest.raises(DecodeError, match="3DSTATE_CC_STATE_POINTERS"):
         color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}, no_registers))
-    with pytest.raises(Unsupported, match="source_blend_factor has the value 0, which is reserved"):
-        Draw(9, blend={"color_buffer_blend_enable": 1}).made()
     with pytest.raises(Unsupported, match="tiled_resource_mode 1"):
         Draw(9, depth={"surface_format": 1, "tiled_resource_mode": 1}).made()
 

@@ -128,6 +128,20 @@ def test_tests_of_alpha_come_after_the_shader(field: str) -> None:
         assert found(made).late is bool(value)
 
 
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize("gpu", ["ivb", "hsw"])
+def test_blend_state_is_not_read_without_threads(gpu: str) -> None:
+    """The pointer may be that of an earlier batch, and lead nowhere."""
+    for enable in (0, 1):
+        made = stream(gpu, thread_dispatch_enable=enable)
+        made.latch("3DSTATE_BLEND_STATE_POINTERS", blend_state_pointer=0x40)
+        if not enable:
+            assert not found(made).dispatched
+            continue
+        with pytest.raises(GpuFault, match="BLEND_STATE"):
+            found(made)
+
+
 @pytest.mark.behaviour("BDW-PS-15", shows="action")
 def test_a_chroma_key_kills() -> None:
     """With chromakey_kill_enable, depth is tested and written after the shader, as with a shader that kills pixels."""
