@@ -16,12 +16,12 @@ from functools import lru_cache
 from softgen.bits import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.record import Record
-from softgen.bits.units import GRF_BYTES, GRF_COUNT
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError
 from softgen.media import front_end
 from softgen.media.front_end import FrontEnd, optional
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
-from softgen.threads.payload import FULL, Counter, HeaderPatch, Masks, TemplatePayload, ThreadMasks
+from softgen.threads.payload import FULL, Counter, HeaderPatch, Masks, TemplatePayload, ThreadMasks, check_length
 
 NAME, HEADER = "GPGPU_WALKER", "GPGPU_THREAD_HEADER"
 SIMD = {"simd8": 8, "simd16": 16, "simd32": 32}
@@ -60,8 +60,7 @@ def _simd(gen: float, code: int) -> int:
 def _payload(context: DispatchContext, front: FrontEnd, walker: Record, descriptor: Record, threads: int,
              header: front_end.ThreadHeader) -> TemplatePayload:  # fmt: skip
     own, common, fetched = _lengths(descriptor, walker)
-    if 1 + own + common > GRF_COUNT:
-        raise DecodeError(f"{NAME}: {1 + own + common} registers of payload; a thread has {GRF_COUNT}")
+    check_length(1 + own + common, NAME)
     data = constants(context, front, walker, descriptor, threads)
     return TemplatePayload(header.data, common * GRF_BYTES, own * GRF_BYTES, fetched, data, header.slots)
 

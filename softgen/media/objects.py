@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
-from softgen.bits.units import GRF_BYTES, GRF_COUNT
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.media import front_end, walk
 from softgen.media.front_end import FrontEnd, ThreadGroup, optional
 from softgen.media.walk import BlockPosition
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
-from softgen.threads.payload import PayloadList
+from softgen.threads.payload import PayloadList, check_length
 
 HEADER = "MEDIA_THREAD_HEADER"
 CHANNELS = 32
@@ -146,8 +146,7 @@ def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: S
         raise DecodeError(f"{len(roots)} threads in a group with a barrier, its interface descriptor says {expected}")
     headers = [_header(context, front, fields, index, root.position) for root in roots]
     payload = PayloadList(tuple(header.data + root.data for header, root in zip(headers, roots, strict=True)), headers[0].slots)
-    if payload.registers > GRF_COUNT:
-        raise DecodeError(f"{payload.registers} registers of payload; a thread has {GRF_COUNT}")
+    check_length(payload.registers, "media thread")
     return ThreadDispatch(simd=CHANNELS, threads=len(roots), groups=1, payload=payload, **fields)
 
 

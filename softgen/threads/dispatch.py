@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
+from softgen.bits.units import GRF_COUNT
 from softgen.errors import Unsupported
 from softgen.memory.space import Space
 from softgen.threads.payload import (
@@ -112,6 +113,9 @@ class ThreadDispatch:
     system_routine: int | None = None  # offset of the exception handler from the instruction base
     unit_states: UnitStates = ()
     kind: object = field(default=None, repr=False, compare=False)  # the same object in records that `again` makes
+
+    def __post_init__(self) -> None:
+        assert self.registers <= GRF_COUNT, f"a payload of {self.registers} registers: its stage has not checked it"
 
     def again(self, header: bytes, data: bytes, binding_table: int) -> ThreadDispatch:
         """The same dispatch with other data in its TemplatePayload, and its binding table elsewhere."""

@@ -18,7 +18,14 @@ import struct
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
+from softgen.errors import DecodeError
+
+
+def check_length(registers: int, whose: str) -> None:
+    """Refuse payloads that do not fit into a thread's registers: every stage that plans payloads asks here."""
+    if registers > GRF_COUNT:
+        raise DecodeError(f"{whose}: a payload of {registers} registers; threads have {GRF_COUNT}")
 
 
 @dataclass(frozen=True)

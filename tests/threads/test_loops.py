@@ -206,6 +206,15 @@ def test_a_batch_of_too_many_threads_is_refused(library: ctypes.CDLL, monkeypatc
     looped(library, memory, Choice("t1"), 16)
 
 
+def test_a_loop_that_would_write_past_the_registers_is_refused() -> None:
+    """It says so itself, and has written nothing (THREADS_TOO_LONG)."""
+    memory = Memory()
+    too_long = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(lambda argument, record: 7)
+    native = [NativeLoop(ctypes.cast(too_long, ctypes.c_void_p).value or 0, lambda worker: 0)]
+    with pytest.raises(SoftgenError, match="kernel 0x0: a loop would write payloads longer than a thread's registers"):
+        list(EngineDispatcher("t1", 1).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
+
+
 # -- records that are used again ---------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
-from softgen.errors import Unsupported
+from softgen.errors import DecodeError, Unsupported
 from softgen.threads.dispatch import ThreadDispatch
-from softgen.threads.payload import Counter, HeaderPatch, Payload, PayloadList, PayloadWriter, SlotField, TemplatePayload, patched
+from softgen.threads.payload import (
+    Counter,
+    HeaderPatch,
+    LoopPayload,
+    Payload,
+    PayloadList,
+    PayloadWriter,
+    SlotField,
+    TemplatePayload,
+    check_length,
+    patched,
+)
 from tests.gpgpu.job import dwords
 
 HEADER = bytes(range(32))
@@ -89,6 +100,18 @@ def test_one_group_alone() -> None:
     assert listed.only(0) == listed
     with pytest.raises(Unsupported, match="a list of payloads is one group"):
         replace(listed, groups=2).only(0)
+
+
+@pytest.mark.parametrize("payload", [
+    TemplatePayload(HEADER, 4096 - 64, 33), PayloadList((HEADER, bytes(4097))), PayloadWriter(0, 0, 129), LoopPayload(129)])  # fmt: skip
+def test_no_dispatch_has_payloads_longer_than_a_threads_registers(payload: Payload) -> None:
+    """Stages refuse them (check_length) before they make one."""
+    assert payload.registers == 129
+    with pytest.raises(AssertionError, match="a payload of 129 registers"):
+        dispatch(payload, threads=1, groups=1)
+    with pytest.raises(DecodeError, match="VS: a payload of 129 registers; threads have 128"):
+        check_length(payload.registers, "VS")
+    check_length(128, "VS")
 
 
 def dispatch(payload: Payload, **values: Any) -> ThreadDispatch:

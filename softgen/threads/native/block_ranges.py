@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.thread import block
 from softgen.eu.thread.block import ControlBlock
 from softgen.threads.native.scheduler import BlockRange
@@ -23,6 +23,7 @@ RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, st
 @cache
 def block_ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
     """The ranges for threads with a payload of so many registers. `flow`: the generation's; `needs`: live-in bytes of the code, or None."""
+    assert registers <= GRF_COUNT
     payload = -(-registers * GRF_BYTES // LINE) * LINE
     at = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
     spans = [(at[first], at[last] - at[first], zero) for first, last, zero in RANGES + RARE]

@@ -31,7 +31,8 @@ class ReturnReason(IntEnum):
     DEADLINE = 4  # the deadline has passed; call again to go on
     UNKNOWN_STATUS = 5  # compiled code returned a status that does not exist
     TOO_MANY = 6  # a C loop started more threads than a batch may have
-    HELP = 7  # the groups left are worth more workers
+    TOO_LONG = 7  # payloads of a C loop are longer than a thread's registers
+    HELP = 8  # the groups left are worth more workers
 
 
 class GroupMember(ctypes.Structure):

@@ -25,7 +25,9 @@
 #include <stdint.h>
 
 enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS_DEADLOCK, THREADS_DEADLINE, THREADS_UNKNOWN_STATUS,
-                      THREADS_TOO_MANY, THREADS_HELP };
+                      THREADS_TOO_MANY, THREADS_TOO_LONG, THREADS_HELP };
+
+enum { THREADS_PAYLOAD = 128 * 32 }; /* bytes of the longest payload: the registers of a thread */
 
 struct threads_worker;
 struct context; /* eu/native.h */
@@ -71,7 +73,8 @@ static inline uint64_t threads_capacity(const struct threads_worker *worker)
     return worker->api->capacity(worker);
 }
 
-/* The registers of a thread of the next batch, r0 first: its payload is written here. */
+/* The registers of a thread of the next batch, r0 first: its payload is written here. A loop whose payloads are longer than
+ * THREADS_PAYLOAD writes none, and returns THREADS_TOO_LONG. */
 static inline uint8_t *threads_payload(const struct threads_worker *worker, uint64_t number)
 {
     return worker->api->payload(worker, number);

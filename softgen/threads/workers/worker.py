@@ -263,6 +263,8 @@ class Worker:
                 raise places.deadlock(self.place(first), self.dispatch.left, len(threads))
             case ReturnReason.TOO_MANY:
                 raise SoftgenError(f"kernel {self.record.kernel:#x}: a loop started more than the {self.threads} threads of a batch")
+            case ReturnReason.TOO_LONG:
+                raise SoftgenError(f"kernel {self.record.kernel:#x}: a loop would write payloads longer than a thread's registers")
             case _:
                 raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
 

@@ -11,10 +11,10 @@ from enum import IntEnum
 
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
+from softgen.threads.payload import check_length
 
 MODES = 6  # barycentrics: perspective at pixel, centroid and sample, then linear
 LANES = 8  # channels of a register
-REGISTERS = 128
 HALF = 16  # channels of a part that 32-wide threads have twice
 
 
@@ -101,8 +101,7 @@ def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) 
     else:
         end = most
     plan.gap_bytes, plan.size = pushed - plan.gap, end
-    if end > REGISTERS * GRF_BYTES:
-        raise DecodeError(f"pixel shader: a payload of {end // GRF_BYTES} registers; threads have {REGISTERS}")
+    check_length(end // GRF_BYTES, "pixel shader")
     return plan
 
 

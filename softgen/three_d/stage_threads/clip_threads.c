@@ -42,6 +42,8 @@ static void start(struct clip_threads *c, uint64_t i)
 EXPORT int64_t run_clip_threads(struct clip_threads *c, void *record)
 {
     struct threads_worker *worker = c->stage.worker;
+    if (!stage_payload_fits(&c->stage, OBJECT_VERTICES))
+        return THREADS_TOO_LONG;
     uint64_t capacity = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH;
     int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
     while (why == THREADS_DONE && !c->output->refused) {

@@ -59,6 +59,8 @@ static void start(struct geometry_threads *g, const struct object *object)
 EXPORT int64_t run_geometry_threads(struct geometry_threads *g, void *record)
 {
     struct threads_worker *worker = g->stage.worker;
+    if (!stage_payload_fits(&g->stage, g->whole ? g->whole : OBJECT_VERTICES))
+        return THREADS_TOO_LONG;
     uint64_t capacity = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH, step = g->whole ? 2 : 1;
     int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
     while (why == THREADS_DONE && !g->output->refused) {

@@ -9,6 +9,8 @@ enum { R1 = 32, R2 = 64 };
 EXPORT int64_t run_setup_threads(struct setup_threads *s, void *record)
 {
     struct threads_worker *worker = s->stage.worker;
+    if (!stage_payload_fits(&s->stage, OBJECT_VERTICES))
+        return THREADS_TOO_LONG;
     int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
     while (why == THREADS_DONE) {
         uint64_t threads = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH;

@@ -13,6 +13,13 @@ static void write_vertex(const struct stage_threads *s, uint8_t *to, uint32_t ve
     memset(to + bytes, 0, s->read_bytes - bytes);
 }
 
+/* Whether all that write_stage_payload writes for so many vertices is in a thread's registers. */
+int stage_payload_fits(const struct stage_threads *s, uint32_t vertices)
+{
+    uint64_t constants = (uint64_t)s->constant_offset + s->constant_bytes, end = s->vertex_offset + (uint64_t)vertices * s->read_bytes;
+    return s->header_bytes <= sizeof s->header && constants <= THREADS_PAYLOAD && end <= THREADS_PAYLOAD;
+}
+
 void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
                          uint32_t vertices)
 {

@@ -77,6 +77,7 @@ struct setup_threads {
     uint8_t *primitives; /* primitive URB entries */
 };
 
+int stage_payload_fits(const struct stage_threads *s, uint32_t vertices);
 void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
                          uint32_t vertices);
 uint32_t first_entry(struct thread_output *o);

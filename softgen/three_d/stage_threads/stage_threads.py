@@ -16,7 +16,7 @@ from softgen.command import CommandStreamer
 from softgen.eu import native
 from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPool
 from softgen.threads.dispatch import NativeLoop, ThreadDispatch, size_code
-from softgen.threads.payload import LoopPayload
+from softgen.threads.payload import LoopPayload, check_length
 from softgen.three_d.rules.software_rules import check_registers
 from softgen.three_d.state.constants import push_constants
 from softgen.three_d.state.state import DrawState
@@ -92,6 +92,7 @@ class ThreadStage:
         self.header, self.thread_mask = self._header(samplers)
         used = max(self.vertex_offset + vertices * self.read_bytes, 4 * len(self.header))
         self.registers = -(-used // GRF_BYTES)
+        check_length(self.registers, name)
         check_registers(state, name, int(self.unit.grf_register_count), self.registers)
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH

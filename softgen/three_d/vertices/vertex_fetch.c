@@ -218,6 +218,15 @@ void fetch_group(const struct vertex_fetch *f, struct vertex_ids ids, unsigned c
         store_generated(s, ids, count, into, stride);
 }
 
+/* Dwords of elements come first, and those without source data right after them. */
+uint64_t fetch_extent(const struct vertex_fetch *f, unsigned count, uint64_t stride)
+{
+    uint64_t last = 0;
+    for (const struct fetch_store *s = f->stores; s < f->stores + f->first + f->others; s++)
+        last = s->offset > last ? s->offset : last;
+    return f->first + f->others ? last + (count - 1) * stride + sizeof(uint32_t) : 0;
+}
+
 /* Vertices to fetch into an array. */
 struct fetch_run {
     const struct vertex_fetch *fetch;

@@ -53,4 +53,7 @@ enum { FETCH_GROUP = 8 }; /* vertices fetched together */
 __attribute__((visibility("hidden"))) void fetch_group(const struct vertex_fetch *f, struct vertex_ids ids, unsigned count, uint8_t *into,
                                                        uint64_t stride);
 
+/* Bytes from `into` on that fetch_group may write. */
+__attribute__((visibility("hidden"))) uint64_t fetch_extent(const struct vertex_fetch *f, unsigned count, uint64_t stride);
+
 #endif

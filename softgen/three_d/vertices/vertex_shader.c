@@ -62,8 +62,19 @@ static uint32_t write_payload(const struct vertex_shader *v, uint8_t *payload, u
     return (1u << channels) - 1;
 }
 
+/* Whether all that write_payload writes is in a thread's registers. */
+static int fits(const struct vertex_shader *v)
+{
+    uint64_t handles = (uint64_t)v->handle_offset + 4 * (uint64_t)v->lanes;
+    uint64_t constants = (uint64_t)v->constant_offset + v->constant_bytes;
+    uint64_t end = v->attribute_offset + fetch_extent(v->fetch, v->lanes, v->lane_stride);
+    return v->header_bytes <= sizeof v->header && handles <= THREADS_PAYLOAD && constants <= THREADS_PAYLOAD && end <= THREADS_PAYLOAD;
+}
+
 EXPORT int64_t run_vertex_shader(struct vertex_shader *v, void *record)
 {
+    if (!fits(v))
+        return THREADS_TOO_LONG;
     int64_t why = threads_pending(v->worker) ? threads_resume(v->worker, record) : THREADS_DONE;
     while (why == THREADS_DONE) {
         uint64_t threads = threads_capacity(v->worker) < BATCH ? threads_capacity(v->worker) : BATCH;

@@ -22,7 +22,7 @@ from softgen.eu.native import address
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
 from softgen.threads.dispatch import KIB, UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register, size_code
-from softgen.threads.payload import LoopPayload, WrittenMasks
+from softgen.threads.payload import LoopPayload, WrittenMasks, check_length
 from softgen.three_d.rules.software_rules import check_registers
 from softgen.three_d.state.constants import push_constants
 from softgen.three_d.state.state import DrawCall, DrawState
@@ -132,13 +132,17 @@ class VertexShaderPlan:
             registers = unit.dispatch_grf_start_register_for_urb_data + unit.constant_urb_entry_read_length
             check_registers(state, "VS", int(unit.grf_register_count), int(registers + self.dwords // SLOT))
 
+    def registers(self, constant_bytes: int) -> int:
+        """Registers of a payload."""
+        return int(self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
+
     def dispatch(self, chunk: Chunk, constant_bytes: int) -> ThreadDispatch:
         """The record of the threads; the same while chunk and length of constants are."""
         held = self._dispatched
         if held is None or held[0] is not chunk or held[1] != constant_bytes:
-            registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
-            made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(registers), masks=WrittenMasks(),
-                                  units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb), *self.tables), **self.fields)  # fmt: skip
+            made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers(constant_bytes)),
+                                  masks=WrittenMasks(), units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb), *self.tables),
+                                  **self.fields)  # fmt: skip
             held = self._dispatched = chunk, constant_bytes, made
         return held[2]
 
@@ -152,6 +156,7 @@ class VertexShader:
         self.fetch: FetchPlan | None = None
         if self.enabled:
             self.constants = push_constants(state, "VS")
+            check_length(plan.registers(len(self.constants)), "VS")
             self.fetch = fetch or vertex_fetch(state, call, plan.destination)
             self.attribute_offset = plan.constant_offset + len(self.constants)
             self.fields, self.vertices, self.batch = plan.fields, plan.vertices, plan.batch
@@ -165,7 +170,7 @@ class VertexShader:
     @property
     def registers(self) -> int:
         """Registers of a payload."""
-        return int(self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
+        return self.plan.registers(len(self.constants))
 
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
         return self.plan.dispatch(chunk, len(self.constants))

@@ -35,6 +35,12 @@ def test_payloads_take_whole_lines_and_the_rest_of_the_registers_is_cleared(regi
     assert ranges(registers) == {**payload, **rest, **ALWAYS, **REGISTERS}
 
 
+def test_a_payload_longer_than_the_registers_has_no_ranges() -> None:
+    """What is left of the registers would be less than nothing."""
+    with pytest.raises(AssertionError):
+        block_ranges(129, "channel", None, True)
+
+
 def test_generations_with_mask_stacks_have_more_to_clear() -> None:
     assert ranges(1, "stack") == {(0, 64): COPY, (64, AT["mrf"]): ZERO, **ALWAYS, **REGISTERS, **RARE}
 

@@ -18,23 +18,24 @@ from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.memory.store import MemfdBuffer
-from softgen.shared_functions.urb.memory import COMPLETE, USED
+from softgen.shared_functions.urb.memory import COMPLETE, POOL, USED, UrbMemory
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
-from softgen.three_d.stage_threads.clip_threads import ClipThreads
-from softgen.three_d.stage_threads.geometry_threads import GeometryThreads
-from softgen.three_d.stage_threads.setup_threads import SetupThreads
+from softgen.three_d.stage_threads.clip_threads import ClipLoop, ClipThreads
+from softgen.three_d.stage_threads.geometry_threads import GeometryLoop, GeometryThreads
+from softgen.three_d.stage_threads.setup_threads import SetupLoop, SetupThreads
 from softgen.three_d.stage_threads.stage_threads import ThreadOutputStruct, ThreadStage, library
 from softgen.three_d.stage_threads.thread_output import PUT_OUT, ThreadOutput, set_topologies
 from softgen.three_d.state.state import DrawCall, DrawState
-from softgen.three_d.structures import PrimitiveObject, SetupRecord
+from softgen.three_d.structures import ObjectArray, PrimitiveObject, SetupRecord
 from softgen.three_d.vertices.assembly import ALL_EDGES, EDGES_SHIFT, TOPOLOGIES, TOPOLOGY_SHIFT
-from softgen.three_d.vertices.chunk import Chunk
+from softgen.three_d.vertices.chunk import Chunk, aligned
 from softgen.three_d.vertices.front import Front
 from tests.conftest import ROOT
 from tests.eu.semantics.build import dst, imm, instr, reg
 from tests.three_d.captured import draw_call, walk_capture
 from tests.three_d.made import made_state
+from tests.three_d.vertices.test_vertex_shader import TOO_LONG, FakeWorker
 
 ENGINES = ("reference", "t0", "t1")
 TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES, LINE_LIST = 4, 6, 14, 7, 8, 16, 3, 2
@@ -324,6 +325,58 @@ def test_where_a_stages_payload_has_its_parts(name: str, start: int, constants: 
     dwords = catalogue.layout(f"{name}_THREAD_PAYLOAD", GEN).dwords
     assert stage.registers == (-(-dwords // 8) if registers is None else registers) and stage.batch == 64
     assert any("grf_register_count" in text for text in remarks) == (stage.registers > 16)
+
+
+@pytest.mark.parametrize(("name", "vertices", "start", "constants", "length"), [
+    ("GS", 6, 2, 0, 21), ("GS", 3, 8, 30, 30), ("CLIP", 3, 2, 0, 42), ("CLIP", 3, 5, 63, 20), ("SF", 3, 2, 0, 42),
+    ("SF", 3, 11, 60, 19)])  # fmt: skip
+def test_payloads_longer_than_a_threads_registers_are_refused(name: str, vertices: int, start: int, constants: int, length: int) -> None:
+    """128 fit, whatever grf_register_count says."""
+    def stage(start: int) -> ThreadStage:
+        fields = {"dispatch_grf_start_register_for_urb_data": start, "constant_urb_entry_read_length": constants,
+                  "vertex_urb_entry_read_length": length, "grf_register_count": 7}  # fmt: skip
+        state = made_state(GEN, {0x20000: b""}, {"3DSTATE_PIPELINED_POINTERS": {f"pointer_to_{name.lower()}_state": 0x20000}},
+                           blocks={0x20000: (f"{name}_STATE", fields)})  # fmt: skip
+        state.curbe = bytes(4096)
+        return ThreadStage(state, name, vertices)
+
+    assert stage(start).registers == stage(start).dispatch(UrbMemory(aligned(0))).registers == 128
+    with pytest.raises(DecodeError, match=f"{name}: a payload of 129 registers; threads have 128"):
+        stage(start + 1)
+
+
+def nothing_to_do() -> tuple[ObjectArray, ThreadOutputStruct]:
+    """No objects, and room for none."""
+    output, pools = ThreadOutputStruct(), np.ones(1, POOL)
+    output.held, output.pool = pools, pools.ctypes.data
+    return ObjectArray(), output
+
+
+@pytest.mark.parametrize("name", ["GS", "CLIP", "SF"])
+@pytest.mark.parametrize(("change", "fits"), [
+    ({}, True), ({"vertex_offset": 4096 - 3 * 64}, True), ({"vertex_offset": 4096 - 3 * 64 + 1}, False), ({"read_bytes": 1 << 31}, False),
+    ({"constant_offset": 4096 - 32, "constant_bytes": 32}, True), ({"constant_offset": 4096 - 32, "constant_bytes": 33}, False),
+    ({"header_bytes": 100}, False)])  # fmt: skip
+def test_loops_write_into_registers_alone(name: str, change: dict[str, int], fits: bool) -> None:
+    """What a plan can be wrong in; a loop without objects says so, too."""
+    (nothing, output), next_record = nothing_to_do(), ctypes.c_uint64()
+    made = {"GS": GeometryLoop, "CLIP": ClipLoop, "SF": SetupLoop}[name]
+    loop = SetupLoop(next=ctypes.addressof(next_record)) if name == "SF" else (
+        made(objects=ctypes.addressof(nothing), output=ctypes.addressof(output)))  # fmt: skip
+    for field, value in {"vertex_offset": 64, "read_bytes": 64, "header_bytes": 32, **change}.items():
+        setattr(loop.stage, field, value)
+    fake = FakeWorker(2, 128)
+    function = getattr(library(), {"GS": "run_geometry_threads", "CLIP": "run_clip_threads", "SF": "run_setup_threads"}[name])
+    assert function(ctypes.c_void_p(loop.bind(ctypes.addressof(fake))), None) == (0 if fits else TOO_LONG)
+
+
+def test_a_quadrilaterals_vertices_count_as_many_as_they_are() -> None:
+    nothing, output = nothing_to_do()
+    loop, fake = GeometryLoop(objects=ctypes.addressof(nothing), output=ctypes.addressof(output), whole=4), FakeWorker(2, 128)
+    loop.stage.vertex_offset, loop.stage.read_bytes = 4096 - 4 * 64, 64
+    assert library().run_geometry_threads(ctypes.c_void_p(loop.bind(ctypes.addressof(fake))), None) == 0
+    loop.whole = 6
+    assert library().run_geometry_threads(ctypes.c_void_p(ctypes.addressof(loop)), None) == TOO_LONG
 
 
 @pytest.mark.parametrize(("threads", "batch"), [(1, 1), (2, 2), (63, 63), (64, 64)])

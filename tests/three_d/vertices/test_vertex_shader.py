@@ -13,6 +13,7 @@ import pytest
 from softgen.bits.generation import generations
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
+from softgen.errors import DecodeError
 from softgen.eu.native import address
 from softgen.threads.dispatch import DispatchContext, Scratch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
@@ -26,12 +27,15 @@ from softgen.three_d.vertices.vertex_shader import BATCH, VertexShader, VertexSh
 from tests.conftest import needs_shared
 from tests.three_d.captured import draw_call, walk
 from tests.three_d.made import call, controls, made_state
+from tests.three_d.own_draw import OwnDraw, rectangle
 
 GENS = tuple(generations())
 REGISTER_DWORDS = 8
 AT, CONSTANTS, BLOCK = 0x10000, 0x20000, 0x30000
 SRC, ONE_INT = 1, 4
 CONSTANT_DWORDS = list(range(1000, 1016))
+TOO_LONG = 7  # THREADS_TOO_LONG
+END = "send(8) null<1>UW g127<0,1,0>UD 0x82000010 7 MsgDesc: mlen 1 rlen 0 { align1 1Q EOT };"
 Words = npt.NDArray[np.uint32]
 
 
@@ -235,6 +239,51 @@ def test_loops_have_scratch_space_of_their_own(threads: int, workers: int, loops
     made = [VertexShaderLoop.from_address(loop.bind(5)) for loop in held]
     assert [loop.first_slot for loop in made] == [batch * number for number in range(loops)]
     assert {(loop.worker, loop.scratch_step, loop.end, loop.next) for loop in made} == {(5, 2048, 4000, made[0].next)}
+
+
+# -- payloads longer than registers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gen", "simd8", "start", "length", "constants"), [
+    (4.5, False, 2, 63, False), (7, False, 2, 63, False), (7.5, False, 6, 60, True), (8, True, 6, 15, True), (9, True, 8, 15, False),
+    (11, True, 8, 15, False)])  # fmt: skip
+def test_payloads_longer_than_a_threads_registers_are_refused(gen: float, simd8: bool, start: int, length: int, constants: bool) -> None:
+    """128 fit."""
+    def shader(start: int) -> VertexShader:
+        fields = {"dispatch_grf_start_register_for_urb_data": start, "vertex_urb_entry_read_length": length}
+        return VertexShader(shader_state(gen, simd8, 8, constants, **fields), call(8, 1))
+
+    assert shader(start).registers == shader(start).dispatch(Chunk(128, 64, 64)).registers == 128
+    with pytest.raises(DecodeError, match="VS: a payload of 129 registers; threads have 128"):
+        shader(start + 1)
+
+
+@pytest.mark.parametrize("gpu, length", [("kbl", 20), ("icl", 63)])
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+def test_a_draw_whose_payloads_are_too_long_is_refused(gpu: str, length: int, engine: str) -> None:
+    unit = {"enable": 1, "simd8_dispatch_enable": 1, "vertex_urb_entry_read_length": length, "dispatch_grf_start_register_for_urb_data": 3}
+    with pytest.raises(DecodeError, match=f"VS: a payload of {3 + 8 * length} registers"):
+        OwnDraw(gpu, rectangle(0, 0, 8, 8), vs=END, state={"3DSTATE_VS": unit}).run(engine)
+
+
+@pytest.mark.parametrize(("change", "fits"), [
+    ({}, True), ({"attribute_offset": 4096 - 256}, True), ({"attribute_offset": 4096 - 256 + 4}, False), ({"header_bytes": 68}, False),
+    ({"constant_bytes": 4096 - 96}, True), ({"constant_bytes": 4096 - 92}, False), ({"handle_offset": 4096 - 32}, True),
+    ({"handle_offset": 4096 - 28}, False), ({"constant_offset": 0xFFFFFFE0}, False),
+    ({"attribute_offset": 0xFFFFFFFF}, False)])  # fmt: skip
+def test_the_loop_writes_into_registers_alone(change: dict[str, int], fits: bool) -> None:
+    """What a plan can be wrong in; the loop writes nothing then."""
+    shader, assembly, chunk = VertexShader(shader_state(9, True, 8), call(8, 1)), Assembly(shader_state(9, True, 8), call(8, 1)), Chunk(128)
+    assembly.fill(chunk)
+    fake, constants = FakeWorker(2, 128), bytes(4096)
+    (native,) = shader.loops(context_of(assembly), chunk, assembly, 1)
+    loop = VertexShaderLoop.from_address(native.bind(ctypes.addressof(fake)))
+    loop.constants = ctypes.cast(ctypes.c_char_p(constants), ctypes.c_void_p).value or 0
+    for name, value in change.items():
+        setattr(loop, name, value)
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(native.function)
+    assert function(ctypes.addressof(loop), None) == (0 if fits else TOO_LONG)
+    assert fits or (fake.blocks == 0xDEADBEEF).all()
 
 
 # -- dispatches ------------------------------------------------------------------------------------------------------
