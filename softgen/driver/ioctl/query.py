@@ -59,7 +59,7 @@ PARAMS: dict[int, Answer] = {
     i915.I915_PARAM_HAS_GPU_RESET: lambda gpu: PER_ENGINE_RESET,
     i915.I915_PARAM_MMAP_GTT_VERSION: lambda gpu: MMAP_GTT_VERSION,
     i915.I915_PARAM_HAS_SCHEDULER: lambda gpu: gpu.kernel.preempt,
-    i915.I915_PARAM_HUC_STATUS: lambda gpu: 1 if gpu.kernel.huc else None,
+    i915.I915_PARAM_HUC_STATUS: lambda gpu: 0 if gpu.kernel.huc else None,  # no firmware runs on it
     i915.I915_PARAM_SLICE_MASK: lambda gpu: (1 << gpu.device.limit("slices")) - 1 if gpu.kernel.topology else None,
     i915.I915_PARAM_SUBSLICE_MASK: lambda gpu: subslice_mask(gpu) if gpu.kernel.topology else None,
     i915.I915_PARAM_HAS_CONTEXT_ISOLATION: lambda gpu: gpu.kernel.isolation,

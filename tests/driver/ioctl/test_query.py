@@ -97,7 +97,7 @@ YES, NO = (5, 8, 9, 12, 13, 15, 16, 19, 21, 24, 25, 26, 29, 30, 37, 43, 44, 45, 
 
 
 @pytest.mark.parametrize("name, others", [
-    ("kbl", {4: 0x5916, 6: 32, 10: 1, 11: 1, 17: 1, 18: 2, 22: 1, 28: 0, 31: 0, 32: 2, 33: 3, 34: 24, 35: 2, 40: 4, 41: 31, 42: 1, 46: 1,
+    ("kbl", {4: 0x5916, 6: 32, 10: 1, 11: 1, 17: 1, 18: 2, 22: 1, 28: 0, 31: 0, 32: 2, 33: 3, 34: 24, 35: 2, 40: 4, 41: 31, 42: 0, 46: 1,
              47: 7, 50: 15, 51: 12_000_000}),
     ("hsw", {4: 0x412, 6: 32, 10: 1, 11: 1, 17: 1, 18: 1, 22: 1, 28: 10, 31: 0, 32: 6, 33: 2, 34: 20, 35: 2, 40: 4, 41: 0, 42: None, 46: 1,
              47: 3, 50: 1, 51: 12_500_000}),
@@ -118,6 +118,18 @@ def test_parameters_of_a_gpu(name: str, others: dict[int, int | None]) -> None:
                 assert error.errno == errno.ENODEV
                 found[number] = None
     assert found == expected
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_no_gpu_says_that_firmware_runs_on_its_video_microcontroller(name: str) -> None:
+    """I915_PARAM_HUC_STATUS: 0 where there is one, else ENODEV; drivers offer modes that nothing would encode where it says more."""
+    with served(name) as gpu:
+        if kernel(name).huc:
+            assert param(gpu.program(), i915.I915_PARAM_HUC_STATUS) == 0
+            return
+        with pytest.raises(OSError, match="No such device"):
+            param(gpu.program(), i915.I915_PARAM_HUC_STATUS)
+    assert name not in ("skl", "kbl", "icl")
 
 
 def test_questions_without_an_answer() -> None:
