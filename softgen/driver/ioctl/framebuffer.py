@@ -45,15 +45,16 @@ def add_with_modifiers(node: Node, call: Call, arg: SimpleNamespace) -> None:
     format = display.formats.get(arg.format)
     if format is None or arg.flags & ~FLAGS or arg.flags & drm.DRM_MODE_FB_INTERLACED:
         raise Errno(errno.EINVAL, f"a framebuffer of format {arg.format.to_bytes(4, 'little')!r}, flags {arg.flags:#x}")
-    (handle, *others), (pitch, *_), (offset, *_) = (PLANES.unpack(entry) for entry in (arg.handles, arg.pitches, arg.offsets))
-    modifier, *more = MODIFIERS.unpack(arg.modifiers)
+    planes = list(zip(*(PLANES.unpack(entry) for entry in (arg.handles, arg.pitches, arg.offsets)), strict=True))
+    modifiers, chosen = MODIFIERS.unpack(arg.modifiers), bool(arg.flags & drm.DRM_MODE_FB_MODIFIERS)
+    handle, pitch, offset = planes[0]
     if not handle:
         raise Errno(errno.EINVAL, "a framebuffer without a buffer")
-    if not arg.flags & drm.DRM_MODE_FB_MODIFIERS:
-        modifier = None
-    elif any(others) or any(more):
+    if any(modifiers[1:] if chosen else modifiers):
+        raise Errno(errno.EINVAL, "a modifier of a plane that there is not" if chosen else "a modifier without the flag for modifiers")
+    if chosen and any(map(any, planes[1:])):  # programs from before modifiers left what they liked there (framebuffer_check)
         raise Errno(errno.EINVAL, f"more than one plane of format {format.name}")
-    arg.fb = new(node, arg, format, handle, pitch, offset, modifier)
+    arg.fb = new(node, arg, format, handle, pitch, offset, modifiers[0] if chosen else None)
 
 
 def new(node: Node, arg: SimpleNamespace, format: facts.ScanoutFormat, handle: int, pitch: int, offset: int, modifier: int | None) -> int:

@@ -147,6 +147,8 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
     """The descriptor and offset that an mmap() of a node stands for."""
     bo, inside = lookup(node, offset >> OFFSET_BITS), offset % APERTURE
+    if offset & APERTURE and bo.view is None:
+        raise Errno(errno.EINVAL, f"mmap at {offset:#x}, an offset that no ioctl gave")
     if bo.user or inside + size > round_up(bo.size) or inside % PAGE_SIZE:
         raise Errno(errno.EINVAL, f"mmap of {size:#x} bytes from {inside:#x} of a buffer of {bo.size:#x}")
     bo.sync_view()

@@ -31,6 +31,19 @@ def lookup(node: Node, handle: int) -> Syncobj:
     return found
 
 
+def objects(node: Node, call: Call, arg: SimpleNamespace) -> list[Syncobj]:
+    """The sync objects of an argument that names some; all of them are there before anything becomes of the first."""
+    if not arg.count:
+        raise Errno(errno.EINVAL, "no sync objects")
+    return [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+
+
+def check(unknown: int, what: str) -> None:
+    """Refuse bits that mean nothing."""
+    if unknown:
+        raise Errno(errno.EINVAL, f"{what} {unknown:#x}")
+
+
 def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...]:
     if count > MOST:
         raise Errno(errno.EINVAL, f"{count} sync objects")
@@ -38,18 +51,20 @@ def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & ~drm.DRM_SYNCOBJ_CREATE_SIGNALED:
-        raise Errno(errno.EINVAL)
+    check(arg.flags & ~drm.DRM_SYNCOBJ_CREATE_SIGNALED, "flags")
     fence = Fence(node.gpu.signals, done=True) if arg.flags else None
     arg.handle = node.syncobjs.add(Syncobj(node.gpu.signals, fence))
 
 
 def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    check(arg.pad, "pad")
     if node.syncobjs.remove(arg.handle) is None:
         raise Errno(errno.EINVAL)
 
 
 def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    check(arg.pad, "pad")
+    check(arg.flags & ~drm.DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE, "flags")
     syncobj = lookup(node, arg.handle)
     if not arg.flags & drm.DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE:
         call.hand(call.argument + ARGUMENTS["DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.syncobjs.new(syncobj)[0])
@@ -61,6 +76,8 @@ def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    check(arg.pad, "pad")
+    check(arg.flags & ~drm.DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE, "flags")
     if arg.flags & drm.DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE:
         lookup(node, arg.handle).replace(sync_file(node.gpu, call, arg.fd))
         return
@@ -88,11 +105,13 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
     The timeout is absolute, on CLOCK_MONOTONIC.
     """
-    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
-    points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
-    if not objects:
+    timeline = hasattr(arg, "points")
+    check(arg.flags & ~(WAIT_ALL | WAIT_FOR_SUBMIT | (WAIT_AVAILABLE if timeline else 0)), "flags of a wait")
+    if not arg.count:
         return
-    pending = PendingPoints(objects, points, arg.flags)
+    found = objects(node, call, arg)
+    points = numbers(call, arg.points, arg.count, "Q") if timeline and arg.points else (0,) * arg.count
+    pending = PendingPoints(found, points, arg.flags)
     if not node.gpu.signals.wait_unlocked(pending.ready, arg.timeout / NANOSECONDS, call.channel.gone):
         raise Errno(errno.ETIME)
     arg.first = pending.first
@@ -143,29 +162,34 @@ class PendingPoints:
 
 
 def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    for handle in numbers(call, arg.handles, arg.count, "I"):
-        lookup(node, handle).replace(None)
+    check(arg.pad, "pad")
+    for syncobj in objects(node, call, arg):
+        syncobj.replace(None)
 
 
 def signal(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    for handle in numbers(call, arg.handles, arg.count, "I"):
-        lookup(node, handle).replace(Fence(node.gpu.signals, done=True))
+    check(arg.pad, "pad")
+    for syncobj in objects(node, call, arg):
+        syncobj.replace(Fence(node.gpu.signals, done=True))
 
 
 def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    check(arg.flags, "flags")
+    found = objects(node, call, arg)
     points = numbers(call, arg.points, arg.count, "Q") if arg.points else (0,) * arg.count
-    for syncobj, point in zip(objects, points, strict=True):
+    for syncobj, point in zip(found, points, strict=True):
         syncobj.add(point, Fence(node.gpu.signals, done=True))
 
 
 def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    check(arg.flags & ~drm.DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED, "flags")
+    found = objects(node, call, arg)
     submitted = bool(arg.flags & drm.DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED)
-    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(syncobj.value(submitted) for syncobj in objects)))
+    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(syncobj.value(submitted) for syncobj in found)))
 
 
 def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    check(arg.pad, "pad")
     source, target = lookup(node, arg.source), lookup(node, arg.target)
     if arg.flags & WAIT_FOR_SUBMIT:
         node.gpu.signals.wait(lambda: source.fence(arg.source_point) is not None, None, call.channel.gone)

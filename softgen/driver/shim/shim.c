@@ -129,7 +129,7 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
     int file = -1;
     if (as_result(exchange(&out, NULL, &last, &file)) < 0)
         return MAP_FAILED;
-    void *at = (void *)syscall(SYS_mmap, address, length, protection, (flags & ~MAP_PRIVATE) | MAP_SHARED, file, (off_t)last.b);
+    void *at = (void *)syscall(SYS_mmap, address, length, protection, flags, file, (off_t)last.b);
     int keep = errno;
     syscall(SYS_close, file);
     errno = keep;
@@ -140,6 +140,21 @@ EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int
 {
     return mmap(address, length, protection, flags, fd, offset);
 }
+
+/* Events are read whole, as in the kernel (drm_read): where there is no room for one, none is read once there is one. */
+EXPORT ssize_t read(int fd, void *buffer, size_t size)
+{
+    NEXT(ssize_t, read, int, void *, size_t);
+    enum { EVENT = 32 }; /* bytes of an event (display.py) */
+    if (size % EVENT == 0 || node_of(fd, NULL) < 0)
+        return next(fd, buffer, size);
+    if (size > EVENT)
+        return next(fd, buffer, size - size % EVENT);
+    char first;
+    return recv(fd, &first, sizeof first, MSG_PEEK) < 0 ? -1 : 0;
+}
+
+EXPORT ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room) { return (void)room, read(fd, buffer, size); }
 
 /* For the launcher, which says what is missing: an empty file in the run's folder. */
 void remark(const char *kind, const char *api)

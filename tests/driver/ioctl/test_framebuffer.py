@@ -71,6 +71,29 @@ def test_a_dumb_buffer_is_mapped_and_destroyed(card: Program) -> None:
 # -- framebuffers
 
 
+@pytest.mark.parametrize("unused", ["handles", "pitches", "offsets", "modifiers"])
+@pytest.mark.parametrize("chosen", [False, True])
+@pytest.mark.parametrize("plane", [1, 2, 3])
+def test_other_planes_than_the_formats(card: Program, unused: str, chosen: bool, plane: int) -> None:
+    """With the flag for modifiers they must be empty; without it there may be anything but modifiers (framebuffer_check: programs from
+    before modifiers did not clear it)."""
+    handle = buffer(card)
+    values = {"handles": [handle, 0, 0, 0], "pitches": [2560, 0, 0, 0], "offsets": [0] * 4, "modifiers": [0] * 4}
+    assert add(card, handle, flags=MODIFIERS * chosen)
+    values[unused][plane] = handle if unused == "handles" else X_TILED if unused == "modifiers" else 4096
+    fields = {name: struct.pack("<4Q" if name == "modifiers" else "<4I", *row) for name, row in values.items()}
+    if chosen or unused == "modifiers":
+        refused_fb(errno.EINVAL, card, handle, flags=MODIFIERS * chosen, **fields)
+    else:
+        assert add(card, handle, flags=0, **fields)
+
+
+def test_a_modifier_needs_the_flag_for_modifiers(card: Program) -> None:
+    handle, modifier = buffer(card), struct.pack("<4Q", X_TILED, 0, 0, 0)
+    refused_fb(errno.EINVAL, card, handle, modifiers=modifier)
+    assert add(card, handle, flags=MODIFIERS, modifiers=modifier)
+
+
 @pytest.mark.parametrize("modifier", [None, LINEAR, X_TILED, Y_TILED])
 def test_modifiers(card: Program, modifier: int | None) -> None:
     fb = add(card, buffer(card), modifier=modifier)

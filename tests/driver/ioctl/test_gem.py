@@ -131,6 +131,17 @@ def test_mmap_beyond_a_buffer_is_refused(gpu: Gpu) -> None:
         program.mmap(offset + (7 << 40), 4096)
 
 
+def test_the_rows_of_a_buffer_are_mapped_where_an_ioctl_gave_their_offset(gpu: Gpu) -> None:
+    program, rows = gpu.program(), 1 << 39
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    plain = program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
+    with pytest.raises(OSError, match="Invalid"):
+        program.mmap(plain | rows, 4096)
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset == plain | rows
+    assert program.mmap(plain | rows, 4096)
+
+
 def test_the_older_shorter_argument_of_mmap_gtt(gpu: Gpu) -> None:
     program = gpu.program()
     handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from softgen.driver.objects.fence import Fence, Pipes, Signals, Syncobj, all_of
-from softgen.driver.uapi.uapi import EXEC_FENCE, EXEC_OBJECT, EXTENSION, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, TIMELINE_FENCES
+from softgen.driver.uapi.uapi import ARGUMENTS, EXEC_FENCE, EXEC_OBJECT, EXTENSION, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, TIMELINE_FENCES
+from tests.driver.ioctl.test_gem import refused
 from tests.driver.program import Gpu, Held, Program
 
 ALL, FOR_SUBMIT = 1, 2
@@ -81,6 +82,44 @@ def test_signal_and_reset(gpu: Gpu) -> None:
     assert wait(program, handle) == 0
     program.ioctl("DRM_IOCTL_SYNCOBJ_RESET", handles=program.numbers("I", handle), count=1)
     assert wait(program, handle, flags=FOR_SUBMIT) == "ETIME"
+
+
+UNKNOWN = [
+    ("DESTROY", {"pad": 1}), ("HANDLE_TO_FD", {"pad": 1}), ("HANDLE_TO_FD", {"flags": 2}), ("FD_TO_HANDLE", {"pad": 1}),
+    ("FD_TO_HANDLE", {"flags": 2}), ("FD_TO_HANDLE", {"flags": 3}), ("CREATE", {"flags": 2}), ("WAIT", {"flags": 1 << 2}),
+    ("WAIT", {"flags": 1 << 4 | 1}), ("TIMELINE_WAIT", {"flags": 1 << 31}), ("TIMELINE_WAIT", {"flags": 1 << 3 | 1 << 2}),
+    ("RESET", {"pad": 1}), ("RESET", {"count": 0}), ("SIGNAL", {"pad": 1 << 31}), ("SIGNAL", {"count": 0}),
+    ("TIMELINE_SIGNAL", {"flags": 1}), ("TIMELINE_SIGNAL", {"count": 0}), ("QUERY", {"flags": 2}), ("QUERY", {"count": 0}),
+    ("TRANSFER", {"pad": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "wrong"), UNKNOWN)
+def test_what_means_nothing_is_refused(gpu: Gpu, name: str, wrong: dict[str, int]) -> None:
+    """As in the kernel (drm_syncobj.c); without that, the same call succeeds."""
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE", flags=1).handle
+    fd = program.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle).fd
+    several = {"handles": program.numbers("I", handle), "count": 1, "points": program.numbers("Q", 0)}
+    fields = {"handle": handle, "fd": fd, "source": handle, "target": handle, **several}
+    name, layout = f"DRM_IOCTL_SYNCOBJ_{name}", ARGUMENTS[f"DRM_IOCTL_SYNCOBJ_{name}"]
+    given = {field: value for field, value in fields.items() if field in layout.names}
+    refused(errno.EINVAL, program, name, **given | wrong)
+    assert wait(program, handle) == 0, "nothing came of it"
+    program.ioctl(name, **given)
+
+
+@pytest.mark.parametrize("name", ["WAIT", "TIMELINE_WAIT"])
+def test_a_wait_for_nothing_is_over(gpu: Gpu, name: str) -> None:
+    gpu.program().ioctl(f"DRM_IOCTL_SYNCOBJ_{name}")
+
+
+@pytest.mark.parametrize("name", ["RESET", "SIGNAL"])
+def test_nothing_is_changed_where_one_of_the_sync_objects_is_none(gpu: Gpu, name: str) -> None:
+    program = gpu.program()
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE", flags=name == "RESET").handle
+    refused(errno.ENOENT, program, f"DRM_IOCTL_SYNCOBJ_{name}", handles=program.numbers("I", handle, 99), count=2)
+    assert wait(program, handle, flags=FOR_SUBMIT) == (0 if name == "RESET" else "ETIME")
 
 
 def test_a_submission_signals_when_it_is_done(gpu: Gpu, held: Held) -> None:

@@ -233,6 +233,16 @@ def through_the_aperture():
         return memory[512:516] == b"here" and rows[1024 + 512 : 1024 + 516] == b"!!!!" and memory[:4] == bytes(4)
 
 
+def of_its_own():
+    """A private mapping of a buffer: what the program writes there is its own, what it has not written is the buffer's."""
+    node = open_node()
+    handle = create(node, 8192)
+    offset = struct.unpack("<IIQQQ", ioctl(node, 0x64, struct.pack("<IIQQQ", handle, 0, 0, 2, 0)))[2]
+    with mmap.mmap(node, 8192, mmap.MAP_PRIVATE, offset=offset) as private, view(node, handle, 8192) as memory:
+        private[:4], memory[4096:4100] = b"mine", b"ours"
+        return memory[:4] == bytes(4) and private[:4] == b"mine" and private[4096:4100] == b"ours"
+
+
 def interrupted():
     """A signal ends a wait for work that never ends, and the node goes on. The argument says how much of its time is left: programs that
     ask again wait no longer in all. A wait whose time was too short says so."""
@@ -303,7 +313,8 @@ def request_of(number):
 
 
 CASES = (plainly, duplicated, forked, executed, swept, threaded, sent, looked_at, found_step_by_step, found_by_libudev, found_by_others,
-         own_memory, lent_while_written, on_the_stack, shared_memory, fences, through_the_aperture, refused, interrupted)  # fmt: skip
+         own_memory, lent_while_written, on_the_stack, shared_memory, fences, through_the_aperture, of_its_own, refused,
+         interrupted)  # fmt: skip
 
 if __name__ == "__main__":
     for case in CASES:

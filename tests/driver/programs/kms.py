@@ -90,14 +90,18 @@ print("before", readable())
 began = time.monotonic()
 call(0xB0, PageFlip(crtc_id=crtc, fb_id=green, flags=1, user_data=0x123456789ABCDEF0))
 print("after", readable(5))
-kind, size, data, seconds, microseconds, sequence, event_crtc = struct.unpack("<IIQIIII", os.read(node, 1024))
+parts = [os.read(node, room) for room in (31, 1)]  # no room for an event: it stays
+whole = os.read(node, 45)
+print("reads", [len(part) for part in parts], len(whole))
+kind, size, data, seconds, microseconds, sequence, event_crtc = struct.unpack("<IIQIIII", whole)
 when = seconds + microseconds / 1e6
 print("event", kind, size, hex(data), began - 0.001 <= when <= time.monotonic(), sequence, event_crtc == crtc)
 os.set_blocking(node, False)
-try:
-    print("more", os.read(node, 32))
-except BlockingIOError:
-    print("drained", readable())
+for room in 32, 1024, 7:
+    try:
+        print("more", os.read(node, room))
+    except BlockingIOError:
+        print("drained", readable())
 print("refused", expect(errno.ENOENT, 0xB0, PageFlip(crtc_id=crtc, fb_id=9999)), expect(errno.ENOENT, 0xA1, Crtc(crtc_id=9999)))
 shown.fb_id, shown.mode = before.fb_id, before.mode
 call(0xA2, shown)
