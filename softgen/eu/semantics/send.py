@@ -115,6 +115,14 @@ def _enables(inst: Instruction) -> int:
     return inst.dst.write_mask
 
 
+def _payload(inst: Instruction, count: int) -> Operand:
+    """The operand of a payload of `count` registers where there are no message registers: it names general ones (restriction 85)."""
+    payload = inst.sources[0]
+    if count and payload.file != "grf":
+        raise GpuFault(payload.number * GRF_BYTES, "message registers", why="a payload is in general registers")
+    return payload
+
+
 # -- in the interpreter --------------------------------------------------------------------------------------------
 
 
@@ -140,7 +148,7 @@ def build_message(thread: ThreadState, inst: Instruction, mask: int, first: int)
     if thread.rules.message_registers:
         payload = _message_registers(thread, inst, lengths.payload)
     else:
-        payload = _registers(thread, inst.sources[0], lengths.payload).copy()
+        payload = _registers(thread, _payload(inst, lengths.payload), lengths.payload).copy()
     second = np.zeros(0, np.uint8)
     if len(inst.sources) > 1 and inst.sources[1].file == "grf":
         second = _registers(thread, inst.sources[1], second_length(extended)).copy()
@@ -274,7 +282,7 @@ class RegisterMessage(message.Message[object]):
     def __init__(self, state: LaneState, inst: Instruction, plan: message.MessagePlan, environment: object) -> None:
         self.state, self.inst = state, inst
         extended, count = known_bits(inst.extended) or 0, message_lengths(known_bits(inst.descriptor) or 0, inst.gen)
-        self.file, self.first = "grf", 0 if state.rules.message_registers else self._start(inst.sources[0])
+        self.file, self.first = "grf", 0 if state.rules.message_registers else self._start(_payload(inst, count.payload))
         if state.rules.message_registers:
             implied_move(state, inst)
             self.file, self.first = "mrf", inst.base_mrf * GRF_BYTES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from softgen.errors import GpuFault
 from softgen.eu.encoding.program import instructions
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.semantics.send import surface_bits
@@ -37,6 +38,15 @@ def test_each_message_finds_its_surface(choice: Choice) -> None:
     buffers = [dwords(*range(1000**number, 1000**number + 16)) for number in range(4)]
     found = Job(SUM, [*buffers, bytes(64)], "skl", own=[words(*range(16))]).run(groups=choice.groups()).buffer(4)
     assert found == tuple((1 + 1000 + 1000**2 + 1000**3 + 4 * item) & 0xFFFFFFFF for item in range(16))
+
+
+@pytest.mark.parametrize(("gpu", "payload", "address"), [("skl", "null", 0), ("bdw", "acc0", 0x400), ("icl", "a0", 0x200)])
+@pytest.mark.parametrize("choice", engines(), ids=str)
+def test_a_payload_in_architecture_registers_is_a_fault_of_its_instruction(choice: Choice, gpu: str, payload: str, address: int) -> None:
+    """Whatever the number is, it is none of a general register."""
+    line = f"send (16|M0) r12:w {payload} 0xC 0x04205E00"
+    with pytest.raises(GpuFault, match=rf"message registers at {address:#x} .*\+0x10: send .* {payload} .*: a payload is in general reg"):
+        Job(f"(W) mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud\n{line}\n{END}", [bytes(64)], gpu).run(groups=choice.groups())
 
 
 def test_messages_to_other_surfaces_have_the_same_shape() -> None:
