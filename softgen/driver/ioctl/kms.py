@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.driver.errors import Errno
+from softgen.driver.ioctl import gem
 from softgen.driver.objects.display import Crtc, ModeObject
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.run.protocol import Call
@@ -28,7 +29,11 @@ SIZE_MM = 300, 200  # of the display
 CURRENT = 0xFFFFFFFF  # as a framebuffer's identifier in SETCRTC: the one that is shown
 MOST_CONNECTORS = 16  # that SETCRTC may name
 CONSOLE_FORMAT = int.from_bytes(b"XR24", "little")
-PLANE_TYPES = ("Overlay", "Primary", "Cursor")
+DPMS = ("On", "Standby", "Suspend", "Off")
+ENUMS = {ModeObject.PLANE_TYPE: (b"type", drm.DRM_MODE_PROP_IMMUTABLE, ("Overlay", "Primary", "Cursor")),
+         ModeObject.DPMS: (b"DPMS", 0, DPMS)}  # properties: name, more flags, names of their values
+CURSOR_SIZES = (64, 128, 256)  # pixels across and down
+CURSOR_FLAGS = drm.DRM_MODE_CURSOR_BO | drm.DRM_MODE_CURSOR_MOVE
 KINDS = {drm.DRM_MODE_OBJECT_CRTC: ModeObject.CRTC, drm.DRM_MODE_OBJECT_CONNECTOR: ModeObject.CONNECTOR,
          drm.DRM_MODE_OBJECT_ENCODER: ModeObject.ENCODER, drm.DRM_MODE_OBJECT_PLANE: ModeObject.PLANE}  # fmt: skip
 
@@ -98,7 +103,7 @@ def get_connector(node: Node, call: Call, arg: SimpleNamespace) -> None:
     find(arg.connector, ModeObject.CONNECTOR)
     arg.mode_count = write_all(call, arg.modes, arg.mode_count, [node.gpu.display.mode])
     arg.encoder_count = write_ids(call, arg.encoders, arg.encoder_count, [ModeObject.ENCODER])
-    arg.property_count = 0
+    _write_properties(call, arg, _properties(node, ModeObject.CONNECTOR))
     arg.encoder, arg.kind, arg.number = ModeObject.ENCODER, drm.DRM_MODE_CONNECTOR_HDMIA, 1
     arg.status, arg.subpixel, (arg.width_mm, arg.height_mm) = drm.DRM_MODE_CONNECTED, drm.DRM_MODE_SUBPIXEL_UNKNOWN, SIZE_MM
 
@@ -158,6 +163,19 @@ def page_flip(node: Node, call: Call, arg: SimpleNamespace) -> None:
     node.gpu.display.flip(node, framebuffer, arg.user_data if arg.flags & drm.DRM_MODE_PAGE_FLIP_EVENT else None)
 
 
+def cursor(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_CURSOR and MODE_CURSOR2: programs that set one go on; the display shows none."""
+    if not arg.flags or arg.flags & ~CURSOR_FLAGS:
+        raise Errno(errno.EINVAL, f"cursor flags {arg.flags:#x}")
+    find(arg.crtc, ModeObject.CRTC)
+    if not arg.flags & drm.DRM_MODE_CURSOR_BO or not arg.handle:
+        return
+    bo = gem.lookup(node, arg.handle)
+    if arg.width != arg.height or arg.width not in CURSOR_SIZES or 4 * arg.width * arg.height > bo.size:
+        raise Errno(errno.EINVAL, f"a cursor of {arg.width}x{arg.height} pixels in a buffer of {bo.size:#x} bytes")
+    node.gpu.log_once("a program has set a cursor: the display shows frames without it")
+
+
 def pipe_of_crtc(node: Node, call: Call, arg: SimpleNamespace) -> None:
     find(arg.crtc, ModeObject.CRTC)
     arg.pipe = 0
@@ -182,24 +200,38 @@ def get_plane(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def object_properties(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """DRM_IOCTL_MODE_OBJ_GETPROPERTIES: identifiers and values. The plane alone has some."""
+    """DRM_IOCTL_MODE_OBJ_GETPROPERTIES: identifiers and values."""
+    _write_properties(call, arg, _properties(node, _object(arg)))
+
+
+def _object(arg: SimpleNamespace) -> int:
+    """The object that an argument names by identifier and type."""
     kinds = list(KINDS.values()) if arg.kind == drm.DRM_MODE_OBJECT_ANY else [KINDS[arg.kind]] if arg.kind in KINDS else []
     if arg.object not in kinds:
         raise Errno(errno.ENOENT, f"no object {arg.object} of type {arg.kind:#x}")
-    found = {}
-    if arg.object == ModeObject.PLANE:
-        found = {ModeObject.PLANE_TYPE: drm.DRM_PLANE_TYPE_PRIMARY, ModeObject.IN_FORMATS: ModeObject.IN_FORMATS_BLOB}
-    elif arg.object == ModeObject.ENCODER:
+    return int(arg.object)
+
+
+def _properties(node: Node, number: int) -> dict[int, int]:
+    """The properties of an object, and their values."""
+    if number == ModeObject.PLANE:
+        return {ModeObject.PLANE_TYPE: drm.DRM_PLANE_TYPE_PRIMARY, ModeObject.IN_FORMATS: ModeObject.IN_FORMATS_BLOB}
+    if number == ModeObject.ENCODER:
         raise Errno(errno.EINVAL, "an encoder has no properties")
+    return {ModeObject.DPMS: node.gpu.display.dpms} if number == ModeObject.CONNECTOR else {}
+
+
+def _write_properties(call: Call, arg: SimpleNamespace, found: dict[int, int]) -> None:
     count = min(arg.property_count, len(found))
     call.write(arg.values, struct.pack(f"<{count}Q", *list(found.values())[:count]))
     arg.property_count = write_ids(call, arg.properties, arg.property_count, list(found))
 
 
 def get_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.property == ModeObject.PLANE_TYPE:
-        arg.name, arg.flags = b"type", drm.DRM_MODE_PROP_ENUM | drm.DRM_MODE_PROP_IMMUTABLE
-        enums = [PROPERTY_ENUM.pack(SimpleNamespace(value=value, name=name.encode("ascii"))) for value, name in enumerate(PLANE_TYPES)]
+    if arg.property in ENUMS:
+        arg.name, flags, names = ENUMS[arg.property]
+        arg.flags = drm.DRM_MODE_PROP_ENUM | flags
+        enums = [PROPERTY_ENUM.pack(SimpleNamespace(value=value, name=name.encode("ascii"))) for value, name in enumerate(names)]
         arg.value_count = write_all(call, arg.values, arg.value_count, [struct.pack("<Q", value) for value in range(len(enums))])
         arg.enum_count = write_all(call, arg.enums, arg.enum_count, enums)
     elif arg.property == ModeObject.IN_FORMATS:
@@ -207,6 +239,26 @@ def get_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
         arg.value_count = arg.enum_count = 0
     else:
         raise Errno(errno.ENOENT, f"no property {arg.property}")
+
+
+def set_connector_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_SETPROPERTY, of a connector."""
+    find(arg.connector, ModeObject.CONNECTOR)
+    _set_property(node, ModeObject.CONNECTOR, arg)
+
+
+def set_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_OBJ_SETPROPERTY."""
+    _set_property(node, _object(arg), arg)
+
+
+def _set_property(node: Node, number: int, arg: SimpleNamespace) -> None:
+    """Set a property of an object. DPMS alone can be set; it is kept, and the display goes on."""
+    if number != ModeObject.CONNECTOR or arg.property != ModeObject.DPMS or arg.value >= len(DPMS):
+        raise Errno(errno.EINVAL, f"property {arg.property} of object {number} set to {arg.value}")
+    node.gpu.display.dpms = arg.value
+    if arg.value != drm.DRM_MODE_DPMS_ON:
+        node.gpu.log_once("a program has turned the display off (DPMS): what it draws is shown nevertheless")
 
 
 def get_blob(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -238,10 +290,14 @@ HANDLERS: dict[str, Handler] = {
     "DRM_IOCTL_MODE_GETCRTC": get_crtc,
     "DRM_IOCTL_MODE_SETCRTC": as_master(set_crtc),
     "DRM_IOCTL_MODE_PAGE_FLIP": as_master(page_flip),
+    "DRM_IOCTL_MODE_CURSOR": as_master(cursor),
+    "DRM_IOCTL_MODE_CURSOR2": as_master(cursor),
     "DRM_IOCTL_MODE_GETPLANERESOURCES": get_planes,
     "DRM_IOCTL_MODE_GETPLANE": get_plane,
     "DRM_IOCTL_MODE_OBJ_GETPROPERTIES": object_properties,
     "DRM_IOCTL_MODE_GETPROPERTY": get_property,
+    "DRM_IOCTL_MODE_SETPROPERTY": as_master(set_connector_property),
+    "DRM_IOCTL_MODE_OBJ_SETPROPERTY": as_master(set_property),
     "DRM_IOCTL_MODE_GETPROPBLOB": get_blob,
     "DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID": pipe_of_crtc,
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from softgen.device.clock import host_clock
 from softgen.driver.errors import Errno
+from softgen.driver.ioctl.kms import as_master
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import drm
 from softgen.driver.uapi import i915_drm as i915
@@ -19,6 +20,8 @@ from softgen.memory.host import host_memory
 if TYPE_CHECKING:
     from softgen.driver.objects.node import Node, Shared
 
+INTERFACE, VERSION = (1, 4), (1, 6)  # DRM's and the driver's: major and minor
+NAMING = 1  # the interface's minor version from which on SET_VERSION names the device
 DRIVER, DATE, DESCRIPTION, BUS = b"i915", b"20201103", b"Intel Graphics", b"pci:0000:00:02.0"
 RING_TIMESTAMP = 0x2358  # the register that programs may read, of the render engine
 MOST_ITEMS = 1024
@@ -158,7 +161,7 @@ ANSWERS: dict[int, Callable[[Shared], bytes | int]] = {
 
 
 def version(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    arg.major, arg.minor, arg.patch = 1, 6, 0
+    (arg.major, arg.minor), arg.patch = VERSION, 0
     for name, text in (("name", DRIVER), ("date", DATE), ("description", DESCRIPTION)):
         room = getattr(arg, f"{name}_size")
         if getattr(arg, name):
@@ -167,9 +170,11 @@ def version(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def unique(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.unique and arg.size >= len(BUS):
-        call.write(arg.unique, BUS)
-    arg.size = len(BUS)
+    """DRM_IOCTL_GET_UNIQUE: the bus id, which there is from SET_VERSION on (drm_set_busid); drmOpen by name takes a node without one."""
+    name = BUS if node.gpu.display.masters[node].named else b""
+    if arg.unique and arg.size >= len(name):
+        call.write(arg.unique, name)
+    arg.size = len(name)
 
 
 def magic(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -183,7 +188,16 @@ def client(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def set_version(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    arg.interface_major, arg.interface_minor, arg.driver_major, arg.driver_minor = 1, 4, 1, 6
+    """DRM_IOCTL_SET_VERSION: both versions, those that are asked for checked (drm_setversion); -1 asks for none."""
+    asked = (arg.interface_major, arg.interface_minor, INTERFACE), (arg.driver_major, arg.driver_minor, VERSION)
+    (arg.interface_major, arg.interface_minor), (arg.driver_major, arg.driver_minor) = INTERFACE, VERSION
+    for number, (major, minor, ours) in enumerate(asked):
+        if major == -1:
+            continue
+        if major != ours[0] or not 0 <= minor <= ours[1]:
+            raise Errno(errno.EINVAL, f"version {major}.{minor} of the {'driver' if number else 'interface'}")
+        if not number and minor >= NAMING:
+            node.gpu.display.masters[node].named = True
 
 
 def capability(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -217,7 +231,7 @@ HANDLERS = {
     "DRM_IOCTL_GET_UNIQUE": unique,
     "DRM_IOCTL_GET_MAGIC": magic,
     "DRM_IOCTL_GET_CLIENT": client,
-    "DRM_IOCTL_SET_VERSION": set_version,
+    "DRM_IOCTL_SET_VERSION": as_master(set_version),
     "DRM_IOCTL_GET_CAP": capability,
     "DRM_IOCTL_AUTH_MAGIC": granted,
     "DRM_IOCTL_I915_GETPARAM": getparam,

@@ -52,6 +52,7 @@ class ModeObject(IntEnum):
     PLANE_TYPE = 71
     IN_FORMATS = 72
     IN_FORMATS_BLOB = 73
+    DPMS = 74
 
 
 def mode(width: int, height: int) -> bytes:
@@ -111,6 +112,13 @@ class PageFlip:
     user_data: int | None
 
 
+@dataclass(eq=False)
+class Master:
+    """What a master of the display shares with the nodes that were opened while it was one (drm_master)."""
+
+    named: bool = False  # SET_VERSION has named the device
+
+
 Presented = Callable[[Crtc, int], None]
 
 
@@ -124,6 +132,8 @@ class Display:
         self.connections: dict[NODE, socket.socket] = {}
         self.master: NODE | None = None
         self.masters_before: set[NODE] = set()
+        self.masters: dict[NODE, Master] = {}  # that each node belongs to
+        self.dpms = drm.DRM_MODE_DPMS_ON  # what programs have set; nothing is turned off by it
         self.framebuffers: dict[int, Framebuffer] = {}
         self.last_number = FIRST_FRAMEBUFFER
         self.crtc = Crtc()
@@ -140,6 +150,7 @@ class Display:
         """A primary node was opened; its events go to the connection. The first one without a master before it becomes the master."""
         with self.lock:
             self.connections[node] = connection
+            self.masters[node] = self.masters[self.master] if self.master is not None else Master()
             if self.master is None:
                 self.set_master(node)
 
@@ -147,6 +158,7 @@ class Display:
         """The last descriptor of a node was closed: its framebuffers go, it is no master any more, and gets no event."""
         with self.lock:
             self.connections.pop(node, None)
+            self.masters.pop(node, None)
             self.masters_before.discard(node)
             if self.master is node:
                 self.master = None
@@ -160,7 +172,9 @@ class Display:
             if self.master not in (None, node):
                 raise Errno(errno.EBUSY, "another program is the master of the display")
             self.master = node
-            self.masters_before.add(node)
+            if node not in self.masters_before:
+                self.masters_before.add(node)
+                self.masters[node] = Master()
 
     def drop_master(self, node: NODE) -> None:
         with self.lock:
@@ -214,6 +228,7 @@ class Display:
         self.signals.wait(lambda: self.pending is None, None, gone)
         with self.lock:
             self.crtc, self.untouched = crtc, False
+            self.dpms = drm.DRM_MODE_DPMS_ON if crtc.framebuffer is not None else drm.DRM_MODE_DPMS_OFF
             self.present(crtc)
 
     def present(self, crtc: Crtc) -> None:

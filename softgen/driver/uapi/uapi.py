@@ -125,10 +125,12 @@ a0 DRM_IOCTL_MODE_GETRESOURCES          fbs:Q crtcs:Q connectors:Q encoders:Q fb
                                         min_width:I max_width:I min_height:I max_height:I
 a1 DRM_IOCTL_MODE_GETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
 a2 DRM_IOCTL_MODE_SETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
+a3 DRM_IOCTL_MODE_CURSOR               flags:I crtc:I x:i y:i width:I height:I handle:I
 a6 DRM_IOCTL_MODE_GETENCODER            encoder:I kind:I crtc:I possible_crtcs:I possible_clones:I
 a7 DRM_IOCTL_MODE_GETCONNECTOR          encoders:Q modes:Q properties:Q values:Q mode_count:I property_count:I encoder_count:I \
                                         encoder:I connector:I kind:I number:I status:I width_mm:I height_mm:I subpixel:I pad:I
 aa DRM_IOCTL_MODE_GETPROPERTY           values:Q enums:Q property:I flags:I name:32s value_count:I enum_count:I
+ab DRM_IOCTL_MODE_SETPROPERTY          value:Q property:I connector:I
 ac DRM_IOCTL_MODE_GETPROPBLOB           blob:I size:I data:Q
 ad DRM_IOCTL_MODE_GETFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
 ae DRM_IOCTL_MODE_ADDFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
@@ -142,6 +144,8 @@ b5 DRM_IOCTL_MODE_GETPLANERESOURCES     planes:Q plane_count:I pad:I
 b6 DRM_IOCTL_MODE_GETPLANE              plane:I crtc:I fb:I possible_crtcs:I gamma_size:I format_count:I formats:Q
 b8 DRM_IOCTL_MODE_ADDFB2                fb:I width:I height:I format:I flags:I handles:16s pitches:16s offsets:16s pad:I modifiers:32s
 b9 DRM_IOCTL_MODE_OBJ_GETPROPERTIES     properties:Q values:Q property_count:I object:I kind:I pad:I
+ba DRM_IOCTL_MODE_OBJ_SETPROPERTY      value:Q property:I object:I kind:I pad:I
+bb DRM_IOCTL_MODE_CURSOR2              flags:I crtc:I x:i y:i width:I height:I handle:I hot_x:i hot_y:i
 bf DRM_IOCTL_SYNCOBJ_CREATE             handle:I flags:I
 c0 DRM_IOCTL_SYNCOBJ_DESTROY            handle:I pad:I
 c1 DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD       handle:I flags:I fd:i pad:I
@@ -154,16 +158,14 @@ cb DRM_IOCTL_SYNCOBJ_QUERY              handles:Q points:Q count:I flags:I
 cc DRM_IOCTL_SYNCOBJ_TRANSFER           source:I target:I source_point:Q target_point:Q flags:I pad:I
 cd DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL    handles:Q points:Q count:I flags:I
 """
-# Named so that a log says what a program wanted; answered with EOPNOTSUPP: kms.py has no atomic mode setting, cursors, overlays or leases.
+# Named so that a log says what a program wanted; answered with EOPNOTSUPP: kms.py has no atomic mode setting, overlays or leases.
 DISPLAY = """
-08 DRM_IOCTL_MODESET_CTL                3a DRM_IOCTL_WAIT_VBLANK                a3 DRM_IOCTL_MODE_CURSOR
-a4 DRM_IOCTL_MODE_GETGAMMA              a5 DRM_IOCTL_MODE_SETGAMMA              a8 DRM_IOCTL_MODE_ATTACHMODE
-a9 DRM_IOCTL_MODE_DETACHMODE            ab DRM_IOCTL_MODE_SETPROPERTY           b7 DRM_IOCTL_MODE_SETPLANE
-ba DRM_IOCTL_MODE_OBJ_SETPROPERTY       bb DRM_IOCTL_MODE_CURSOR2               bc DRM_IOCTL_MODE_ATOMIC
-bd DRM_IOCTL_MODE_CREATEPROPBLOB        be DRM_IOCTL_MODE_DESTROYPROPBLOB       c6 DRM_IOCTL_MODE_CREATE_LEASE
-c7 DRM_IOCTL_MODE_LIST_LESSEES          c8 DRM_IOCTL_MODE_GET_LEASE             c9 DRM_IOCTL_MODE_REVOKE_LEASE
-ce DRM_IOCTL_MODE_GETFB2                d0 DRM_IOCTL_MODE_CLOSEFB               3b DRM_IOCTL_CRTC_GET_SEQUENCE
-3c DRM_IOCTL_CRTC_QUEUE_SEQUENCE
+08 DRM_IOCTL_MODESET_CTL                3a DRM_IOCTL_WAIT_VBLANK                3b DRM_IOCTL_CRTC_GET_SEQUENCE
+3c DRM_IOCTL_CRTC_QUEUE_SEQUENCE        a4 DRM_IOCTL_MODE_GETGAMMA              a5 DRM_IOCTL_MODE_SETGAMMA
+a8 DRM_IOCTL_MODE_ATTACHMODE            a9 DRM_IOCTL_MODE_DETACHMODE            b7 DRM_IOCTL_MODE_SETPLANE
+bc DRM_IOCTL_MODE_ATOMIC                bd DRM_IOCTL_MODE_CREATEPROPBLOB        be DRM_IOCTL_MODE_DESTROYPROPBLOB
+c6 DRM_IOCTL_MODE_CREATE_LEASE          c7 DRM_IOCTL_MODE_LIST_LESSEES          c8 DRM_IOCTL_MODE_GET_LEASE
+c9 DRM_IOCTL_MODE_REVOKE_LEASE          ce DRM_IOCTL_MODE_GETFB2                d0 DRM_IOCTL_MODE_CLOSEFB
 """
 # Without DRM_RENDER_ALLOW in the kernel's table: EACCES on a render node.
 PRIMARY_ONLY = frozenset({

@@ -70,7 +70,7 @@ def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
     found = card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=1, modes=room.address)
     mode = MODE.unpack(bytes(room))
     assert (mode.hdisplay, mode.vdisplay, mode.vrefresh, mode.name.rstrip(b"\0")) == (800, 600, 60, b"800x600") and mode.kind == 0x48
-    assert (found.status, found.encoder, found.encoder_count, found.property_count, found.subpixel) == (1, ModeObject.ENCODER, 1, 0, 0)
+    assert (found.status, found.encoder, found.encoder_count, found.property_count, found.subpixel) == (1, ModeObject.ENCODER, 1, 1, 0)
     assert (found.kind, found.number, found.width_mm, found.height_mm) == (11, 1, 300, 200)  # HDMI-A
     encoder = card.ioctl("DRM_IOCTL_MODE_GETENCODER", encoder=found.encoder)
     assert (encoder.crtc, encoder.kind, encoder.possible_crtcs, encoder.possible_clones) == (ModeObject.CRTC, 2, 1, 0)  # TMDS
@@ -202,7 +202,8 @@ def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
 @pytest.mark.parametrize("kind", [0xCCCCCCCC, 0xC0C0C0C0, 0xE0E0E0E0, 0xEEEEEEEE, 0xFBFBFBFB, 0xDEADBEEF, 0])
 def test_objects_are_found_by_their_type(card: Program, kind: int) -> None:
     """DRM_MODE_OBJECT_… of drm_mode.h: a CRTC, a connector, an encoder, a plane, a framebuffer, a mode; 0 is any. Encoders have no
-    properties, and of the others only the plane has some."""
+    properties, a plane has two and a connector one."""
+    owned = {ModeObject.PLANE: 2, ModeObject.CONNECTOR: 1}
     kinds = {ModeObject.CRTC: 0xCCCCCCCC, ModeObject.CONNECTOR: 0xC0C0C0C0, ModeObject.ENCODER: 0xE0E0E0E0, ModeObject.PLANE: 0xEEEEEEEE}
     for number, own in kinds.items():
         fields = {"object": number, "kind": kind}
@@ -211,7 +212,7 @@ def test_objects_are_found_by_their_type(card: Program, kind: int) -> None:
         elif number == ModeObject.ENCODER:
             refused(errno.EINVAL, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", **fields)
         else:
-            assert card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", **fields).property_count == (2 if number == ModeObject.PLANE else 0)
+            assert card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", **fields).property_count == owned.get(number, 0)
 
 
 def test_capabilities_of_clients(card: Program) -> None:
