@@ -47,7 +47,9 @@ class AddressSpace(Space):
             raise DriverError(f"address space {name}: addresses have 32 to 48 bits, not {bits}")
         self.name, self.bits = name, bits
         self.changes: int = 0
-        self._index: tuple[list[int], list[BufferMapping]] = [], []  # starts, mappings: replaced as a whole, so that readers need no lock
+        # Mappings by their first address. All starts are held, also in the middle of a change: readers need no lock, no interrupt harms.
+        self._starts: list[int] = []
+        self._held: dict[int, BufferMapping] = {}
         self._arenas: dict[int, Arena] = {}
         self._table: ArenaTable | None = None
         self._changing = threading.Lock()
@@ -65,9 +67,8 @@ class AddressSpace(Space):
             )
         mapping = BufferMapping(address, address + size, buffer, offset, writable, buffer.window(offset, size))
         with self._changing:
-            starts, mappings = self._index
-            at = bisect_right(starts, address)
-            for other in mappings[max(at - 1, 0) : at + 1]:
+            at = bisect_right(self._starts, address)
+            for other in self._among(address, mapping.end):
                 if other.start < mapping.end and address < other.end:
                     raise DriverError(
                         f"{self.name}: cannot map {buffer.name!r} at {address:#x}..{mapping.end:#x}: "
@@ -76,7 +77,8 @@ class AddressSpace(Space):
             self.changes += 1
             if self._table is not None:
                 self._place(mapping, self._table)
-            self._index = [*starts[:at], address, *starts[at:]], [*mappings[:at], mapping, *mappings[at:]]
+            self._held[address] = mapping
+            self._starts.insert(at, address)
 
     def unmap(self, address: int, size: int) -> None:
         """Unmap pages; unmapped pages among them are allowed."""
@@ -84,26 +86,20 @@ class AddressSpace(Space):
         end = address + size
         with self._changing:
             self.changes += 1
-            starts, mappings = self._index
-            first, last = max(bisect_right(starts, address) - 1, 0), bisect_left(starts, end)
-            kept: list[BufferMapping] = []
-            for mapping in mappings[first:last]:
+            changed, kept = self._among(address, end), list[BufferMapping]()
+            for mapping in changed:
                 if mapping.start < address:
                     kept.append(mapping.part(mapping.start, min(mapping.end, address)))
                 if end < mapping.end:
                     kept.append(mapping.part(end, mapping.end))
-            starts = [*starts[:first], *(mapping.start for mapping in kept), *starts[last:]]
-            self._index = (
-                starts,
-                [*mappings[:first], *kept, *mappings[last:]],
-            )  # removed from the index before the host mapping, so that readers do not find it
+            self._replace(changed, kept)  # before the host mapping goes, so that readers do not find it
             self._withdraw(address, end)
 
     def close(self) -> None:
         """Release every mapping and arena now instead of at garbage collection."""
         with self._changing:
             self.changes += 1
-            self._index = [], []
+            self._starts, self._held = [], {}
             self._table = None
             _release(self._arenas)
 
@@ -121,8 +117,8 @@ class AddressSpace(Space):
         table = (ctypes.c_uint64 * PART_COUNT)()
         void = arena.void().to_bytes(8, sys.byteorder)
         memoryview(table).cast("B")[:] = void * len(table)
-        for mapping in self._index[1]:
-            self._place(mapping, table)
+        for start in self._starts:
+            self._place(self._held[start], table)
         return table
 
     def contiguous(self, address: int, size: int) -> int | None:
@@ -174,7 +170,7 @@ class AddressSpace(Space):
     def _show_tail(self, part: int, begin: int, end: int) -> None:
         """Map bytes `begin` to `end` of the next part after the end of a part's arena."""
         border, base = (part + 1) * ARENA_SIZE, self._arenas[part].base
-        for mapping in self._index[1]:
+        for mapping in self._among(border + begin, border + end):
             first, last = max(mapping.start, border + begin), min(mapping.end, border + end)
             if first < last:
                 self._show(mapping, iter([(base + ARENA_SIZE + first - border, first, last - first)]))
@@ -201,31 +197,29 @@ class AddressSpace(Space):
     # Access
 
     def read(self, address: int, size: int) -> bytes:
-        starts, mappings = self._index
-        following = bisect_right(starts, address)
-        if following and size > 0:
-            start, end, _, _, _, view = mappings[following - 1]
-            if address + size <= end:
+        if size > 0 and (found := self._near(address)) is not None:
+            start, end, _, _, _, view = found
+            if start <= address and address + size <= end:
                 at = address - start
                 return bytes(view[at : at + size])
         return b"".join(view[first:last] for view, first, last in self._parts(address, size, "read"))
 
     def view(self, address: int, size: int) -> memoryview | None:
-        starts, mappings = self._index
-        following = bisect_right(starts, address)
-        if not following or size <= 0:
+        if size <= 0:
             return None
-        start, end, _, _, _, view = mappings[following - 1]
-        at = address - start
-        return view[at : at + size] if address + size <= end else None
+        found = self._near(address)
+        if found is None or not found.start <= address < found.end:
+            found = next((mapping for mapping, _, _ in self._run(address, 1)), None)
+        if found is None or address + size > found.end:
+            return None
+        at = address - found.start
+        return found.view[at : at + size]
 
     def write(self, address: int, data: bytes) -> None:
-        starts, mappings = self._index
-        following = bisect_right(starts, address)
-        if following:
-            start, end, _, _, writable, view = mappings[following - 1]
+        if (found := self._near(address)) is not None:
+            start, end, _, _, writable, view = found
             last = address + len(data)
-            if writable and last <= end:
+            if writable and start <= address and last <= end:
                 view[address - start : last - start] = data
                 return
         done = 0
@@ -234,9 +228,8 @@ class AddressSpace(Space):
             done += last - first
 
     def extent(self, address: int, limit: int) -> int:
-        starts, mappings = self._index
-        at = bisect_right(starts, address) - 1
-        if at >= 0 and limit > 0 and address + limit <= mappings[at].end:
+        found = self._near(address)
+        if found is not None and limit > 0 and found.start <= address and address + limit <= found.end:
             return limit
         good = 0
         for mapping, _, _ in self._run(address, limit):
@@ -244,7 +237,9 @@ class AddressSpace(Space):
         return good
 
     def regions(self) -> Iterator[MappedRegion]:
-        for mapping in self._index[1]:
+        with self._changing:
+            mappings = [self._held[start] for start in self._starts]
+        for mapping in mappings:
             yield MappedRegion(mapping.start, mapping.end - mapping.start, mapping.store.name)
 
     def why(self, address: int, access: str) -> str:
@@ -255,16 +250,42 @@ class AddressSpace(Space):
             return f"the memory of {mapping.store.name!r} was released"
         return self.outside(address)
 
-    def _run(self, address: int, size: int) -> Iterator[tuple[BufferMapping, int, int]]:
+    def _near(self, address: int) -> BufferMapping | None:
+        """The mapping that an address is in, if it is in any. Without the lock: while another thread changes something it may be another
+        one or none, so that who does not find the address in it asks _run."""
+        starts = self._starts
+        try:
+            return self._held[starts[bisect_right(starts, address) - 1]]
+        except (IndexError, KeyError):
+            return None
+
+    def _among(self, start: int, end: int) -> list[BufferMapping]:
+        """The mappings that a range of addresses may be in: all that start in it, and the last before; under the lock."""
+        starts = self._starts
+        return [self._held[each] for each in starts[max(bisect_right(starts, start) - 1, 0) : bisect_left(starts, end)]]
+
+    def _replace(self, changed: list[BufferMapping], kept: list[BufferMapping]) -> None:
+        """Put parts in the place of adjacent mappings; under the lock."""
+        if not changed:
+            return
+        first, parts = bisect_left(self._starts, changed[0].start), {mapping.start: mapping for mapping in kept}
+        self._held.update(parts)
+        self._starts[first : first + len(changed)] = sorted(parts)
+        for mapping in changed:
+            if mapping.start not in parts:
+                del self._held[mapping.start]
+
+    def _run(self, address: int, size: int) -> list[tuple[BufferMapping, int, int]]:
         """The adjacent mappings from an address on, with the range of each that lies within `size` bytes."""
-        starts, mappings = self._index
-        end = address + size
-        at = bisect_right(starts, address) - 1
-        while 0 <= at < len(mappings) and address < end and mappings[at].start <= address < mappings[at].end:
-            mapping = mappings[at]
-            last = min(mapping.end, end)
-            yield mapping, address - mapping.start, last - mapping.start
-            address, at = last, at + 1
+        end, found = address + size, list[tuple[BufferMapping, int, int]]()
+        with self._changing:
+            for mapping in self._among(address, end):
+                if not mapping.start <= address < mapping.end:
+                    break
+                last = min(mapping.end, end)
+                found.append((mapping, address - mapping.start, last - mapping.start))
+                address = last
+        return found
 
     def _parts(self, address: int, size: int, access: str) -> list[tuple[memoryview, int, int]]:
         if size < 0:

@@ -56,13 +56,13 @@ class HostMirror(AddressSpace):
             for page in gone:
                 self._withdraw(page.start, page.start + page.size)
             self._shown -= gone
-            self._index = self._indexed(self._shown)
+            self._hold(self._shown)
             for page in new:
                 self._reserve_parts(page.start, page.start + page.size, table)  # all first: a page may be in the tail of another's arena
             for page in new:
                 self._place(self._mapping(page), table)
             self._shown = now
-            self._index = self._indexed(now)
+            self._hold(now)
 
     def _runs(self) -> Iterator[PageTranslation]:
         count = 0
@@ -77,9 +77,9 @@ class HostMirror(AddressSpace):
     def _mapping(self, page: PageTranslation) -> BufferMapping:
         return BufferMapping(page.start, page.start + page.size, self.tables.memory, page.physical, page.writable, _UNSEEN)
 
-    def _indexed(self, pages: frozenset[PageTranslation]) -> tuple[list[int], list[BufferMapping]]:
-        mappings = [self._mapping(page) for page in sorted(pages)]
-        return [mapping.start for mapping in mappings], mappings
+    def _hold(self, pages: frozenset[PageTranslation]) -> None:
+        self._held = {page.start: self._mapping(page) for page in pages}
+        self._starts = sorted(self._held)
 
     # -- access, and causes of faults ------------------------------------------------------------------------------------
 
