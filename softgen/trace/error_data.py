@@ -13,11 +13,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from softgen.bits.units import PAGE_SIZE
+from softgen.bits.units import DWORD, PAGE_SIZE
 from softgen.errors import DecodeError
 
 PIECE = 1 << 20
 ZEROS = bytes(PIECE)
+DIGITS = 5  # characters of a dword in base 85
+ALL_ZEROS = b"z" * (PIECE // DWORD)
 DEFLATED, PLAIN = b":", b"~"
 OFFSET_AND_DWORD = re.compile(rb"([0-9a-f]{8}) : {1,2}([0-9a-f]{8})$")
 ROW = re.compile(rb"\[([0-9a-f]{4,8})\]((?: [0-9a-f]{8})+)$")
@@ -42,50 +44,69 @@ class Room:
 
 def unfold(text: bytes, room: Room, complain: Complain) -> list[bytes]:
     """Decode a `:` or `~` line to bytes, in chunks."""
-    packed = base85(text[1:].rstrip(), complain)
+    packed = text[1:].rstrip()
     if not packed:
         return []  # the kernel found no room for a single page
     if text[:1] == PLAIN:
-        room.take(len(packed), complain)
-        return [packed]
-    return list(_inflate(packed, room, complain))
+        zeros = packed.count(b"z")
+        room.take(DWORD * (zeros + (len(packed) - zeros) // DIGITS), complain)
+        return list(base85(packed, complain))
+    return list(_inflate(base85(packed, complain), room, complain))
 
 
-def base85(text: bytes, complain: Complain) -> bytes:
-    """Decode base 85: five characters per little-endian dword."""
+def base85(text: bytes, complain: Complain) -> Iterator[bytes]:
+    """Decode base 85: five characters per little-endian dword. In pieces of PIECE bytes at most, ZEROS among them."""
+    at = done = 0
+    while at < len(text):
+        some = text[at : at + PIECE // DWORD]
+        if some == ALL_ZEROS:
+            piece, taken = ZEROS, len(some)
+        else:
+            piece, taken = _dwords(some, at, done // DWORD, complain)
+        if not taken:
+            raise complain(f"its last dword has {len(some)} of {DIGITS} characters; the file may be cut off")
+        at, done = at + taken, done + len(piece)
+        yield piece
+
+
+def _dwords(text: bytes, at: int, number: int, complain: Complain) -> tuple[bytes, int]:
+    """The whole dwords of a part of base 85, from character `at` and dword `number` on, and how many characters they take."""
     import numpy as np  # only files with such memory need it
 
     found = np.frombuffer(text, np.uint8)
     zeros = np.flatnonzero(found == ord("z"))
     wrong = np.flatnonzero((found < ord("!")) | (found > ord("u")) & (found != ord("z")))
     if len(wrong):
-        raise complain(f"{text[wrong[0] : wrong[0] + 1]!r} at column {int(wrong[0]) + 2} is no character of base 85")
-    inside = np.flatnonzero((zeros - np.arange(len(zeros))) % 5)
+        raise complain(f"{text[wrong[0] : wrong[0] + 1]!r} at column {at + int(wrong[0]) + 2} is no character of base 85")
+    inside = np.flatnonzero((zeros - np.arange(len(zeros))) % DIGITS)
     if len(inside):
-        raise complain(f"a z at column {int(zeros[inside[0]]) + 2} stands inside a dword")
-    digits = np.frombuffer(text.replace(b"z", b"!!!!!"), np.uint8)
-    if len(digits) % 5:
-        raise complain(f"its last dword has {len(digits) % 5} of 5 characters; the file may be cut off")
-    values = (digits.reshape(-1, 5) - np.uint8(ord("!"))).astype(np.uint64) @ np.array([85**4, 85**3, 85**2, 85, 1], np.uint64)
+        raise complain(f"a z at column {at + int(zeros[inside[0]]) + 2} stands inside a dword")
+    taken = len(text) - (len(text) - len(zeros)) % DIGITS
+    digits = np.frombuffer(text[:taken].replace(b"z", b"!" * DIGITS), np.uint8).reshape(-1, DIGITS) - np.uint8(ord("!"))
+    values = np.zeros(len(digits), np.uint64)
+    for digit in digits.T:
+        values = values * np.uint64(85) + digit
     if len(values) and int(values.max()) >> 32:
-        raise complain(f"dword {int(values.argmax())} does not fit 32 bits")
-    return values.astype("<u4").tobytes()
+        raise complain(f"dword {number + int(values.argmax())} does not fit 32 bits")
+    return values.astype("<u4").tobytes(), taken
 
 
-def _inflate(packed: bytes, room: Room, complain: Complain) -> Iterator[bytes]:
+def _inflate(parts: Iterator[bytes], room: Room, complain: Complain) -> Iterator[bytes]:
     """Inflate a zlib stream. Older kernels may leave out its end, but never a part of a page."""
-    stream, done = zlib.decompressobj(), 0
+    stream, done, behind = zlib.decompressobj(), 0, 0
     try:
-        while not stream.eof and (piece := stream.decompress(packed, PIECE)):
-            packed, done = stream.unconsumed_tail, done + len(piece)
-            room.take(len(piece), complain)
-            yield ZEROS if piece == ZEROS else piece
+        for part in parts:
+            behind += len(part) if stream.eof else 0
+            while not stream.eof and (piece := stream.decompress(part, PIECE)):
+                part, done = stream.unconsumed_tail, done + len(piece)
+                room.take(len(piece), complain)
+                yield ZEROS if piece == ZEROS else piece
     except zlib.error as error:
         raise complain(f"cannot be inflated after {done:#x} bytes: {error}") from None
     if not stream.eof and (done % PAGE_SIZE or not done):
         raise complain(f"its deflated data ends after {done:#x} bytes, inside a page; the file may be cut off")
-    if len(stream.unused_data) >= 4:  # fewer only fill up the last dword
-        raise complain(f"{len(stream.unused_data)} bytes follow the end of its deflated data")
+    if (behind := behind + len(stream.unused_data)) >= DWORD:  # fewer only fill up the last dword
+        raise complain(f"{behind} bytes follow the end of its deflated data")
 
 
 class Listed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.trace import error_data
-from softgen.trace.error_data import PIECE, ZEROS, Listed, Room, base85, unfold
+from softgen.trace.error_data import PIECE, ZEROS, Listed, Room, unfold
 from softgen.trace.error_text import Block
 from tests.trace import error_bytes as e
 
@@ -19,6 +20,10 @@ PAGE = 4096
 
 def unfolded(packed: bytes, marker: str = ":", room: int = 1 << 30) -> list[bytes]:
     return unfold((marker + e.base85(packed.ljust(-(-len(packed) // 4) * 4, b"\0"))).encode(), Room(room), DecodeError)
+
+
+def base85(text: bytes, complain: type[DecodeError]) -> bytes:
+    return b"".join(error_data.base85(text, complain))
 
 
 def test_base_85_has_five_characters_for_a_dword() -> None:
@@ -41,6 +46,53 @@ def test_what_is_no_base_85_is_told_with_its_column(text: bytes, why: str) -> No
     with pytest.raises(DecodeError) as error:
         base85(text, DecodeError)
     assert str(error.value) == why
+
+
+@pytest.mark.parametrize("piece", [40, 44, 52, 1000])
+def test_base_85_is_decoded_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they end, also inside a dword; columns and dwords are those of the whole line."""
+    monkeypatch.setattr(error_data, "PIECE", piece)
+    data = b"".join(os.urandom(4) if number % 3 else bytes(4) for number in range(400))
+    text = e.base85(data).encode()
+    pieces = list(error_data.base85(text, DecodeError))
+    assert b"".join(pieces) == data and max(map(len, pieces)) <= piece
+    for wrong, why in ((b"v!!!!", rf"b'v' at column {len(text) + 2} "), (b"!!z!!!", f"a z at column {len(text) + 4} "),
+                       (b'zs8W-"', "dword 401 does not fit"), (b"!!!", "its last dword has 3 of 5")):  # fmt: skip
+        with pytest.raises(DecodeError, match=why):
+            base85(text + wrong, DecodeError)
+
+
+def test_plain_memory_is_counted_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_data, "base85", lambda text, complain: pytest.fail("it is decoded"))
+    with pytest.raises(DecodeError, match="the memory in this file unfolds to more than 0x1f bytes"):
+        unfold(b"~zzz!!!!!z!!!!!!!!!!z", Room(31), DecodeError)
+
+
+def test_zeros_take_no_memory() -> None:
+    """20 MiB of z took 1.4 GiB, and 20 seconds."""
+    pieces = unfold(b"~" + b"z" * (5 * PIECE), Room(1 << 30), DecodeError)
+    assert len(pieces) == 20 and all(piece is ZEROS for piece in pieces)
+
+
+def test_decoding_takes_little_more_than_what_is_decoded() -> None:
+    text = b"~" + b"s8W-!" * (8 * PIECE // 5)
+    tracemalloc.start()
+    try:
+        pieces = unfold(text, Room(1 << 30), DecodeError)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert set(b"".join(pieces)) == {255} and most < 5 * 8 * PIECE, most
+
+
+@pytest.mark.parametrize("piece", [1000, 4004, PIECE])
+def test_a_stream_is_inflated_from_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_data, "PIECE", piece)
+    data = os.urandom(5 * PAGE) + bytes(20 * PAGE)
+    packed = zlib.compress(data)
+    assert b"".join(unfolded(packed)) == data
+    with pytest.raises(DecodeError, match=r"(399|40)\d\d? bytes follow the end of its deflated data"):
+        unfolded(packed + bytes(4000))
 
 
 def test_memory_is_deflated_or_plain_or_missing() -> None:
@@ -88,7 +140,7 @@ def test_damaged_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(error_data, "PIECE", 1000)
     packer = zlib.compressobj(0)  # stored, so that nothing before the damage is lost
     good = packer.compress(bytes(range(250)) * 14) + packer.flush(zlib.Z_FULL_FLUSH)
-    with pytest.raises(DecodeError, match=r"cannot be inflated after 0xbb8 bytes: Error -3"):
+    with pytest.raises(DecodeError, match=r"cannot be inflated after 0xd41 bytes: Error -3"):
         unfolded(good + b"\xff" * 8)
     whole = zlib.compress(bytes(PAGE))
     whole = whole.ljust(-(-len(whole) // 4) * 4, b"\0")
