@@ -27,6 +27,7 @@ class ExecutionRules:
     logical_modifiers: bool
     double_to_float: str  # "rtz" "mode"
     double_pairs: bool
+    stride_0_advances: bool
     multiply: str  # "low_first" "low_second" "full"
     short_mach: bool
     second_accumulator: frozenset[str]

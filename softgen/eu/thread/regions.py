@@ -11,6 +11,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.thread.lane_state import LaneState, Offsets
 from softgen.lanes.types import LaneType, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from softgen.lanes.value import Value
@@ -28,6 +29,7 @@ WIDE_ACCUMULATORS = {
 NATIVE_FLOAT = "nf"  # accumulators only, wider than a double; simulated as a double, stored with the 64-bit integers
 PAIR = 8  # bytes of an element that takes two of them
 VECTOR_CHANNELS = 4  # channels that a swizzle selects among
+XY, ZW = 0b0011, 0b1100  # channel enables
 
 
 def lane_type(operand: Operand) -> LaneType:
@@ -108,7 +110,7 @@ def _swizzled(inst: Instruction, operand: Operand, size: int) -> tuple[int, ...]
     if operand.replicate:
         return (0,) * inst.exec_size
     swizzle = 0b11100100 if operand.swizzle is None else operand.swizzle
-    if size > 4 and swizzle != 0b11100100:
+    if size == PAIR:
         return _swizzled_pairs(inst, operand, swizzle)
     stride = VECTOR_CHANNELS if inst.form == "three_source" else max(operand.vertical, 0)
     return tuple(((c // VECTOR_CHANNELS) * stride + (swizzle >> 2 * (c % VECTOR_CHANNELS) & 3)) * size for c in range(inst.exec_size))
@@ -116,12 +118,15 @@ def _swizzled(inst: Instruction, operand: Operand, size: int) -> tuple[int, ...]
 
 def _swizzled_pairs(inst: Instruction, operand: Operand, swizzle: int) -> tuple[int, ...]:
     """Offsets of 64-bit channels: a swizzle selects dwords of each 16 bytes, so two of its selections are one channel, and only xy and zw
-    are whole elements (public: Mesa's vec4 compiler, which writes xyxy, zwzw and zwxy for them)."""
+    are whole elements (public: Mesa's vec4 compiler, which writes xyxy, zwzw and zwxy for them). With a vertical stride of 0, channels of a
+    second register come from the next one on some generations (Mesa commit ac5a06ff83c)."""
     pairs = [(swizzle >> 4 * pair & 3, swizzle >> 4 * pair + 2 & 3) for pair in range(2)]
     if any(low % 2 or high != low + 1 for low, high in pairs):
         raise Unsupported(f"a swizzle of {operand.type} that selects halves of elements is not simulated")
-    row = 2 * PAIR if inst.form == "three_source" or operand.vertical else 0
-    return tuple(channel // 2 * row + pairs[channel % 2][0] * PAIR // 2 for channel in range(inst.exec_size))
+    strided = inst.form == "three_source" or operand.vertical
+    row, register = 2 * PAIR if strided else 0, GRF_BYTES if not strided and rules(inst.gen).stride_0_advances else 0
+    return tuple(channel // 2 * row + channel // VECTOR_CHANNELS * register + pairs[channel % 2][0] * PAIR // 2
+                 for channel in range(inst.exec_size))  # fmt: skip
 
 
 def read_source(state: LaneState, inst: Instruction, index: int) -> Value:
@@ -219,16 +224,14 @@ def channel_enables(state: LaneState, inst: Instruction) -> Value | None:
         return None
     enables = inst.dst.write_mask
     if lane_type(inst.dst).bytes == PAIR:
-        enables = _pair_enables(inst.dst, enables)
+        enables = _pair_enables(enables)
     return state.m.mask_from_bits(sum((enables >> c % VECTOR_CHANNELS & 1) << c for c in range(inst.exec_size)), inst.exec_size)
 
 
-def _pair_enables(operand: Operand, enables: int) -> int:
-    """Channel enables of 64-bit channels, each of which has two bits: xy for the first of 16 bytes and zw for the second."""
-    first, second = enables & 3, enables >> 2
-    if first in (1, 2) or second in (1, 2):
-        raise Unsupported(f"channel enables that write halves of {operand.type} are not simulated")
-    return (first & 1 | (second & 1) << 1) * 5
+def _pair_enables(enables: int) -> int:
+    """Channel enables of 64-bit channels: a bit for each of the four. Only xy and zw are of 32-bit channels, two bits for each: the first
+    or the second of every 16 bytes (public: Mesa brw_vec4.cpp, scalarize_df)."""
+    return {XY: 0b0101, ZW: 0b1010}.get(enables, enables)
 
 
 def write_destination(state: LaneState, inst: Instruction, value: Value, mask: Value, whole: Value | None = None) -> None:

@@ -132,19 +132,33 @@ def test_swizzles_of_doubles_select_pairs_of_dwords(gen: float, swizzle: int, ex
     assert doubles(made, 8) == [0.5 + 2 * value for value in expected]
 
 
-@pytest.mark.parametrize("enables, expected", [(0b0011, [1, 9, 3, 9]), (0b1100, [9, 2, 9, 4]), (0b1111, [1, 2, 3, 4])])
-def test_channel_enables_of_doubles_are_pairs(enables: int, expected: list[float]) -> None:
+@pytest.mark.parametrize("enables, expected", [
+    (0b0011, [1, 9, 3, 9]), (0b1100, [9, 2, 9, 4]), (0b1111, [1, 2, 3, 4]),  # of 32-bit channels
+    (0b0001, [1, 9, 9, 9]), (0b0010, [9, 2, 9, 9]), (0b0100, [9, 9, 3, 9]), (0b0111, [1, 2, 3, 9]), (0b1010, [9, 2, 9, 4])])  # fmt: skip
+def test_channel_enables_of_doubles(enables: int, expected: list[float]) -> None:
+    """As Mesa's vec4 compiler writes them: a bit for each double, but for xy and zw."""
     made = thread(9, r4=np.arange(1.0, 5.0), r5=np.ones(4), r8=np.full(4, 9.0))
     sources = [Operand("grf", "df", number, swizzle=IDENTITY) for number in (6, 4, 5)]
     run(made, instr(9, "mad", Operand("grf", "df", 8, write_mask=enables), *sources, size=4))
     assert doubles(made, 8) == expected
 
 
-@pytest.mark.parametrize("swizzle, enables", [(0, 15), (0b11100101, 15), (IDENTITY, 1), (IDENTITY, 0b0111)])
-def test_halves_of_doubles_are_not_simulated(swizzle: int, enables: int) -> None:
+@pytest.mark.parametrize("sub, swizzle, vertical, first, second", [
+    (0, XYXY, 0, [1, 1, 1, 1], [5, 5, 5, 5]), (16, ZWZW, 0, [4, 4, 4, 4], [8, 8, 8, 8]), (16, IDENTITY, 0, [3, 4, 3, 4], [7, 8, 7, 8]),
+    (0, IDENTITY, 2, [1, 2, 3, 4], [5, 6, 7, 8]), (0, ZWXY, 2, [2, 1, 4, 3], [6, 5, 8, 7])])  # fmt: skip
+def test_sources_of_doubles_in_two_registers(sub: int, swizzle: int, vertical: int, first: list[float], second: list[float]) -> None:
+    """With a vertical stride of 0, channels of the second register come from the next one: what compilers for Haswell rely on."""
+    made = thread(7.5, r4=np.arange(1.0, 5.0), r5=np.arange(5.0, 9.0))
+    source = Operand("grf", "df", 4, sub, vertical=vertical, swizzle=swizzle)
+    run(made, instr(7.5, "mov", Operand("grf", "df", 8, horizontal=1, write_mask=15), source, size=8, align16=True))
+    assert (doubles(made, 8), doubles(made, 9)) == (first, second)
+
+
+@pytest.mark.parametrize("swizzle", [0, 0b11100101])
+def test_swizzles_of_halves_of_doubles_are_not_simulated(swizzle: int) -> None:
     sources = [Operand("grf", "df", number, swizzle=swizzle) for number in (6, 4, 5)]
     with pytest.raises(SoftgenError, match="halves of"):
-        run(thread(9), instr(9, "mad", Operand("grf", "df", 8, write_mask=enables), *sources, size=4))
+        run(thread(9), instr(9, "mad", Operand("grf", "df", 8, write_mask=15), *sources, size=4))
 
 
 def test_comparisons_are_computed_in_as_few_bits_as_their_sources_have() -> None:
