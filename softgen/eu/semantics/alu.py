@@ -66,8 +66,10 @@ def mac(c: Computation, a: Value, b: Value) -> Value:
 
 @op()
 def mach(c: Computation, a: Value, b: Value) -> Value:
-    """Multiply-accumulate high: add a times the upper half of b to the accumulator, which holds the product with the lower half; the result
-    is the high dword. On generations with the `short_mach` rule, without AccWrEn, the result is the low dword."""
+    """Multiply-accumulate high: add the product with the upper half of the source of which `mul` takes the lower half to the accumulator,
+    which holds that product; the result is the high dword. On generations with the `short_mach` rule, without AccWrEn, it is the low one."""
+    if c.state.rules.multiply == "low_first":
+        a, b = b, a
     total = a * (b >> WORD_BITS << WORD_BITS) + c.accumulator()
     if c.state.rules.short_mach and not c.instruction.acc_write:
         return total

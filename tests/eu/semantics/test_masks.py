@@ -7,6 +7,7 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.isa.instruction import Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.thread.state import ThreadState
 from tests.eu.semantics.build import NZ, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
@@ -232,10 +233,12 @@ def test_cr0_turns_the_passing_update_off() -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize(("a", "b"), [(0x12345678, 0x7FEDCBA9), (-0x12345678, 0x7FEDCBA9), (-1, -1), (0x7FFFFFFF, -0x80000000)])
 def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
-    """mul by the lower half (before gen 8 it takes no more), mach by the upper: high dword in the destination, low in the accumulator."""
+    """mul by the lower half (before gen 8 it takes no more; on gen 4 that of the first source), mach by the upper: high dword in the
+    destination, low in the accumulator."""
     made = thread(gen, 1, r4=np.array([a, b], np.int64).astype(np.int32))
-    low = scalar(4, "uw", 4)
-    run(made, instr(gen, "mul", arf(0x20, "d"), scalar(4), low, size=1),
+    first = rules(gen).multiply == "low_first"
+    halved = (scalar(4, "uw"), scalar(4, "d", 4)) if first else (scalar(4), scalar(4, "uw", 4))
+    run(made, instr(gen, "mul", arf(0x20, "d"), *halved, size=1),
         instr(gen, "mach", dst(20), scalar(4), scalar(4, "d", 4), size=1, acc_write=True), instr(gen, "mov", dst(21), arf(0x20, "d"),
             size=1))
     high, rest = int(made.grf[640:644].view(np.int32)[0]), int(made.grf[672:676].view(np.uint32)[0])
