@@ -27,6 +27,7 @@ FLAGS = ["-O2", "-Wall"]
 PIPELINE = ["-O3", "-Wall", "-ffp-contract=off", "-fvisibility=hidden"]
 if platform.machine() == "x86_64":
     PIPELINE.append("-mprefer-vector-width=512")  # of functions that are compiled for several hosts: a block is 16 pixels
+CODEC = [*PIPELINE, "-fwrapv"]  # sums of coefficients that no encoder writes wrap
 SHIM_FLAGS = [*FLAGS, "-fvisibility=hidden"]
 # Of the bytecode interpreter, likewise; loops over lanes become vectors where traps and errno do not count.
 BYTECODE = ["-O3", "-Wall", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"]
@@ -66,6 +67,7 @@ setup(
              headers=["eu/native.h", "latches.h", "memory/graphics_memory.h", "threads/native/threads.h"]),
         part("surface._coded", *FLAGS),
         part("blitter._blit", *FLAGS, "-O3"),
+        part("codec._codec", *CODEC, headers=["memory/graphics_memory.h"]),
         part("driver._shim", *SHIM_FLAGS, libraries=["dl"]),
     ]
 )

@@ -172,6 +172,10 @@ class CommandStreamer(Protocol):
         """The value of one of the engine's registers, by name."""
         ...
 
+    def set(self, name: str, value: int, number: int = 0) -> None:
+        """Write one of the engine's registers, by name."""
+        ...
+
     def add(self, name: str, count: int) -> None:
         """Advance a statistics register, by name."""
         ...

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from softgen import blitter, gpgpu, media, three_d
+from softgen import blitter, codec, gpgpu, media, three_d
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from softgen.device.engines import HardwareEngine
     from softgen.device.memory import TableMemory
 
-PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter)
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter, codec)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)

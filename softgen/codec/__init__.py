@@ -1,0 +1,13 @@
+"""The video engine: pictures decoded from the bitstreams and picture state of MFX commands.
+
+In:  MFX_* state, then MFD_*_BSD_OBJECT commands with slices or scans. Out: frames in surfaces, error and count registers.
+
+commands.py     handlers: state that a picture keeps, objects, flushes
+picture.py      the open picture: surfaces and references of the latched state, host planes, completion (surface_walk.c)
+bits/           bits and codes of streams      transform/  blocks of coefficients to samples
+mfx/            one folder per standard: state.py reads the latched records, the C files decode
+"""
+
+from softgen.codec.commands import COMMANDS, finish, new_state
+
+__all__ = ["COMMANDS", "finish", "new_state"]

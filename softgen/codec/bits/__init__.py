@@ -1,0 +1,1 @@
+"""Bits and codes of streams, for C code alone."""

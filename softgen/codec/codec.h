@@ -1,0 +1,83 @@
+/* Pictures as the codecs' C code sees them: samples in host memory, surfaces in graphics memory (picture.py fills the structures).
+ *
+ * Graphics memory is touched only in surface_walk.c and side_buffer.c; everything else works on host arrays. All of it runs under the
+ * guard (memory/guard.c) and may be left at any access to graphics memory: it owns nothing. */
+#ifndef SOFTGEN_CODEC_H
+#define SOFTGEN_CODEC_H
+
+#include <stdint.h>
+
+#ifndef ENTRY
+#define ENTRY __attribute__((visibility("default"))) /* called by Python */
+#endif
+
+enum { PLANES = 3, MOST_REFERENCES = 16 };
+enum surface_layout { PLANAR, INTERLEAVED_CHROMA, PACKED_YUYV, PACKED_UYVY, LUMA_ONLY };
+enum reference_state { NO_REFERENCE, IN_MEMORY, LOADED };
+enum macroblock_state { MISSING, DECODED, CONCEALED };
+
+struct graphics {
+    const uint64_t *table; /* memory/address_space.py */
+    uint64_t address_mask;
+};
+
+/* A surface in graphics memory. The offset of a byte within a tile is column[x] + row[y] (surface/tile_table.py). */
+struct surface {
+    uint64_t base;
+    int64_t pitch; /* bytes */
+    const uint32_t *column, *row;
+    uint32_t tile_columns, tile_rows; /* log2 of a tile's bytes and rows; linear: both 0 */
+    uint64_t run; /* bytes of a row that are contiguous in a tile; linear: 0 */
+    uint32_t layout; /* enum surface_layout */
+    uint32_t chroma_row[2]; /* where Cb and Cr begin */
+    uint32_t first_row, row_step; /* a field is every second row */
+    uint32_t reserved;
+};
+
+struct plane {
+    uint8_t *samples;
+    uint32_t stride, width, height, reserved;
+};
+
+struct frame {
+    struct plane plane[PLANES];
+};
+
+struct reference {
+    uint64_t address;
+    struct frame frame; /* of the whole frame, whatever the picture is */
+    uint32_t state; /* enum reference_state */
+    uint32_t reserved;
+};
+
+struct picture {
+    struct graphics memory;
+    struct surface surfaces[2]; /* where it goes: before and after deblocking; base 0: nowhere */
+    struct surface source; /* how references lie in memory, but for their base */
+    struct frame frame;
+    struct reference references[MOST_REFERENCES];
+    uint8_t *state; /* of each macroblock: enum macroblock_state */
+    uint32_t width, height; /* in macroblocks */
+    uint32_t shift_x, shift_y; /* log2 of luma samples for a chroma sample */
+    uint32_t block_width, block_height; /* luma samples of a macroblock */
+    uint32_t errors; /* MFX_ERROR_FLAGS */
+    uint32_t concealed; /* macroblocks */
+    uint32_t next_row; /* progress of a call, in rows of macroblocks */
+    uint32_t reserved;
+};
+
+static inline int clamp(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static inline uint8_t clamp_sample(int value)
+{
+    return (uint8_t)(value & ~255 ? ~value >> 31 : value);
+}
+
+/* surface_walk.c */
+const struct frame *reference_frame(struct picture *picture, unsigned index);
+void store_rows(struct picture *picture, const struct surface *surface, unsigned first, unsigned end);
+
+#endif

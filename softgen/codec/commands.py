@@ -1,0 +1,77 @@
+"""Commands of the video engine: state that belongs to one picture, objects, and what completes a picture.
+
+Reads   MFX_PIPE_MODE_SELECT MFX_SURFACE_STATE MFX_QM_STATE MFX_JPEG_HUFF_TABLE_STATE MFD_JPEG_BSD_OBJECT MFX_WAIT VD_PIPELINE_FLUSH
+Writes  surfaces, MFX_ERROR_FLAGS, MFX_MB_COUNT
+
+All other state is latched by the streamer. What is kept here is what a picture may omit: drivers send only those quantiser matrices and
+tables that a picture has of its own, and defaults hold for the others, so MFX_PIPE_MODE_SELECT forgets those of the picture before.
+"""
+
+from __future__ import annotations
+
+from softgen.bits.record import Record
+from softgen.codec.engine import VideoEngine
+from softgen.codec.mfx.jpeg import state as jpeg
+from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.errors import Unsupported
+
+COMMANDS: Commands = {}
+handles = registers_in(COMMANDS)
+
+
+def new_state() -> VideoEngine:
+    """The video engine's part of a new hardware context."""
+    return VideoEngine()
+
+
+def finish(cs: CommandStreamer) -> None:
+    """Completes the open picture: what was decoded is written to its surface."""
+    engine = cs.state(VideoEngine)
+    if engine.picture is not None:
+        engine.close(cs)
+
+
+@handles("MFX_WAIT", "VD_PIPELINE_FLUSH")
+def wait(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+
+
+@handles("MFX_PIPE_MODE_SELECT")
+def mfx_pipe_mode_select(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+    engine = cs.state(VideoEngine)
+    engine.mode = cmd
+    engine.matrices.clear()
+    engine.huffman_tables.clear()
+    for name in ("MFX_ERROR_FLAGS", "MFX_MB_COUNT", "MFX_FRAME_CRC"):
+        cs.set(name, 0)
+
+
+@handles("MFX_SURFACE_STATE")
+def mfx_surface_state(cs: CommandStreamer, cmd: Record) -> None:
+    cs.state(VideoEngine).surfaces[getattr(cmd, "surface_id", 0)] = cmd
+
+
+@handles("MFX_QM_STATE")
+def mfx_qm_state(cs: CommandStreamer, cmd: Record) -> None:
+    """The kinds of matrices of all standards share the bits that `avc` names."""
+    cs.state(VideoEngine).matrices[cmd.avc] = bytes(item.value for item in cmd.quantizer_matrix)
+
+
+@handles("MFX_JPEG_HUFF_TABLE_STATE")
+def mfx_jpeg_huff_table_state(cs: CommandStreamer, cmd: Record) -> None:
+    cs.state(VideoEngine).huffman_tables[cmd.huffman_table_id] = cmd
+
+
+@handles("MFD_JPEG_BSD_OBJECT")
+def mfd_jpeg_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
+    jpeg.decode_scan(cs, _decoding(cs, "jpeg"), cmd)
+
+
+def _decoding(cs: CommandStreamer, standard: str) -> VideoEngine:
+    """The engine, where MFX_PIPE_MODE_SELECT asks for decoding of a standard from a bitstream."""
+    engine = cs.state(VideoEngine)
+    found = engine.selected(cs.generation)
+    if found != standard:
+        raise Unsupported(f"an object of {standard} while MFX_PIPE_MODE_SELECT has selected {found}")
+    return engine

@@ -1,0 +1,36 @@
+"""The codecs' C code: its structures checked against Python's, and its entries called under the guard."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
+from softgen.codec.structures import PictureRecord
+from softgen.command import CommandStreamer
+from softgen.errors import SoftgenError
+from softgen.eu import native
+
+
+def structure_sizes() -> list[int]:
+    """In the order of layout.c."""
+    return [*map(ctypes.sizeof, (PictureRecord, JpegTable, JpegScan)), TABLE_ROOM]
+
+
+def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:
+    """Call an entry of the C code until nothing is left, polling the time limit in between. Raises GpuFault."""
+    call = native.GuardedCall(function)
+    try:
+        while left := call(argument):
+            if cs.timed_out():
+                raise SoftgenError(f"time is up: {left} rows of macroblocks left")
+    finally:
+        cs.memory_changed()
+    if left is None:
+        raise call.fault(cs.space, str)
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The codecs' C code."""
+    return native.load("softgen.codec._codec", "codec_layout", structure_sizes())

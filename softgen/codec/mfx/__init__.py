@@ -1,0 +1,1 @@
+"""Standards of MFX, the multi-format codec engine."""

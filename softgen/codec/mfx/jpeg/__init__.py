@@ -1,0 +1,1 @@
+"""JPEG: baseline scans to surfaces."""

@@ -1,0 +1,210 @@
+/* Surfaces and host planes: rows of samples in tiled graphics memory, read and written (codec.h). */
+#include <stddef.h>
+#include <string.h>
+
+#include "codec.h"
+#include "../memory/graphics_memory.h"
+
+enum { PAGE = 4096, PIECE = 256 }; /* PIECE: samples of a plane that are interleaved at once */
+
+static uint64_t address_of(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y)
+{
+    int64_t offset;
+    if (!s->run)
+        offset = y * s->pitch + x;
+    else {
+        int64_t across = s->pitch >> s->tile_columns, tile = (y >> s->tile_rows) * across + (x >> s->tile_columns);
+        offset = tile * ((int64_t)1 << (s->tile_columns + s->tile_rows)) + s->column[x & (((int64_t)1 << s->tile_columns) - 1)]
+               + s->row[y & (((int64_t)1 << s->tile_rows) - 1)];
+    }
+    return (s->base + (uint64_t)offset) & memory->address_mask;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes from x on that are contiguous in a page. */
+static int64_t piece(const struct surface *s, uint64_t address, int64_t x, int64_t left)
+{
+    int64_t size = smaller(left, PAGE - (int64_t)(address & (PAGE - 1)));
+    return s->run ? smaller(size, (int64_t)s->run - (x & ((int64_t)s->run - 1))) : size;
+}
+
+static void move(uint8_t *to, const uint8_t *from, int64_t size)
+{
+    if (size == 16)
+        memcpy(to, from, 16);
+    else
+        memcpy(to, from, (size_t)size);
+}
+
+/* Bytes of a row that exist: a row ends where the pitch does. */
+static int64_t within(const struct surface *s, int64_t x, int64_t count)
+{
+    return smaller(count, s->pitch - x);
+}
+
+static void write_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count)
+{
+    count = within(s, x, count);
+    for (int64_t done = 0, size; done < count; done += size) {
+        uint64_t address = address_of(memory, s, x + done, y);
+        size = piece(s, address, x + done, count - done);
+        move(graphics_memory(memory->table, address), from + done, size);
+    }
+}
+
+static void read_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count)
+{
+    int64_t there = within(s, x, count);
+    for (int64_t done = 0, size; done < there; done += size) {
+        uint64_t address = address_of(memory, s, x + done, y);
+        size = piece(s, address, x + done, there - done);
+        move(to + done, graphics_memory(memory->table, address), size);
+    }
+    if (there < count)
+        memset(to + (there > 0 ? there : 0), 0, (size_t)(count - (there > 0 ? there : 0)));
+}
+
+/* -- rows of a picture ---------------------------------------------------------------------------------------------- */
+
+static int64_t row_in_memory(const struct surface *s, unsigned y)
+{
+    return (int64_t)s->first_row + (int64_t)y * s->row_step;
+}
+
+static const uint8_t *sample_row(const struct plane *p, unsigned y)
+{
+    return p->samples + (size_t)y * p->stride;
+}
+
+/* Rows of a plane that the surface has place for: the next plane begins below them. */
+static int fits(const struct surface *s, int plane, int64_t row)
+{
+    const uint32_t *start = s->chroma_row;
+    if (s->layout > INTERLEAVED_CHROMA)
+        return 1;
+    if (!plane)
+        return row < start[0] && (s->layout != PLANAR || row < start[1] || start[1] == 0);
+    return s->layout != PLANAR || start[plane - 1] > start[2 - plane] || start[plane - 1] + row < start[2 - plane];
+}
+
+static void interleave(uint8_t *to, const uint8_t *a, const uint8_t *b, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        to[2 * i] = a[i];
+        to[2 * i + 1] = b[i];
+    }
+}
+
+static void write_chroma(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned x, unsigned end, unsigned y)
+{
+    uint8_t pairs[2 * PIECE];
+    int64_t row = row_in_memory(s, y);
+    if (s->layout == PLANAR) {
+        for (int plane = 1; plane < PLANES; plane++)
+            if (fits(s, plane, row))
+                write_row(memory, s, x, s->chroma_row[plane - 1] + row, sample_row(&f->plane[plane], y) + x, end - x);
+        return;
+    }
+    for (unsigned count; x < end; x += count) {
+        count = end - x < PIECE ? end - x : PIECE;
+        interleave(pairs, sample_row(&f->plane[1], y) + x, sample_row(&f->plane[2], y) + x, count);
+        write_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + row, pairs, 2 * (int64_t)count);
+    }
+}
+
+/* A row of 4:2:2 in one plane: luma at every second byte, chroma between. */
+static void write_packed(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned x, unsigned end, unsigned y)
+{
+    uint8_t bytes[2 * PIECE];
+    unsigned luma = s->layout == PACKED_UYVY;
+    const uint8_t *cb = sample_row(&f->plane[1], y), *cr = sample_row(&f->plane[2], y), *from = sample_row(&f->plane[0], y);
+    for (unsigned count; x < end; x += count) {
+        count = end - x < PIECE ? end - x : PIECE;
+        for (unsigned i = 0; i < count; i++) {
+            bytes[2 * i + luma] = from[x + i];
+            bytes[2 * i + 1 - luma] = ((x + i) & 1 ? cr : cb)[(x + i) >> 1];
+        }
+        write_row(memory, s, 2 * (int64_t)x, row_in_memory(s, y), bytes, 2 * (int64_t)count);
+    }
+}
+
+static void store_run(const struct picture *p, const struct surface *s, unsigned mb_row, unsigned first, unsigned end)
+{
+    unsigned x = first * p->block_width, stop = end * p->block_width, y = mb_row * p->block_height;
+    for (unsigned i = 0; i < p->block_height; i++) {
+        if (s->layout == PACKED_YUYV || s->layout == PACKED_UYVY)
+            write_packed(&p->memory, s, &p->frame, x, stop, y + i);
+        else if (fits(s, 0, row_in_memory(s, y + i)))
+            write_row(&p->memory, s, x, row_in_memory(s, y + i), sample_row(&p->frame.plane[0], y + i) + x, stop - x);
+    }
+    if (s->layout == PLANAR || s->layout == INTERLEAVED_CHROMA)
+        for (unsigned i = 0; i < p->block_height >> p->shift_y; i++)
+            write_chroma(&p->memory, s, &p->frame, x >> p->shift_x, stop >> p->shift_x, (y >> p->shift_y) + i);
+}
+
+/* Writes rows of macroblocks to a surface; macroblocks that are missing stay as they are there. */
+void store_rows(struct picture *p, const struct surface *s, unsigned first_row, unsigned end_row)
+{
+    for (unsigned row = first_row; row < end_row && s->base; row++)
+        for (unsigned x = 0, end; x < p->width; x = end) {
+            const uint8_t *state = p->state + (size_t)row * p->width;
+            for (end = x; end < p->width && state[end] != MISSING; end++)
+                continue;
+            if (end > x)
+                store_run(p, s, row, x, end);
+            else
+                end++;
+        }
+}
+
+/* Entry: the rows of a picture that are left, some at a time; answers how many rows of macroblocks are left. */
+ENTRY int64_t codec_store(struct picture *p, void *record)
+{
+    unsigned end = p->next_row + 64 < p->height ? p->next_row + 64 : p->height;
+    (void)record;
+    for (int i = 0; i < 2; i++)
+        store_rows(p, &p->surfaces[i], p->next_row, end);
+    p->next_row = end;
+    return (int64_t)(p->height - end);
+}
+
+/* -- references ----------------------------------------------------------------------------------------------------- */
+
+static void load(const struct graphics *memory, const struct surface *s, const struct frame *f)
+{
+    uint8_t pairs[2 * PIECE];
+    for (unsigned y = 0; y < f->plane[0].height; y++)
+        read_row(memory, s, 0, y, f->plane[0].samples + (size_t)y * f->plane[0].stride, f->plane[0].width);
+    if (s->layout != INTERLEAVED_CHROMA)
+        return;
+    for (unsigned y = 0; y < f->plane[1].height; y++) {
+        uint8_t *cb = f->plane[1].samples + (size_t)y * f->plane[1].stride, *cr = f->plane[2].samples + (size_t)y * f->plane[2].stride;
+        for (unsigned x = 0, count, width = f->plane[1].width; x < width; x += count) {
+            count = width - x < PIECE ? width - x : PIECE;
+            read_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + y, pairs, 2 * (int64_t)count);
+            for (unsigned i = 0; i < count; i++) {
+                cb[x + i] = pairs[2 * i];
+                cr[x + i] = pairs[2 * i + 1];
+            }
+        }
+    }
+}
+
+/* A reference's samples, read from memory when the first block refers to it; null where there is none. */
+const struct frame *reference_frame(struct picture *p, unsigned index)
+{
+    struct reference *r = &p->references[index];
+    if (r->state == NO_REFERENCE)
+        return NULL;
+    if (r->state == IN_MEMORY) {
+        struct surface s = p->source;
+        s.base = r->address;
+        load(&p->memory, &s, &r->frame);
+        r->state = LOADED;
+    }
+    return &r->frame;
+}

@@ -1,0 +1,1 @@
+"""Inverse transforms, for C code alone."""

@@ -1,0 +1,79 @@
+"""Frames of a capture: what its submissions leave in the video engine's surfaces, read row by row without the code under test."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.codec.engine import VideoEngine
+from softgen.device.gpu import GpuDevice
+from softgen.memory.space import Space
+from softgen.surface.tile_table import tile_offsets
+from softgen.trace.file import open_trace
+from softgen.trace.replay import events
+from softgen.trace.work import Work
+
+Bytes = npt.NDArray[np.uint8]
+TILE_BYTES, TILE_ROWS, TILE = 128, 32, 4096  # Y-major
+
+
+def rows(space: Space, base: int, state: Any, first: int, count: int, width: int) -> Bytes:
+    """`count` rows of `width` bytes of a Y-tiled or linear surface."""
+    pitch, last = state.surface_pitch + 1, first + count
+    if not state.tiled_surface:
+        found = np.frombuffer(space.read(base, last * pitch), np.uint8).reshape(last, pitch)
+        return found[first:, :width]
+    assert state.tile_walk
+    column, row = tile_offsets("y_major")
+    size = -(-last // TILE_ROWS) * TILE_ROWS * pitch
+    data = np.frombuffer(space.read(base, size), np.uint8)
+    x, y = np.arange(width), np.arange(first, last)
+    tiles = (y // TILE_ROWS * (pitch // TILE_BYTES))[:, None] + x // TILE_BYTES
+    return data[tiles * TILE + column[x % TILE_BYTES] + row[y % TILE_ROWS][:, None]]
+
+
+def frame(space: Space, engine: VideoEngine, buffers: Any, size: tuple[int, int], layout: str) -> bytes:
+    """The visible part of the picture that was written last: luma, then chroma as it lies in memory."""
+    state, mode = engine.surfaces[0], engine.mode
+    assert mode is not None
+    base = buffers.pre_deblocking_destination_address if mode.pre_deblocking_output_enable else buffers.post_deblocking_destination_address
+    width, height = size
+    even, half = width + (width & 1), -(-height // 2)
+    if layout == "yuyv422":
+        return rows(space, base, state, 0, height, 2 * even).tobytes()
+    planes = [rows(space, base, state, 0, height, width)]
+    if layout == "nv12":
+        planes += [rows(space, base, state, state.y_offset_for_u_cb, half, even)]
+    elif layout == "yuv420p":
+        planes += [rows(space, base, state, first, half, even // 2) for first in (state.y_offset_for_u_cb, state.y_offset_for_v_cr)]
+    return b"".join(plane.tobytes() for plane in planes)
+
+
+def decoded(path: Path, gpu: str | None = None) -> Iterator[tuple[GpuDevice, Work]]:
+    """A capture's submissions, each after it was executed."""
+    trace = open_trace(path)
+    device = GpuDevice(trace.device)
+    for event in events(trace):
+        if isinstance(event, Work):
+            device.execute(event)
+            yield device, event
+
+
+def video_frames(path: Path, size: tuple[int, int], layout: str) -> list[str]:
+    """Digests of the pictures that a capture's submissions to the video engine leave, in that order."""
+    found = []
+    for device, work in decoded(path):
+        if work.engine == "video":
+            saved = device.saved_context(work.context, work.engine)
+            pictures = saved.state(VideoEngine, device.interface.pipelines)
+            found.append(digest(frame(work.space, pictures, saved.latched["MFX_PIPE_BUF_ADDR_STATE"], size, layout)))
+    return found
+
+
+def digest(data: bytes) -> str:
+    return hashlib.md5(data).hexdigest()

@@ -1,0 +1,86 @@
+"""Makes the captures of tests/codec/data again, and the digests of their frames: python -m tests.codec.record NAME …
+
+A clip is made by ffmpeg, decoded by an unmodified VA-API driver on softgen, which records the submissions, and decoded by ffmpeg alone:
+those frames are what clips.toml expects. It needs ffmpeg and the drivers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tests.codec.frames import digest, video_frames
+
+DATA = Path(__file__).parent / "data"
+CLIPS = DATA / "clips.toml"
+VAAPI = ["-hwaccel", "vaapi", "-hwaccel_device", "/dev/dri/renderD128", "-hwaccel_output_format", "vaapi"]
+
+
+def clips() -> dict[str, Any]:
+    return tomllib.loads(CLIPS.read_text("utf-8"))
+
+
+def ffmpeg(*arguments: str) -> list[str]:
+    return ["ffmpeg", "-v", "error", "-nostdin", "-y", *arguments]
+
+
+def make(clip: dict[str, Any], path: Path) -> None:
+    """The clip as a file, coded by ffmpeg."""
+    width, height = clip["size"]
+    source = clip.get("source", "testsrc2=size={}x{}:rate=10").format(width, height)
+    subprocess.run(ffmpeg("-f", "lavfi", "-i", source, "-frames:v", str(clip["count"]), *clip["coder"].split(), str(path)), check=True)
+
+
+def software(clip: dict[str, Any], path: Path) -> list[str]:
+    """Digests of the frames as ffmpeg decodes them, in the order in which they are shown."""
+    raw = subprocess.run(ffmpeg("-i", str(path), "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", clip["decoded"], "-"),
+                         check=True, stdout=subprocess.PIPE).stdout  # fmt: skip
+    width, height = clip["size"]
+    planes = chroma(width, height, clip["decoded"])
+    size = width * height + 2 * planes
+    return [digest(arranged(raw[at : at + size], width * height, planes, clip["layout"])) for at in range(0, len(raw), size)]
+
+
+def chroma(width: int, height: int, decoded: str) -> int:
+    """Samples of a chroma plane."""
+    across, down = {"420": (2, 2), "422": (2, 1), "444": (1, 1)}.get(decoded.removeprefix("yuvj").removeprefix("yuv")[:3], (0, 0))
+    return -(-width // across) * -(-height // down) if across else 0
+
+
+def arranged(planar: bytes, luma: int, size: int, layout: str) -> bytes:
+    """A planar frame as it lies in a surface."""
+    y, u, v = planar[:luma], planar[luma : luma + size], planar[luma + size :]
+    if layout == "nv12":
+        return y + bytes(sample for pair in zip(u, v, strict=True) for sample in pair)
+    if layout == "yuyv422":
+        return bytes(sample for a, b, c, d in zip(y[::2], u, y[1::2], v, strict=True) for sample in (a, b, c, d))
+    return planar
+
+
+def record(name: str) -> list[str]:
+    """Record a clip; the digests of its frames, in the order in which they are coded."""
+    clip = clips()[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / clip["file"]
+        make(clip, path)
+        expected = software(clip, path)
+        shutil.rmtree(DATA / name, ignore_errors=True)
+        command = [sys.executable, "-m", "softgen", "run", "--gpu", clip["gpu"], "--record", str(DATA / name), "--",
+                   *ffmpeg(*VAAPI, "-i", str(path), "-f", "null", "-")]  # fmt: skip
+        subprocess.run(command, check=True, env={**os.environ, "LIBVA_DRIVER_NAME": clip["driver"]})
+    width, height = clip["size"]
+    found = video_frames(DATA / name, (width, height), clip["layout"])
+    if sorted(found) != sorted(expected):
+        raise SystemExit(f"{name}: the frames are not those that ffmpeg decodes")
+    return found
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:]:
+        print(f"[{chosen}]\nframes = {record(chosen)!r}".replace("'", '"'))

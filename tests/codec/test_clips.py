@@ -1,0 +1,64 @@
+"""Clips that drivers decode: every frame equals that of ffmpeg's own decoder. The captures need neither driver nor ffmpeg (record.py)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.codec.frames import digest, video_frames
+from tests.codec.record import CLIPS, DATA, VAAPI, clips, ffmpeg, make, software
+from tests.conftest import ROOT, SHARED, needs_shared
+
+DRIVERS = Path("/usr/lib/x86_64-linux-gnu/dri")
+
+
+@pytest.mark.parametrize("name", clips())
+def test_frames_of_a_capture_are_those_of_ffmpeg(name: str) -> None:
+    clip = clips()[name]
+    assert len(clip["frames"]) >= clip["count"]
+    width, height = clip["size"]
+    assert video_frames(DATA / name, (width, height), clip["layout"]) == clip["frames"]
+
+
+TRACES = {
+    "bdw-iHD-dec-mjpeg": "mjpeg", "skl-iHD-dec-mjpeg": "mjpeg", "kbl-iHD-dec-mjpeg": "mjpeg", "icl-iHD-dec-mjpeg": "mjpeg",
+}  # fmt: skip
+FRAMES = {"mjpeg": ["e176691272e1c0e03ca06d38f714d267", "d903391111351cd8dde3d6bdde5debdb"]}
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize("name", TRACES)
+def test_captures_of_other_gpus_have_the_same_frames(name: str) -> None:
+    assert video_frames(SHARED / "traces" / name, (128, 96), "nv12") == FRAMES[TRACES[name]]
+
+
+LIVE = [  # GPU, driver, coder, file
+    ("kbl", "iHD", "-c:v mjpeg -pix_fmt yuvj420p -huffman optimal", "clip.avi"),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
+@pytest.mark.parametrize(("gpu", "driver", "coder", "file"), LIVE)
+def test_a_driver_decodes_what_ffmpeg_has_just_made(gpu: str, driver: str, coder: str, file: str, tmp_path: Path) -> None:
+    """Through the whole of it: shim, driver, kernel interface, engine, download."""
+    if not (DRIVERS / f"{driver}_drv_video.so").exists():
+        pytest.skip(f"the VA-API driver {driver} is not installed")
+    decoded = "yuvj420p" if "yuvj" in coder else "yuv420p"
+    clip = {"size": [208, 120], "count": 4, "coder": coder, "decoded": decoded, "layout": "nv12"}
+    path, raw = tmp_path / file, tmp_path / "frames"
+    make(clip, path)
+    command = ffmpeg(*VAAPI, "-i", str(path), "-vf", "hwdownload,format=nv12", "-fps_mode", "passthrough", "-f", "rawvideo", str(raw))
+    subprocess.run([sys.executable, "-m", "softgen", "run", "--gpu", gpu, "--", *command], check=True, cwd=ROOT,
+                   env={**os.environ, "LIBVA_DRIVER_NAME": driver})  # fmt: skip
+    frames, size = raw.read_bytes(), 208 * 120 * 3 // 2
+    found = [digest(frames[at : at + size]) for at in range(0, len(frames), size)]
+    assert found == software(clip, path) and len(found) == 4
+
+
+def test_the_table_names_captures_that_exist() -> None:
+    assert {path.name for path in DATA.iterdir() if path.is_dir()} == set(clips()) and CLIPS.exists()
