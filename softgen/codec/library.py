@@ -6,6 +6,7 @@ import ctypes
 from functools import cache
 
 from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
+from softgen.codec.mfx.mpeg2.structures import Mpeg2Slice
 from softgen.codec.structures import PictureRecord
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
@@ -14,7 +15,7 @@ from softgen.eu import native
 
 def structure_sizes() -> list[int]:
     """In the order of layout.c."""
-    return [*map(ctypes.sizeof, (PictureRecord, JpegTable, JpegScan)), TABLE_ROOM]
+    return [*map(ctypes.sizeof, (PictureRecord, JpegTable, JpegScan)), TABLE_ROOM, ctypes.sizeof(Mpeg2Slice)]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:

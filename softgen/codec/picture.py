@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -90,10 +91,21 @@ class VideoPicture:
 # -- from commands -----------------------------------------------------------------------------------------------------
 
 
-def open_picture(cs: CommandStreamer, frames: FramePool, state: Record, mode: Record, shape: PictureShape, layout: SurfaceLayout,
+class PictureState(Protocol):
+    """What commands leave for a picture (engine.py)."""
+
+    mode: Record | None
+    surfaces: dict[int, Record]
+    frames: FramePool
+
+
+def open_picture(cs: CommandStreamer, engine: PictureState, shape: PictureShape, layout: SurfaceLayout,
                  bottom: bool = False) -> VideoPicture:  # fmt: skip
     """A picture with the surfaces that the latched state names. `layout` is that of its own surface; `bottom`: it is a bottom field."""
-    buffers = cs.latched["MFX_PIPE_BUF_ADDR_STATE"]
+    state, mode, frames = engine.surfaces.get(REFERENCE_PICTURE), engine.mode, engine.frames
+    buffers = cs.latched.get("MFX_PIPE_BUF_ADDR_STATE")
+    if state is None or mode is None or buffers is None:
+        raise DecodeError("no MFX_SURFACE_STATE or no MFX_PIPE_BUF_ADDR_STATE came before")
     frames.release()
     record = PictureRecord()
     table = cs.space.table

@@ -6,6 +6,7 @@ import ctypes
 from enum import IntEnum
 
 PLANES, MOST_REFERENCES = 3, 16
+PADDING = bytes(16)  # behind the data of a stream
 
 
 class SurfaceLayout(IntEnum):
@@ -16,6 +17,12 @@ class SurfaceLayout(IntEnum):
     PACKED_YUYV = 2
     PACKED_UYVY = 3
     LUMA_ONLY = 4
+
+
+class BitStream(ctypes.Structure):
+    """struct bits of bits/reader.h."""
+
+    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64), ("at", ctypes.c_uint64)]
 
 
 class GraphicsTable(ctypes.Structure):

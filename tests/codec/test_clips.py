@@ -26,9 +26,15 @@ def test_frames_of_a_capture_are_those_of_ffmpeg(name: str) -> None:
 
 
 TRACES = {
-    "bdw-iHD-dec-mjpeg": "mjpeg", "skl-iHD-dec-mjpeg": "mjpeg", "kbl-iHD-dec-mjpeg": "mjpeg", "icl-iHD-dec-mjpeg": "mjpeg",
+    **dict.fromkeys((f"{gpu}-iHD-dec-mjpeg" for gpu in ("bdw", "skl", "kbl", "icl")), "mjpeg"),
+    **dict.fromkeys((f"{gpu}-i965-dec-m2" for gpu in ("ivb", "hsw", "bdw", "skl", "kbl")), "m2"),
+    **dict.fromkeys((f"{gpu}-iHD-dec-m2" for gpu in ("bdw", "skl", "kbl", "icl")), "m2"),
+}
+FRAMES = {
+    "mjpeg": ["e176691272e1c0e03ca06d38f714d267", "d903391111351cd8dde3d6bdde5debdb"],
+    "m2": ["c19c9fe6505a17d37d79197e8e4d9450", "c35cfd9ae18c3eaba36ea8c5a5fcdb5f", "afaa7e97c3c009e6e0878e3917502f79",
+           "c35cfd9ae18c3eaba36ea8c5a5fcdb5f", "1c86822fb7565f6c5a7bb817865dbfcb", "7560d376a6399e8f99eee3811bb1c08c"],
 }  # fmt: skip
-FRAMES = {"mjpeg": ["e176691272e1c0e03ca06d38f714d267", "d903391111351cd8dde3d6bdde5debdb"]}
 
 
 @needs_shared("traces")
@@ -39,6 +45,8 @@ def test_captures_of_other_gpus_have_the_same_frames(name: str) -> None:
 
 LIVE = [  # GPU, driver, coder, file
     ("kbl", "iHD", "-c:v mjpeg -pix_fmt yuvj420p -huffman optimal", "clip.avi"),
+    ("kbl", "i965", "-c:v mpeg2video -bf 2 -flags +ildct+ilme", "clip.m2v"),
+    ("skl", "iHD", "-c:v mpeg2video -b:v 200k", "clip.m2v"),
 ]  # fmt: skip
 
 

@@ -8,10 +8,6 @@
 enum { FIRST_BITS = 9, DC_START = 1024 }; /* DC_START: the 128 that samples are raised by */
 enum { MISSING_BLOCK = 1 << 2, INCONSISTENT_CODE = 1 << 4 }; /* error bits (KBL 12923-12942) */
 
-static const uint8_t zigzag[64] = {
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
-    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
-
 /* Entry: the codes of a table: as many of each length as `counts` says, in rising order (T.81 annex C). */
 ENTRY int64_t jpeg_build(struct jpeg_table *t, void *record)
 {
@@ -70,7 +66,7 @@ static int block(struct jpeg_scan *s, struct bits *b, const struct jpeg_componen
         i += code >> 4;
         if (i > 63)
             return 0;
-        out[zigzag[i]] = (int16_t)(extended(b, code & 15) * c->matrix[zigzag[i]]);
+        out[zigzag_scan[i]] = (int16_t)(extended(b, code & 15) * c->matrix[zigzag_scan[i]]);
     }
     return 1;
 }

@@ -18,12 +18,11 @@ from softgen.codec.engine import VideoEngine, bitstream
 from softgen.codec.library import library, run_rows
 from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
 from softgen.codec.picture import DECODED, REFERENCE_PICTURE, PictureShape, VideoPicture, open_picture
-from softgen.codec.structures import SurfaceLayout
+from softgen.codec.structures import PADDING, SurfaceLayout
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.eu import native
 
-PADDING = bytes(16)
 GREY = 128
 # Blocks of each component in an MCU, across and down, by input_format_yuv.
 SAMPLINGS: tuple[tuple[tuple[int, int], ...], ...] = (
@@ -56,10 +55,6 @@ def _sampling(state: Record) -> tuple[tuple[int, int], ...]:
 
 
 def _open(cs: CommandStreamer, engine: VideoEngine, state: Record, sampling: tuple[tuple[int, int], ...]) -> VideoPicture:
-    assert engine.mode is not None
-    surface = engine.surfaces.get(REFERENCE_PICTURE)
-    if surface is None:
-        raise DecodeError("no MFX_SURFACE_STATE came before")
     shape = _shape(state, sampling)
     format = getattr(state, "output_format_yuv", 0)
     if format >= len(OUTPUTS):
@@ -67,7 +62,7 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record, sampling: tup
     layout = OUTPUTS[format] if shape.chroma is not None else SurfaceLayout.LUMA_ONLY
     if layout in OUTPUT_CHROMA and OUTPUT_CHROMA[layout] != shape.chroma:
         raise Unsupported("conversion between samplings of chroma: not yet simulated")
-    picture = open_picture(cs, engine.frames, surface, engine.mode, shape, layout)
+    picture = open_picture(cs, engine, shape, layout)
     ctypes.memset(picture.record.frame.plane[0].samples, GREY, sum(width * height for width, height in shape.planes()))
     ctypes.memset(picture.record.state, DECODED, shape.width * shape.height)
     return picture

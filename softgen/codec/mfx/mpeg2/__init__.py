@@ -1,0 +1,1 @@
+"""MPEG-2: slices of frame and field pictures to surfaces."""

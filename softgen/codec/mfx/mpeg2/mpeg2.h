@@ -1,0 +1,63 @@
+/* MPEG-2 slices, as state.py hands them over, and what the parts of the decoder share. Sections are those of ISO/IEC 13818-2. */
+#ifndef SOFTGEN_CODEC_MPEG2_H
+#define SOFTGEN_CODEC_MPEG2_H
+
+#include "../../bits/vlc.h"
+#include "../../codec.h"
+#include "../../transform/transform.h"
+
+enum { TOP_FIELD = 1, BOTTOM_FIELD = 2, FRAME_PICTURE = 3 }; /* picture_structure */
+enum { I_PICTURE = 1, P_PICTURE = 2, B_PICTURE = 3 };
+enum { QUANT = 1, FORWARD = 2, BACKWARD = 4, PATTERN = 8, INTRA = 16 }; /* macroblock_type */
+enum { ONE_FIELD = 1, WHOLE = 2, HALVES = 2, DUAL_PRIME = 3 }; /* motion type: WHOLE in frame, HALVES (16x8) in field pictures */
+enum { COEFFICIENT_ESCAPE = 0x4000, END_OF_BLOCK = 0x4001, ADDRESS_ESCAPE = 34, ADDRESS_STUFFING = 35 };
+enum { /* error bits (KBL 14027-14050) */
+    CONCEALED_MACROBLOCKS = 1 << 0, MISSING_MACROBLOCKS = 1 << 1, PREMATURE_END = 1 << 2, SLICE_OUT_OF_BOUND = 1 << 3,
+    MISSING_END_OF_BLOCK = 1 << 5,
+};
+
+struct mpeg2_slice {
+    struct picture *picture;
+    struct bits bits; /* at the first macroblock_address_increment */
+    uint8_t matrix[2][64]; /* intra, the others; raster order */
+    uint8_t f_code[2][2];
+    uint32_t intra_dc_precision, structure, top_field_first, frame_pred_frame_dct, concealment_mv, q_scale_type, intra_vlc, alternate_scan;
+    uint32_t type; /* picture_coding_type */
+    uint32_t row, quantiser_code;
+    uint32_t reserved;
+};
+
+/* A macroblock: what prediction needs of it. */
+struct mpeg2_motion {
+    int modes; /* FORWARD, BACKWARD */
+    int type; /* motion type */
+    int vector[2][2][2], select[2][2], dual[2]; /* [first or second][forward or backward][x, y]; dual: dmvector */
+};
+
+struct mpeg2_decoder {
+    struct mpeg2_slice *slice;
+    struct bits bits;
+    int predictor[2][2][2]; /* PMV */
+    int dc[PLANES];
+    int scale; /* quantiser_scale */
+    int field_dct;
+    struct mpeg2_motion motion;
+};
+
+/* tables.c */
+extern const struct vlc_code mpeg2_address_increment[35], mpeg2_pattern[64], mpeg2_motion[17], mpeg2_dc_luma[12], mpeg2_dc_chroma[12];
+extern const struct vlc_code mpeg2_coefficients[113], mpeg2_intra_coefficients[113];
+extern const uint8_t mpeg2_alternate_scan[64], mpeg2_nonlinear_scale[32];
+
+/* block.c: a block's coefficients, dequantised; whether it is well formed. */
+int mpeg2_intra_block(struct mpeg2_decoder *d, int plane, int16_t out[64]);
+int mpeg2_inter_block(struct mpeg2_decoder *d, int16_t out[64]);
+
+/* motion.c */
+int mpeg2_vectors(struct mpeg2_decoder *d, int direction);
+void mpeg2_reset_vectors(struct mpeg2_decoder *d);
+
+/* predict.c: whether all references exist. */
+int mpeg2_predict(struct mpeg2_decoder *d, unsigned x, unsigned y);
+
+#endif

@@ -1,0 +1,165 @@
+/* Predictions of MPEG-2: blocks of reference fields and frames in half samples (7.6.4 to 7.6.7). */
+#include "mpeg2.h"
+
+/* Samples that are predicted from, or predicted: a plane, or the rows of one parity. */
+struct view {
+    uint8_t *samples;
+    int stride, width, height;
+};
+
+static struct view view_of(const struct plane *p, int fields, int parity)
+{
+    return (struct view){p->samples + (parity ? p->stride : 0), (int)p->stride * fields, (int)p->width, (int)p->height / fields};
+}
+
+/* A block with a sample more on each side than it has, from within the view: coordinates beyond an edge read the edge. */
+static const uint8_t *fetch(const struct view *v, int x, int y, int width, int height, uint8_t *room, int *stride)
+{
+    if (x >= 0 && y >= 0 && x + width <= v->width && y + height <= v->height) {
+        *stride = v->stride;
+        return v->samples + (ptrdiff_t)y * v->stride + x;
+    }
+    for (int j = 0; j < height; j++)
+        for (int i = 0; i < width; i++)
+            room[j * 32 + i] = v->samples[(ptrdiff_t)clamp(y + j, 0, v->height - 1) * v->stride + clamp(x + i, 0, v->width - 1)];
+    *stride = 32;
+    return room;
+}
+
+static int interpolated(const uint8_t *p, int stride, int half_x, int half_y)
+{
+    if (half_x && half_y)
+        return (p[0] + p[1] + p[stride] + p[stride + 1] + 2) >> 2;
+    return half_x ? (p[0] + p[1] + 1) >> 1 : half_y ? (p[0] + p[stride] + 1) >> 1 : p[0];
+}
+
+/* A block at (x, y) displaced by half samples, put or averaged with what is there. */
+static void block(const struct view *to, const struct view *from, int x, int y, int mx, int my, int width, int height, int average)
+{
+    uint8_t room[32 * 18];
+    int stride, half_x = mx & 1, half_y = my & 1;
+    const uint8_t *p = fetch(from, x + (mx >> 1), y + (my >> 1), width + half_x, height + half_y, room, &stride);
+    uint8_t *out = to->samples + (ptrdiff_t)y * to->stride + x;
+    for (int j = 0; j < height; j++, p += stride, out += to->stride)
+        for (int i = 0; i < width; i++) {
+            int value = interpolated(p + i, stride, half_x, half_y);
+            out[i] = (uint8_t)(average ? (out[i] + value + 1) >> 1 : value);
+        }
+}
+
+struct request {
+    const struct frame *reference;
+    int from_fields, from_parity, to_fields, to_parity; /* views of the reference and of the picture */
+    int x, y, rows; /* in luma samples of the picture's view */
+    const int *vector;
+    int average;
+};
+
+static void predict_planes(struct mpeg2_decoder *d, const struct request *r)
+{
+    for (int plane = 0; plane < PLANES; plane++) {
+        int chroma = plane > 0, mx = chroma ? r->vector[0] / 2 : r->vector[0], my = chroma ? r->vector[1] / 2 : r->vector[1];
+        struct view to = view_of(&d->slice->picture->frame.plane[plane], r->to_fields, r->to_parity);
+        struct view from = view_of(&r->reference->plane[plane], r->from_fields, r->from_parity);
+        block(&to, &from, r->x >> chroma, r->y >> chroma, mx, my, 16 >> chroma, r->rows >> chroma, r->average);
+    }
+}
+
+/* The second vector of dual prime prediction (7.6.3.6): `m` times the first, halved, and corrected. */
+static void dual_vector(const struct mpeg2_motion *motion, int m, int e, int out[2])
+{
+    for (int t = 0; t < 2; t++) {
+        int scaled = motion->vector[0][0][t] * m;
+        out[t] = ((scaled + (motion->vector[0][0][t] > 0)) >> 1) + motion->dual[t] + (t ? e : 0);
+    }
+}
+
+static int frame_dual(struct mpeg2_decoder *d, struct request *r, unsigned mb_y)
+{
+    int second[2], first = d->slice->top_field_first != 0;
+    for (int parity = 0; parity < 2; parity++) {
+        *r = (struct request){.reference = r->reference, .from_fields = 2, .from_parity = parity, .to_fields = 2, .to_parity = parity,
+                              .x = r->x, .y = (int)mb_y * 8, .rows = 8, .vector = d->motion.vector[0][0]};
+        predict_planes(d, r);
+        dual_vector(&d->motion, parity == !first ? 1 : 3, parity ? 1 : -1, second);
+        r->from_parity = !parity;
+        r->vector = second;
+        r->average = 1;
+        predict_planes(d, r);
+    }
+    return 1;
+}
+
+static int frame_picture(struct mpeg2_decoder *d, int s, unsigned mb_x, unsigned mb_y, int average)
+{
+    const struct mpeg2_motion *m = &d->motion;
+    struct request r = {.reference = reference_frame(d->slice->picture, (unsigned)s), .from_fields = 1, .to_fields = 1, .x = (int)mb_x * 16,
+                        .y = (int)mb_y * 16, .rows = 16, .vector = m->vector[0][s], .average = average};
+    if (!r.reference)
+        return 0;
+    if (m->type == DUAL_PRIME)
+        return frame_dual(d, &r, mb_y);
+    if (m->type == WHOLE) {
+        predict_planes(d, &r);
+        return 1;
+    }
+    for (int field = 0; field < 2; field++) {
+        r = (struct request){.reference = r.reference, .from_fields = 2, .from_parity = m->select[field][s], .to_fields = 2,
+                             .to_parity = field, .x = r.x, .y = (int)mb_y * 8, .rows = 8, .vector = m->vector[field][s], .average = average};
+        predict_planes(d, &r);
+    }
+    return 1;
+}
+
+/* References of field pictures: forward top, backward top, forward bottom, backward bottom. */
+static const struct frame *field_reference(struct mpeg2_decoder *d, int s, int parity)
+{
+    return reference_frame(d->slice->picture, (unsigned)(s + 2 * parity));
+}
+
+static int field_part(struct mpeg2_decoder *d, struct request *r, int s, int parity)
+{
+    r->reference = field_reference(d, s, parity);
+    r->from_fields = 2;
+    r->from_parity = parity;
+    if (r->reference)
+        predict_planes(d, r);
+    return r->reference != NULL;
+}
+
+static int field_picture(struct mpeg2_decoder *d, int s, unsigned mb_x, unsigned mb_y, int average)
+{
+    const struct mpeg2_motion *m = &d->motion;
+    int own = d->slice->structure == BOTTOM_FIELD, second[2];
+    struct request r = {.to_fields = 1, .x = (int)mb_x * 16, .y = (int)mb_y * 16, .rows = 16, .vector = m->vector[0][s], .average = average};
+    if (m->type == ONE_FIELD)
+        return field_part(d, &r, s, m->select[0][s]);
+    if (m->type == DUAL_PRIME) {
+        if (!field_part(d, &r, 0, own))
+            return 0;
+        dual_vector(m, 1, own ? 1 : -1, second);
+        r.vector = second;
+        r.average = 1;
+        return field_part(d, &r, 0, !own);
+    }
+    for (int half = 0; half < 2; half++, r.y += 8) {
+        r.rows = 8;
+        r.vector = m->vector[half][s];
+        if (!field_part(d, &r, s, m->select[half][s]))
+            return 0;
+    }
+    return 1;
+}
+
+int mpeg2_predict(struct mpeg2_decoder *d, unsigned x, unsigned y)
+{
+    int average = 0;
+    for (int s = 0; s < 2; s++) {
+        if (!(d->motion.modes & (s ? BACKWARD : FORWARD)))
+            continue;
+        if (!(d->slice->structure == FRAME_PICTURE ? frame_picture : field_picture)(d, s, x, y, average))
+            return 0;
+        average = 1;
+    }
+    return 1;
+}
