@@ -5,6 +5,7 @@
 #ifndef SOFTGEN_CODEC_H
 #define SOFTGEN_CODEC_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifndef ENTRY

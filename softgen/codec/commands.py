@@ -1,7 +1,7 @@
 """Commands of the video engine: state that belongs to one picture, objects, and what completes a picture.
 
 Reads   MFX_PIPE_MODE_SELECT MFX_SURFACE_STATE MFX_QM_STATE MFX_JPEG_HUFF_TABLE_STATE MFD_JPEG_BSD_OBJECT MFD_MPEG2_BSD_OBJECT
-        MFX_WAIT VD_PIPELINE_FLUSH
+        MFD_AVC_BSD_OBJECT MFX_WAIT VD_PIPELINE_FLUSH
 Writes  surfaces, MFX_ERROR_FLAGS, MFX_MB_COUNT
 
 All other state is latched by the streamer. What is kept here is what a picture may omit: drivers send only those quantiser matrices and
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine
+from softgen.codec.mfx.avc import state as avc
 from softgen.codec.mfx.jpeg import state as jpeg
 from softgen.codec.mfx.mpeg2 import state as mpeg2
 from softgen.command import Commands, CommandStreamer, registers_in
@@ -73,6 +74,11 @@ def mfd_jpeg_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
 @handles("MFD_MPEG2_BSD_OBJECT")
 def mfd_mpeg2_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
     mpeg2.decode_slice(cs, _decoding(cs, "mpeg2"), cmd)
+
+
+@handles("MFD_AVC_BSD_OBJECT")
+def mfd_avc_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
+    avc.decode_slice(cs, _decoding(cs, "avc"), cmd)
 
 
 def _decoding(cs: CommandStreamer, standard: str) -> VideoEngine:

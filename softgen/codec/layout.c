@@ -1,12 +1,14 @@
 /* The sizes of the structures that Python fills, for native.py to check. */
 #include "codec.h"
+#include "mfx/avc/avc.h"
 #include "mfx/jpeg/jpeg.h"
 #include "mfx/mpeg2/mpeg2.h"
 
 ENTRY int codec_layout(uint64_t *numbers)
 {
     const uint64_t sizes[] = {sizeof(struct picture), sizeof(struct jpeg_table), sizeof(struct jpeg_scan), JPEG_TABLE_ROOM,
-                              sizeof(struct mpeg2_slice)};
+                              sizeof(struct mpeg2_slice), sizeof(struct avc_mb), sizeof(struct avc_picture),
+                              sizeof(struct avc_slice), sizeof(struct avc_decoder), AVC_MOTION};
     int count = sizeof sizes / sizeof *sizes;
     for (int i = 0; i < count; i++)
         numbers[i] = sizes[i];

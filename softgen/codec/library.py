@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
+from softgen.codec.mfx.avc.structures import DECODER_BYTES, MB_BYTES, MOTION_BYTES, AvcPicture, AvcSlice
 from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
 from softgen.codec.mfx.mpeg2.structures import Mpeg2Slice
 from softgen.codec.structures import PictureRecord
@@ -15,7 +16,8 @@ from softgen.eu import native
 
 def structure_sizes() -> list[int]:
     """In the order of layout.c."""
-    return [*map(ctypes.sizeof, (PictureRecord, JpegTable, JpegScan)), TABLE_ROOM, ctypes.sizeof(Mpeg2Slice)]
+    return [*map(ctypes.sizeof, (PictureRecord, JpegTable, JpegScan)), TABLE_ROOM, ctypes.sizeof(Mpeg2Slice), MB_BYTES, ctypes.sizeof(AvcPicture),
+            ctypes.sizeof(AvcSlice), DECODER_BYTES, MOTION_BYTES]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:

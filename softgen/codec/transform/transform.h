@@ -15,4 +15,10 @@ ENTRY void simple_idct(int16_t block[64]);
 void put_block(uint8_t *to, size_t stride, const int16_t block[64]);
 void add_block(uint8_t *to, size_t stride, const int16_t block[64]);
 
+/* H.264: a block added to samples, and cleared; DC coefficients in place. */
+ENTRY void avc_add_4x4(uint8_t *to, ptrdiff_t stride, int32_t block[16]);
+ENTRY void avc_add_8x8(uint8_t *to, ptrdiff_t stride, int32_t block[64]);
+void avc_luma_dc(int32_t dc[16]);
+void avc_chroma_dc(int32_t dc[4]);
+
 #endif

@@ -1,0 +1,1 @@
+"""H.264: slices of frames and fields to surfaces."""
