@@ -4,6 +4,9 @@ In:  MFX_* state, then MFD_*_BSD_OBJECT commands with slices or scans. Out: fram
 
 commands.py     handlers: state that a picture keeps, objects, flushes
 picture.py      the open picture: surfaces and references of the latched state, host planes, completion (surface_walk.c)
+engine.py       what commands leave for objects, the data of objects
+library.py      the C code, called under the guard; structures.py: what it shares with Python
+huc.py          the stream copy of the microcontroller
 bits/           bits and codes of streams      transform/  blocks of coefficients to samples
 mfx/            one folder per standard: state.py reads the latched records, the C files decode
 """

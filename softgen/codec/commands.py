@@ -11,6 +11,7 @@ tables that a picture has of its own, and defaults hold for the others, so MFX_P
 from __future__ import annotations
 
 from softgen.bits.record import Record
+from softgen.codec import huc
 from softgen.codec.engine import VideoEngine
 from softgen.codec.mfx.avc import state as avc
 from softgen.codec.mfx.jpeg import state as jpeg
@@ -18,7 +19,7 @@ from softgen.codec.mfx.mpeg2 import state as mpeg2
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import Unsupported
 
-COMMANDS: Commands = {}
+COMMANDS: Commands = {**huc.COMMANDS}
 handles = registers_in(COMMANDS)
 
 

@@ -24,6 +24,7 @@ class VideoEngine:
     huffman_tables: dict[int, Record] = field(default_factory=dict)  # MFX_JPEG_HUFF_TABLE_STATE of this picture
     picture: VideoPicture | None = None
     frames: FramePool = field(default_factory=FramePool)
+    completed: int = 0  # pictures
 
     def selected(self, generation: Generation) -> str:
         """The standard that is decoded from a bitstream; raises Unsupported for other uses of the engine."""
@@ -41,6 +42,7 @@ class VideoEngine:
         picture, self.picture = self.picture, None
         assert picture is not None
         picture.complete(cs)
+        self.completed += 1
         errors, concealed = picture.outcome()
         cs.set("MFX_ERROR_FLAGS", cs.get("MFX_ERROR_FLAGS") | errors)
         cs.set("MFX_MB_COUNT", min(cs.get("MFX_MB_COUNT") + concealed, 0xFFFF))

@@ -6,9 +6,9 @@
 
 ENTRY int codec_layout(uint64_t *numbers)
 {
-    const uint64_t sizes[] = {sizeof(struct picture), sizeof(struct jpeg_table), sizeof(struct jpeg_scan), JPEG_TABLE_ROOM,
-                              sizeof(struct mpeg2_slice), sizeof(struct avc_mb), sizeof(struct avc_picture),
-                              sizeof(struct avc_slice), sizeof(struct avc_decoder), AVC_MOTION};
+    const uint64_t sizes[] = {sizeof(struct picture), sizeof(struct jpeg_table), sizeof(struct jpeg_scan), sizeof(struct mpeg2_slice),
+                              sizeof(struct avc_picture), sizeof(struct avc_slice), JPEG_TABLE_ROOM, sizeof(struct avc_mb),
+                              sizeof(struct avc_decoder), AVC_MOTION};
     int count = sizeof sizes / sizeof *sizes;
     for (int i = 0; i < count; i++)
         numbers[i] = sizes[i];

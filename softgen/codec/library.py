@@ -16,8 +16,8 @@ from softgen.eu import native
 
 def structure_sizes() -> list[int]:
     """In the order of layout.c."""
-    return [*map(ctypes.sizeof, (PictureRecord, JpegTable, JpegScan)), TABLE_ROOM, ctypes.sizeof(Mpeg2Slice), MB_BYTES, ctypes.sizeof(AvcPicture),
-            ctypes.sizeof(AvcSlice), DECODER_BYTES, MOTION_BYTES]
+    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice
+    return [*map(ctypes.sizeof, structures), TABLE_ROOM, MB_BYTES, DECODER_BYTES, MOTION_BYTES]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:

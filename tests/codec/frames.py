@@ -66,12 +66,16 @@ def decoded(path: Path, gpu: str | None = None) -> Iterator[tuple[GpuDevice, Wor
 
 def video_frames(path: Path, size: tuple[int, int], layout: str) -> list[str]:
     """Digests of the pictures that a capture's submissions to the video engine leave, in that order."""
-    found = []
+    found, seen = [], 0
     for device, work in decoded(path):
-        if work.engine == "video":
-            saved = device.saved_context(work.context, work.engine)
-            pictures = saved.state(VideoEngine, device.interface.pipelines)
-            found.append(digest(frame(work.space, pictures, saved.latched["MFX_PIPE_BUF_ADDR_STATE"], size, layout)))
+        if work.engine != "video":
+            continue
+        saved = device.saved_context(work.context, work.engine)
+        engine = saved.state(VideoEngine, device.interface.pipelines)
+        if engine.completed == seen:  # it copies streams
+            continue
+        seen = engine.completed
+        found.append(digest(frame(work.space, engine, saved.latched["MFX_PIPE_BUF_ADDR_STATE"], size, layout)))
     return found
 
 

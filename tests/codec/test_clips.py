@@ -29,11 +29,14 @@ TRACES = {
     **dict.fromkeys((f"{gpu}-iHD-dec-mjpeg" for gpu in ("bdw", "skl", "kbl", "icl")), "mjpeg"),
     **dict.fromkeys((f"{gpu}-i965-dec-m2" for gpu in ("ivb", "hsw", "bdw", "skl", "kbl")), "m2"),
     **dict.fromkeys((f"{gpu}-iHD-dec-m2" for gpu in ("bdw", "skl", "kbl", "icl")), "m2"),
+    **dict.fromkeys((f"{gpu}-i965-dec-h264" for gpu in ("ivb", "hsw", "bdw", "skl", "kbl")), "h264"),
 }
 FRAMES = {
     "mjpeg": ["e176691272e1c0e03ca06d38f714d267", "d903391111351cd8dde3d6bdde5debdb"],
     "m2": ["c19c9fe6505a17d37d79197e8e4d9450", "c35cfd9ae18c3eaba36ea8c5a5fcdb5f", "afaa7e97c3c009e6e0878e3917502f79",
            "c35cfd9ae18c3eaba36ea8c5a5fcdb5f", "1c86822fb7565f6c5a7bb817865dbfcb", "7560d376a6399e8f99eee3811bb1c08c"],
+    "h264": ["1d82ade1fee12d758e17b0f1ae8fcf67", "b9958d5fbd9f7448da40ec8880998bc3", "ccd80f2dd301f21482e3cf4c299c40d4",
+             "17b5cbf96fd66e2c4149891664057c20", "2c86d221650a4b2a16016f21a2a1ee51", "725363b85ae6d37df396dda035102234"],
 }  # fmt: skip
 
 
@@ -47,6 +50,8 @@ LIVE = [  # GPU, driver, coder, file
     ("kbl", "iHD", "-c:v mjpeg -pix_fmt yuvj420p -huffman optimal", "clip.avi"),
     ("kbl", "i965", "-c:v mpeg2video -bf 2 -flags +ildct+ilme", "clip.m2v"),
     ("skl", "iHD", "-c:v mpeg2video -b:v 200k", "clip.m2v"),
+    ("kbl", "i965", "-c:v libx264 -x264-params bframes=2:b-adapt=0:cabac=0", "clip.mp4"),
+    ("icl", "iHD", "-flags +ildct+ilme -c:v libx264 -x264-params tff=1:bframes=2:b-adapt=0:direct=temporal", "clip.mp4"),
 ]  # fmt: skip
 
 

@@ -3,8 +3,8 @@
 In:  MFX_AVC_IMG_STATE, MFX_AVC_SLICE_STATE, MFX_AVC_REF_IDX_STATE, MFX_AVC_WEIGHTOFFSET_STATE, MFX_AVC_DIRECTMODE_STATE,
      MFD_AVC_PICID_STATE, MFX_QM_STATE, MFD_AVC_BSD_OBJECT with its data (long format). Out: samples of the open picture, its motion.
 
-Drivers differ in bit 5 of reference list entries and in slice_start_mb_number, and one leaves weighted_prediction_indicator at zero: none of
-them is read. What decides is image_structure, the slice's position, and MFX_AVC_IMG_STATE.
+Drivers differ in bit 5 of reference list entries and in slice_start_mb_number, and one leaves weighted_prediction_indicator at zero: none
+of them is read. What decides is image_structure, the slice's position, and MFX_AVC_IMG_STATE.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _decode(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, state:
 
 def _check(slice: AvcSlice) -> None:
     if slice.cabac_init > 2 or slice.qp > 51 or max(slice.counts) > 32:
-        raise DecodeError(f"cabac_init_idc {slice.cabac_init}, quantization parameter {slice.qp} or {max(slice.counts)} references: too large")
+        raise DecodeError(f"cabac_init_idc {slice.cabac_init}, QP {slice.qp} or {max(slice.counts)} references: one of them is too large")
 
 
 def _lists(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, slice: AvcSlice) -> None:
