@@ -11,7 +11,6 @@ struct latches {
     uint32_t *lengths; /* of a slot, in dwords; commands by index: 1 + the index of the item latched last */
     uint32_t *counts;  /* how often a slot was latched */
     uint64_t *present; /* which items of a slot were latched */
-    uint64_t dirty;
     uint32_t slot_count; /* rules made after the arrays were sized have slots beyond */
     uint32_t consumed, last; /* by latch_run: dwords, and the last command's first dword */
 };

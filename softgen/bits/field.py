@@ -143,7 +143,7 @@ class Effect(NamedTuple):
     kind: str
     rule: str = ""
     by: tuple[str, ...] = ()
-    group: str = ""  # the group of state that becomes dirty
+    group: str = ""  # what the state is for
     acts_when: tuple[str, ...] = ()  # fields of which one that is set makes a state command act
 
     @property

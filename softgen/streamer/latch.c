@@ -1,4 +1,4 @@
-/* State commands latched: their dwords go into the slots of a hardware context, and their groups become dirty.
+/* State commands latched: their dwords go into the slots of a hardware context.
  *
  * latch_run walks consecutive commands of a batch and stops at the first that is not plain state: one that acts, has a length the page
  * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules and what they mean
@@ -34,7 +34,6 @@ struct rule {
     uint32_t first;                           /* ELEMENTS: dword of the first element */
     uint32_t parts;
     struct part part[PARTS];                  /* ELEMENTS, RECORDS: the item's index, the lowest bits first */
-    uint32_t group;                           /* the bit of `dirty` */
     uint32_t acts_dword, acts_mask;           /* a bit set here makes the command act */
     uint32_t gates, gate_count;
     uint32_t mask_dword, mask_low, mask_bits; /* MASK: the field whose ones select the low bits of its dword that change */
@@ -121,7 +120,6 @@ static void latch(const struct table *table, const struct rule *rule, struct lat
         break;
     }
     latches->counts[rule->slot]++;
-    latches->dirty |= 1ull << rule->group;
 }
 
 /* One command by its rule; `count` is between the rule's least and most. */

@@ -1,7 +1,7 @@
 """Latching: state commands kept as raw dwords in the slots of a hardware context, unpacked when something asks for them.
 
 Reads   STATE_BASE_ADDRESS PIPELINE_SELECT
-Writes  slots; groups of state that became dirty
+Writes  slots
 
 Pages say how a command merges with what was latched before; latch.c applies the rules made from them (latch_rules.py). What is latched
 reads as if one command had said everything: elements in the order of their index, gates open that were ever open.
@@ -18,7 +18,7 @@ from softgen.bits.field import Group
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.command import MarkedLatched, SlotPlace
-from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, LatchPointers, LatchRule, LatchTable, library
+from softgen.streamer.latch_rules import ELEMENTS, RECORDS, LatchPointers, LatchRule, LatchTable, library
 from softgen.streamer.parser import Command
 
 # base -> (address, its modify enable) in STATE_BASE_ADDRESS
@@ -35,7 +35,7 @@ PIPELINE_NAMES = ("3d", "media", "gpgpu")  # PIPELINE_SELECT.pipeline_selection
 
 
 class LatchedState(Mapping[str, Record], MarkedLatched):
-    """State commands as they were latched, by name; base addresses; which groups of state are dirty.
+    """State commands as they were latched, by name; base addresses.
 
     `latched["3DSTATE_VS"]` is the command's record. Of commands that merge by an index, `by_index` has the parts.
     """
@@ -265,27 +265,10 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         selected = self.get("PIPELINE_SELECT")
         return PIPELINE_NAMES[selected.pipeline_selection] if selected is not None and selected.pipeline_selection < 3 else ""
 
-    # -- dirty groups --------------------------------------------------------------------------------------------------
-
-    @property
-    def dirty(self) -> frozenset[str]:
-        """Groups of state that commands have set since they were last marked clean."""
-        return frozenset(name for name, bit in list(self.table.groups.items()) if self._pointers.dirty >> bit & 1)
-
-    def mark_clean(self, *groups: str) -> None:
-        """Marks these groups as used; all of them when none is named."""
-        bits = sum(1 << self.table.groups[name] for name in groups if name in self.table.groups)
-        self._pointers.dirty = self._pointers.dirty & ~bits if groups else 0
-
-    def mark_all_dirty(self) -> None:
-        """Everything latched has to be looked at again, as after a context switch."""
-        self._pointers.dirty = (1 << MOST_GROUPS) - 1
-
     def copy(self) -> LatchedState:
         other = LatchedState(self.table)
         other._slots, other._lengths, other._counts, other._present = self._slots, self._lengths, self._counts, self._present
         other._grow()
-        other._pointers.dirty = self._pointers.dirty
         other._records, other._structures = dict(self._records), dict(self._structures)
         other._bases, other._bases_at, other._bases_of = dict(self._bases), self._bases_at, self._bases_of
         return other

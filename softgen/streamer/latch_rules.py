@@ -18,7 +18,6 @@ from softgen.errors import SoftgenError, SpecError
 UNKNOWN = 0xFFFF
 MOST_RULES = 1024
 MOST_GATES = 1024
-MOST_GROUPS = 64
 MOST_PARTS = 3
 INDEX_BITS = 6
 GATED = 64  # dwords of the longest command or element with gates
@@ -48,7 +47,7 @@ class LatchRule(ctypes.Structure):
         *_words("mask", "value", "next", "kind", "stops", "length_low", "length_mask", "bias", "least", "most", "slot", "offset", "size",
                 "first", "parts"),
         ("part", IndexPart * MOST_PARTS),
-        *_words("group", "acts_dword", "acts_mask", "gates", "gate_count", "mask_dword", "mask_low", "mask_bits"),
+        *_words("acts_dword", "acts_mask", "gates", "gate_count", "mask_dword", "mask_low", "mask_bits"),
     ]  # fmt: skip
 
 
@@ -63,7 +62,7 @@ class LatchPointers(ctypes.Structure):
 
     _fields_ = [
         ("slots", ctypes.c_void_p), ("lengths", ctypes.c_void_p), ("counts", ctypes.c_void_p), ("present", ctypes.c_void_p),
-        ("dirty", ctypes.c_uint64), *_words("slot_count", "consumed", "last"),
+        *_words("slot_count", "consumed", "last"),
     ]  # fmt: skip
 
 
@@ -98,7 +97,6 @@ class LatchTable:
         self.latching: set[int] = set()  # those with a command that latch_run may latch
         self.numbers: dict[str, int] = {}  # rule by command
         self.layouts: dict[int, Layout] = {}
-        self.groups: dict[str, int] = {}
         self.slots = self.size = self._gates = 0
         self.slot_names: list[str] = []  # the command of each slot
         self.slot_of: dict[str, int] = {}
@@ -147,9 +145,6 @@ class LatchTable:
         rule.slot, rule.offset, rule.size = self.slots, self.size, rule.most
         self.slot_names.append(layout.name)
         self.slot_of[layout.name] = self.slots
-        rule.group = self.groups.setdefault(effect.group, len(self.groups))
-        if rule.group >= MOST_GROUPS:
-            raise SpecError(f"{layout.page}: group {effect.group} is one too many; there may be {MOST_GROUPS}")
         size: int = rule.most
         match effect.rule:
             case "index":

@@ -44,7 +44,6 @@ def set_context(cs: Streamer, cmd: Record) -> None:
     if flag(cmd, "restore_inhibit"):
         saved.reset()
     saved.registers = cs.registers.restore(saved.registers)
-    saved.latched.mark_all_dirty()
     cs.saved.unflushed, saved.unflushed = False, cs.saved.unflushed  # the engine's work: a flush in any context is one of it
     cs.saved = cs.submitted.loaded = saved
     cs.set("CCID", address | VALID)

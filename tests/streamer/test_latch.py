@@ -1,4 +1,4 @@
-"""State commands latched by compiled code: how each kind merges, what becomes dirty, and that nothing else changes by it."""
+"""State commands latched by compiled code: how each kind merges, and that nothing else changes by it."""
 
 from __future__ import annotations
 
@@ -172,24 +172,6 @@ def test_parts_by_index_are_read_once_until_the_command_comes_again(monkeypatch:
     assert len(read) == 2
 
 
-# -- groups --------------------------------------------------------------------------------------------------------------
-
-
-def test_groups_become_dirty_and_are_marked_clean() -> None:
-    bench = Bench()
-    bench.run(bench.pack("3DSTATE_VS"), bench.pack("3DSTATE_CLIP"), bench.pack("3DSTATE_VERTEX_ELEMENTS", vertex_element=[{}]))
-    latched = state(bench)
-    assert latched.dirty == {"vs", "clip", "vertex"}
-    latched.mark_clean("clip")
-    assert latched.dirty == {"vs", "vertex"}
-    latched.mark_clean()
-    assert not latched.dirty
-    bench.run(bench.pack("3DSTATE_CLIP"))
-    assert latched.dirty == {"clip"}  # the same bytes again: what they point to may have changed
-    latched.mark_all_dirty()
-    assert {"vs", "clip", "vertex"} <= latched.dirty
-
-
 def test_what_was_latched_between_two_marks() -> None:
     """Each command by its name, however many there are; nothing between a mark and itself."""
     bench = Bench()
@@ -319,7 +301,7 @@ def test_counters_and_registers_are_the_same_with_and_without_tracing() -> None:
         bench.gpu = GpuDevice(bench.device, clock=itertools.count().__next__, trace=trace)
         bench.run(*mixed(bench))
         latched = {name: tuple(record) for name, record in state(bench).items()}
-        results.append((vars(bench.gpu.counters), bench.gpu.registers.values, latched, state(bench).dirty))
+        results.append((vars(bench.gpu.counters), bench.gpu.registers.values, latched, state(bench).marks()))
     assert results[0] == results[1] and results[0][0]["commands"] == 7
 
 

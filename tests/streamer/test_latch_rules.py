@@ -126,7 +126,6 @@ def test_gates_have_limits() -> None:
 
 @pytest.mark.parametrize("limit, names, message", [
     ("MOST_RULES", (MASK, "3DSTATE_VS", "3DSTATE_CLIP"), "3DSTATE_CLIP has no place in the table of commands that are latched"),
-    ("MOST_GROUPS", (MASK, "3DSTATE_VS", "3DSTATE_CLIP"), "group clip is one too many; there may be 2"),
     ("MOST_PARTS", ("3DSTATE_SO_BUFFER", "HCP_QM_STATE"), r"HCP_QM_STATE merges by 5 bits; at most 6 in 2 fields are possible"),
 ])  # fmt: skip
 def test_what_does_not_fit_a_table_is_refused(limit: str, names: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,7 +273,8 @@ class Stream:
         context = bench.gpu.contexts[0, self.engine]
         latched = context.latched
         return {"errors": errors, "counters": vars(bench.gpu.counters), "registers": bench.gpu.registers.values, "own": context.registers,
-                "remarks": list(bench.gpu.remarks), "state": {name: latched.dwords(name)[1] for name in latched}, "dirty": latched.dirty,
+                "remarks": list(bench.gpu.remarks), "marks": latched.marks().rstrip(b"\0"),
+                "state": {name: latched.dwords(name)[1] for name in latched},
                 "bases": latched.bases, "records": {name: tuple(record) for name, record in latched.items()},
                 "items": {name: {index: tuple(item) for index, item in latched.by_index(name).items()} for name in latched
                           if (layout(name, bench.device.generation.number).effect or page_less()).rule == "index"},

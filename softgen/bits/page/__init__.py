@@ -16,7 +16,7 @@ A page is a list of sections that begin in column 0:
 
 A command `latches` (replaces its last occurrence), `merges by FIELD,…` (replaces what has the same values there), `merges by gates`
 (fields whose gate is set), `merges by position` (as many dwords as it has), `merges under FIELD` (bits that are set in that field), `acts`
-or `starts` work. State becomes dirty by `group NAME`; `acts when FIELD,…` names bits that make a state command act.
+or `starts` work. `group NAME` says what the state is for; `acts when FIELD,…` names bits that make a state command act.
 
 A length of `4..5 dwords` or `4+ dwords` says that dwords past the fourth may be missing; fields there then read zero.
 """
