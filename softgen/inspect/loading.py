@@ -43,7 +43,7 @@ def load(gpu: Device, engine: str, answering: threading.Event, service: Service)
     gc.disable()  # nothing that is imported becomes garbage
     polite = PoliteImports(service)
     try:
-        import softgen.driver.run.server  # noqa: F401
+        import softgen.driver.run.simulator  # noqa: F401
 
         answering.set()
         sys.meta_path = [polite, *sys.meta_path]  # another list: a thread that is going through this one would miss a finder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import re
@@ -12,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +34,9 @@ from softgen.inspect.loading import load
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.driver.objects.submission import Submission
-    from softgen.driver.queue.execute import Executor, SubmissionRecorder
-    from softgen.driver.queue.queue import EngineSlot
     from softgen.driver.run.launcher import Outcome
     from softgen.driver.run.service import Service
+    from softgen.driver.run.simulator import Observers
     from softgen.inspect.report.pictures import SubmissionPictures
     from softgen.inspect.report.recording import Recorder
     from softgen.threads.compare.compare import ComparingDispatcher
@@ -55,10 +53,8 @@ EXAMPLE = """examples:
 exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 usage error"""
 
 CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder into which it writes compiled programs
-RECORDER_TIMEOUT = 0.5  # seconds
 SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
 LARGEST_MODE = 8192  # pixels across and down, on every GPU
-PATIENCE = 0.3  # seconds in which short programs have submitted their first work
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
@@ -201,12 +197,56 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
-    simulator = Simulator(args, gpu, recorder, pictures, folder, service)
+    from softgen.driver.run.simulator import Simulator, SimulatorOptions
+
+    options = SimulatorOptions(args.display, args.memory_limit, args.deterministic, spare_processor(args))
+    dispatchers = Dispatchers(args)
+    simulator = Simulator(gpu, service, options, observers(args, gpu, recorder, pictures), dispatchers.new)
     if args.engine == "auto" and len(os.sched_getaffinity(0)) > 1:  # else the program would wait for it
         threading.Thread(target=simulator.compile_ahead, name="compiling ahead", daemon=True).start()
-    report = simulator.run()
+    report = simulator.run() | {"images": pictures.files if pictures else []}
+    if wanted(args):
+        executor, places = simulator.executor(), [*args.kernels, *([folder] if folder else [])]
+        report = executor.as_json() | kernels(executor.report.fine, dispatchers.made, places) | report
     keep(gpu, args.engine if service.loaded.is_set() else "reference")
     return report
+
+
+class Dispatchers:
+    """The dispatchers of a run's contexts; they are kept for a report alone, because a run may have thousands, one after another."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.made: list[EngineDispatcher | ComparingDispatcher] = []
+
+    def new(self) -> EngineDispatcher | ComparingDispatcher:
+        made = runner(self.args)
+        if wanted(self.args):
+            self.made.append(made)
+        return made
+
+
+def observers(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None) -> Observers:
+    """What a run is recorded, drawn and traced with."""
+    from softgen.driver.run.simulator import Observers
+
+    found = Observers(complain, partial(save_failure, gpu), trace=traced(args, "ioctls"))
+    found.ioctls = complain if "ioctls" in (args.trace or "").split(",") else None
+    found.recorders = [item for item in (recorder, pictures) if item]
+    if recorder:
+        found.close = recorder.complete
+    if pictures:
+        from softgen.inspect.report.frames import FramePictures
+
+        found.drawn = pictures.drawn
+        found.presented = FramePictures(pictures.folder, pictures.files, complain).presented
+    return found
+
+
+def save_failure(gpu: Device, submission: Submission, message: str) -> str:
+    from softgen.inspect.report.recording import keep_failure
+
+    return keep_failure(submission, message, gpu)
 
 
 def keep(gpu: Device, engine: str) -> None:
@@ -218,116 +258,6 @@ def keep(gpu: Device, engine: str) -> None:
         from softgen.eu.threaded.library import library
 
         library(gpu.generation.number).keep_recent()
-
-
-class Simulator:
-    """The parts of a server, built as the options say."""
-
-    def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None,
-                 folder: str | None, service: Service) -> None:  # fmt: skip
-        from softgen.driver.objects.node import Shared
-        from softgen.driver.queue.queue import Queues
-        from softgen.driver.run.collector import Collector
-        from softgen.driver.run.server import Server
-
-        self.args, self.gpu, self.recorder, self.pictures, self.folder, self.service = args, gpu, recorder, pictures, folder, service
-        self.clock = itertools.count(1).__next__ if args.deterministic else None
-        self.ran: list[EngineDispatcher | ComparingDispatcher] = []
-        self.made: Executor | None = None
-        self.making = threading.Lock()
-        self.begun = threading.Event()  # there was a submission
-        self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
-        self.collector = Collector()
-        self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
-        self.set_up_display()
-        trace = complain if "ioctls" in (args.trace or "").split(",") else None
-        self.server = Server(self.shared, service, trace, spare_processor(args))
-        service.orphaned.append(self.leave)
-
-    def set_up_display(self) -> None:
-        from softgen.driver.objects import display
-
-        self.shared.display.mode = display.mode(*self.args.display)
-        if self.pictures:
-            from softgen.inspect.report.frames import FramePictures
-
-            self.shared.display.presented = FramePictures(self.pictures.folder, self.pictures.files, complain).presented
-
-    def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
-        try:
-            self.executor().execute(submission, slot)
-        finally:
-            self.collector.executed()
-
-    def executor(self) -> Executor:
-        """Made with the first submission: ioctls need not wait until all of it is loaded."""
-        if self.made is not None:
-            return self.made
-        with self.making:
-            self.begun.set()
-            if self.made is None:
-                from softgen.device.gpu import GpuDevice
-                from softgen.driver.queue.execute import Executor
-
-                hardware = GpuDevice(self.gpu, self.clock, trace=traced(self.args, "ioctls"))
-                recorders: list[SubmissionRecorder] = [recorder for recorder in (self.recorder, self.pictures) if recorder]
-                drawn = self.pictures.drawn if self.pictures else None
-                self.made = Executor(self.gpu, recorders, self.keep, self.failed, hardware, self.dispatcher, drawn,
-                                     self.shared.budget.note)  # fmt: skip
-            return self.made
-
-    def compile_ahead(self) -> None:
-        """Compile what kernels have in common while a program takes its time to submit its first work."""
-        self.service.loaded.wait()
-        if not self.begun.wait(PATIENCE):
-            with suppress(Exception):  # nobody has asked for it: a program may have taken all descriptors, or all memory
-                from softgen.eu.threaded import ahead as handlers
-                from softgen.shared_functions import ahead as texels
-
-                gen = self.gpu.generation.number
-                for part in (handlers, texels) if handlers.has_list(gen) else ():
-                    part.compile_ahead(gen, self.begun.is_set)
-
-    def keep(self, submission: Submission, message: str) -> str:
-        from softgen.inspect.report.recording import keep_failure
-
-        with self.service.reserve.lent():
-            return keep_failure(submission, message, self.gpu)
-
-    def failed(self, text: str) -> None:
-        complain(text)
-        self.service.send({"failed": text})
-
-    def dispatcher(self) -> EngineDispatcher | ComparingDispatcher:
-        """A dispatcher for a context on an engine; `run` reports on all of them at the end, if that was asked for."""
-        made = runner(self.args)
-        if wanted(self.args):
-            self.ran.append(made)
-        return made
-
-    def leave(self) -> None:
-        """Drop the work that still runs, without messages; a recorder finishes the submission it is writing."""
-        if self.made:
-            self.made.ending = True
-            self.made.running.acquire(timeout=RECORDER_TIMEOUT)
-
-    def run(self) -> dict[str, Any]:
-        from softgen.driver.run.server import DRAIN
-
-        if self.server.run() == b"end":
-            self.queues.drain(DRAIN)
-        executor = self.executor()
-        if self.recorder:  # before the work that still runs is dropped: the recording says that it was cut short
-            with executor.running, self.recorder:
-                pass
-        executor.ending = True
-        images = self.pictures.files if self.pictures else []
-        counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "frames": self.shared.display.rate(),
-                   "images": images}  # fmt: skip
-        if not wanted(self.args):
-            return counted
-        places = [*self.args.kernels, *([self.folder] if self.folder else [])]
-        return executor.as_json() | kernels(executor.report.fine, self.ran, places) | counted
 
 
 def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], places: list[str]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,13 +22,19 @@ from softgen.driver.run.launcher import Outcome
 from softgen.driver.run.service import CANNOT_GO_ON
 from softgen.errors import UsageError
 from softgen.inspect.cli.main import main
-from softgen.inspect.cli.run import CACHE_VARIABLE, Simulator, compiled_programs, hint, kernels, mode_size, orphaned, serve, size, wanted
+from softgen.inspect.cli.run import CACHE_VARIABLE, Dispatchers, compiled_programs, hint, kernels, mode_size, orphaned, serve, size, wanted
 from softgen.inspect.loading import warm
 from tests.conftest import ROOT
 from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
 
 PYTHON = "/usr/bin/python3"
 SAXPY = ROOT / "examples" / "opencl_saxpy.py"
+
+
+def options(engine: str, report: str | None = None) -> argparse.Namespace:
+    """Options of a run, as the command line leaves them."""
+    return argparse.Namespace(engine=engine, report=report, json=False, kernels=[], trace=None, threads=1, deterministic=False,
+                              compare=None, compare_tiles=None, time_limit=None, memory_limit=None, display=(640, 480))  # fmt: skip
 
 
 def needs_opencl() -> None:
@@ -72,13 +77,11 @@ def test_a_report_is_wanted_by_either_option() -> None:
 
 
 @pytest.mark.parametrize("report", [None, "-"])
-def test_dispatchers_are_kept_for_a_report_alone(report: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dispatchers_are_kept_for_a_report_alone(report: str | None) -> None:
     """A run may have thousands of contexts, one after another."""
-    monkeypatch.setattr("softgen.inspect.cli.run.runner", lambda args: object())
-    simulator = Simulator.__new__(Simulator)
-    simulator.args, simulator.ran = argparse.Namespace(report=report, json=False), []
-    made = [simulator.dispatcher() for _ in range(3)]
-    assert simulator.ran == (made if report else [])
+    dispatchers = Dispatchers(options("reference", report))
+    made = [dispatchers.new() for _ in range(3)]
+    assert dispatchers.made == (made if report else [])
 
 
 def test_a_report_that_cannot_be_written_is_misuse_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,19 +150,6 @@ def test_a_folder_for_compiled_programs_that_the_user_chose_stays(report: str | 
             assert found == (None, False) and CACHE_VARIABLE not in os.environ
 
 
-def test_a_simulator_that_leaves_lets_a_submission_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for the lock under which a submission runs and is recorded, and keeps it: nothing starts after that."""
-    monkeypatch.setattr("softgen.inspect.cli.run.RECORDER_TIMEOUT", 60.0)  # however busy the host is
-    simulator, running, order = Simulator.__new__(Simulator), threading.Lock(), list[str]()
-    simulator.made = None
-    simulator.leave()  # nothing was executed yet
-    simulator.made = SimpleNamespace(ending=False, running=running)  # type: ignore[assignment]
-    running.acquire()
-    threading.Timer(0.05, lambda: (order.append("recorded"), running.release())).start()
-    simulator.leave()
-    assert order == ["recorded"] and running.locked() and simulator.made.ending  # type: ignore[union-attr]
-
-
 def test_a_report_names_the_kernels_that_were_compiled(tmp_path: Path) -> None:
     needs_opencl()
     report = tmp_path / "report.json"
@@ -216,21 +206,9 @@ def test_missing_drivers_are_named_to_programs_that_wanted_one(outcome: Outcome,
     assert capsys.readouterr().err == ("" if asked is None else f"softgen: kbl: {'any' if asked == 'any' else sorted(asked)}\n")
 
 
-@pytest.mark.parametrize("deterministic, ticks", [(True, [1, 2, 3]), (False, None)])
-def test_a_deterministic_clock_counts_its_readings_from_one(deterministic: bool, ticks: list[int] | None,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr("softgen.driver.run.server.Server", lambda *given: None)
-    args: Any = argparse.Namespace(deterministic=deterministic, memory_limit=1 << 30, display=(640, 480), trace=None, threads=1,
-                                   engine="t0", report=None, json=False)  # fmt: skip
-    service: Any = SimpleNamespace(orphaned=[])
-    simulator = Simulator(args, device("kbl"), None, None, None, service)
-    clock = simulator.clock
-    assert (clock and [clock() for _ in range(3)]) == ticks and len(service.orphaned) == 1
-    assert not simulator.begun.is_set() and simulator.executor() is simulator.executor() and simulator.begun.is_set()
-
-
-@pytest.mark.parametrize("found, recorder, report, served", [(True, None, None, True), (False, None, None, False), (False, None, "-", True),
-                                                             (False, object(), None, True)])  # fmt: skip
+@pytest.mark.parametrize("found, recorder, report, served", [
+    (True, None, None, True), (False, None, None, False), (False, None, "-", True),
+    (False, SimpleNamespace(complete=None), None, True)])  # fmt: skip
 def test_a_simulator_begins_when_its_modules_are_imported(found: bool, recorder: Any, report: str | None, served: bool,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """Two threads that import the same modules may find them half made. A program that looked for no GPU needs no simulator, except for
@@ -246,13 +224,15 @@ def test_a_simulator_begins_when_its_modules_are_imported(found: bool, recorder:
 
     def simulator(*given: object) -> Any:
         seen.append("simulator")
-        return SimpleNamespace(run=lambda: {"opened": 1})
+        executor = SimpleNamespace(as_json=dict, report=SimpleNamespace(fine=True))
+        return SimpleNamespace(run=lambda: {"opened": 1}, executor=lambda: executor)
 
     monkeypatch.setattr("softgen.inspect.cli.run.load", load)
-    monkeypatch.setattr("softgen.inspect.cli.run.Simulator", simulator)
+    monkeypatch.setattr("softgen.driver.run.simulator.Simulator", simulator)
     monkeypatch.setattr("softgen.bits.catalogue.save", lambda: seen.append("saved"))
-    args: Any = argparse.Namespace(engine="t1", report=report, json=False)
-    assert serve(args, device("kbl"), recorder, None, None, service) == ({"opened": 1} if served else {})  # type: ignore[arg-type]
+    given: Any = service
+    told = serve(options("t1", report), device("kbl"), recorder, None, None, given)
+    assert told.get("opened") == (1 if served else None) and ("kernels" in told) is (report is not None)
     assert not served or seen == ["imported for t1", "simulator", "saved"]
 
 
@@ -268,11 +248,11 @@ def test_what_kernels_had_is_noted_when_the_program_has_ended(engine: str, loade
             service.loaded.set()
 
     monkeypatch.setattr("softgen.inspect.cli.run.load", load)
-    monkeypatch.setattr("softgen.inspect.cli.run.Simulator", lambda *given: SimpleNamespace(run=dict, compile_ahead=lambda: None))
+    monkeypatch.setattr("softgen.driver.run.simulator.Simulator", lambda *given: SimpleNamespace(run=dict, compile_ahead=lambda: None))
     monkeypatch.setattr("softgen.bits.catalogue.save", lambda: None)
     monkeypatch.setattr("softgen.eu.threaded.library.Library.keep_recent", lambda self: seen.append(self.gen))
     service: Any = SimpleNamespace(loaded=threading.Event(), wait_for_program=lambda: True)
-    serve(argparse.Namespace(engine=engine, report=None, json=False), device("kbl"), None, None, None, service)
+    serve(options(engine), device("kbl"), None, None, None, service)
     assert seen == noted
 
 
@@ -291,31 +271,10 @@ def test_handlers_are_compiled_ahead_where_a_processor_is_free(engine: str, proc
     service: Any = SimpleNamespace(loaded=threading.Event(), wait_for_program=lambda: True)
     simulator = SimpleNamespace(run=lambda: {"ahead": ahead.wait(5 if compiles else 0.05)}, compile_ahead=ahead.set)
     monkeypatch.setattr("softgen.inspect.cli.run.load", lambda gpu, engine, answering, service: answering.set())
-    monkeypatch.setattr("softgen.inspect.cli.run.Simulator", lambda *given: simulator)
+    monkeypatch.setattr("softgen.driver.run.simulator.Simulator", lambda *given: simulator)
     monkeypatch.setattr("softgen.bits.catalogue.save", lambda: None)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(processors)))
-    args: Any = argparse.Namespace(engine=engine, report=None, json=False)
-    assert serve(args, device("kbl"), None, None, None, service) == {"ahead": compiles}
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_what_is_compiled_ahead_waits_for_modules_and_gives_way_to_work(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = list[object]()
-    loaded = SimpleNamespace(wait=lambda: order.append("loaded"))
-    submission = SimpleNamespace(wait=lambda seconds: bool(order.append(seconds)) or begun, is_set=lambda: "stop")  # type: ignore[func-returns-value]
-    held: Any = SimpleNamespace(service=SimpleNamespace(loaded=loaded), gpu=device("kbl"), begun=submission)
-    for module in ("eu.threaded", "shared_functions"):
-        told = partial(lambda module, gen, stopped: order.append((module, gen, stopped())), module)
-        monkeypatch.setattr(f"softgen.{module}.ahead.compile_ahead", told)
-    Simulator.compile_ahead(held)
-    assert order == ["loaded", 0.3, ("eu.threaded", 9, "stop"), ("shared_functions", 9, "stop")][: 2 if begun else 4]
-    order.clear()
-    held.gpu = device("hsw")  # of no OpenCL kernels
-    Simulator.compile_ahead(held)
-    assert order == ["loaded", 0.3]
-    held.gpu = device("kbl")
-    monkeypatch.setattr("softgen.eu.threaded.ahead.compile_ahead", lambda gen, stopped: open("/", "rb"))
-    Simulator.compile_ahead(held)  # what it lacks is nobody's trouble
+    assert serve(options(engine), device("kbl"), None, None, None, service)["ahead"] == compiles
 
 
 def test_a_start_imports_no_translator() -> None:
