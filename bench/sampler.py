@@ -56,8 +56,8 @@ def loop(count: int) -> Any:
         m.call_native(function, context, picture, sampler, room, m.number(u32, (1 << LANES) - 1))
         turn.value = turn.value + 1
     m.give()
-    m.frame("loop", None, [Parameter(name) for name in ARGUMENTS])
-    return jit.load(m.module.text(), ("loop",))
+    m.code.frame("loop", None, [Parameter(name) for name in ARGUMENTS])
+    return jit.load(m.ir.module.text(), ("loop",))
 
 
 def parameters(count: int, step: float) -> Any:

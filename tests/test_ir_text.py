@@ -14,7 +14,7 @@ PACKAGE = ROOT / "softgen"
 IR = re.compile(r"getelementptr|insertelement|extractelement|shufflevector|insertvalue|extractvalue|\bicmp\b|\bfcmp\b|\bbr i1\b"
                 r"|\bbr label\b|inttoptr|ptrtoint|\balloca\b|musttail|atomicrmw|cmpxchg|\bphi (?:ptr|i\d)|@?llvm\.\w+\."
                 r"|\b(?:zext|sext|trunc|bitcast) [<i]|(?:load|store) (?:volatile )?(?:i\d|ptr|<)")
-WRITING = {"emit", "line", "intrinsic", "place", "define"}     # methods of a machine that take IR
+WRITING = {"emit", "line", "intrinsic", "place", "define"}     # methods of LlvmText that take IR
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -27,11 +27,11 @@ def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Calls of a machine's writing methods: `m.emit(…)`, `self.m.line(…)`."""
+    """Calls that write IR text: `ir.emit(…)`, `self.m.ir.line(…)`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITING:
             owner = ast.unparse(node.func.value)
-            if owner == "m" or owner.endswith((".m", ".machine")):
+            if owner == "ir" or owner.endswith(".ir"):
                 yield node.lineno, ast.unparse(node.func)
 
 
@@ -53,7 +53,7 @@ def test_lanes_do_write_ir() -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "m.emit('add i32 1, 2')", "x = f'getelementptr i8, ptr {p}, i64 4'", "self.m.line(text)", "y = 'br i1 %a, label %b, label %c'",
+    "m.ir.emit('add i32 1, 2')", "x = f'getelementptr i8, ptr {p}, i64 4'", "self.m.ir.line(text)", "y = 'br i1 %a, label %b, label %c'",
     "z = f'load i64, ptr {p}'", "z = 'store <8 x i32> %a, ptr %b'",
 ])
 def test_ir_elsewhere_is_found(tmp_path: Path, text: str) -> None:

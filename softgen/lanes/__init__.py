@@ -8,6 +8,7 @@ types.py              LaneType: u8 to i64, f16 to f64, bool_; Lanes
 value.py              Value with its operators, Variable, Memory, Region
 operations.py         the table of lane-wise operations
 machine.py            Machine: everything a program may say; start reading here. memory_operations.py has loads, stores, records, append
+code_machine.py       CodeMachine: a machine that writes code around lane programs, too: scalars, pointers, basic blocks
 primitives.py         what a machine must implement, and the checks in front of it
 record.py             records: named fields in memory
 function.py           functions that programs call by address; function_type.py their types; host_function.py C functions over lanes

@@ -37,8 +37,8 @@ class LaneFunction:
 
     def ir(self, target: jit.Target | None = None) -> str:
         m = LlvmMachine(LlvmModule(target))
-        results = as_tuple(self.program(m, *m.parameters(self.type.parameters)))
+        results = as_tuple(self.program(m, *m.calls.parameters(self.type.parameters)))
         self.type.check("results", self.type.results, results)
-        m.return_lanes(results)
-        m.define_lanes(self.name, self.type.parameters, self.type.results)
-        return m.module.text()
+        m.calls.return_lanes(results)
+        m.calls.define_lanes(self.name, self.type.parameters, self.type.results)
+        return m.ir.module.text()

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softgen.bits.generation import generation
-from softgen.lanes.llvm.machine import LlvmMachine
-from softgen.lanes.llvm.scalar import HostPointer, Scalar
+from softgen.lanes.code_machine import CodeMachine, HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value
@@ -30,7 +29,7 @@ class MessageCode:
     runs the code, and was resolved before, as one that code names is; `indices` then has what is needed of entry 0.
     """
 
-    def __init__(self, m: LlvmMachine, gen: float, ip: Scalar, escape: Callable[[Value], None], layout: RecordLayout,
+    def __init__(self, m: CodeMachine, gen: float, ip: Scalar, escape: Callable[[Value], None], layout: RecordLayout,
                  indices: set[int] | None = None, before_branch: Callable[[], None] = _no_branch, pixel_at: int = 0,
                  loaded: frozenset[str] = frozenset(), resolved: bool = False) -> None:  # fmt: skip
         self.m, self.gen, self.ip, self.escape, self.layout = m, gen, ip, escape, layout

@@ -22,9 +22,9 @@ def shape_of(what: str, type: LaneType, lanes: int, count: int) -> AccessShape:
 
 
 def run(m: LlvmMachine, block: np.ndarray, other: np.ndarray) -> None:
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %block, ptr %other)")
-    code = jit.load(m.module.text(), ("f",), Cache(None))
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %block, ptr %other)")
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None))
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(block.ctypes.data, other.ctypes.data)
 
 
@@ -34,23 +34,23 @@ def run(m: LlvmMachine, block: np.ndarray, other: np.ndarray) -> None:
 def test_chunks_become_vectors_and_vectors_chunks(count: int, lanes: int, type: LaneType) -> None:
     """A chunk is one load; two dwords are loaded as a qword, whose halves are taken apart by one instruction each."""
     m = LlvmMachine()
-    pointers = [m.emit(f"getelementptr i8, ptr %block, i64 {STRIDE * lane}") for lane in range(lanes)]
-    before = len(m.lines)
-    vectors, vector = load_chunks(m, shape_of("read", type, lanes, count), pointers), m.vector(type, lanes)
-    written = [str(line) for line in m.lines[before:]]
-    chunk = "i64" if count == 2 else f"<{count} x {m.element(type)}>"
+    pointers = [m.ir.emit(f"getelementptr i8, ptr %block, i64 {STRIDE * lane}") for lane in range(lanes)]
+    before = len(m.ir.lines)
+    vectors, vector = load_chunks(m.ir, shape_of("read", type, lanes, count), pointers), m.ir.vector(type, lanes)
+    written = [str(line) for line in m.ir.lines[before:]]
+    chunk = "i64" if count == 2 else f"<{count} x {m.ir.element(type)}>"
     assert len(vectors) == count and [f"= load {chunk}, ptr" in line for line in written if " load " in line] == [True] * lanes
     assert count > 2 or sum("shufflevector" in line for line in written) == 2
     for number, text in enumerate(vectors):
-        m.line(f"store {vector} {text}, ptr {m.emit(f'getelementptr i8, ptr %other, i64 {4 * lanes * number}')}, align 1")
+        m.ir.line(f"store {vector} {text}, ptr {m.ir.emit(f'getelementptr i8, ptr %other, i64 {4 * lanes * number}')}, align 1")
     block, found = np.random.default_rng(count).integers(0, 1 << 32, 5 * lanes, np.uint32), np.zeros((count, lanes), np.uint32)
     run(m, block, found)
     assert (found == block.reshape(lanes, 5)[:, :count].T).all()
     m = LlvmMachine()
-    places = [m.emit(f"getelementptr i8, ptr %other, i64 {4 * lanes * number}") for number in range(count)]
-    values = [m.emit(f"load {vector}, ptr {place}, align 1") for place in places]
-    pointers = [m.emit(f"getelementptr i8, ptr %block, i64 {STRIDE * lane}") for lane in range(lanes)]
-    store_chunks(m, shape_of("write", type, lanes, count), values, pointers)
+    places = [m.ir.emit(f"getelementptr i8, ptr %other, i64 {4 * lanes * number}") for number in range(count)]
+    values = [m.ir.emit(f"load {vector}, ptr {place}, align 1") for place in places]
+    pointers = [m.ir.emit(f"getelementptr i8, ptr %block, i64 {STRIDE * lane}") for lane in range(lanes)]
+    store_chunks(m.ir, shape_of("write", type, lanes, count), values, pointers)
     copied = np.zeros_like(block)
     run(m, copied, found)
     expected = block.reshape(lanes, 5).copy()

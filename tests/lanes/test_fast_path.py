@@ -38,18 +38,18 @@ class Place(NamedTuple):
     def region(self, m: LlvmMachine) -> Region:
         if self.table:
             return region(m, TableRegion("%table", str(self.base), "%note", 48, self.canonical))
-        return region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), str(self.size), "%note"))
+        return region(m, FlatRegion(m.ir.emit("ptrtoint ptr %memory to i64"), str(self.size), "%note"))
 
 
 def at_run_time(m: LlvmMachine, type: LaneType) -> Value:
-    return Value(m, type, LANES, m.emit(f"load <{LANES} x i{type.bits}>, ptr %given, align 1"))
+    return Value(m, type, LANES, m.ir.emit(f"load <{LANES} x i{type.bits}>, ptr %given, align 1"))
 
 
 def of_stride(stride: int) -> Offsets:
     """From a start that is known when the program runs."""
 
     def offsets(m: LlvmMachine, type: LaneType) -> Value:
-        start = Value(m, type, 1, m.emit(f"load <1 x i{type.bits}>, ptr %given, align 1"))
+        start = Value(m, type, 1, m.ir.emit(f"load <1 x i{type.bits}>, ptr %given, align 1"))
         return m.broadcast(start, LANES) + m.lane_index(LANES, type) * (stride % (1 << type.bits))
 
     return offsets
@@ -64,17 +64,17 @@ def widened(m: LlvmMachine, type: LaneType) -> Value:
 def compiled(place: Place, offsets: Offsets, count: int) -> Any:
     """A load under a mask, whose function says that it was called and does no more. Of adjacent elements the last is stored."""
     m = LlvmMachine()
-    on = Value(m, bool_, LANES, m.emit(f"bitcast i8 {m.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
+    on = Value(m, bool_, LANES, m.ir.emit(f"bitcast i8 {m.ir.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
     found = m.load_adjacent(u32, count, place.region(m), offsets(m, place.type), on)[-1]
-    m.line(f"store <{LANES} x i32> {found.payload}, ptr %given, align 1")
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %memory, ptr %table, ptr %note, ptr %given, ptr %mask)")
-    for name, text in m.module.internals.items():
+    m.ir.line(f"store <{LANES} x i32> {found.payload}, ptr %given, align 1")
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %memory, ptr %table, ptr %note, ptr %given, ptr %mask)")
+    for name, text in m.ir.module.internals.items():
         head = text.partition("\n")[0]
         kind = head.removeprefix("define internal ").partition(" @")[0]
         said = f"  %p = getelementptr i64, ptr %a0, i64 {CALLED}\n  store i64 1, ptr %p\n  ret {kind} zeroinitializer\n}}"
-        m.module.internals[name] = f"{head}\n{said}"
-    return jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+        m.ir.module.internals[name] = f"{head}\n{said}"
+    return jit.load(m.ir.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
 
 
 def run(place: Place, offsets: Offsets, given: list[int], mask: int = 0xFF, count: int = 1) -> tuple[bool, list[int]]:
@@ -177,12 +177,12 @@ MASKED = """define internal <16 x i8> @masked(ptr %at, i32 %align, <16 x i1> %on
 def loaded_bytes() -> Any:
     """A load of 16 contiguous bytes under a mask, on a host that masks no bytes; a masked load gives 0xFF in all lanes here."""
     m = LlvmMachine(LlvmModule(jit.Target("x86_64-unknown-linux-gnu", "", "+avx2")))
-    on = Value(m, bool_, 16, m.mask_of_bits(16, m.emit("load i16, ptr %mask")))
-    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), "16", "%note"))
-    m.line(f"store <16 x i8> {m.load(u8, memory, m.lane_index(16), on).payload}, ptr %found, align 1")
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %memory, ptr %note, ptr %mask, ptr %found)")
-    text = "\n".join(line for line in m.module.text().splitlines() if not re.match(r"declare .*@llvm.masked.load.v16i8", line))
+    on = Value(m, bool_, 16, m.masks.mask_of_bits(16, m.ir.emit("load i16, ptr %mask")))
+    memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %memory to i64"), "16", "%note"))
+    m.ir.line(f"store <16 x i8> {m.load(u8, memory, m.lane_index(16), on).payload}, ptr %found, align 1")
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %memory, ptr %note, ptr %mask, ptr %found)")
+    text = "\n".join(line for line in m.ir.module.text().splitlines() if not re.match(r"declare .*@llvm.masked.load.v16i8", line))
     return jit.load(MASKED + text.replace("@llvm.masked.load.v16i8.p0", "@masked"), ("f",), Cache(None), imports={"guard_leave": 1})
 
 
@@ -202,8 +202,8 @@ def test_bytes_on_one_page_are_one_load_where_a_lane_is_active(start: int, one_p
 @pytest.mark.parametrize("stride", [0, 4, 12])
 def test_fast_paths_leave_a_note_unless_memory_cannot_be_missing(stride: int, quiet: bool) -> None:
     m = LlvmMachine()
-    m.load(u32, region(m, FlatRegion(m.emit("ptrtoint ptr %memory to i64"), str(SIZE), "%note", quiet)), m.lane_index(LANES) * stride)
-    assert any("getelementptr i64, ptr %note" in line for line in map(str, m.lines)) is not quiet
+    m.load(u32, region(m, FlatRegion(m.ir.emit("ptrtoint ptr %memory to i64"), str(SIZE), "%note", quiet)), m.lane_index(LANES) * stride)
+    assert any("getelementptr i64, ptr %note" in line for line in map(str, m.ir.lines)) is not quiet
 
 
 # -- offsets that are known to be inside -------------------------------------------------------------------------------
@@ -213,11 +213,11 @@ def test_fast_paths_leave_a_note_unless_memory_cannot_be_missing(stride: int, qu
 def inside(type: LaneType, offsets: Offsets, masked: bool) -> Any:
     """A function of a start, a size and a mask, which says whether eight lanes of four bytes are known to be inside."""
     m = LlvmMachine()
-    on = Value(m, bool_, LANES, m.emit(f"bitcast i8 {m.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
+    on = Value(m, bool_, LANES, m.ir.emit(f"bitcast i8 {m.ir.emit('load i8, ptr %mask')} to <{LANES} x i1>"))
     every = m.constant(bool_, 1, LANES)
     m.give(m.affine_inside(offsets(m, type), on if masked else every, m.argument(u64, "size"), 4))
-    m.frame("f", bool_, [Parameter("given"), Parameter("mask"), Parameter("size", u64)])
-    return jit.load(m.module.text(), ("f",), Cache(None))
+    m.code.frame("f", bool_, [Parameter("given"), Parameter("mask"), Parameter("size", u64)])
+    return jit.load(m.ir.module.text(), ("f",), Cache(None))
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -247,13 +247,13 @@ def test_affine_offsets_are_computed_anew(offsets: Offsets, step: int, anew: boo
     """The same numbers, but not out of the vector, which is left to where it is needed. Those that wrap are affine on a condition."""
     m = LlvmMachine()
     given = offsets(m, type)
-    found = m.rematerialised(given, affine.EVERY)
+    found = m.addressing.rematerialised(given, affine.EVERY)
     assert (found.payload != given.payload) is anew
-    m.line(f"store <{LANES} x i{given.type.bits}> {found.payload}, ptr %out, align 1")
-    m.line("ret void")
-    m.frame("f", None, [Parameter("given"), Parameter("out")])
+    m.ir.line(f"store <{LANES} x i{given.type.bits}> {found.payload}, ptr %out, align 1")
+    m.ir.line("ret void")
+    m.code.frame("f", None, [Parameter("given"), Parameter("out")])
     numbers = np.array([*range(100, 100 + LANES)], f"u{type.bytes}")
     out = np.zeros(LANES, f"u{given.type.bytes}")
-    code = jit.load(m.module.text(), ("f",), Cache(None))
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None))
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(numbers.ctypes.data, out.ctypes.data)
     assert list(out) == [(100 + lane * step) % (1 << given.type.bits) for lane in range(LANES)]

@@ -59,12 +59,12 @@ def compiled(access: Access, moved: int, size: int = SIZE) -> Any:
     context = m.pointer("context")
     host, mapped = (context.at(8 * number).load(u64) for number in range(2))
     here = mapped_region(m, host, m.number(u64, size), mapped, context.at(24), context.at(16), m.number(u64, IP), name="words")
-    found = access(m, here.moved(moved), Value(m, u32, 1, m.emit("load <1 x i32>, ptr %out")))
+    found = access(m, here.moved(moved), Value(m, u32, 1, m.ir.emit("load <1 x i32>, ptr %out")))
     for value in found[:1]:
-        m.line(f"store <{LANES} x i32> {value.payload}, ptr %out, align 1")
-    m.line("ret void")
-    m.define("void @f(ptr %context, ptr %out)")
-    return jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+        m.ir.line(f"store <{LANES} x i32> {value.payload}, ptr %out, align 1")
+    m.ir.line("ret void")
+    m.ir.define("void @f(ptr %context, ptr %out)")
+    return jit.load(m.ir.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
 
 
 def ran(access: Access, first: int, moved: int = 0) -> tuple[bool, list[int], list[int]]:
@@ -107,7 +107,7 @@ def test_atomics_leave_a_note_everywhere() -> None:
     assert noted and found == memory_from(MOVED) and memory[MOVED // 4 : MOVED // 4 + LANES] == [value + 1000 for value in found]
 
 
-GATHERS = LlvmMachine().module.has("avx512f")  # elsewhere divergent lanes are a call, which leaves a note
+GATHERS = LlvmMachine().ir.module.has("avx512f")  # elsewhere divergent lanes are a call, which leaves a note
 
 
 def divergent(m: LlvmMachine, first: Value) -> Value:
@@ -188,7 +188,7 @@ def test_lanes_of_a_known_stride_are_not_tested_for_being_anywhere(access: Acces
     """They have ways of their own."""
     m = LlvmMachine()
     access(m, stream(m, None), Value(m, u32, 1, "%first"))
-    assert any("call" in line and ("masked.gather" in line or "masked.scatter" in line) for line in map(str, m.lines)) is gathers
+    assert any("call" in line and ("masked.gather" in line or "masked.scatter" in line) for line in map(str, m.ir.lines)) is gathers
 
 
 def test_fewer_bytes_than_a_dword_are_not_gathered() -> None:
@@ -226,7 +226,7 @@ def stream(m: LlvmMachine, number: int | None) -> Region:
 
 
 def prefetched(m: LlvmMachine) -> int:
-    return sum("call void @llvm.prefetch" in line for line in map(str, m.lines))
+    return sum("call void @llvm.prefetch" in line for line in map(str, m.ir.lines))
 
 
 @pytest.mark.parametrize(("number", "access", "loads", "many"), [
@@ -251,7 +251,7 @@ def test_lanes_whose_offsets_are_known_when_the_program_runs_are_not_prefetched(
 def test_a_stream_is_prefetched_half_a_page_ahead() -> None:
     m = LlvmMachine()
     load(4)(m, stream(m, 3), m.constant(u32, 0, 1))
-    text = [str(line) for line in m.lines]
+    text = [str(line) for line in m.ir.lines]
     (at,) = [number for number, line in enumerate(text) if "call void @llvm.prefetch" in line]
     later = text[at].split("(ptr ")[1].split(",")[0]
     pointer = text[at - 1].split(", ptr ")[1].split(",")[0]

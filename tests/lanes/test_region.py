@@ -75,11 +75,11 @@ def compiled(data: np.ndarray, program: Callable[[Machine, Region], None] = prog
              target: jit.Target | None = None) -> np.ndarray:  # fmt: skip
     """Run a program on a region of these bytes; its note."""
     m = LlvmMachine(LlvmModule(target))
-    host = m.emit("ptrtoint ptr %block to i64")
+    host = m.ir.emit("ptrtoint ptr %block to i64")
     program(m, region(m, FlatRegion(host, str(len(data)), "%context", quiet)))
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %block, ptr %context)")
-    code = jit.load(m.module.text(), ("f",), Cache(None), target, {"guard_leave": 1})
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None), target, {"guard_leave": 1})
     note = np.zeros(64, np.uint64)
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
     return note
@@ -118,8 +118,8 @@ def test_elements_of_short_blocks_are_loaded_where_that_broadcasts_them(monkeypa
     for broadcast in (False, True):
         monkeypatch.setattr(LlvmModule, "loads_broadcast", broadcast)
         m = LlvmMachine()
-        short_blocks(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context")), 0)
-        assert sum("load i32, ptr" in line for line in m.lines) == (12 if broadcast else 0)
+        short_blocks(m, region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context")), 0)
+        assert sum("load i32, ptr" in line for line in m.ir.lines) == (12 if broadcast else 0)
 
 
 @pytest.mark.parametrize("size", [0, 3])
@@ -127,13 +127,13 @@ def test_elements_of_short_blocks_are_loaded_where_that_broadcasts_them(monkeypa
 def test_a_region_without_room_for_an_element_is_not_touched(size: int, quiet: bool) -> None:
     """Lanes anywhere: its host address is one where nothing may be mapped. The size is known when the program runs."""
     m = LlvmMachine()
-    room = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "32", "%context", quiet))
-    memory = region(m, FlatRegion("8", m.emit("load i64, ptr %block"), "%context", quiet))
+    room = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "32", "%context", quiet))
+    memory = region(m, FlatRegion("8", m.ir.emit("load i64, ptr %block"), "%context", quiet))
     offsets = m.load_block(u32, 8, room, m.constant(u64, 0, 1))
     m.store(m.load(u32, memory, offsets) + 1, room, m.lane_index(8) * 4)
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %block, ptr %context)")
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
     data, note = np.array([size, 0, 8, 12, 36, 1 << 31, 4, 0], np.uint32), np.zeros(64, np.uint64)
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
     assert data.tolist() == [1] * 8
@@ -142,9 +142,9 @@ def test_a_region_without_room_for_an_element_is_not_touched(size: int, quiet: b
 @pytest.mark.parametrize("type", [u32, u64], ids=str)
 def test_the_note_of_a_gather_is_written_before_it(type: LaneType) -> None:
     m = LlvmMachine()
-    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", scattered=True))
+    memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context", scattered=True))
     m.load(type, memory, Value(m, u32, 8, "%offsets"))
-    kinds = [kind for line in map(str, m.lines) for kind in ("store", "fence", "llvm.masked.gather") if kind in line]
+    kinds = [kind for line in map(str, m.ir.lines) for kind in ("store", "fence", "llvm.masked.gather") if kind in line]
     assert kinds[-3:] == ["store", "fence", "llvm.masked.gather"]
 
 
@@ -224,8 +224,8 @@ def test_local_memory_anywhere(type: LaneType, mask: int, size: int) -> None:
 def test_adjacent_elements_are_one_access() -> None:
     m = LlvmMachine()
     act = partial(adjacent, type=u32, count=4, offsets=of_stride(32, 0), mask=0xFFFF)
-    act(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context")))
-    assert "gather" not in "".join(m.lines) and sum("load <4 x i32>" in line for line in m.lines) == 16
+    act(m, region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context")))
+    assert "gather" not in "".join(m.ir.lines) and sum("load <4 x i32>" in line for line in m.ir.lines) == 16
 
 
 @pytest.mark.parametrize("offsets, tests", [(of_stride(0, 40), 0), (of_stride(4, 8), 0), (of_stride(12, 0), 0),
@@ -233,8 +233,8 @@ def test_adjacent_elements_are_one_access() -> None:
 def test_the_pattern_of_offsets_is_tested_where_it_is_not_known(offsets: Callable[[Machine], Value], tests: int) -> None:
     """Whether they are contiguous, and whether they are uniform."""
     m = LlvmMachine()
-    m.load(u32, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context")), offsets(m))
-    assert sum("vector.reduce.or" in line or "icmp eq <16 x i32>" in line for line in m.lines) == tests
+    m.load(u32, region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context")), offsets(m))
+    assert sum("vector.reduce.or" in line or "icmp eq <16 x i32>" in line for line in m.ir.lines) == tests
 
 
 @pytest.mark.parametrize("grain, size", [(16, 16), (4, 4)])
@@ -303,11 +303,11 @@ def test_contiguous_lanes_are_not_touched_on_other_pages(type: LaneType, mask: i
 @pytest.mark.parametrize("type", [u8, u32])
 def test_contiguous_lanes_are_one_access_where_the_host_has_no_masked_one(type: LaneType) -> None:
     m = LlvmMachine()
-    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context"))
+    memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context"))
     on = Value(m, bool_, 16, "%on")
     m.store(m.load(type, memory, of_stride(type.bytes, 8)(m), on), memory, of_stride(type.bytes, 8)(m), on)
-    vector, masks = f"<16 x i{type.bits}>", not m.module.neon and (type is u32 or m.module.has("avx512bw"))
-    text = [line for line in m.lines if "ptr %block" in line or "align 1" in line]
+    vector, masks = f"<16 x i{type.bits}>", not m.ir.module.neon and (type is u32 or m.ir.module.has("avx512bw"))
+    text = [line for line in m.ir.lines if "ptr %block" in line or "align 1" in line]
     assert any(f"load {vector}" in line for line in text) is any(f"store {vector}" in line for line in text) is not masks
 
 
@@ -358,10 +358,10 @@ def test_functions_of_a_module_share_what_they_call() -> None:
     module = LlvmModule()
     for name in ("f", "g"):
         m = LlvmMachine(module)
-        memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "64", "%context"))
+        memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "64", "%context"))
         m.store(m.load(u32, memory, m.lane_index(8) * 4), memory.moved(4), m.lane_index(8) * 8)
-        m.line("ret i64 0")
-        m.define(f"i64 @{name}(ptr %block, ptr %context)")
+        m.ir.line("ret i64 0")
+        m.ir.define(f"i64 @{name}(ptr %block, ptr %context)")
     assert module.text().count("define internal") == 2 and sorted(module.internals) == ["read_u32x8_flat_u32", "write_u32x8_flat_u32"]
     code = jit.load(module.text(), ("f", "g"), Cache(None))
     assert code.address("f") != code.address("g")

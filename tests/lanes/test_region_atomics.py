@@ -28,9 +28,9 @@ SIZE, LANES = 0x400, 8
 
 def call(m: LlvmMachine, data: np.ndarray, note: np.ndarray) -> None:
     """Compile what was written, as a function of %block and %context, and call it."""
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %block, ptr %context)")
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
 
 
@@ -51,9 +51,9 @@ def test_whether_a_host_thread_is_alone_is_the_word_after_the_note() -> None:
     assert word == 34 == ALONE and (ContextHead.alone.size, ContextHead.base.offset - ContextHead.mask.offset) == (8, 8)
     for quiet in (False, True):
         m = LlvmMachine()
-        memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
+        memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
         m.atomic("add", memory, Value(m, u32, LANES, "%offsets"), [m.lane_index(LANES)])
-        assert (f"getelementptr i64, ptr %a0, i64 {word}\n" in m.module.text()) is not quiet
+        assert (f"getelementptr i64, ptr %a0, i64 {word}\n" in m.ir.module.text()) is not quiet
 
 
 @pytest.mark.parametrize("type, offsets, mask, bad", [
@@ -64,14 +64,14 @@ def test_whether_a_host_thread_is_alone_is_the_word_after_the_note() -> None:
 def test_the_offset_of_a_misaligned_atomic_is_at_fault(type: LaneType, offsets: list[int], mask: int, bad: int, kind: LaneType) -> None:
     """That of the lowest active lane; no lane has changed anything. Offsets have no sign."""
     m, data, argument = LlvmMachine(), np.zeros(8, np.uint64), np.zeros(64, np.uint64)
-    block, note = m.emit("load i64, ptr %argument"), m.emit("getelementptr i64, ptr %argument, i64 1")
+    block, note = m.ir.emit("load i64, ptr %argument"), m.ir.emit("getelementptr i64, ptr %argument, i64 1")
     memory = region(m, FlatRegion(block, str(1 << 32), note))
     m.atomic("add", memory, m.constant(kind, offsets), [m.lane_index(4, type) + 1], m.mask_from_bits(mask, 4))
     m.give()
-    m.frame("f", None, [Parameter("argument")])
+    m.code.frame("f", None, [Parameter("argument")])
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     assert leave is not None
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={LEAVE: leave})
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None), imports={LEAVE: leave})
     argument[0] = data.ctypes.data
     with pytest.raises(GpuFault) as fault:
         guard.call(code.address("f"), argument.ctypes.data)
@@ -96,7 +96,7 @@ def overtaken(m: Machine, old: Value, more: Value) -> Value:
 def test_an_update_is_computed_again_where_another_thread_was_first(alone: int, put: int, calls: int) -> None:
     """Of the number that the other put there, which is what was there before; once if there was none."""
     m, data, note = LlvmMachine(), np.array([5, 0, 0, 0], np.uint32), np.zeros(64, np.uint64)
-    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "16", "%context"))
+    memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "16", "%context"))
     old, new = m.update(u32, memory, m.constant(u32, [0]), [m.constant(u32, [3])], m.constant(bool_, 1, 1), overtaken)
     m.store_block(m.concat(old, new), memory, m.constant(u64, 8, 1))
     note[ALONE], note[FIRST] = alone, put
@@ -108,11 +108,11 @@ def test_an_update_is_computed_again_where_another_thread_was_first(alone: int, 
 def test_an_update_has_the_name_of_its_function() -> None:
     """Two without a name would be one."""
     m = LlvmMachine()
-    memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "16", "%context"))
+    memory = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "16", "%context"))
     with pytest.raises(TypeError, match="a function for update must have a name of its own, not <lambda>"):
         m.update(u32, memory, m.constant(u32, [0]), [], m.constant(bool_, 1, 1), lambda m, old: old + 1)
     m.update(u32, memory, m.constant(u32, [0]), [m.constant(u32, [3])], m.constant(bool_, 1, 1), overtaken)
-    assert "overtaken_u32x1_flat_u32" in m.module.internals
+    assert "overtaken_u32x1_flat_u32" in m.ir.module.internals
 
 
 @pytest.mark.parametrize("type", [i32, u32, u64], ids=str)
@@ -121,7 +121,7 @@ def test_atomics_are_the_same_with_and_without_a_lock(type: LaneType, quiet: boo
     first = np.random.default_rng(7).integers(0, 256, SIZE, np.uint8)
     second, before, numpy, m = first.copy(), first.copy(), NumpyMachine(), LlvmMachine()
     every(numpy, Region(numpy, Held(first)), type)
-    every(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(SIZE), "%context", quiet)), type)
+    every(m, region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), str(SIZE), "%context", quiet)), type)
     note = np.zeros(64, np.uint64)
     note[ALONE] = alone
     call(m, second, note)

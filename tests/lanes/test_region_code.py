@@ -15,7 +15,7 @@ from softgen.lanes.compile import jit
 from softgen.lanes.llvm.access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.region import FlatRegion, flat_region, region, table_region
-from softgen.lanes.llvm.text import LlvmModule
+from softgen.lanes.llvm.text import LlvmModule, LlvmText
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
@@ -28,14 +28,14 @@ def machine(target: tuple[str, str] = AVX2) -> LlvmMachine:
 
 
 def memory(m: LlvmMachine, quiet: bool = False) -> Region:
-    return region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
+    return region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context", quiet))
 
 
 def finished(m: LlvmMachine, changed: Callable[[str], str] = str) -> Callable[[np.ndarray], np.ndarray]:
     """Compiles what was written, as a function of %block that returns the note in %context."""
-    m.line("ret i64 0")
-    m.define("i64 @f(ptr %block, ptr %context)")
-    code = jit.load(changed(m.module.text()), ("f",), Cache(None), imports={"guard_leave": 1})
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(changed(m.ir.module.text()), ("f",), Cache(None), imports={"guard_leave": 1})
 
     def run(data: np.ndarray) -> np.ndarray:
         note = np.zeros(64, np.uint64)
@@ -49,7 +49,7 @@ def finished(m: LlvmMachine, changed: Callable[[str], str] = str) -> Callable[[n
 def test_only_memory_that_others_see_is_locked(quiet: bool) -> None:
     m = machine()
     m.atomic("add", memory(m, quiet), Value(m, u32, 8, "%offsets"), [m.lane_index(8)])
-    assert ("atomicrmw add" in m.module.text()) is not quiet
+    assert ("atomicrmw add" in m.ir.module.text()) is not quiet
 
 
 @pytest.mark.parametrize("quiet, what, masked, tested", [
@@ -64,7 +64,7 @@ def test_the_mask_is_tested_where_not_all_adjacent_elements_may_be_touched(quiet
         m.load_adjacent(u32, 4, memory(m, quiet), offsets, on)
     else:
         m.store_adjacent([m.lane_index(16)] * 4, memory(m, quiet), offsets, on)
-    lines = [str(line).strip() for line in m.lines]
+    lines = [str(line).strip() for line in m.ir.lines]
     bits = [line.split()[0] for line in lines if "bitcast <16 x i1>" in line and ("%on" in line or "splat" in line)]
     assert any(f"icmp eq i16 {name}, -1" in line for name in bits for line in lines) is tested
 
@@ -75,7 +75,7 @@ def test_lanes_up_to_a_page_apart_need_no_call(stride: int, inline: bool) -> Non
     offsets = m.lane_index(8) * (stride % (1 << 32))
     m.store(m.load(u32, memory(m), offsets), memory(m), offsets)
     for access in ("gather", "scatter"):
-        assert any(f"@llvm.masked.{access}" in line for line in map(str, m.lines)) is inline
+        assert any(f"@llvm.masked.{access}" in line for line in map(str, m.ir.lines)) is inline
 
 
 @pytest.mark.parametrize("type, masked, inline", [
@@ -90,7 +90,7 @@ def test_lanes_of_a_known_stride_need_no_call_unless_narrow_ones_are_inactive(ty
             m.load(type, memory(m), m.lane_index(8) * 24, on)
         else:
             m.store(m.lane_index(8, type), memory(m), m.lane_index(8) * 24, on)
-        assert any(line.startswith("so") for line in map(str, m.lines)) is inline, what
+        assert any(line.startswith("so") for line in map(str, m.ir.lines)) is inline, what
 
 
 @pytest.mark.parametrize("target, what, calls", [
@@ -109,7 +109,7 @@ def test_lanes_anywhere_in_memory_that_cannot_be_missing_need_no_call(
         m.load(type, memory(m, quiet), at, on)
     else:
         m.store(Value(m, type, 8, "%values"), memory(m, quiet), at, on)
-    assert any(name.startswith(f"{what}_") for name in m.module.internals) is (calls or not may)
+    assert any(name.startswith(f"{what}_") for name in m.ir.module.internals) is (calls or not may)
 
 
 @pytest.mark.parametrize("type", [u32, u64], ids=str)
@@ -117,11 +117,11 @@ def test_lanes_anywhere_in_memory_that_cannot_be_missing_need_no_call(
 def test_the_note_of_a_gather_names_lanes_size_and_offsets(type: LaneType, mask: int) -> None:
     """Offsets of 64 bits are marked as such."""
     m = LlvmMachine()
-    scattered = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "256", "%context", scattered=True))
+    scattered = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "256", "%context", scattered=True))
     numbers = [8 * (lane * 5 % 8) for lane in range(8)]
     offsets = m.constant(type, numbers)
     found = m.load(u32, scattered, offsets, None if mask == 0xFF else m.mask_from_bits(mask, 8))
-    m.line(f"store <8 x i32> {found.payload}, ptr {m.emit('getelementptr i8, ptr %block, i64 128')}, align 4")
+    m.ir.line(f"store <8 x i32> {found.payload}, ptr {m.ir.emit('getelementptr i8, ptr %block, i64 128')}, align 4")
     data = np.arange(64, dtype=np.uint32)
     note = finished(m)(data)
     assert int(note[0]) == mask | 4 << SIZE_SHIFT | (WIDE if type is u64 else 0) and int(note[1]) == data.ctypes.data
@@ -179,7 +179,7 @@ def test_notes_are_in_memory_before_it_is_touched(act: Callable[..., object], st
     m = machine()
     here = table_region(m, m.pointer("block"), m.number(u64, 0), m.pointer("context"), 48) if table else memory(m)
     act(m, here, Value(m, u32, 8, "%offsets") if stride is None else m.lane_index(8) * stride)
-    for code in ("\n".join(map(str, m.lines)), *m.module.internals.values()):
+    for code in ("\n".join(map(str, m.ir.lines)), *m.ir.module.internals.values()):
         assert touched_too_early(code) == []
 
 
@@ -195,7 +195,7 @@ def copied(m: Machine, memory: Region, type: LaneType) -> None:
 def test_contiguous_lanes_under_a_mask_are_all_stored_or_some_or_none(type: LaneType, target: tuple[str, str] | None) -> None:
     """On this host, and as on one that has no masked loads and stores of bytes and words."""
     m, kind = LlvmMachine() if target is None else machine(target), f"u{type.bytes}"
-    copied(m, region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "320", "%context")), type)
+    copied(m, region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "320", "%context")), type)
     run = finished(m)
     for mask in (0xFFFF, 0, 1, 0x8000, 0x7FFF, 0xFFFE, 0b1011_0110_0000_0111):
         data = np.zeros(320, np.uint8)
@@ -218,8 +218,8 @@ def test_contiguous_lanes_under_a_mask_are_all_stored_or_some_or_none(type: Lane
 def test_neon_has_no_registers_of_bits_for_masks(target: tuple[str, str], lanes: int, bitcast: bool) -> None:
     """Byte i of a mask is a copy of the byte of the integer that has bit i, and that bit is tested."""
     m = machine(target)
-    m.mask_of_bits(lanes, "%bits")
-    text = "\n".join(map(str, m.lines))
+    m.masks.mask_of_bits(lanes, "%bits")
+    text = "\n".join(map(str, m.ir.lines))
     assert (f"to <{lanes} x i1>" in text) is bitcast
     if not bitcast:
         assert ", ".join(f"i32 {lane // 8}" for lane in range(lanes)) in text
@@ -230,10 +230,10 @@ def test_neon_has_no_registers_of_bits_for_masks(target: tuple[str, str], lanes:
 def test_neon_finds_an_active_lane_by_the_maximum_of_bytes(target: tuple[str, str], lanes: int, maximum: bool) -> None:
     """UMAXV is a plain function here."""
     m = machine(target)
-    bits = m.emit(f"load i{lanes}, ptr %block")
-    some = m.any_lane(lanes, m.mask_of_bits(lanes, bits))
-    m.line(f"store i64 {m.emit(f'zext i1 {some} to i64')}, ptr %context")
-    assert ("neon.umaxv.i32.v16i8" in m.module.text() + "".join(map(str, m.lines))) is maximum
+    bits = m.ir.emit(f"load i{lanes}, ptr %block")
+    some = m.masks.any_lane(lanes, m.masks.mask_of_bits(lanes, bits))
+    m.ir.line(f"store i64 {m.ir.emit(f'zext i1 {some} to i64')}, ptr %context")
+    assert ("neon.umaxv.i32.v16i8" in m.ir.module.text() + "".join(map(str, m.ir.lines))) is maximum
     run = finished(m, lambda text: re.sub(r"declare i32 @llvm.aarch64.neon.umaxv.*", UMAXV, text).replace("llvm.aarch64.neon.", ""))
     for mask in (0, (1 << lanes) - 1, *(1 << lane for lane in range(lanes))):
         assert int(run(np.array([mask], np.uint64))[0]) == (mask != 0), f"{mask:#x}"
@@ -256,9 +256,9 @@ define i32 @umaxv.i32.v16i8(<16 x i8> %bytes) {
 def test_masks_cross_blocks_as_bytes_where_the_host_keeps_them_so(target: tuple[str, str], payload: str, lanes: int, bytes: bool) -> None:
     m = machine(target)
     mask = Value(m, bool_, lanes, payload)
-    found = m.across_blocks(mask)
+    found = m.masks.across_blocks(mask)
     assert found.lanes == lanes and found.type is bool_ and (found is mask) is not bytes
-    assert any("icmp slt" in line for line in map(str, m.lines)) is bytes
+    assert any("icmp slt" in line for line in map(str, m.ir.lines)) is bytes
 
 
 @pytest.mark.parametrize("quiet, atomic, noted", [(True, False, False), (True, True, True), (False, False, True), (False, True, True)])
@@ -269,7 +269,7 @@ def test_offsets_are_kept_in_the_note_where_one_is_due(quiet: bool, atomic: bool
         m.atomic("add", memory(m, quiet), Value(m, u32, 8, "%offsets"), [m.lane_index(8)])
     else:
         m.load(u32, memory(m, quiet), Value(m, u32, 8, "%offsets"), Value(m, bool_, 8, "%on"))
-    (function,) = (text for name, text in m.module.internals.items() if ("add" if atomic else "read") in name)
+    (function,) = (text for name, text in m.ir.module.internals.items() if ("add" if atomic else "read") in name)
     assert ("getelementptr i64, ptr %a0, i64 2" in function) is noted
 
 
@@ -280,9 +280,9 @@ def test_contiguous_and_uniform_lanes_are_noted_unless_memory_cannot_be_missing(
     m = LlvmMachine()
     given = memory(m, quiet=True)
     offsets, mask = m.load_block(u32, 8, given, m.constant(u64, 0, 1)), m.mask_from_bits(m.load_block(u32, 1, given, 32), 8)
-    m.line("store i64 7, ptr %context")
+    m.ir.line("store i64 7, ptr %context")
     found = m.load(u32, memory(m, quiet), offsets, mask)
-    m.line(f"store <8 x i32> {found.payload}, ptr {m.emit('getelementptr i8, ptr %block, i64 64')}, align 4")
+    m.ir.line(f"store <8 x i32> {found.payload}, ptr {m.ir.emit('getelementptr i8, ptr %block, i64 64')}, align 4")
     data = np.arange(1024, dtype=np.uint32)
     data[:9] = [128, *(256 + step * lane for lane in range(1, 8)), 0xF6]
     note = finished(m)(data)
@@ -296,9 +296,9 @@ def test_memory_of_one_element_has_that_element(type: LaneType, size: int, insid
     """Offsets that are known when the program runs: 0 and 1 and others behind."""
     m = LlvmMachine()
     offsets = m.load_block(type, 8, memory(m, quiet=True), m.constant(u64, 64, 1))
-    small = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(size), "%context", quiet))
+    small = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), str(size), "%context", quiet))
     found = m.load(u32, small, offsets)
-    m.line(f"store <8 x i32> {found.payload}, ptr {m.emit('getelementptr i8, ptr %block, i64 256')}, align 4")
+    m.ir.line(f"store <8 x i32> {found.payload}, ptr {m.ir.emit('getelementptr i8, ptr %block, i64 256')}, align 4")
     data = np.full(128, 0x01010101, np.uint32)
     data[64 // 4 :].view(f"u{type.bytes}")[:8] = [0, 1, 2, 3, 9, 8, 4, 100]
     finished(m)(data)
@@ -309,7 +309,7 @@ def test_memory_of_one_element_has_that_element(type: LaneType, size: int, insid
 @pytest.mark.parametrize("what", ["read", "write"])
 def test_a_block_is_noted_by_its_size_and_host_address_unless_memory_cannot_be_missing(what: str, quiet: bool) -> None:
     m = LlvmMachine()
-    m.line("store i64 7, ptr %context")
+    m.ir.line("store i64 7, ptr %context")
     if what == "read":
         m.load_block(u32, 16, memory(m, quiet), m.constant(u64, 24, 1))
     else:
@@ -349,7 +349,7 @@ def test_a_region_begins_where_a_scalar_says_in_the_space_of_a_table(bits: int) 
 def test_offsets_of_32_bits_reach_4_gigabytes(type: LaneType, limit: bool) -> None:
     m = machine()
     m.load(u32, memory(m), m.lane_index(8, type) * 4)
-    assert any(f"i64 {1 << 32})" in line and "umin" in line for line in map(str, m.lines)) is limit
+    assert any(f"i64 {1 << 32})" in line and "umin" in line for line in map(str, m.ir.lines)) is limit
 
 
 @pytest.mark.parametrize("target, masked, branches", [(NEON, False, False), (NEON, True, True), (AVX2, False, False), (AVX2, True, False)])
@@ -362,14 +362,14 @@ def test_contiguous_lanes_are_one_access_where_all_are_active(what: str, target:
         m.load(u32, memory(m), m.lane_index(16) * 4, on)
     else:
         m.store(m.lane_index(16), memory(m), m.lane_index(16) * 4, on)
-    assert any(line.startswith(what) for line in map(str, m.lines)) is branches
+    assert any(line.startswith(what) for line in map(str, m.ir.lines)) is branches
 
 
 @pytest.mark.parametrize("target", [None, NEON, AVX512], ids=str)
 def test_divergent_lanes_reach_the_last_offset_of_32_bits(target: tuple[str, str] | None) -> None:
     """In memory that cannot be missing, which goes on after it; written for this host and for others."""
     m, size = LlvmMachine() if target is None else machine(target), (1 << 32) + 4096
-    here = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), str(size), "%context", True))
+    here = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), str(size), "%context", True))
     m.store(m.load(u32, here, m.load_block(u32, 4, here, m.constant(u64, 0, 1))), here, m.lane_index(4) * 4)
     memory = np.frombuffer(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000), np.uint8)  # MAP_NORESERVE
     memory[:16] = np.array([0xFFFFFFFF, 0xFFFFFFFE, 64, 0xFFFFFFFC], np.uint32).view(np.uint8)
@@ -384,28 +384,28 @@ def test_divergent_lanes_reach_the_last_offset_of_32_bits(target: tuple[str, str
 ])  # fmt: skip
 def test_contiguous_loads_in_loops_are_prefetched(in_loop: bool, quiet: bool, stride: int, what: str, many: int) -> None:
     m = machine()
-    m.in_loop, offsets = in_loop, m.lane_index(8) * stride
+    m.addressing.in_loop, offsets = in_loop, m.lane_index(8) * stride
     if what == "read":
         m.load(u32, memory(m, quiet), offsets)
     else:
         m.store(m.lane_index(8), memory(m, quiet), offsets)
-    assert sum("@llvm.prefetch" in line for line in map(str, m.lines)) == many
+    assert sum("@llvm.prefetch" in line for line in map(str, m.ir.lines)) == many
 
 
 def test_a_prefetch_is_four_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what the load reads four iterations later, where it steps on as it did; seen by a store in place of the prefetch."""
-    intrinsic = LlvmMachine.intrinsic
+    intrinsic = LlvmText.intrinsic
 
-    def seen(m: LlvmMachine, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
+    def seen(ir: LlvmText, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
         if name != "llvm.prefetch":
-            return intrinsic(m, name, result, operands, overloads)
-        m.line(f"store i64 {m.emit(f'ptrtoint ptr {operands[0][1]} to i64')}, ptr %seen")
+            return intrinsic(ir, name, result, operands, overloads)
+        ir.line(f"store i64 {ir.emit(f'ptrtoint ptr {operands[0][1]} to i64')}, ptr %seen")
         return ""
 
-    monkeypatch.setattr(LlvmMachine, "intrinsic", seen)
+    monkeypatch.setattr(LlvmText, "intrinsic", seen)
     m = LlvmMachine()
-    m.in_loop, count = True, m.variable(m.constant(u32, 0, 1))
-    m.line("%seen = getelementptr i64, ptr %context, i64 63")
+    m.addressing.in_loop, count = True, m.variable(m.constant(u32, 0, 1))
+    m.ir.line("%seen = getelementptr i64, ptr %context, i64 63")
     for _ in m.While(lambda: count.value < 3):
         m.load(u32, memory(m), m.lane_index(8) * 4 + m.broadcast(count.value * 160, 8))
         count.value = count.value + 1

@@ -14,6 +14,7 @@ from softgen.cache import Cache
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import program as bytecode_program
 from softgen.lanes.bytecode.scalar import ScalarBytecode
+from softgen.lanes.code_machine import CodeMachine
 from softgen.lanes.compile import jit
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.scalar import Parameter
@@ -41,8 +42,8 @@ def as_compiled_code(write: Write) -> tuple[Any, int]:
     m = LlvmMachine()
     write(m, m.pointer("block"))
     m.give(m.argument(u64, "executed"))
-    m.frame("f", u64, PARAMETERS)
-    code = jit.load(m.module.text(), ("f",), Cache(None))
+    m.code.frame("f", u64, PARAMETERS)
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None))
     return code, code.address("f")
 
 
@@ -277,12 +278,13 @@ def test_a_pointer_has_a_name_for_code_that_was_written_before(readable: int, pr
     """It is loaded from memory that does not change, and may be read ahead through for so many bytes."""
     m = LlvmMachine()
     m.give(word(m.pointer("table"), 1) + word(m.pointer("table"), 2))
-    body, m.lines = m.lines, []
+    body, m.ir.lines = m.ir.lines, []
     m.pointer("block").at(16).load_pointer_as("table", readable)
-    assert m.lines[-1].endswith(promise) and "!invariant.load" in m.lines[-1] and ("dereferenceable" in m.lines[-1]) is bool(readable)
-    m.lines += body
-    m.frame("f", u64, PARAMETERS)
-    code = jit.load(m.module.text(), ("f",), Cache(None))
+    line = m.ir.lines[-1]
+    assert line.endswith(promise) and "!invariant.load" in line and ("dereferenceable" in line) is bool(readable)
+    m.ir.lines += body
+    m.code.frame("f", u64, PARAMETERS)
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None))
     table = np.array([5, 60, 700], np.uint64)
     block = np.array([0, 0, table.ctypes.data], np.uint64)
     assert HANDLER(code.address("f"))(block.ctypes.data, 0, 0, 0) == 760
@@ -291,26 +293,26 @@ def test_a_pointer_has_a_name_for_code_that_was_written_before(readable: int, pr
 def test_text_that_is_decided_later() -> None:
     """A value is used before it is defined, placeholders are replaced, and what was written since a mark is taken back."""
     m, added, dropped = LlvmMachine(), object(), object()
-    later = m.promise(u32, 4)
+    later = m.code.promise(u32, 4)
     block = m.pointer("block")
     block.store(later + 1, align=8)
-    m.defer(added)
-    m.defer(dropped)
+    m.ir.defer(added)
+    m.ir.defer(dropped)
     block.at(16).store(later + 2, align=8)
-    body = m.detach()
-    assert m.lines == [] and added in body and dropped in body
-    m.keep_promise(later, m.lane_index(4) * 10)
-    mark = m.mark()
+    body = m.ir.detach()
+    assert m.ir.lines == [] and added in body and dropped in body
+    m.code.keep_promise(later, m.lane_index(4) * 10)
+    mark = m.ir.mark()
     block.at(48).store(later, align=8)
-    m.rewind(mark)
+    m.ir.rewind(mark)
     for line in body:
         if line is added:
             block.at(32).store(later, align=8)
         elif line is not dropped:
-            m.attach(line)
+            m.ir.attach(line)
     m.give(m.argument(u64, "executed"))
-    m.frame("f", u64, PARAMETERS)
-    code, words = jit.load(m.module.text(), ("f",), Cache(None)), np.zeros(16, np.uint32)
+    m.code.frame("f", u64, PARAMETERS)
+    code, words = jit.load(m.ir.module.text(), ("f",), Cache(None)), np.zeros(16, np.uint32)
     HANDLER(code.address("f"))(words.ctypes.data, 0, 0, 0)
     assert words.tolist() == [1, 11, 21, 31, 2, 12, 22, 32, 0, 10, 20, 30, 0, 0, 0, 0]
 
@@ -318,8 +320,8 @@ def test_text_that_is_decided_later() -> None:
 def test_what_callers_promise_of_parameters() -> None:
     """LLVM may read ahead through a pointer of so many bytes, and of no others."""
     m = LlvmMachine()
-    assert Parameter("a", dereferenceable=64).text(m) == "ptr dereferenceable(64) %a"
-    assert Parameter("b", noalias=True, align=8).text(m) == "ptr noalias align 8 %b" and Parameter("c", u32).text(m) == "i32 %c"
+    assert Parameter("a", dereferenceable=64).text(m.ir) == "ptr dereferenceable(64) %a"
+    assert Parameter("b", noalias=True, align=8).text(m.ir) == "ptr noalias align 8 %b" and Parameter("c", u32).text(m.ir) == "i32 %c"
 
 
 def test_a_place_in_a_frame_of_bytecode_is_one_address() -> None:
@@ -335,3 +337,17 @@ def test_a_place_in_a_frame_of_bytecode_has_the_bytes_of_its_vectors(count: int,
     m = ScalarBytecode()
     m.stack(u32, 16, count)
     assert m.code.sizes[m.code.kept[-1]] == size
+
+
+@pytest.mark.parametrize("machine", [LlvmMachine, ScalarBytecode])
+def test_code_in_a_body_may_be_skipped(machine: Callable[[], CodeMachine]) -> None:
+    m = machine()
+    count, found = m.variable(m.constant(u32, 0, 1)), [m.conditional()]
+    for _ in m.While(lambda: count.value < 3):
+        found.append(m.conditional())
+        for _ in m.If(count.value == 1):
+            found.append(m.conditional())
+        for _ in m.Else():
+            found.append(m.conditional())
+        found.append(m.conditional())
+    assert [*found, m.conditional()] == [False, True, True, True, True, False]

@@ -59,8 +59,8 @@ def compiled(data: np.ndarray, program: Program, canonical: bool) -> np.ndarray:
     m = LlvmMachine()
     program(m, table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48, canonical=canonical))
     m.give()
-    m.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    m.code.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
     table, note = np.zeros(4, np.uint64), np.zeros(64, np.uint64)
     table[0] = (data.ctypes.data - START) % (1 << 64)
     table[1] = data.ctypes.data + SIZE // 2
@@ -149,7 +149,7 @@ def test_blocks_are_checked_where_addresses_must_be_canonical(given: dict[str, b
     m = LlvmMachine()
     memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), 48, **given)
     m.load_block(u32, 8, memory, m.constant(u64, 0, 1))
-    assert any(f"@{LEAVE}(" in line for line in m.lines) == canonical
+    assert any(f"@{LEAVE}(" in line for line in m.ir.lines) == canonical
 
 
 def test_lanes_in_one_part_need_one_entry_of_the_table() -> None:
@@ -159,8 +159,8 @@ def test_lanes_in_one_part_need_one_entry_of_the_table() -> None:
     at = offsets(m, 16, 4, 44, 400, 8, 72, 20, 36)
     m.store(m.load(u32, memory, at), memory.moved(4), at)
     m.give()
-    m.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
-    functions = m.module.text().replace("\n}", "define ").split("define ")
+    m.code.frame("f", None, [Parameter("table"), Parameter("base", u64), Parameter("note")])
+    functions = m.ir.module.text().replace("\n}", "define ").split("define ")
     for what, act in (("read", "gather"), ("write", "scatter")):
         (body,) = [text for text in functions if f"@{what}_u32x8_table48_u32(" in text.partition("\n")[0]]
         near, apart = body.split("\npart", 1)[1].split("\nparts", 1)
@@ -172,7 +172,7 @@ def test_adjacent_elements_in_one_part_need_one_entry_of_the_table() -> None:
     m = LlvmMachine()
     memory = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48)
     m.load_adjacent(u32, 4, memory, offsets(m, 16, 48, 0xC0, 0x80, 0x1100, 0x40, 0x20, 0x90))
-    near, apart = m.module.internals["read_4_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
+    near, apart = m.ir.module.internals["read_4_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
     assert "masked.gather" not in near and apart.count("masked.gather.v8i64") == 1
 
 
@@ -180,14 +180,14 @@ def test_atomics_in_one_part_need_one_entry_of_the_table() -> None:
     """It is read before the lanes take turns. Without a table, lanes are counted from one pointer."""
     m = LlvmMachine()
     tabled = table_region(m, m.pointer("table"), m.argument(u64, "base"), m.pointer("note"), bits=48)
-    flat = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "4096", "%context"))
+    flat = region(m, FlatRegion(m.ir.emit("ptrtoint ptr %block to i64"), "4096", "%context"))
     for memory in (tabled, flat):
         m.atomic("add", memory, offsets(m, 16, 4, 44, 400, 8, 72, 20, 36), [m.lane_index(8)])
-    near, apart = m.module.internals["add_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
+    near, apart = m.ir.module.internals["add_u32x8_table48_u32"].split("\npart", 1)[1].split("\nparts", 1)
     assert "masked.gather" not in near and apart.count("masked.gather.v8i64") == 1
     turns = apart.split("\nplaces", 1)[1]
     assert turns.count("atomicrmw add") == 1 and "lshr" not in turns
-    assert "<8 x ptr>" not in m.module.internals["add_u32x8_flat_u32"]
+    assert "<8 x ptr>" not in m.ir.module.internals["add_u32x8_flat_u32"]
 
 
 # -- canonical addresses -------------------------------------------------------------------------------------------
@@ -201,13 +201,13 @@ def guarded(act: Callable[[LlvmMachine, Region], None]) -> np.ndarray:
     m, space, buffer = LlvmMachine(), AddressSpace("context 1"), MemfdBuffer(2 * PAGE, "both")
     buffer.array[:] = np.arange(2 * PAGE) % 251
     space.map(HALF - PAGE, buffer)
-    table, note = m.emit("load ptr, ptr %argument"), m.emit("getelementptr i64, ptr %argument, i64 1")
+    table, note = m.ir.emit("load ptr, ptr %argument"), m.ir.emit("getelementptr i64, ptr %argument, i64 1")
     act(m, region(m, TableRegion(table, "0", note, 48, canonical=True)))
     m.give()
-    m.frame("f", None, [Parameter("argument")])
+    m.code.frame("f", None, [Parameter("argument")])
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     assert leave is not None
-    code = jit.load(m.module.text(), ("f",), Cache(None), imports={LEAVE: leave})
+    code = jit.load(m.ir.module.text(), ("f",), Cache(None), imports={LEAVE: leave})
     argument = np.zeros(64, np.uint64)
     argument[0] = ctypes.addressof(space.table)
     guard.call(code.address("f"), argument.ctypes.data, space)

@@ -47,20 +47,20 @@ class BlockState:
 
     def _pointer(self, place: str, offsets: Any, type: LaneType) -> str:
         assert isinstance(offsets, tuple) and all(b - a == type.bytes for a, b in pairwise(offsets))
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[place] + offsets[0]}")
+        return self.m.ir.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[place] + offsets[0]}")
 
     def read(self, place: str, type: LaneType, offsets: Any) -> Value:
-        pointer, vector = self._pointer(place, offsets, type), self.m.vector(type, len(offsets))
-        return Value(self.m, type, len(offsets), self.m.emit(f"load {vector}, ptr {pointer}, align 1"))
+        pointer, vector = self._pointer(place, offsets, type), self.m.ir.vector(type, len(offsets))
+        return Value(self.m, type, len(offsets), self.m.ir.emit(f"load {vector}, ptr {pointer}, align 1"))
 
     def write(self, place: str, value: Value, offsets: Any, mask: Value) -> None:
-        pointer, vector = self._pointer(place, offsets, value.type), self.m.vector(value.type, value.lanes)
+        pointer, vector = self._pointer(place, offsets, value.type), self.m.ir.vector(value.type, value.lanes)
         operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{value.lanes} x i1>", mask.payload)]
-        self.m.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
+        self.m.ir.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
 
     def enabled(self, inst: Instruction) -> Value:
         m = self.m
-        bits = m.emit(f"load <1 x i32>, ptr {m.emit(f'getelementptr i8, ptr %block, i64 {ACTIVE}')}")
+        bits = m.ir.emit(f"load <1 x i32>, ptr {m.ir.emit(f'getelementptr i8, ptr %block, i64 {ACTIVE}')}")
         return m.mask_from_bits(Value(m, u32, 1, bits), inst.exec_size)
 
     def flags(self, first: int, count: int) -> Value:
@@ -91,21 +91,21 @@ def text(inst: Instruction) -> str:
 
     def escape(condition: Value) -> None:
         leave, stay = m.labels("leave", "stay")
-        m.line(f"br i1 {m.emit(f'extractelement <1 x i1> {condition.payload}, i64 0')}, label %{stay}, label %{leave}")
+        m.ir.line(f"br i1 {m.ir.emit(f'extractelement <1 x i1> {condition.payload}, i64 0')}, label %{stay}, label %{leave}")
         m.start(leave)
-        m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
+        m.ir.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
         m.start(stay)
 
     execute_message(BlockState(m, inst.gen), inst, MessageCode(m, inst.gen, m.number(u64, IP), escape, RecordLayout.of(Context),
                                                             pixel_at=PIXEL))  # fmt: skip
-    m.line("ret i64 0")
-    m.define("i64 @message(ptr %block, ptr %context)")
-    frame = LlvmMachine(m.module)
-    block, context = (frame.emit(f"load ptr, ptr {frame.emit(f'getelementptr ptr, ptr %pair, i64 {n}')}") for n in (0, 1))
-    frame.line(f"store ptr %record, ptr {frame.emit(f'getelementptr i8, ptr {context}, i64 {RECORD}')}")
-    frame.line(f"ret i64 {frame.emit(f'call i64 @message(ptr {block}, ptr {context})')}")
-    frame.define("i64 @run(ptr %pair, ptr %record)")
-    return m.module.text()
+    m.ir.line("ret i64 0")
+    m.ir.define("i64 @message(ptr %block, ptr %context)")
+    frame = LlvmMachine(m.ir.module)
+    block, context = (frame.ir.emit(f"load ptr, ptr {frame.ir.emit(f'getelementptr ptr, ptr %pair, i64 {n}')}") for n in (0, 1))
+    frame.ir.line(f"store ptr %record, ptr {frame.ir.emit(f'getelementptr i8, ptr {context}, i64 {RECORD}')}")
+    frame.ir.line(f"ret i64 {frame.ir.emit(f'call i64 @message(ptr {block}, ptr {context})')}")
+    frame.ir.define("i64 @run(ptr %pair, ptr %record)")
+    return m.ir.module.text()
 
 
 @cache

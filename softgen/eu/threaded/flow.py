@@ -16,8 +16,7 @@ from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS, Context, ControlBlo
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
-from softgen.lanes.llvm.machine import LlvmMachine
-from softgen.lanes.llvm.scalar import HostPointer, Scalar
+from softgen.lanes.code_machine import CodeMachine, HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Value
@@ -119,7 +118,7 @@ class BlockFlow(BranchMachine):
         take(state, to)
 
 
-def chosen(m: LlvmMachine, condition: Scalar, then: RecordTarget, other: RecordTarget) -> RecordTarget:
+def chosen(m: CodeMachine, condition: Scalar, then: RecordTarget, other: RecordTarget) -> RecordTarget:
     return RecordTarget(m.choose(condition, then.ip, other.ip), m.choose(condition, then.record, other.record),
                         (condition, then.record, other.record))  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from softgen.bits.units import GRF_BYTES, QWORD
 from softgen.errors import SoftgenError
@@ -72,14 +72,14 @@ def write(kind: HandlerKind, name: str, module: LlvmModule) -> Reach | None:
         WRITERS[kind.what](state, kind)
     except (Escape, SoftgenError):
         return None
-    m.frame(name, u64, PARAMETERS)
+    m.code.frame(name, u64, PARAMETERS)
     return Reach(tuple(state.extents), tuple(sorted(state.indices)))
 
 
 def write_bytecode(kind: HandlerKind) -> tuple[BytecodeProgram, Reach]:
     """The same as bytecode; a SoftgenError or Escape where there is none, or the reference must do it."""
     m = ScalarBytecode()
-    state = BlockState(cast(LlvmMachine, m), kind.shape, kind.mode, kind.accumulates)
+    state = BlockState(m, kind.shape, kind.mode, kind.accumulates)
     WRITERS[kind.what](state, kind)
     return m.finished(), Reach(tuple(state.extents), tuple(sorted(state.indices)))
 

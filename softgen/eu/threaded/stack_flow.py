@@ -13,7 +13,7 @@ from softgen.eu.threaded.flow import RecordTarget
 from softgen.eu.threaded.record import FIRST, NEXT, OP
 from softgen.eu.threaded.state import ACTIVE, BlockState, Escape
 from softgen.eu.threaded.state import CONTROL as CONTROL_BLOCK
-from softgen.lanes.llvm.machine import LlvmMachine
+from softgen.lanes.code_machine import CodeMachine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 
@@ -21,7 +21,7 @@ from softgen.lanes.value import Value
 class BlockStack(StackBranch):
     """One branch of a shape; its addresses are in the record."""
 
-    m: LlvmMachine
+    m: CodeMachine
 
     def __init__(self, state: BlockState, inst: Instruction, vector: bool) -> None:
         self.state, self.m, self.instruction = state, state.m, inst

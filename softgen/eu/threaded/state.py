@@ -15,8 +15,7 @@ from softgen.eu.thread.predicate import first_channel
 from softgen.eu.thread.state import READ_ONLY, FloatMode, register_sizes
 from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, InstructionShape
-from softgen.lanes.llvm.machine import LlvmMachine
-from softgen.lanes.llvm.scalar import HostPointer, Scalar
+from softgen.lanes.code_machine import CodeMachine, HostPointer, Scalar
 from softgen.lanes.types import LaneType, bool_, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 
@@ -36,7 +35,7 @@ class Escape(Exception):
 class BlockState:
     """The state of one handler, whose parameters are block, op, context and executed. `extents`: bytes of each slot that it touches."""
 
-    def __init__(self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool) -> None:
+    def __init__(self, m: CodeMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool) -> None:
         self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
         self.gen: float = shape.instruction.gen
         self.rules: ExecutionRules = rules(self.gen)
@@ -279,7 +278,7 @@ class StreamState(BlockState):
     it in the same handler its operands are the results; `held` has them, and room for its own."""
 
     def __init__(
-        self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
+        self, m: CodeMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
     ) -> None:
         self.start, self.held, self.makers = start, held, makers
         self.fields = {"immediate": start + QWORD}
@@ -309,7 +308,7 @@ class StreamState(BlockState):
 
     def _written(self, pointer: HostPointer, low: int, value: Value | None) -> None:
         if pointer is self.pointers[0]:
-            self.held[-1] = None if self.m.open or value is None else (low, value)  # a store under a condition defines no value
+            self.held[-1] = None if self.m.conditional() or value is None else (low, value)  # a store under a condition defines no value
 
     def enabled(self, instruction: Instruction) -> Value:
         return self.m.constant(bool_, 1, instruction.exec_size)

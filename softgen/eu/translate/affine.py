@@ -51,7 +51,7 @@ class AffineRegisters:
         """Record a write of `value` under a mask."""
         size = value.type.bytes
         self.invalidate([(min(offsets), max(offsets) + size)])
-        known = affine.known(self.m, value.payload) if value.type.is_integer else None
+        known = affine.known(self.m.ir, value.payload) if value.type.is_integer else None
         if known is None or len(offsets) < 2 or any(b - a != size for a, b in pairwise(offsets)):
             return
         if mask != EVERY:
@@ -67,7 +67,7 @@ class AffineRegisters:
         if not type.is_integer or len(gaps) > 1:
             return
         if gaps <= {0}:
-            affine.declare(m, type, lanes, result, 0)
+            affine.declare(m.ir, type, lanes, result, 0)
             return
         gap, apart = divmod(gaps.pop(), type.bytes)
         for span, value in self.ranges.items():
@@ -79,9 +79,9 @@ class AffineRegisters:
 
     def _found(self, type: LaneType, lanes: int, result: str, span: AffineRange, value: AffineValue | None, first: int, gap: int) -> None:
         if value is None:
-            affine.declare(self.m, type, lanes, result, span.stride * gap, span.highest)
+            affine.declare(self.m.ir, type, lanes, result, span.stride * gap, span.highest)
         elif value.mask == EVERY or (first, gap) == (0, 1):
-            self.m.affine[result] = affine.shifted(self.m, type, value, first, gap)
+            self.m.ir.affine[result] = affine.shifted(self.m.ir, type, value, first, gap)
 
 
 # -- at block entries ----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.stack_flow import TranslatedStack
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm.machine import LlvmMachine
-from softgen.lanes.llvm.scalar import Scalar
+from softgen.lanes.llvm.scalar import LlvmScalar
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 
@@ -54,7 +54,7 @@ class BlockTranslator(EntryExit):
         self.uncounted = 0  # instructions since they were last counted
         self.exits: list[Exit] = []
         self.escapes: list[str] = []
-        self.m.detach()  # variables have no initial value: entries assign them
+        self.m.ir.detach()  # variables have no initial value: entries assign them
 
     # -- instructions --------------------------------------------------------------------------------------------------
 
@@ -110,10 +110,10 @@ class BlockTranslator(EntryExit):
     def _checkpoint(self) -> Callable[[], None]:
         """A function that undoes what is written from now on."""
         lists: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
-        mark, lengths, uncounted = self.m.mark(), [len(list_) for list_ in lists], self.uncounted
+        mark, lengths, uncounted = self.m.ir.mark(), [len(list_) for list_ in lists], self.uncounted
 
         def undo() -> None:
-            self.m.rewind(mark)
+            self.m.ir.rewind(mark)
             for list_, length in zip(lists, lengths, strict=True):
                 del list_[length:]
             self.uncounted = uncounted
@@ -160,7 +160,7 @@ class BlockTranslator(EntryExit):
             return
         flow = Branching(state, self.graph, line, self._taken(inst), self.waiting, self._stray_if)
         successors = control_flow.meaning(inst, state.rules, self.single)(flow)
-        flow.left = self.m.across_blocks(flow.left)
+        flow.left = self.m.masks.across_blocks(flow.left)
         self.uncounted += 1
         self._count()
         self._go(flow, successors)
@@ -250,7 +250,7 @@ class BlockTranslator(EntryExit):
             self.executed.value = self.executed.value + self.uncounted
             self.uncounted = 0
 
-    def _exit(self, status: ThreadStatus, ip: int, condition: Scalar | None = None, wait: int = 0, stray: bool = False) -> None:
+    def _exit(self, status: ThreadStatus, ip: int, condition: LlvmScalar | None = None, wait: int = 0, stray: bool = False) -> None:
         """An exit, or a side exit where a condition holds."""
         self._count()
         pending = (self.block.pending | self.block.sent) & self.graph.targets

@@ -15,7 +15,7 @@ from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.registers import RegisterPart
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm.machine import LlvmMachine
-from softgen.lanes.llvm.scalar import HostPointer, Scalar
+from softgen.lanes.llvm.scalar import LlvmPointer, LlvmScalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Variable
@@ -38,13 +38,13 @@ class EntryExit:
         self.links = False  # there are calls and returns: threads may stray
         self.in_order = False  # threads that end leave no trace in their blocks
 
-    def _place(self, name: str, more: int = 0) -> HostPointer:
+    def _place(self, name: str, more: int = 0) -> LlvmPointer:
         return self.m.pointer("block").at(BLOCK_OFFSETS[name] + more)
 
-    def _control(self, name: str) -> HostPointer:
+    def _control(self, name: str) -> LlvmPointer:
         return self._place("control", CONTROL.offset(name))
 
-    def _context(self, name: str) -> HostPointer:
+    def _context(self, name: str) -> LlvmPointer:
         return self.m.pointer("context").field(CONTEXT, name)
 
     # -- exits ---------------------------------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ class EntryExit:
         else:
             self._return(m.number(i64, int(exit.status)))
 
-    def _count_in(self, total: HostPointer) -> None:
+    def _count_in(self, total: LlvmPointer) -> None:
         """Adds the instructions of this turn to a count."""
         executed = total.load_lanes(i64, 1) + self.executed.value
         total.store(executed)
 
-    def _return(self, status: Scalar) -> None:
+    def _return(self, status: LlvmScalar) -> None:
         budget = self.budget.value
         self._context("budget").store(budget)
         self.m.give(status)
@@ -115,7 +115,7 @@ class EntryExit:
         if self.links:
             m.branch(self._control("stray").load(u32) == 0, "known", "unknown")
             m.start("known")
-        m.switch(ip, "unknown", {segment.ip: f"enter{segment.ip:x}" for segment in entries})
+        m.code.switch(ip, "unknown", {segment.ip: f"enter{segment.ip:x}" for segment in entries})
         for segment in entries:
             m.start(f"enter{segment.ip:x}")
             for number, part in enumerate(parts):
@@ -140,8 +140,8 @@ class EntryExit:
         m.start("over")
         self._return(m.number(i64, int(ThreadStatus.ENDED)) if self.in_order else self._control("status").load(u32).convert(u64))
         m.start("thread")
-        m.phi(block, {"entry": m.pointer("first"), "next": following})
-        m.phi(turns, {"entry": given, "next": fewer})
+        m.code.phi(block, {"entry": m.pointer("first"), "next": following})
+        m.code.phi(turns, {"entry": given, "next": fewer})
         self._context("turns").store(turns)
         m.branch(self._control("status").load(u32) == int(ThreadStatus.ENDED), "next", "take")
         m.start("take")

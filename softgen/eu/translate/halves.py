@@ -71,8 +71,8 @@ def step(state: TranslationState, *halves: DecodedInstruction) -> None:
         state.ip, state.instruction = half.ip, half.instruction
         steps.append(AluStep(state, half.instruction, OPS["math"]))
         sources.append(steps[-1].source(0))
-    if m.module.loads_broadcast:
-        m.defer(RareBranch(state.items, len(state.items)))
+    if m.ir.module.loads_broadcast:
+        m.ir.defer(RareBranch(state.items, len(state.items)))
     result = steps[0].meaning.function(steps[0], m.concat(*sources))
     for half, each, first in zip(halves, steps, (0, HALF), strict=True):
         state.ip, state.instruction = half.ip, half.instruction

@@ -52,7 +52,7 @@ class KernelTranslator(LoopTranslator):
             self.state.affine = AffineRegisters(self.m, self.affine_entries.at(ip))
             self._block(block)
             self.affine_entries.known[ip] = self.state.affine.facts()
-        body = self.m.detach()
+        body = self.m.ir.detach()
         registers = self.state.registers
         registers.partition()
         parts = [part for part in registers.all() if part.place != SAVED]
@@ -72,15 +72,15 @@ class KernelTranslator(LoopTranslator):
                 foreground.give_way()
                 registers.expand(line)
             else:
-                self.m.attach(line)
+                self.m.ir.attach(line)
         for exit in self.exits:
             foreground.give_way()
             self._write_exit(exit, parts)
         context = Parameter("context", noalias=True, align=8, dereferenceable=sizeof(Context))
-        self.m.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
+        self.m.code.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         indices = frozenset(self.state.indices)
-        return KernelTranslation(self.m.module.text(), entries, clean, indices, size, self._needs(parts), self.escapes, self.in_order)
+        return KernelTranslation(self.m.ir.module.text(), entries, clean, indices, size, self._needs(parts), self.escapes, self.in_order)
 
     def _needs(self, parts: list[RegisterPart]) -> tuple[tuple[int, int], ...] | None:
         """The live-in bytes of the kernel; unknown (None) where the interpreter may read registers on its own."""
@@ -116,7 +116,7 @@ class KernelTranslator(LoopTranslator):
 
     def _block(self, block: BasicBlock) -> None:
         self.block = block
-        self.m.in_loop = any(first <= block.start <= last for first, last in self.graph.loops)
+        self.m.addressing.in_loop = any(first <= block.start <= last for first, last in self.graph.loops)
         self.state.control = self.controls[block.start]
         start, first = block.start, block.lines[0].instruction
         self._begin(start, entry=start in self.resumed or first.opcode == "wait" or is_indexed(first) or self._is_loop(start))

@@ -108,7 +108,7 @@ class LoopTranslator(BlockTranslator):
 
     def _first_stage(self, block: BasicBlock) -> int:
         """The number of instructions in the first stage of a loop; 0 of any other block. All its channels must be active."""
-        may = self.key.full and not (self.key.anywhere or self.stack or self.single) and has_room(self.m.module)
+        may = self.key.full and not (self.key.anywhere or self.stack or self.single) and has_room(self.m.ir.module)
         return stages(block) if may else 0
 
     def _pipeline(self, first: int) -> bool:
@@ -171,7 +171,7 @@ class LoopTranslator(BlockTranslator):
         self._go_to_segment(loop.tail)
         self.m.start(loop.left)
         labels = {number: exit.label for number, exit in enumerate(loop.exits)}
-        self.m.switch(self.m.scalar(loop.which.value), labels[0], labels)
+        self.m.code.switch(self.m.scalar(loop.which.value), labels[0], labels)
 
     def _jump(self, to: int) -> None:
         loop = self.loop

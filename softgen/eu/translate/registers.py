@@ -17,7 +17,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.mask import YES
-from softgen.lanes.llvm.scalar import HostPointer
+from softgen.lanes.llvm.scalar import LlvmPointer
 from softgen.lanes.types import LaneType, u8, u32
 from softgen.lanes.value import Value
 
@@ -68,9 +68,9 @@ class RegisterPart:
     def dwords(self) -> int:
         return (self.end - self.start) // 4
 
-    def stack(self, m: LlvmMachine) -> HostPointer:
+    def stack(self, m: LlvmMachine) -> LlvmPointer:
         """The variable; LLVM makes it a vector register, or spills it."""
-        return HostPointer(m, self.variable)
+        return LlvmPointer(m.code, self.variable)
 
 
 class RegisterPartition:
@@ -122,7 +122,7 @@ class RegisterPartition:
         """Write the code of an access at the machine's current position."""
         parts = self.covering(access)
         if access.result:
-            self.m.keep_promise(self._operand(access, access.result), self._read(access, parts))
+            self.m.code.keep_promise(self._operand(access, access.result), self._read(access, parts))
         else:
             self._write(access, parts)
 
@@ -139,13 +139,13 @@ class RegisterPartition:
         dwords = part.stack(self.m).load_lanes(u32, part.dwords)
         self.home(part).store(dwords, align=8)
 
-    def home(self, part: RegisterPart) -> HostPointer:
+    def home(self, part: RegisterPart) -> LlvmPointer:
         return self._at(part.place, part.start)
 
-    def _held(self, part: RegisterPart) -> HostPointer:
+    def _held(self, part: RegisterPart) -> LlvmPointer:
         return part.stack(self.m) if part.variable else self.home(part)
 
-    def _at(self, place: str, offset: int) -> HostPointer:
+    def _at(self, place: str, offset: int) -> LlvmPointer:
         return self.m.pointer("block").at(BLOCK_OFFSETS[place] + offset)
 
     def _whole(self, parts: list[RegisterPart], type: LaneType, lanes: int) -> Value:
@@ -188,10 +188,10 @@ class RegisterPartition:
         if all(offset == offsets[0] + lane * type.bytes for lane, offset in enumerate(offsets)):
             return at.load_lanes(type, len(offsets), align=1)
         if len(set(offsets)) == 1:
-            return m.splat_lanes(at.load(type, align=1), len(offsets))
+            return m.code.splat_lanes(at.load(type, align=1), len(offsets))
         found: Value | None = None
         for lane, offset in enumerate(offsets):
-            found = m.with_lane(found, lane, self._at(access.place, offset).load(type, align=1), len(offsets))
+            found = m.code.with_lane(found, lane, self._at(access.place, offset).load(type, align=1), len(offsets))
         assert found is not None
         return found
 
@@ -229,7 +229,7 @@ class RegisterPartition:
             return
         for lane, offset in enumerate(offsets):
             at = self._at(access.place, offset)
-            at.store(self.m.lane(value, lane), align=1)
+            at.store(self.m.code.lane(value, lane), align=1)
 
 
 def _merged(spans: list[Span]) -> list[tuple[int, int]]:

@@ -9,14 +9,14 @@ from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.mask_stack import CONTROL, StackBranch
 from softgen.eu.translate.flow import Choice
 from softgen.lanes.llvm.machine import LlvmMachine
-from softgen.lanes.llvm.scalar import HostPointer
+from softgen.lanes.llvm.scalar import LlvmPointer
 from softgen.lanes.value import Value
 
 
 class TranslatedStack(StackBranch):
     """A branch of a kernel; targets are addresses. Masks are given as lanes, one for each channel."""
 
-    def __init__(self, m: LlvmMachine, inst: Instruction, control: HostPointer, masks: tuple[Value, Value, Value],
+    def __init__(self, m: LlvmMachine, inst: Instruction, control: LlvmPointer, masks: tuple[Value, Value, Value],
                  targets: tuple[int, int], escape: Callable[[Value], None]) -> None:  # fmt: skip
         self.m, self.instruction, self._escape = m, inst, escape
         self.control = m.record(CONTROL, control.memory("control block"))

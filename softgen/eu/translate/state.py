@@ -89,7 +89,7 @@ class TranslationState:
             self.registers.in_block.add(place)
         if self.renamed is not None:
             place, offsets = self.renamed(place, type, offsets)
-        result = self.m.promise(type, len(offsets))
+        result = self.m.code.promise(type, len(offsets))
         self._add(RegisterAccess(place, type, offsets, result.payload))
         if place == "grf":
             self.affine.read(type, offsets, result.payload)
@@ -139,7 +139,7 @@ class TranslationState:
             access.everyone = not access.result and access.mask == self.enabled(inst).payload
         self.registers.accesses.append(access)
         self.items.append(access)
-        self.m.defer(access)  # expanded when the partition is known
+        self.m.ir.defer(access)  # expanded when the partition is known
 
     def _check(self, place: str, type: LaneType, offsets: tuple[int, ...]) -> None:
         if min(offsets) < 0 or max(offsets) + type.bytes > self.sizes.get(place, 0):
@@ -162,7 +162,7 @@ class TranslationState:
             self._reach("grf", lane_type(inst.dst), _indirect(self, inst, inst.dst, destination_offsets(inst)))
 
     def _gather(self, place: str, type: LaneType, offsets: Value) -> Value:
-        return self.m.gather_lanes(type, self._reach(place, type, offsets), self.every(offsets.lanes))
+        return self.m.code.gather_lanes(type, self._reach(place, type, offsets), self.every(offsets.lanes))
 
     def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
         m, lanes = self.m, moved_lanes(self.instruction, value.lanes)
@@ -172,11 +172,11 @@ class TranslationState:
             return
         if len(lanes) < value.lanes:
             value, mask = m.shuffle(value, lanes), m.shuffle(mask, lanes)
-            offsets = m.one_lane(offsets, *lanes) if len(lanes) == 1 else m.shuffle(offsets, lanes)
+            offsets = m.code.one_lane(offsets, *lanes) if len(lanes) == 1 else m.shuffle(offsets, lanes)
         places = self._reach(place, value.type, offsets)
         if len(lanes) == 1 and mask.payload != TRUE:  # a load and a store cost less than a branch
-            value, mask = m.select(mask, value, m.gather_lanes(value.type, places, self.every(1))), self.every(1)
-        m.scatter_lanes(value, places, mask)
+            value, mask = m.select(mask, value, m.code.gather_lanes(value.type, places, self.every(1))), self.every(1)
+        m.code.scatter_lanes(value, places, mask)
 
     # -- channels and flags --------------------------------------------------------------------------------------------
 

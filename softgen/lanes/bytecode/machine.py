@@ -65,6 +65,7 @@ class BytecodeMachine(Machine):
         self.bits, self.code = bits, BytecodeAssembly()
         self._arguments = self.code.keep(ARGUMENTS * QWORD)
         self._skipped: tuple[Label, Label] | None = None
+        self.open = 0  # bodies of If and While that did not end yet
         self._constants: dict[tuple[LaneType, float, int | None], Value] = {}
 
     # -- the program -----------------------------------------------------------------------------------------------------
@@ -153,17 +154,22 @@ class BytecodeMachine(Machine):
         other, after = self.code.label(), self.code.label()
         self._jump(other, condition.payload)
         self._skipped = None
-        yield
+        yield from self._body()
         self._jump(after)
         self._label(other)
         self._label(after)
         self._skipped = other, after
 
+    def _body(self) -> Iterator[None]:
+        self.open += 1
+        yield
+        self.open -= 1
+
     def Else(self) -> Iterator[None]:
         if self._skipped is None or self._skipped[1].before != self.code.count:
             raise TypeError("Else must follow an If")
         (_, after), self._skipped = self._skipped, None
-        yield
+        yield from self._body()
         self._label(after)
         self._skipped = None
 
@@ -174,7 +180,7 @@ class BytecodeMachine(Machine):
         self._truth(holds)
         self._jump(done, holds.payload)
         self._skipped = None
-        yield
+        yield from self._body()
         self._jump(first)
         self._label(done)
         self.code.loops += (first.before, done.before)

@@ -1,5 +1,4 @@
-"""Scalars, pointers and basic blocks on the bytecode machine, as the LLVM machine has them (llvm_scalar.py): for handlers of the threaded
-engine, which are written once for both.
+"""Scalars, pointers and basic blocks on the bytecode machine (lanes/code_machine.py), for handlers of the threaded engine.
 
 Control goes forward only. What has no bytecode (regions of surfaces and of local memory) raises Unsupported: such handlers are compiled.
 """
@@ -14,6 +13,7 @@ from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode.machine import BytecodeMachine
 from softgen.lanes.bytecode.program import ARGUMENTS, NO_OPERAND, BytecodeProgram, Label
+from softgen.lanes.code_machine import CodeMachine, HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, u64
 from softgen.lanes.value import Memory, Value
@@ -29,52 +29,52 @@ class BytecodeScalar:
     def __init__(self, value: Value) -> None:
         self.type, self.value = value.type, value
 
-    def _operand(self, other: BytecodeScalar | int) -> Value:
-        if isinstance(other, BytecodeScalar):
-            return self._machine.bitcast(other.value, self.type)  # signs of operands do not matter here
+    def _operand(self, other: Scalar | int) -> Value:
+        if not isinstance(other, int):
+            return self._machine.bitcast(value_of(other), self.type)  # signs of operands do not matter here
         number = other if self.type.is_signed else other & self.type.highest
         return self._machine.like(self.value, number)
 
-    def __add__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __add__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value + self._operand(other))
 
-    def __sub__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __sub__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value - self._operand(other))
 
-    def __mul__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __mul__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value * self._operand(other))
 
-    def __and__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __and__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value & self._operand(other))
 
-    def __or__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __or__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value | self._operand(other))
 
-    def __lshift__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __lshift__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value << self._operand(other))
 
-    def __rshift__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __rshift__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value >> self._operand(other))
 
     def __invert__(self) -> BytecodeScalar:
         return BytecodeScalar(~self.value)
 
-    def __eq__(self, other: BytecodeScalar | int) -> BytecodeScalar:  # type: ignore[override]    # a comparison is a scalar
+    def __eq__(self, other: Scalar | int) -> BytecodeScalar:  # type: ignore[override]    # a comparison is a scalar
         return BytecodeScalar(self.value == self._operand(other))
 
-    def __ne__(self, other: BytecodeScalar | int) -> BytecodeScalar:  # type: ignore[override]
+    def __ne__(self, other: Scalar | int) -> BytecodeScalar:  # type: ignore[override]
         return BytecodeScalar(self.value != self._operand(other))
 
-    def __lt__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __lt__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value < self._operand(other))
 
-    def __le__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __le__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value <= self._operand(other))
 
-    def __gt__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __gt__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value > self._operand(other))
 
-    def __ge__(self, other: BytecodeScalar | int) -> BytecodeScalar:
+    def __ge__(self, other: Scalar | int) -> BytecodeScalar:
         return BytecodeScalar(self.value >= self._operand(other))
 
     __hash__ = object.__hash__
@@ -87,15 +87,17 @@ class BytecodeScalar:
     def text(self) -> NoReturn:
         raise Unsupported("bytecode: an operand of LLVM")
 
+    typed = text
+
     def min(self, other: int) -> BytecodeScalar:
         return BytecodeScalar(self._machine.min(self.value, self._operand(other)))
 
-    def rotate_left(self, count: BytecodeScalar) -> BytecodeScalar:
+    def rotate_left(self, count: Scalar) -> BytecodeScalar:
         bits, last = self.convert(self.type.unsigned), self.type.bits - 1  # zeros come in, whatever the sign
-        return (bits << (count & last) | bits >> (BytecodeScalar(-count.value) & last)).convert(self.type)
+        return (bits << (count & last) | bits >> (BytecodeScalar(-value_of(count)) & last)).convert(self.type)
 
-    def rotate_right(self, count: BytecodeScalar) -> BytecodeScalar:
-        return self.rotate_left(BytecodeScalar(-count.value))
+    def rotate_right(self, count: Scalar) -> BytecodeScalar:
+        return self.rotate_left(BytecodeScalar(-value_of(count)))
 
     def convert(self, type: LaneType) -> BytecodeScalar:
         m = self._machine
@@ -129,14 +131,16 @@ class BytecodePointer:
     def text(self) -> NoReturn:
         raise Unsupported("bytecode: an operand of LLVM")
 
+    typed = text
+
     @property
     def address(self) -> Value:
         return self.value + self.offset if self.offset else self.value
 
-    def at(self, offset: int | BytecodeScalar) -> BytecodePointer:
+    def at(self, offset: int | Scalar) -> BytecodePointer:
         if isinstance(offset, int):
             return BytecodePointer(self.value, self.offset + offset)
-        return BytecodePointer(self.value + offset.convert(u64).value, self.offset)
+        return BytecodePointer(self.value + value_of(offset.convert(u64)), self.offset)
 
     def field(self, layout: RecordLayout, name: str) -> BytecodePointer:
         return self.at(layout.offset(name))
@@ -156,12 +160,17 @@ class BytecodePointer:
     def memory(self, name: str = "memory") -> Memory:
         return Memory(self.machine, self.address.payload, name, checked=False)
 
-    def store(self, value: BytecodeScalar | BytecodePointer | Value, align: int = 0, volatile: bool = False) -> None:
-        held = value if isinstance(value, Value) else value.address if isinstance(value, BytecodePointer) else value.value
-        self.machine.store_block(held, self._memory("memory"), self.offset)
+    def store(self, value: Scalar | HostPointer | Value, align: int = 0, volatile: bool = False) -> None:
+        self.machine.store_block(value if isinstance(value, Value) else value_of(value), self._memory("memory"), self.offset)
 
 
-class ScalarBytecode(BytecodeMachine):
+def value_of(operand: Scalar | HostPointer) -> Value:
+    """The lane of a scalar or pointer of this machine."""
+    assert isinstance(operand, BytecodeScalar | BytecodePointer), "an operand belongs to another machine"
+    return operand.address if isinstance(operand, BytecodePointer) else operand.value
+
+
+class ScalarBytecode(BytecodeMachine, CodeMachine):
     """The bytecode machine for one handler: `int64_t h(block, op, context, executed)`."""
 
     def __init__(self) -> None:
@@ -195,10 +204,10 @@ class ScalarBytecode(BytecodeMachine):
     def any_scalar(self, mask: Value) -> BytecodeScalar:
         return BytecodeScalar(self.any(mask))
 
-    def choose(self, condition: BytecodeScalar, a: Any, b: Any) -> Any:
+    def choose(self, condition: Scalar, a: Any, b: Any) -> Any:
         if isinstance(a, BytecodePointer):
-            return BytecodePointer(self.select(condition.value, a.address, b.address))
-        return BytecodeScalar(self.select(condition.value, a.value, b.value))
+            return BytecodePointer(self.select(value_of(condition), a.address, b.address))
+        return BytecodeScalar(self.select(value_of(condition), a.value, b.value))
 
     def stack(self, type: LaneType, lanes: int, count: int = 0, align: int = 0) -> BytecodePointer:
         """Room in the frame."""
@@ -207,10 +216,13 @@ class ScalarBytecode(BytecodeMachine):
     def pick(self, a: Value, order: Sequence[int | None], b: Value | None = None) -> Value:
         return self.shuffle(a if b is None else self.concat(a, b), [lane or 0 for lane in order])
 
-    def affine_inside(self, offsets: Value, mask: Value, size: object, width: int) -> NoReturn:
+    def affine_inside(self, offsets: Value, mask: Value, size: Scalar, width: int) -> NoReturn:
         raise Unsupported("bytecode: bounds of a surface")
 
     # -- basic blocks --------------------------------------------------------------------------------------------------
+
+    def conditional(self) -> bool:
+        return self.open > 0
 
     def labels(self, *names: str) -> tuple[str, ...]:
         number = next(self._fresh)
@@ -221,8 +233,8 @@ class ScalarBytecode(BytecodeMachine):
             self._labels[name] = self.code.label()
         return self._labels[name]
 
-    def branch(self, condition: BytecodeScalar, then: str, other: str, likely: bool | None = None) -> None:
-        self._jump(self._named(other), condition.value.payload)
+    def branch(self, condition: Scalar, then: str, other: str, likely: bool | None = None) -> None:
+        self._jump(self._named(other), value_of(condition).payload)
         self._jump(self._named(then))
 
     def jump(self, label: str) -> None:
@@ -231,28 +243,29 @@ class ScalarBytecode(BytecodeMachine):
     def start(self, label: str) -> None:
         self._label(self._named(label))
 
-    def give(self, result: BytecodeScalar) -> None:
-        self._leave(None, self.convert(result.value, u64))
+    def give(self, result: Scalar | None = None) -> None:
+        assert result is not None, "a handler returns a status"
+        self._leave(None, self.convert(value_of(result), u64))
 
-    def tail_call(self, function: BytecodePointer, result: LaneType, *arguments: Any) -> None:
+    def tail_call(self, function: HostPointer, result: LaneType, *arguments: Scalar | HostPointer) -> None:
         """Continue with a record, whose first word is the function."""
-        record, executed = arguments[1], arguments[3]
-        self._leave(record.address, executed.value)
+        _, record, _, executed = arguments
+        self._leave(value_of(record), value_of(executed))
 
     def _leave(self, record: Value | None, number: Value) -> None:
         self.code.add("leave", a=NO_OPERAND if record is None else record.payload, b=number.payload)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def call_native(self, function: str | BytecodePointer, *arguments: BytecodeScalar | BytecodePointer) -> None:
+    def call_native(self, function: str | HostPointer, *arguments: Scalar | HostPointer) -> None:
         """Calls a function of the host that returns nothing."""
         if isinstance(function, str):
             raise Unsupported(f"bytecode: a call of {function}")
         room = self.code.keep(ARGUMENTS * QWORD)
         for number, argument in enumerate(arguments):
-            held = argument.address if isinstance(argument, BytecodePointer) else self.convert(argument.value, u64)
+            held = self.convert(value_of(argument), u64)
             self._copy(held.payload, room + number * QWORD, QWORD, how=0)
-        self.code.add("call", a=function.address.payload, b=room)
+        self.code.add("call", a=value_of(function).payload, b=room)
 
 
 __all__ = ["BytecodePointer", "BytecodeScalar", "ScalarBytecode"]

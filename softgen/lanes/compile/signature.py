@@ -1,6 +1,6 @@
 """Signatures of compiled programs: inputs and outputs, and their layout in memory.
 
-A compiled program is `int64_t f(void *arguments, void *record)`. The arguments are 8-byte words: three fault words (llvm_memory.py), then
+A compiled program is `int64_t f(void *arguments, void *record)`. The arguments are 8-byte words: three fault words (memory.py), then
 per input a pointer to its lanes, or pointer and size of a memory (pointer alone where it is not checked), then per output a pointer to
 where its lanes go. Lanes are contiguous, as in NumPy; a bool is a byte. The result is the first fault word. The record is not
 touched: it is where softgen.memory.guard keeps its own.
@@ -45,7 +45,7 @@ def build(program: Callable[..., Any], signature: Signature, target: Target | No
     def argument(kind: str) -> str:
         nonlocal word
         word += 1
-        return m.emit(f"load {kind}, ptr {m.emit(f'getelementptr i64, ptr %arguments, i64 {word - 1}')}")
+        return m.ir.emit(f"load {kind}, ptr {m.ir.emit(f'getelementptr i64, ptr %arguments, i64 {word - 1}')}")
 
     inputs: list[Value | Memory] = []
     for number, parameter in enumerate(signature.inputs):
@@ -61,23 +61,23 @@ def build(program: Callable[..., Any], signature: Signature, target: Target | No
         raise TypeError(f"{signature.name} must return {signature.outputs}, not {shape}")
     for output in outputs:
         _write(m, output, argument("ptr"))
-    m.line(f"ret i64 {m.emit('load i64, ptr %arguments')}")
-    return m.function(signature.name)
+    m.ir.line(f"ret i64 {m.ir.emit('load i64, ptr %arguments')}")
+    return m.ir.function(signature.name)
 
 
 def _read(m: LlvmMachine, lanes: Lanes, pointer: str) -> Value:
-    vector = m.vector(lanes.type, lanes.lanes)
+    vector = m.ir.vector(lanes.type, lanes.lanes)
     if not lanes.type.is_bool:
-        return Value(m, lanes.type, lanes.lanes, m.emit(f"load {vector}, ptr {pointer}, align 1"))
-    raw = m.emit(f"load <{lanes.lanes} x i8>, ptr {pointer}, align 1")
-    return Value(m, lanes.type, lanes.lanes, m.emit(f"icmp ne <{lanes.lanes} x i8> {raw}, zeroinitializer"))
+        return Value(m, lanes.type, lanes.lanes, m.ir.emit(f"load {vector}, ptr {pointer}, align 1"))
+    raw = m.ir.emit(f"load <{lanes.lanes} x i8>, ptr {pointer}, align 1")
+    return Value(m, lanes.type, lanes.lanes, m.ir.emit(f"icmp ne <{lanes.lanes} x i8> {raw}, zeroinitializer"))
 
 
 def _write(m: LlvmMachine, value: Value, pointer: str) -> None:
-    text = m.typed(value)
+    text = m.ir.typed(value)
     if value.type.is_bool:
-        text = f"<{value.lanes} x i8> {m.emit(f'zext {text} to <{value.lanes} x i8>')}"
-    m.line(f"store {text}, ptr {pointer}, align 1")
+        text = f"<{value.lanes} x i8> {m.ir.emit(f'zext {text} to <{value.lanes} x i8>')}"
+    m.ir.line(f"store {text}, ptr {pointer}, align 1")
 
 
 __all__ = ["Bytes", "Lanes", "Signature", "build"]

@@ -1,333 +1,221 @@
-"""LlvmMachine: writes a program as LLVM IR text, which jit.py compiles.
-
-Exact by these facts. No fast-math flag is ever set, so LLVM neither reorders nor fuses; the host rounds to nearest, and LLVM's constant
-folder does the same operations the same way. llvm.fma, sqrt, floor and their like are instructions on every host jit.py accepts; if
-one became a call, jit.py would refuse the object: it may use no outside names. 16-bit floats travel as i16, so that moves keep
-every bit; they are computed on in f32 (numpy.py says why that is exact), fused as llvm_half.py says. Other roundings are rounding.py.
-LLVM may leave a signalling NaN signalling where an operation changes nothing (x × 1): programs must not tell NaNs apart.
-"""
+"""LlvmMachine: writes a program as LLVM IR text, which jit.py compiles. Its parts write; it hands them what programs ask for."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from softgen.lanes.llvm import affine, rounding
-from softgen.lanes.llvm import half as llvm_half
+from softgen.lanes.code_machine import CodeMachine, HostPointer, Scalar
+from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
+from softgen.lanes.llvm.addressing import LlvmAddressing
+from softgen.lanes.llvm.adjacent import LlvmAdjacent
+from softgen.lanes.llvm.arithmetic import LlvmArithmetic
+from softgen.lanes.llvm.blocks import LlvmBlocks
 from softgen.lanes.llvm.call import LlvmCalls
-from softgen.lanes.llvm.mask import NO, YES
-from softgen.lanes.numpy import exact
-from softgen.lanes.types import LaneType, bool_, f16, f32, f64
-from softgen.lanes.value import Value, Variable
-
-_ARITHMETIC = {"add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "fmul"), "div": ("", "fdiv")}
-_BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
-_COMPARE = {"equal": ("eq", "oeq"), "not_equal": ("ne", "une"), "less": ("lt", "olt"), "less_equal": ("le", "ole"),
-            "greater": ("gt", "ogt"), "greater_equal": ("ge", "oge")}
-_ORDERS = frozenset({"less", "less_equal", "greater", "greater_equal"})
-_WHOLE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven"}
-_KNOWN: dict[str, Callable[..., str | None]] = {
-    "bit_and": lambda a, b: b if a == YES or b == NO else a if b == YES or a == NO else None,
-    "bit_or": lambda a, b: a if a == YES or b == NO else b if b == YES or a == NO else None,
-    "bit_not": lambda a: {YES: NO, NO: YES}.get(a),
-}
-_ESTIMATE = {16: ("avx512f", "llvm.x86.avx512.rsqrt14.ps.512"), 8: ("avx512vl", "llvm.x86.avx512.rsqrt14.ps.256")}   # by lanes
-_WORDS = (8, 16, 32)                                    # lanes of masks that hosts keep as numbers
-_COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
+from softgen.lanes.llvm.control import LlvmControl
+from softgen.lanes.llvm.mask import LlvmMasks
+from softgen.lanes.llvm.memory import LlvmMemory
+from softgen.lanes.llvm.region import LlvmRegions
+from softgen.lanes.llvm.scalar import LlvmCode, LlvmPointer, LlvmScalar
+from softgen.lanes.llvm.text import LlvmModule, LlvmText
+from softgen.lanes.types import LaneType
+from softgen.lanes.value import Memory, Region, Value, Variable
 
 
-class LlvmMachine(LlvmCalls):
-    """Payloads are operands of IR: a register, or a constant written out."""
+class LlvmMachine(CodeMachine):
+    """One function of a module. Payloads are operands of IR: a register, or a constant written out."""
+
+    def __init__(self, module: LlvmModule | None = None) -> None:
+        self.ir = LlvmText(module)
+        self.masks = LlvmMasks(self.ir)
+        self.code = LlvmCode(self, self.ir, self.masks)
+        self.control = LlvmControl(self.ir, self.masks)
+        self.arithmetic = LlvmArithmetic(self, self.ir, self.masks)
+        self.calls = LlvmCalls(self.code)
+        self.memories = LlvmMemory(self.ir, self.masks)
+        self.addressing = LlvmAddressing(self.code, lambda: LlvmMachine(self.ir.module).addressing)
+        self.regions = LlvmRegions(self.addressing)
+        self.blocks, self.adjacent = LlvmBlocks(self.regions), LlvmAdjacent(self.regions)
 
     # -- control -------------------------------------------------------------------------------------------------------
 
     def decide(self, condition: Value) -> bool:
         raise TypeError("a Python decision must be on Python values; this one is known only at run time: use If, While or select")
 
-    def _condition(self, condition: Value) -> str:
-        if condition.type is not bool_ or condition.lanes != 1:
-            raise TypeError(f"a decision must be on one lane of bool, not {condition.lanes} x {condition.type}: use any or select")
-        return self.emit(f"extractelement <1 x i1> {condition.payload}, i64 0")
-
-    def _body(self) -> Iterator[None]:
-        self.open += 1
-        yield
-        self.open -= 1
-
     def If(self, condition: Value, rare: bool = False) -> Iterator[None]:
-        then, other, end = self.labels("then", "else", "end")
-        self.line(f"br i1 {self._condition(condition)}, label %{then}, label %{other}{', !prof !0' if rare else ''}")
-        self.start(then)
-        yield from self._body()
-        self.line(f"br label %{end}")
-        self.start(other)
-        self.line(f"br label %{end}")
-        self.start(end)
-        self.after_if = len(self.lines)
+        return self.control.if_(condition, rare)
 
     def Else(self) -> Iterator[None]:
-        if self.after_if != len(self.lines):
-            raise TypeError("Else must follow an If")
-        ending = self.lines[-2:]
-        del self.lines[-2:]                             # the If ended in an empty else block: this is what goes into it
-        yield from self._body()
-        self.lines += ending
+        return self.control.else_()
 
     def While(self, condition: Callable[[], Value]) -> Iterator[None]:
-        again, body, end = self.labels("while", "do", "done")
-        self.line(f"br label %{again}")
-        self.start(again)
-        self.line(f"br i1 {self._condition(condition())}, label %{body}, label %{end}")
-        self.start(body)
-        yield from self._body()
-        self.line(f"br label %{again}")
-        self.start(end)
+        return self.control.while_(condition)
 
     def _variable(self, initial: Value) -> Any:
-        in_bytes = self.module.masks_in_bytes(initial.type, initial.lanes)
-        place = self.place(f"<{initial.lanes} x i8>" if in_bytes else self.vector(initial.type, initial.lanes))
-        self._set(place, initial)
-        return place
+        return self.control.variable(initial)
 
     def read_variable(self, variable: Variable) -> Value:
-        type, lanes = variable.type, variable.lanes
-        if not self.module.masks_in_bytes(type, lanes):
-            return self._value(type, lanes, self.emit(f"load {self.vector(type, lanes)}, ptr {variable.payload}"))
-        return self._value(type, lanes, self.from_mask_bytes(lanes, self.emit(f"load <{lanes} x i8>, ptr {variable.payload}")))
+        return self.control.read_variable(variable)
 
     def write_variable(self, variable: Variable, value: Value) -> None:
-        self._set(variable.payload, value)
+        self.control.write_variable(variable, value)
 
-    def _set(self, place: str, value: Value) -> None:
-        if self.module.masks_in_bytes(value.type, value.lanes):
-            self.line(f"store <{value.lanes} x i8> {self.mask_bytes(value.lanes, value.payload)}, ptr {place}")
-        else:
-            self.line(f"store {self.typed(value)}, ptr {place}")
-
-    # -- computing -------------------------------------------------------------------------------------------------------
+    # -- computing -----------------------------------------------------------------------------------------------------
 
     def estimate_rsq(self, a: Value) -> Value | None:
-        if self.module.neon:
-            return self._estimate_rsq_neon(a)
-        lanes = min(a.lanes, max(_ESTIMATE))
-        feature, name = _ESTIMATE.get(lanes, ("", ""))
-        if a.type is not f32 or not name or a.lanes % lanes or not self.module.has(feature):
-            return None
-        vector = self.vector(f32, lanes)
-        kept: list[tuple[str, str]] = [(vector, "zeroinitializer"), (f"i{lanes}", "-1")]
-        parts = [self.slice(a, first, lanes).payload for first in range(0, a.lanes, lanes)]
-        found = [self.intrinsic(name, vector, [(vector, part), *kept], ()) for part in parts]
-        return self.concat(*(self._value(f32, lanes, part) for part in found))
-
-    def _estimate_rsq_neon(self, a: Value) -> Value | None:
-        """FRSQRTE is within 2^-8, and a step of Newton's within twice the square of that."""
-        lanes, step = 4, "llvm.aarch64.neon.frsqrts"
-        if a.type is not f32 or a.lanes % lanes:
-            return None
-        vector, found = self.vector(f32, lanes), []
-        for first in range(0, a.lanes, lanes):
-            x = self.slice(a, first, lanes).payload
-            y = self.intrinsic("llvm.aarch64.neon.frsqrte", vector, [(vector, x)], (vector,))
-            product = self.emit(f"fmul {vector} {x}, {y}")
-            change = self.intrinsic(step, vector, [(vector, product), (vector, y)], (vector,))  # (3 - x y y) / 2
-            found.append(self._value(f32, lanes, self.emit(f"fmul {vector} {y}, {change}")))
-        return self.concat(*found)
+        return self.arithmetic.estimate_rsq(a)
 
     def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
-        if type.is_float:
-            bits = struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *map(float, numbers)))
-            return self.constants(type, exact.from_float(f64, type, "rne", list(bits)))
-        found = self.constants(type, [int(number) for number in numbers])
-        affine.constant(self, type, numbers, found)
-        return found
+        return self.arithmetic.constant(type, numbers, lanes)
 
     def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
-        if type is f16:
-            return self._half(name, lanes, payloads)
-        found = self._computed(name, type, lanes, payloads)
-        if type.is_integer and name not in _COMPARE:
-            affine.computed(self, name, type, lanes, payloads, found)
-        elif type is bool_ and name == "bit_and":
-            affine.narrowed(self, found, *payloads)
-        return found
+        return self.arithmetic.compute(name, type, lanes, payloads)
 
-    def _computed(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
-        vector, first = self.vector(type, lanes), payloads[0]
-        if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
-            return found
-        if name in _COMPARE:
-            same = [affine.uniform(self, payload) for payload in payloads] if type.is_integer and lanes in _WORDS else [None]
-            if None not in same:
-                return self._compared_once(name, type, lanes, *(text() for text in same if text))
-            if type.is_float and name in _ORDERS and self.module.neon:
-                first = self._fenced(vector, first)
-            return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
-        if name in _ARITHMETIC:
-            return self.emit(f"{_ARITHMETIC[name][type.is_float]} {vector} {first}, {payloads[1]}")
-        if name in _BITWISE:
-            return self.emit(f"{_BITWISE[name]} {vector} {first}, {payloads[1]}")
-        if name in _WHOLE or name == "fma":
-            return self.intrinsic(f"llvm.{_WHOLE.get(name, name)}", vector, [(vector, payload) for payload in payloads], (vector,))
-        if name in _COUNT:
-            flag = [("i1", "false")] if _COUNT[name] in ("ctlz", "cttz") else []
-            return self.intrinsic(f"llvm.{_COUNT[name]}", vector, [(vector, first), *flag], (vector,))
-        if name == "negate":
-            return self.emit(f"fneg {vector} {first}" if type.is_float else f"sub {vector} zeroinitializer, {first}")
-        if name == "bit_not":
-            return self.emit(f"xor {vector} {first}, splat ({self.element(type)} -1)")
-        if name in ("shift_left", "shift_right"):
-            return self._shift(name, type, vector, first, payloads[1])
-        if name == "mul_high":
-            return self._mul_high(type, lanes, first, payloads[1])
-        return self._divide(name, type, lanes, first, payloads[1])
-
-    def _fenced(self, vector: str, a: str) -> str:
-        """The same lanes; LLVM no longer sees that a selection is between the operands of its comparison. It makes x > 1 ? x : 1 an FMAXNM,
-        which leaves a signalling NaN a NaN where the comparison is false. The fence itself becomes no instruction."""
-        return self.intrinsic("llvm.arithmetic.fence", vector, [(vector, a)], (vector,))
-
-    def _compared_once(self, name: str, type: LaneType, lanes: int, a: str, b: str) -> str:
-        """Lanes that are all the same. LLVM would find that out by itself, and spread one bit over a mask in many small steps."""
-        holds = self.emit(f"{self._comparison(name, type)} {self.element(type)} {a}, {b}")
-        return self.emit(f"bitcast i{lanes} {self.emit(f'sext i1 {holds} to i{lanes}')} to <{lanes} x i1>")
-
-    def _comparison(self, name: str, type: LaneType) -> str:
-        integer, ordered = _COMPARE[name]
-        if type.is_float:
-            return f"fcmp {ordered}"
-        return f"icmp {integer if name in ('equal', 'not_equal') else ('s' if type.is_signed else 'u') + integer}"
-
-    def _shift(self, name: str, type: LaneType, vector: str, a: str, count: str) -> str:
-        # The program promised a count below the width. Masking it costs nothing then, and otherwise keeps poison out.
-        below = self.emit(f"and {vector} {count}, splat ({self.element(type)} {type.bits - 1})")
-        return self.emit(f"{'shl' if name == 'shift_left' else 'ashr' if type.is_signed else 'lshr'} {vector} {a}, {below}")
-
-    def _mul_high(self, type: LaneType, lanes: int, a: str, b: str) -> str:
-        vector, double = self.vector(type, lanes), f"<{lanes} x i{2 * type.bits}>"
-        a, b = (self.emit(f"{'sext' if type.is_signed else 'zext'} {vector} {operand} to {double}") for operand in (a, b))
-        product = self.emit(f"mul {double} {a}, {b}")
-        return self.emit(f"trunc {double} {self.emit(f'lshr {double} {product}, splat (i{2 * type.bits} {type.bits})')} to {vector}")
-
-    def _divide(self, name: str, type: LaneType, lanes: int, a: str, b: str) -> str:
-        """Where LLVM leaves the result open, the division is by one instead: by zero, and the lowest integer by -1."""
-        vector, mask, element = self.vector(type, lanes), f"<{lanes} x i1>", self.element(type)
-        by_zero = avoid = self.emit(f"icmp eq {vector} {b}, zeroinitializer")
-        if type.is_signed:
-            lowest = self.emit(f"icmp eq {vector} {a}, splat ({element} {type.lowest})")
-            minus_one = self.emit(f"icmp eq {vector} {b}, splat ({element} -1)")
-            avoid = self.emit(f"or {mask} {by_zero}, {self.emit(f'and {mask} {lowest}, {minus_one}')}")
-        divisor = self.emit(f"select {mask} {avoid}, {vector} splat ({element} 1), {vector} {b}")
-        kind = ("s" if type.is_signed else "u") + ("div" if name == "divide_int" else "rem")
-        found = self.emit(f"{kind} {vector} {a}, {divisor}")
-        instead = f"splat ({element} -1)" if name == "divide_int" else a
-        return self.emit(f"select {mask} {by_zero}, {vector} {instead}, {vector} {found}")
-
-    def _half(self, name: str, lanes: int, payloads: list[Any]) -> str:
-        if name == "negate":
-            return self.emit(f"xor <{lanes} x i16> {payloads[0]}, splat (i16 -32768)")
-        if name == "fma":
-            return llvm_half.fused(self, lanes, *payloads)
-        result = self._compute(name, f32, lanes, [self._widen(lanes, payload) for payload in payloads])
-        return result if name in _COMPARE else self._narrow(lanes, result)
-
-    def _widen(self, lanes: int, half: str) -> str:
-        return self.emit(f"fpext <{lanes} x half> {self.emit(f'bitcast <{lanes} x i16> {half} to <{lanes} x half>')} to <{lanes} x float>")
-
-    def _narrow(self, lanes: int, single: str) -> str:
-        half = self.emit(f"fptrunc <{lanes} x float> {single} to <{lanes} x half>")
-        return self.emit(f"bitcast <{lanes} x half> {half} to <{lanes} x i16>")
-
-    def _rounded(self, name: str, type: LaneType, lanes: int, rounding_: str, payloads: list[Any]) -> Any:
-        return rounding.OPERATIONS[name](self, rounding_, *(self._value(type, lanes, payload) for payload in payloads)).payload
+    def _rounded(self, name: str, type: LaneType, lanes: int, rounding: str, payloads: list[Any]) -> Any:
+        return self.arithmetic.rounded(name, type, lanes, rounding, payloads)
 
     def _select(self, type: LaneType, lanes: int, condition: Any, a: Any, b: Any) -> Any:
-        vector = self.vector(type, lanes)
-        if condition in (YES, NO):
-            return a if condition == YES else b
-        return self.emit(f"select <{lanes} x i1> {condition}, {vector} {a}, {vector} {b}")
+        return self.arithmetic.select(type, lanes, condition, a, b)
 
-    # -- from one type to another ------------------------------------------------------------------------------------------
-
-    def _convert(self, source: LaneType, type: LaneType, lanes: int, a: Any, rounding_: str) -> Any:
-        if type.is_float and rounding_ != "rne":
-            return rounding.convert(self, self._value(source, lanes, a), type, rounding_).payload
-        if type is f16 and source is f64:
-            return rounding.narrow_to_half(self, self._value(source, lanes, a)).payload
-        if source is f16:
-            single = self._widen(lanes, a)
-            return single if type is f32 else self._convert(f32, type, lanes, single, "rne")
-        if type is f16:
-            return self._narrow(lanes, a if source is f32 else self._convert(source, f32, lanes, a, "rne"))
-        before, after = self.vector(source, lanes), self.vector(type, lanes)
-        if source.is_float and type.is_integer:
-            return self._saturated(source, type, lanes, a)
-        if source.is_float:
-            how = "fpext" if source.bits < type.bits else "fptrunc"
-        elif type.is_float:
-            how = "sitofp" if source.is_signed else "uitofp"
-        elif source.bits == type.bits:
-            return a
-        else:
-            how = "trunc" if source.bits > type.bits else "sext" if source.is_signed else "zext"
-        found = self.emit(f"{how} {before} {a} to {after}")
-        if source.is_integer and type.is_integer:
-            affine.converted(self, source, type, lanes, a, found)
-        return found
-
-    def _saturated(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
-        """A float as an integer, ended at the type's limits. Written out: LLVM converts vectors lane by lane for llvm.fptosi.sat. What the
-        conversion of a number beyond the limits gives is never selected."""
-        before, after = self.vector(source, lanes), self.vector(type, lanes)
-        found = self.emit(f"fpto{'si' if type.is_signed else 'ui'} {before} {a} to {after}")
-        limits = (("oge", float(type.highest + 1), type.highest), ("olt", float(type.lowest), type.lowest))
-        for how, limit, number in limits:
-            beyond = self.emit(f"fcmp {how} {before} {a}, {self.constant(source, limit, lanes).payload}")
-            found = self.emit(f"select <{lanes} x i1> {beyond}, {after} {self.constant(type, number, lanes).payload}, {after} {found}")
-        no_number = self.emit(f"fcmp uno {before} {a}, {a}")
-        return self.emit(f"select <{lanes} x i1> {no_number}, {after} zeroinitializer, {after} {found}")
+    def _convert(self, source: LaneType, type: LaneType, lanes: int, a: Any, rounding: str) -> Any:
+        return self.arithmetic.convert(source, type, lanes, a, rounding)
 
     def _bitcast(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
-        before, after = self.vector(source, lanes), self.vector(type, lanes)
-        return a if before == after else self.emit(f"bitcast {before} {a} to {after}")
+        return self.arithmetic.bitcast(source, type, lanes, a)
 
     def _regroup(self, source: LaneType, source_lanes: int, type: LaneType, lanes: int, a: Any) -> Any:
-        before, after = self.vector(source, source_lanes), self.vector(type, lanes)
-        return a if before == after else self.emit(f"bitcast {before} {a} to {after}")
-
-    # -- lanes among themselves ------------------------------------------------------------------------------------------------
+        return self.arithmetic.regroup(source, source_lanes, type, lanes, a)
 
     def _shuffle(self, type: LaneType, lanes: int, a: Any, indices: list[int]) -> Any:
-        vector = self.vector(type, lanes)
-        if a in (YES, NO):
-            return a
-        order = ", ".join(f"i32 {index}" for index in indices)
-        found = self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
-        if type.is_integer:
-            affine.shuffled(self, type, lanes, a, indices, found)
-        return found
+        return self.arithmetic.shuffle(type, lanes, a, indices)
 
     def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:
-        lanes = max(a_lanes, b_lanes)
-        a, b = (operand if count == lanes else self._shuffle(type, count, operand, [*range(count), *[0] * (lanes - count)])
-                for operand, count in ((a, a_lanes), (b, b_lanes)))
-        order = ", ".join(f"i32 {index}" for index in (*range(a_lanes), *range(lanes, lanes + b_lanes)))
-        vector = self.vector(type, lanes)
-        return self.emit(f"shufflevector {vector} {a}, {vector} {b}, <{a_lanes + b_lanes} x i32> <{order}>")
+        return self.arithmetic.concat(type, a_lanes, b_lanes, a, b)
 
     def _any(self, lanes: int, mask: Any) -> Any:
-        if mask in (YES, NO):
-            return mask
-        return self.emit(f"insertelement <1 x i1> poison, i1 {self.any_lane(lanes, mask)}, i64 0")
+        return self.arithmetic.any(lanes, mask)
 
     def _mask_from_bits(self, type: LaneType, bits: Any, lanes: int) -> Any:
-        scalar = self.emit(f"extractelement <1 x i{type.bits}> {bits}, i64 0")
-        if lanes < type.bits:
-            scalar = self.emit(f"trunc i{type.bits} {scalar} to i{lanes}")
-        return self.mask_of_bits(lanes, scalar)
+        return self.arithmetic.mask_from_bits(type, bits, lanes)
 
     def _bits_from_mask(self, lanes: int, mask: Any, type: LaneType) -> Any:
-        bits = self.emit(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
-        if lanes < type.bits:
-            bits = self.emit(f"zext i{lanes} {bits} to i{type.bits}")
-        return self.emit(f"insertelement <1 x i{type.bits}> poison, i{type.bits} {bits}, i64 0")
+        return self.arithmetic.bits_from_mask(lanes, mask, type)
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _permute(self, type: LaneType, lanes: int, a: Any, count: int, indices: Any) -> Any:
+        return self.calls.permute(type, lanes, a, count, indices)
+
+    def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        return self.calls.call(type, address, arguments)
+
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        return self.calls.host(function, arguments, lanes, results)
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def _memory_at(self, address: Value, size: int, name: str) -> Memory:
+        return self.calls.memory_at(address, size, name)
+
+    def _append(self, value: Value, base: Memory, cursor: Value, mask: Value) -> bool:
+        return self.calls.append(value, base, cursor, mask)
+
+    def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
+        if isinstance(base, Region):
+            return self.regions.load(type, base, offsets, mask)
+        return self.memories.load(type, base, offsets, mask)
+
+    def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
+        if isinstance(base, Region):
+            self.regions.store(value, base, offsets, mask)
+        else:
+            self.memories.store(value, base, offsets, mask)
+
+    def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
+        if isinstance(base, Region):
+            return self.regions.atomic(op, type, base, offsets, operands, mask)
+        return self.memories.atomic(op, type, base, offsets, operands, mask)
+
+    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
+        if isinstance(base, Region):
+            return self.blocks.load(type, lanes, base, offset, mask, grain)
+        return self.memories.load_block(type, lanes, base, offset, mask)
+
+    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
+        if isinstance(base, Region):
+            self.blocks.store(value, base, offset, mask, grain)
+        else:
+            self.memories.store_block(value, base, offset, mask)
+
+    def _load_adjacent(self, type: LaneType, count: int, base: Region, offsets: Value, mask: Value | None) -> list[Value]:
+        return self.adjacent.load(type, count, base, offsets, mask)
+
+    def _store_adjacent(self, values: list[Value], base: Region, offsets: Value, mask: Value | None) -> None:
+        self.adjacent.store(values, base, offsets, mask)
+
+    def _inside_region(self, base: Region, offsets: Value, size: int) -> Any:
+        return self.regions.inside(base, offsets, size)
+
+    def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
+                function: Callable[..., Value]) -> tuple[Any, Any]:
+        return self.regions.update(type, base, offsets, operands, mask, function)
+
+    # -- code around lane programs ---------------------------------------------------------------------------------------
+
+    def number(self, type: LaneType, number: int) -> LlvmScalar:
+        return self.code.number(type, number)
+
+    def pointer(self, name: str) -> LlvmPointer:
+        return self.code.pointer(name)
+
+    def argument(self, type: LaneType, name: str) -> LlvmScalar:
+        return self.code.argument(type, name)
+
+    def scalar(self, value: Value) -> LlvmScalar:
+        return self.code.scalar(value)
+
+    def mask_scalar(self, mask: Value, type: LaneType) -> LlvmScalar:
+        return self.code.mask_scalar(mask, type)
+
+    def any_scalar(self, mask: Value) -> LlvmScalar:
+        return self.code.any_scalar(mask)
+
+    def choose(self, condition: Scalar, a: Any, b: Any) -> Any:
+        return self.code.choose(condition, a, b)
+
+    def stack(self, type: LaneType, lanes: int, count: int = 0, align: int = 0) -> LlvmPointer:
+        return self.code.stack(type, lanes, count, align)
+
+    def pick(self, a: Value, order: Sequence[int | None], b: Value | None = None) -> Value:
+        return self.code.pick(a, order, b)
+
+    def affine_inside(self, offsets: Value, mask: Value, size: Scalar, width: int) -> LlvmScalar:
+        return self.addressing.affine_inside(offsets, mask, size, width)
+
+    def rematerialised(self, offsets: Value, mask: Value) -> Value:
+        return self.addressing.rematerialised(offsets, mask.payload)
+
+    def conditional(self) -> bool:
+        return self.ir.open > 0
+
+    def labels(self, *names: str) -> list[str]:
+        return self.ir.labels(*names)
+
+    def start(self, label: str) -> None:
+        self.ir.start(label)
+
+    def jump(self, label: str) -> None:
+        self.code.jump(label)
+
+    def branch(self, condition: Scalar, then: str, other: str, likely: bool | None = None) -> None:
+        self.code.branch(condition, then, other, likely)
+
+    def give(self, result: Scalar | None = None) -> None:
+        self.code.give(result)
+
+    def call_native(self, function: str | HostPointer, *arguments: Scalar | HostPointer) -> None:
+        self.code.call_native(function, *arguments)
+
+    def tail_call(self, function: HostPointer, result: LaneType, *arguments: Scalar | HostPointer) -> None:
+        self.code.tail_call(function, result, *arguments)

@@ -1,20 +1,19 @@
 """Text of IR: lines, registers, labels, types, the frame of a function around them, and the module that functions share.
 
-A machine writes one function. Machines with the same module write one piece of IR together: functions that others call by
-name (`internal`) are written once.
+`LlvmText` is one function. Those with the same module are one piece of IR: functions that others call by name (`LlvmModule.internal`)
+are written once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from typing import Self
+from typing import cast
 
 from softgen.lanes.compile import jit
+from softgen.lanes.llvm import affine
 from softgen.lanes.llvm.affine import AffineValue
-from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import exact
-from softgen.lanes.types import LaneType, bool_, f16, f32, f64
+from softgen.lanes.types import LaneType, bool_, f16, f32, f64, u64
 from softgen.lanes.value import Value
 
 _ELEMENTS = {f16: "i16", f32: "float", f64: "double", bool_: "i1"}
@@ -46,14 +45,23 @@ class LlvmModule:
         return not self.neon
 
     def masks_in_bytes(self, type: LaneType, lanes: int) -> bool:
-        """Whether variables of a type are masks that this host keeps as bytes (llvm_mask.py)."""
+        """Whether variables of a type are masks that this host keeps as bytes (mask.py)."""
         return type is bool_ and lanes in (16, 32) and self.neon
+
+    def internal(self, name: str, result: str, parameters: tuple[str, ...], build: Callable[[], LlvmText]) -> str:
+        """The name of a function of the module. Where it is not there yet, `build` writes its body and returns the text. Its parameters are
+        %a0, %a1, …; it is not inlined: what many messages share is compiled once. Masks are best passed as integers."""
+        if name not in self.internals:
+            self.internals[name] = ""                   # it may ask for itself
+            given = ", ".join(f"{kind} %a{number}" for number, kind in enumerate(parameters))
+            self.internals[name] = build().framed(f"internal {result} @{name}({given}) noinline #0")
+        return f"@{name}"
 
     def text(self) -> str:
         return "\n".join([*self.functions, *self.internals.values(), *sorted(self.declared.values()), ATTRIBUTES, UNLIKELY, ""])
 
 
-class LlvmText(Machine):
+class LlvmText:
     """The text of one function, as far as it is written."""
 
     def __init__(self, module: LlvmModule | None = None) -> None:
@@ -62,9 +70,6 @@ class LlvmText(Machine):
         self.places: list[str] = []                     # allocas, all in the entry block
         self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
-        self.after_if = -1                              # how many lines there were when the last If ended
-        self.in_loop = False                            # what is written now runs again: contiguous loads are prefetched
-        self.prefetched: Counter[int] = Counter()       # loads outside loops that are, by stream
         self.affine: dict[str, AffineValue] = {}        # of operands that are known to be affine
         self.implied: dict[str, frozenset[str]] = {}    # masks that a mask is a subset of
         self._registers = 0
@@ -126,31 +131,60 @@ class LlvmText(Machine):
         self.line(text)
         return ""
 
-    def any_lane(self, lanes: int, mask: str) -> str:
-        bits = self.emit(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
-        return self.emit(f"icmp ne i{lanes} {bits}, 0")
+    def splat(self, element: str, lanes: int, scalar: str) -> str:
+        """A vector with a scalar in all lanes."""
+        first = self.emit(f"insertelement <{lanes} x {element}> poison, {element} {scalar}, i64 0")
+        return self.emit(f"shufflevector <{lanes} x {element}> {first}, <{lanes} x {element}> poison, <{lanes} x i32> zeroinitializer")
 
-    def internal(self, name: str, result: str, parameters: tuple[str, ...], build: Callable[[Self], None]) -> str:
-        """The name of a function of the module, written by `build` on a machine of its own where it is not there yet. Its parameters
-        are %a0, %a1, …; it is not inlined: what many messages share is compiled once. Masks are best passed as integers."""
-        if name not in self.module.internals:
-            inner = type(self)(self.module)
-            self.module.internals[name] = ""            # it may ask for itself
-            build(inner)
-            given = ", ".join(f"{kind} %a{number}" for number, kind in enumerate(parameters))
-            self.module.internals[name] = inner._frame(f"internal {result} @{name}({given}) noinline #0")
-        return f"@{name}"
+    def resized(self, source: LaneType, type: LaneType, lanes: int, a: str) -> str:
+        """Integers truncated, or extended as their own type's sign says."""
+        if source.bits == type.bits:
+            return a
+        how = "trunc" if source.bits > type.bits else "sext" if source.is_signed else "zext"
+        found = self.emit(f"{how} {self.vector(source, lanes)} {a} to {self.vector(type, lanes)}")
+        affine.converted(self, source, type, lanes, a, found)
+        return found
+
+    def far(self, offsets: Value) -> str:
+        """Offsets as i64."""
+        return self.resized(offsets.type, u64, offsets.lanes, offsets.payload)
 
     def outside(self, name: str, result: str, parameters: tuple[str, ...]) -> str:
         """The name of an imported function, whose address the loader of the code provides."""
         self.declared[f"@{name}"] = f"declare {result} @{name}({', '.join(parameters)})"
         return f"@{name}"
 
+    # -- text that is decided later ------------------------------------------------------------------------------------
+
+    def defer(self, item: object) -> None:
+        """Write a placeholder, to be replaced after `detach`."""
+        self.lines.append(cast(str, item))
+
+    def detach(self) -> list[object]:
+        """Remove and return what was written so far: lines, and placeholders of deferred text."""
+        taken, self.lines = self.lines, []
+        return cast(list[object], taken)
+
+    def attach(self, line: object) -> None:
+        """Put back a line that `detach` removed."""
+        self.lines.append(cast(str, line))
+
+    def mark(self) -> int:
+        """Where the text is now, for `rewind`."""
+        return len(self.lines)
+
+    def rewind(self, mark: int) -> None:
+        """Remove what was written since a mark."""
+        del self.lines[mark:]
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
     def define(self, header: str) -> None:
         """Everything written so far becomes a function of the module: `i64 @name(ptr %block, ptr %context)`."""
-        self.module.functions.append(self._frame(f"{header} #0"))
+        self.module.functions.append(self.framed(f"{header} #0"))
 
-    def _frame(self, header: str) -> str:
+    def framed(self, header: str) -> str:
+        """Everything written so far with a header and the end of a function."""
         if self.open:
             raise TypeError("the body of an If, Else or While must run to its end: no break, no return")
         return "\n".join([f"define {header} {{", "entry:", *self.places, *self.lines, "}"])

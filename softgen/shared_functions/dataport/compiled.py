@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
+from softgen.lanes.code_machine import Scalar
 from softgen.lanes.llvm.region import flat_region, mapped_region, table_region
-from softgen.lanes.llvm.scalar import Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Region, Value
@@ -35,7 +35,7 @@ class CompiledDataPort(CompiledTexels):
         m.branch(m.affine_inside(offsets, mask, size, SLOT), sure, check, likely=True)
         m.start(check)
         end = m.broadcast(size.min(offsets.type.highest).convert(offsets.type).lane(), offsets.lanes)
-        inside = ~m.any(mask & (m.rematerialised(offsets, mask.payload) >= end)) | (known > KNOWN).lane()
+        inside = ~m.any(mask & (m.rematerialised(offsets, mask) >= end)) | (known > KNOWN).lane()
         code.escape(inside & self._exists(entry))
         m.jump(sure)
         m.start(sure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from softgen.errors import SoftgenError
-from softgen.lanes.llvm.scalar import HostPointer, Scalar
+from softgen.lanes.code_machine import HostPointer, Scalar
 from softgen.lanes.machine import Machine
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64

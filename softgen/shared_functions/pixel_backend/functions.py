@@ -17,7 +17,7 @@ from softgen.lanes.compile import jit
 from softgen.lanes.compile.tiers import TieredFunction
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.region import LEAVE, table_region
-from softgen.lanes.llvm.scalar import HostPointer, Parameter
+from softgen.lanes.llvm.scalar import LlvmPointer, Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.once import once
 from softgen.lanes.record import RecordLayout, RecordView
@@ -50,7 +50,7 @@ BLOCK = RecordLayout.of(DepthBlock)
 class _Memory:
     """Graphics memory of a function, through the table of its context."""
 
-    def __init__(self, m: LlvmMachine, context: HostPointer, bits: int) -> None:
+    def __init__(self, m: LlvmMachine, context: LlvmPointer, bits: int) -> None:
         self.m, self.bits = m, bits
         self.table, self.note = context.field(HEAD, "table").load_pointer(align=4), context.field(HEAD, "mask")
 
@@ -77,9 +77,9 @@ class PixelFunction(Generic[Form]):
         numbers = [m.argument(u32, name).lane() for name in self.numbers]
         found = self.program(m, form, _Memory(m, m.pointer("context"), bits), *memories, *numbers)
         m.give(*([] if found is None else [m.scalar(found)]))
-        m.frame(self.name, self.result,
+        m.code.frame(self.name, self.result,
                 [*(Parameter(name) for name in ("context", *self.memories)), *(Parameter(name, u32) for name in self.numbers)])
-        return m.module.text()
+        return m.ir.module.text()
 
     def bytecode(self, form: Form, bits: int) -> BytecodeProgram:
         """The same as bytecode."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softgen.bits import catalogue
-from softgen.lanes.llvm.scalar import Scalar
+from softgen.lanes.code_machine import Scalar
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value
 from softgen.shared_functions.bindings import KEYED, SAMPLERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from softgen.lanes.llvm.scalar import HostPointer, Scalar
+from softgen.lanes.code_machine import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Value

@@ -24,7 +24,7 @@ from softgen.lanes.compile.mode import in_background
 from softgen.lanes.compile.tiers import TieredFunction
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.region import LEAVE, flat_region, table_region
-from softgen.lanes.llvm.scalar import HostPointer, Parameter, Scalar
+from softgen.lanes.llvm.scalar import LlvmPointer, LlvmScalar, Parameter
 from softgen.lanes.machine import Machine
 from softgen.lanes.record import RecordLayout, RecordView
 from softgen.lanes.types import u32, u64
@@ -208,8 +208,8 @@ def text(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> str
 
     _operate(m, what, lanes, image, how, memory, memories, m.argument(u32, "mask").lane())
     m.give()
-    m.frame(NAME, None, [*(Parameter(name) for name in ("context", *MEMORIES)), Parameter("mask", u32)])
-    return m.module.text()
+    m.code.frame(NAME, None, [*(Parameter(name) for name in ("context", *MEMORIES)), Parameter("mask", u32)])
+    return m.ir.module.text()
 
 
 def bytecode(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> BytecodeProgram:
@@ -233,7 +233,7 @@ def _operate(m: Machine, what: str, lanes: int, image: SurfaceImage, how: Any, m
         m.store_block(m.bitcast(value, u32), arguments, 4 * lanes * number)
 
 
-def _memory(m: LlvmMachine, context: HostPointer, base: Scalar, bits: int, near: bool) -> Region:
+def _memory(m: LlvmMachine, context: LlvmPointer, base: LlvmScalar, bits: int, near: bool) -> Region:
     """Graphics memory from the image's base on: host memory in one piece where the image is in one part of the address space."""
     note, table = context.field(HEAD, "mask"), context.field(HEAD, "table").load_pointer(align=4)
     if not near:

@@ -196,7 +196,7 @@ def reader(*rows: AffineRange) -> AffineRegisters:
 def test_parts_of_a_row_are_rows(type: Any, offsets: Iterable[int], step: int | None) -> None:
     registers = reader(AffineRange(320, 4, 8, 4))
     registers.read(type, tuple(offsets), "%x")
-    found = registers.m.affine.get("%x")
+    found = registers.m.ir.affine.get("%x")
     assert (found and found.stride) == (None if step is None else step % (1 << type.bits))
 
 
@@ -210,8 +210,8 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
         registers = AffineRegisters(m)
         registers.wrote(m.broadcast(start, 8) + m.lane_index(8) * 4, tuple(range(320, 352, 4)), affine.EVERY)
         registers.read(u32, tuple(offsets), "%x")
-        assert m.affine["%x"].stride == step % (1 << 32)
-        return Value(m, u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {m.affine['%x'].base()}, i64 0"))
+        assert m.ir.affine["%x"].stride == step % (1 << 32)
+        return Value(m, u32, 1, m.ir.emit(f"insertelement <1 x i32> poison, i32 {m.ir.affine['%x'].base()}, i64 0"))
 
     (found,) = compile_(program, Signature((Lanes(u32, 1),), (Lanes(u32, 1),)))(np.array([12], np.uint32))
     assert found.tolist() == [first]
@@ -220,12 +220,12 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
 def test_low_bits_move_with_their_lanes() -> None:
     m = LlvmMachine()
     registers = AffineRegisters(m)
-    affine.declare(m, u16, 8, "%ids", 1)
+    affine.declare(m.ir, u16, 8, "%ids", 1)
     registers.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), tuple(range(320, 352, 4)), affine.EVERY)
     registers.read(u32, tuple(range(336, 352, 4)), "%x")
-    assert m.affine["%x"].low is None
+    assert m.ir.affine["%x"].low is None
     registers.read(u32, tuple(range(320, 352, 4)), "%y")
-    assert m.affine["%y"].low is not None
+    assert m.ir.affine["%y"].low is not None
 
 
 # -- under masks -----------------------------------------------------------------------------------------------------
@@ -259,11 +259,11 @@ def test_masks_of_rows_are_those_they_were_written_under() -> None:
     offsets = tuple(range(320, 352, 4))
     registers.wrote(value, offsets, "%mask")
     registers.read(u32, offsets, "%x")
-    assert m.affine["%x"].mask == "%mask"
-    assert affine.usable(m, "%x", "%mask") and not affine.usable(m, "%x", affine.EVERY) and not affine.usable(m, "%x", "%other")
+    assert m.ir.affine["%x"].mask == "%mask"
+    assert affine.usable(m.ir, "%x", "%mask") and not affine.usable(m.ir, "%x", affine.EVERY) and not affine.usable(m.ir, "%x", "%other")
     registers.read(u32, offsets[1:], "%y")
-    assert "%y" not in m.affine  # lanes that are others'
-    m.affine["%z"] = AffineValue(4, lambda: "0", mask="%other")
+    assert "%y" not in m.ir.affine  # lanes that are others'
+    m.ir.affine["%z"] = AffineValue(4, lambda: "0", mask="%other")
     registers.wrote(Value(m, u32, 8, "%z"), offsets, "%mask")
     assert not registers.ranges
     registers.wrote(value, offsets, "%mask")
@@ -275,7 +275,7 @@ def test_masks_of_rows_are_those_they_were_written_under() -> None:
 def test_what_holds_on_a_condition_is_forgotten_where_that_cannot_be_asked() -> None:
     m = LlvmMachine()
     registers, offsets = AffineRegisters(m), tuple(range(320, 352, 4))
-    affine.declare(m, u16, 8, "%ids", 1)
+    affine.declare(m.ir, u16, 8, "%ids", 1)
     registers.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), offsets, affine.EVERY)
     assert registers.ranges and not registers.facts()
 

@@ -47,8 +47,8 @@ def written() -> BytecodeProgram:
 def compiled() -> jit.LoadedCode:
     m = LlvmMachine()
     m.give(m.scalar(program(m, m.argument(u32, "number").lane())))
-    m.frame("f", u32, [Parameter("context"), Parameter("number", u32)])
-    return jit.load(m.module.text(), ("f",), Cache(None))
+    m.code.frame("f", u32, [Parameter("context"), Parameter("number", u32)])
+    return jit.load(m.ir.module.text(), ("f",), Cache(None))
 
 
 def call(address: int, number: int) -> int:

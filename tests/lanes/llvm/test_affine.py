@@ -63,7 +63,7 @@ class Told:
         self.said = []
         scalars, rows, masks = inputs[:3], inputs[3:-2], inputs[-2:]
         for (type, step, highest), row in zip(LEAVES, rows, strict=True):
-            affine.declare(m, type, WIDTH, row.payload, step, highest)
+            affine.declare(m.ir, type, WIDTH, row.payload, step, highest)
         pool = [*rows, *(m.broadcast(scalar, WIDTH) for scalar in scalars), m.lane_index(WIDTH), m.lane_index(WIDTH, u16)]
         words = [f"leaf {leave}" for leave in LEAVES] + [f"scalar {scalar}" for scalar in SCALARS] + ["lane_index"] * 2
         outputs: list[Value] = list(masks)
@@ -73,7 +73,7 @@ class Told:
                 pool.append(made)
                 words.append(f"{name} {a % (len(pool) - 1)} {b}")
         for number, value in enumerate(pool):
-            held = affine.known(m, value.payload)
+            held = affine.known(m.ir, value.payload)
             if held is None or held.mask not in (EVERY, masks[0].payload, masks[1].payload) or value.lanes == 1:
                 continue
             self._say(m, value, held, outputs, masks, "\n".join(words[: number + 1]))
@@ -97,7 +97,7 @@ class Told:
 
 def _scalar(m: LlvmMachine, type: LaneType, operand: str) -> Value:
     kind = "i1" if type is bool_ else f"i{type.bits}"
-    return Value(m, type, 1, m.emit(f"insertelement <1 x {kind}> poison, {kind} {operand}, i64 0"))
+    return Value(m, type, 1, m.ir.emit(f"insertelement <1 x {kind}> poison, {kind} {operand}, i64 0"))
 
 
 def _operation(m: LlvmMachine, pool: list[Value], masks: Sequence[Value], name: str, a: int, b: int) -> Value | None:
@@ -127,12 +127,12 @@ def _operation(m: LlvmMachine, pool: list[Value], masks: Sequence[Value], name: 
             order = [order for order in ORDERS[b % len(ORDERS)] if order < value.lanes]
             return m.shuffle(value, order)
         case "masked":  # as a write under a mask: lanes that it has off are anything
-            held = affine.known(m, value.payload)
+            held = affine.known(m.ir, value.payload)
             mask = masks[b % 2]
             if held is None or value.lanes != WIDTH or held.mask not in (EVERY, mask.payload):
                 return None
             made = m.select(mask, value, m.bitcast(m.constant(value.type.unsigned, 0x55, WIDTH), value.type))
-            m.affine[made.payload] = replace(held, mask=mask.payload)
+            m.ir.affine[made.payload] = replace(held, mask=mask.payload)
             return made
     raise AssertionError(name)
 
@@ -174,7 +174,7 @@ def check(chain: Sequence[tuple[str, int, int]], sets: int = 6) -> list[Said]:
 def _signature(told: Told) -> Signature:
     """The outputs of a chain are known when it has been written once."""
     m = LlvmMachine()
-    told(m, *(Value(m, parameter.type, parameter.lanes, m.fresh()) for parameter in SIGNATURE))
+    told(m, *(Value(m, parameter.type, parameter.lanes, m.ir.fresh()) for parameter in SIGNATURE))
     return Signature(SIGNATURE, told.shapes)
 
 
@@ -249,10 +249,10 @@ def test_low_bits_need_none_of_the_conditions_of_wide_ones() -> None:
 def test_low_bits_with_conditions_of_their_own_are_not_kept() -> None:
     """An id that may wrap at 16 bits is widened. Clearing bits that a lane may reach depends on the last lane."""
     m = LlvmMachine()
-    affine.declare(m, u16, 8, "%x", 1)
+    affine.declare(m.ir, u16, 8, "%x", 1)
     wide = m.convert(Value(m, u16, 8, "%x"), u32)
     for value, kept in ((wide, True), (wide + 5, True), (wide * 8 & 0xFFF8, True), (wide & 0x3FF, False), ((wide & 0x3FF) + 5, False)):
-        held = affine.known(m, value.payload)
+        held = affine.known(m.ir, value.payload)
         assert held is not None and held.conditions and (held.low is not None) is kept
 
 
@@ -266,10 +266,10 @@ def test_numbers_that_are_known_stay_known() -> None:
                 (same ^ 6, 3), (-same, 0xFFFFFFFB), (same << 3, 40), (same << 30, 0x40000000), (same << 33, 10))  # fmt: skip
     negative = m.constant(i16, -2, 8), 0xFFFE
     for value, number in ((listed, 5), (same, 5), negative, *computed, *converted):
-        held = affine.known(m, value.payload)
+        held = affine.known(m.ir, value.payload)
         assert held is not None and (held.stride, held.number, held.base()) == (0, number, str(number))
-    assert affine.known(m, m.constant(bool_, 1, 8).payload) is None
-    assert affine.known(m, m.constant(u32, [0, 1, 2, 4]).payload) is None
+    assert affine.known(m.ir, m.constant(bool_, 1, 8).payload) is None
+    assert affine.known(m.ir, m.constant(u32, [0, 1, 2, 4]).payload) is None
 
 
 @pytest.mark.parametrize("most, mask, conditions", [(15, 15, False), (15, 31, False), (16, 15, True), (None, 15, True)])
@@ -277,8 +277,8 @@ def test_high_bits_that_no_lane_reaches_may_be_cleared(most: int | None, mask: i
     """Where the highest value is not known, or is above the mask, it depends on the last lane."""
     m = LlvmMachine()
     value = Value(m, u32, 8, "%x")
-    affine.declare(m, u32, 8, value.payload, 1, highest=most)
-    held = affine.known(m, (value & mask).payload)
+    affine.declare(m.ir, u32, 8, value.payload, 1, highest=most)
+    held = affine.known(m.ir, (value & mask).payload)
     assert held is not None and (held.stride, bool(held.conditions)) == (1, conditions)
     assert held.highest == (None if conditions else most)
 
@@ -287,13 +287,13 @@ def test_high_bits_that_no_lane_reaches_may_be_cleared(most: int | None, mask: i
 def test_high_bits_are_clear_if_the_last_lane_has_none(stride: int, mask: int, first: int | None) -> None:
     """Of eight lanes that count up, as far as the first one is at most a number; None where some lane has high bits in any case."""
     m = LlvmMachine()
-    affine.declare(m, u32, 8, "%x", stride % (1 << 32))
-    held = affine.known(m, (Value(m, u32, 8, "%x") & mask).payload)
+    affine.declare(m.ir, u32, 8, "%x", stride % (1 << 32))
+    held = affine.known(m.ir, (Value(m, u32, 8, "%x") & mask).payload)
     assert (held is not None) is (first is not None)
     if held is not None:
         (condition,) = held.conditions
         condition()
-        assert m.lines[-1].endswith(f", {first}") and "icmp ule i32" in m.lines[-1]
+        assert m.ir.lines[-1].endswith(f", {first}") and "icmp ule i32" in m.ir.lines[-1]
 
 
 @pytest.mark.parametrize("type, compute, highest", [
@@ -306,8 +306,8 @@ def test_high_bits_are_clear_if_the_last_lane_has_none(stride: int, mask: int, f
 def test_the_highest_value_of_results(type: LaneType, compute: Callable[[LlvmMachine, Value], Value], highest: int | None) -> None:
     """Of a uniform operand of at most 10; None where it may wrap, or is not known."""
     m = LlvmMachine()
-    affine.declare(m, type, 8, "%x", 0, highest=10)
-    held = affine.known(m, compute(m, Value(m, type, 8, "%x")).payload)
+    affine.declare(m.ir, type, 8, "%x", 0, highest=10)
+    held = affine.known(m.ir, compute(m, Value(m, type, 8, "%x")).payload)
     assert held is not None and held.highest == highest
 
 
@@ -319,8 +319,8 @@ def test_lanes_that_may_have_a_sign_bit_are_widened_on_a_condition(
     """Where the highest value is one below the sign bit, the sign bit or not known: of lanes that have none, signed or not, steps down
     stay steps down."""
     m, sign = LlvmMachine(), 1 << source.bits - 1
-    affine.declare(m, source, 8, "%x", stride % (1 << source.bits), highest=None if above is None else sign + above)
-    held = affine.known(m, m.convert(Value(m, source, 8, "%x"), type).payload)
+    affine.declare(m.ir, source, 8, "%x", stride % (1 << source.bits), highest=None if above is None else sign + above)
+    held = affine.known(m.ir, m.convert(Value(m, source, 8, "%x"), type).payload)
     assert held is not None and bool(held.conditions) is (above != -1)
     assert above != -1 or held.stride == stride % (1 << type.bits)
 
@@ -329,8 +329,8 @@ def test_text_does_not_grow_without_bounds() -> None:
     """Doubled forty times, with all that was ever said of low bits."""
     doubled = [("convert", 5, 2), *(("add", number, number) for number in range(16, 56)), ("convert", 56, 0), ("convert", 57, 2)]
     told = Told(doubled)
-    told(m := LlvmMachine(), *(Value(m, parameter.type, parameter.lanes, m.fresh()) for parameter in SIGNATURE))
-    assert len(m.lines) < 40 * 2 * 2**DEEPEST
+    told(m := LlvmMachine(), *(Value(m, parameter.type, parameter.lanes, m.ir.fresh()) for parameter in SIGNATURE))
+    assert len(m.ir.lines) < 40 * 2 * 2**DEEPEST
     check(doubled, sets=1)
 
 
@@ -339,30 +339,30 @@ def test_text_does_not_grow_without_bounds() -> None:
 def test_a_base_is_a_few_scalar_operations_or_a_lane_of_the_result(operations: int, moved: Callable[..., Value]) -> None:
     """A truncation is one of them, and so is a step to later lanes."""
     m = LlvmMachine()
-    affine.declare(m, u64, 8, "%x", 4)
+    affine.declare(m.ir, u64, 8, "%x", 4)
     value = Value(m, u64, 8, "%x")
     for _ in range(operations - 2):
         value = value + 1
     value = moved(m, value) + 1
-    m.affine[value.payload].base()
+    m.ir.affine[value.payload].base()
     extracted = value.payload if operations > DEEPEST else "%x"
-    assert [line.partition("> ")[2] for line in m.lines if "extractelement" in line] == [f"{extracted}, i64 0"]
+    assert [line.partition("> ")[2] for line in m.ir.lines if "extractelement" in line] == [f"{extracted}, i64 0"]
 
 
 @pytest.mark.parametrize("operations", [DEEPEST, DEEPEST + 1])
 def test_low_bits_are_as_many_operations_or_a_lane_of_the_result(operations: int) -> None:
     """Under a mask, which may have that lane off, they are not known."""
     m, long = LlvmMachine(), operations > DEEPEST
-    affine.declare(m, u16, 8, "%x", 1)
-    m.affine["%y"] = AffineValue(1, lambda: "%first", mask="%m")
+    affine.declare(m.ir, u16, 8, "%x", 1)
+    m.ir.affine["%y"] = AffineValue(1, lambda: "%first", mask="%m")
     values = [m.convert(Value(m, u16, 8, name), u32) for name in ("%x", "%y")]
     for _ in range(operations - 1):
         values = [value + 1 for value in values]
-    plain, masked = (m.affine[value.payload].low for value in values)
+    plain, masked = (m.ir.affine[value.payload].low for value in values)
     assert plain is not None and (masked is None) is long
-    m.lines.clear()
+    m.ir.lines.clear()
     plain.affine.base()
-    assert [line.partition("> ")[2] for line in m.lines if "extractelement" in line] == [f"{values[0].payload if long else '%x'}, i64 0"]
+    assert [line.partition("> ")[2] for line in m.ir.lines if "extractelement" in line] == [f"{values[0].payload if long else '%x'}, i64 0"]
 
 
 @pytest.mark.parametrize("count", [DEEPEST, DEEPEST + 1])
@@ -370,11 +370,11 @@ def test_a_few_conditions_are_kept(count: int) -> None:
     """Each operand of a sum is affine if its last lane is low enough."""
     m = LlvmMachine()
     for number in range(count):
-        affine.declare(m, u32, 8, f"%x{number}", 1)
+        affine.declare(m.ir, u32, 8, f"%x{number}", 1)
     value, *others = (Value(m, u32, 8, f"%x{number}") & 0x3FF for number in range(count))
     for other in others:
         value = value + other
-    held = affine.known(m, value.payload)
+    held = affine.known(m.ir, value.payload)
     assert held is None if count > DEEPEST else held is not None and (held.stride, len(held.conditions)) == (count, count)
 
 
@@ -384,22 +384,22 @@ def test_a_few_conditions_are_kept(count: int) -> None:
 def test_what_holds_under_a_mask_holds_under_one_with_fewer_lanes() -> None:
     m = LlvmMachine()
     value, mask, other = Value(m, u32, 8, "%x"), Value(m, bool_, 8, "%a"), Value(m, bool_, 8, "%b")
-    m.affine["%x"] = AffineValue(4, lambda: "0", mask="%a")
+    m.ir.affine["%x"] = AffineValue(4, lambda: "0", mask="%a")
     fewer = mask & other
     both = fewer & Value(m, bool_, 8, "%c")
     for usable in (mask, fewer, both, mask & m.constant(bool_, 1, 8)):
-        assert affine.usable(m, value.payload, usable.payload) is not None
+        assert affine.usable(m.ir, value.payload, usable.payload) is not None
     for not_usable in (other, m.constant(bool_, 1, 8), mask | other, ~mask, m.shuffle(mask, range(8))):
-        assert affine.usable(m, value.payload, not_usable.payload) is None
+        assert affine.usable(m.ir, value.payload, not_usable.payload) is None
 
 
 def test_operands_under_two_masks_and_parts_of_them_are_not_believed() -> None:
     m = LlvmMachine()
     a, b = Value(m, u32, 8, "%x"), Value(m, u32, 8, "%y")
-    m.affine |= {"%x": AffineValue(4, lambda: "0", mask="%a"), "%y": AffineValue(4, lambda: "0", mask="%b")}
-    assert affine.known(m, (a + b).payload) is None
-    assert affine.known(m, m.slice(a, 0, 4).payload) is None
-    held = affine.known(m, (a + 4).payload)
+    m.ir.affine |= {"%x": AffineValue(4, lambda: "0", mask="%a"), "%y": AffineValue(4, lambda: "0", mask="%b")}
+    assert affine.known(m.ir, (a + b).payload) is None
+    assert affine.known(m.ir, m.slice(a, 0, 4).payload) is None
+    held = affine.known(m.ir, (a + 4).payload)
     assert held is not None and held.mask == "%a"
 
 
@@ -407,30 +407,30 @@ def test_operands_under_two_masks_and_parts_of_them_are_not_believed() -> None:
 def test_a_base_under_a_mask_is_more_scalar_operations_or_not_known(operations: int) -> None:
     """No lane of the result can be taken: the mask may have it off."""
     m = LlvmMachine()
-    m.affine["%x"] = AffineValue(4, lambda: "%first", mask="%m")
+    m.ir.affine["%x"] = AffineValue(4, lambda: "%first", mask="%m")
     value = Value(m, u32, 8, "%x")
     for _ in range(operations):
         value = value + 1
-    held = affine.known(m, value.payload)
+    held = affine.known(m.ir, value.payload)
     assert (held is not None) is (operations <= 2 * DEEPEST)
     if held is not None:
-        m.lines.clear()
+        m.ir.lines.clear()
         held.base()
-        assert len(m.lines) == operations and "add i32 %first, 1" in m.lines[0]
+        assert len(m.ir.lines) == operations and "add i32 %first, 1" in m.ir.lines[0]
 
 
 def test_a_number_under_a_mask_stays_there_when_it_is_made_wider() -> None:
     m = LlvmMachine()
-    m.affine["%x"] = replace(affine.known(m, "splat (i32 128)") or AffineValue(0, lambda: ""), mask="%m")
+    m.ir.affine["%x"] = replace(affine.known(m.ir, "splat (i32 128)") or AffineValue(0, lambda: ""), mask="%m")
     wider = m.convert(Value(m, u32, 8, "%x"), i64)
-    found = m.affine[wider.payload]
+    found = m.ir.affine[wider.payload]
     assert (found.number, found.mask) == (128, "%m")
-    total = m.affine[(wider + 5).payload]
+    total = m.ir.affine[(wider + 5).payload]
     assert (total.number, total.mask) == (133, "%m")
 
 
 def test_constants_that_count_down_and_numbers_that_are_negated() -> None:
     m = LlvmMachine()
-    assert m.affine[m.constant(u16, [9, 6, 3, 0]).payload].stride == 0xFFFD
-    held = affine.known(m, (-m.constant(u32, 5, 4)).payload)
+    assert m.ir.affine[m.constant(u16, [9, 6, 3, 0]).payload].stride == 0xFFFD
+    held = affine.known(m.ir, (-m.constant(u32, 5, 4)).payload)
     assert held is not None and held.number == (1 << 32) - 5

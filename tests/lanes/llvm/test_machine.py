@@ -108,7 +108,7 @@ def test_zeros_of_a_zero_are_counted(name: str) -> None:
     """LLVM's operations have a flag that leaves this result undefined; it is off."""
     m = LlvmMachine()
     getattr(m, name)(Value(m, u32, 8, "%x"))
-    assert m.lines[-1].endswith("(<8 x i32> %x, i1 false)")
+    assert m.ir.lines[-1].endswith("(<8 x i32> %x, i1 false)")
 
 
 @pytest.mark.parametrize("where", TARGETS)
@@ -232,8 +232,8 @@ def test_masks_that_are_known_leave_no_instruction() -> None:
         m.any)]  # fmt: skip
     a, b = (Value(m, u32, 8, f"%{name}") for name in "ab")
     found += [(m.select(yes, a, b), a), (m.select(no, a, b), b)]
-    assert [value.payload for value, _ in found] == [expected.payload for _, expected in found] and not m.lines
-    assert {(some & some).payload, (some | some).payload, (~some).payload}.isdisjoint({yes.payload, no.payload}) and len(m.lines) == 3
+    assert [value.payload for value, _ in found] == [expected.payload for _, expected in found] and not m.ir.lines
+    assert {(some & some).payload, (some | some).payload, (~some).payload}.isdisjoint({yes.payload, no.payload}) and len(m.ir.lines) == 3
 
 
 def test_what_is_rare_is_out_of_the_way() -> None:
@@ -241,11 +241,11 @@ def test_what_is_rare_is_out_of_the_way() -> None:
         m = LlvmMachine()
         for _ in m.If(m.any(m.lane_index(16) == 3), rare=rare):
             m.lane_index(16)
-        assert any(line.endswith("!prof !0") for line in map(str, m.lines) if "br i1" in line) is rare
+        assert any(line.endswith("!prof !0") for line in map(str, m.ir.lines) if "br i1" in line) is rare
     m = LlvmMachine()
     for _ in m.If(m.any(m.lane_index(16) == 3)):
         m.lane_index(16)
-    assert not any("!prof" in line for line in map(str, m.lines)), "what is not said to be rare"
+    assert not any("!prof" in line for line in map(str, m.ir.lines)), "what is not said to be rare"
 
 
 @pytest.mark.parametrize("features, lanes, calls", [
@@ -256,7 +256,7 @@ def test_estimates_of_reciprocal_square_roots_by_what_the_target_has(features: s
     module = LlvmModule(jit.Target("x86_64-unknown-linux-gnu", "", features))
     m = LlvmMachine(module)
     found = m.estimate_rsq(Value(m, BY_NAME["f32"], lanes, "%x"))
-    assert [line.split("rsqrt14.ps.")[1][:3] for line in m.lines if "rsqrt14" in line] == calls
+    assert [line.split("rsqrt14.ps.")[1][:3] for line in m.ir.lines if "rsqrt14" in line] == calls
     assert (found.lanes if found is not None else 0) == (lanes if calls else 0)
 
 
@@ -264,19 +264,19 @@ def test_estimates_of_reciprocal_square_roots_by_what_the_target_has(features: s
 def test_neon_estimates_four_reciprocal_square_roots_at_a_time(type: str, lanes: int, calls: int) -> None:
     m = LlvmMachine(LlvmModule(jit.Target("aarch64-unknown-linux-gnu", "", "+neon")))
     found = m.estimate_rsq(Value(m, BY_NAME[type], lanes, "%x"))
-    assert [sum(f"neon.{name}.v4f32" in line for line in m.lines) for name in ("frsqrte", "frsqrts")] == [calls] * 2
+    assert [sum(f"neon.{name}.v4f32" in line for line in m.ir.lines) for name in ("frsqrte", "frsqrts")] == [calls] * 2
     assert (found.lanes if found is not None else 0) == (lanes if calls else 0)
 
 
 def test_an_estimate_of_neon_and_a_step_of_newtons_are_near_the_reciprocal_root() -> None:
     """Where FRSQRTE is within 2^-8 and FRSQRTS is (3 - a b) / 2, as AArch64 has them; both are plain functions here."""
     m = LlvmMachine(LlvmModule(jit.Target("aarch64-unknown-linux-gnu", "", "+neon")))
-    found = m.estimate_rsq(Value(m, BY_NAME["f32"], 8, m.emit("load <8 x float>, ptr %x, align 4")))
+    found = m.estimate_rsq(Value(m, BY_NAME["f32"], 8, m.ir.emit("load <8 x float>, ptr %x, align 4")))
     assert found is not None
-    m.line(f"store <8 x float> {found.payload}, ptr %x, align 4")
-    m.line("ret void")
-    m.define("void @f(ptr %x)")
-    text = "\n".join(line for line in m.module.text().replace("llvm.aarch64.neon.", "").splitlines() if "declare" not in line)
+    m.ir.line(f"store <8 x float> {found.payload}, ptr %x, align 4")
+    m.ir.line("ret void")
+    m.ir.define("void @f(ptr %x)")
+    text = "\n".join(line for line in m.ir.module.text().replace("llvm.aarch64.neon.", "").splitlines() if "declare" not in line)
     code = jit.load(text + NEON_ROOTS, ("f",), NOTHING_KEPT)
     numbers = np.array([1, 2, 3, 0.3, 1e-20, 1e20, 7, 1.999], np.float32)
     given = numbers.copy()
@@ -318,15 +318,15 @@ def test_what_depends_on_the_architecture(triple: str, features: str, broadcast:
 def test_lanes_are_permuted_by_an_instruction_where_the_target_has_it(features: str, type: str, lanes: int, count: int, call: str) -> None:
     m = LlvmMachine(LlvmModule(jit.Target("x86_64-unknown-linux-gnu", "", features)))
     found = m.permute(Value(m, BY_NAME[type], lanes, "%x"), Value(m, BY_NAME["u32"], count, "%i"))
-    assert [line for line in map(str, m.lines) if "llvm.x86" in line] == [line for line in map(str, m.lines) if call and call in line]
-    assert any(call in str(line) for line in m.lines) and found.lanes == count
+    assert [line for line in map(str, m.ir.lines) if "llvm.x86" in line] == [line for line in map(str, m.ir.lines) if call and call in line]
+    assert any(call in str(line) for line in m.ir.lines) and found.lanes == count
 
 
 @pytest.mark.parametrize("lanes, once", [(4, False), (8, True), (16, True), (32, True)])
 def test_lanes_that_are_all_the_same_are_compared_once_where_hosts_keep_masks_as_numbers(lanes: int, once: bool) -> None:
     m = LlvmMachine()
     a, b = (m.broadcast(Value(m, BY_NAME["u32"], 1, name), lanes) for name in ("%a", "%b"))
-    assert ("sext i1" in " ".join([(a < b).payload, *map(str, m.lines)])) is once
+    assert ("sext i1" in " ".join([(a < b).payload, *map(str, m.ir.lines)])) is once
 
 
 @pytest.mark.parametrize("name, avoided", [("i8", "-128"), ("i32", "-2147483648"), ("i64", "-9223372036854775808"), ("u32", "")])
@@ -334,7 +334,7 @@ def test_divisions_that_overflow_are_by_one_instead(name: str, avoided: str) -> 
     """On some hosts they trap: by zero, and the lowest signed integer by -1."""
     m, type = LlvmMachine(), BY_NAME[name]
     m.divide_int(Value(m, type, 8, "%a"), Value(m, type, 8, "%b"))
-    text = " ".join(map(str, m.lines))
+    text = " ".join(map(str, m.ir.lines))
     assert f"icmp eq <8 x i{type.bits}> %b, zeroinitializer" in text
     assert (f"icmp eq <8 x i{type.bits}> %a, splat (i{type.bits} {avoided})" in text) is bool(avoided)
     assert (f"icmp eq <8 x i{type.bits}> %b, splat (i{type.bits} -1)" in text) is bool(avoided)
