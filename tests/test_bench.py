@@ -18,7 +18,7 @@ import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import compute, driver, graphics, growth, kernels
+from bench import compute, driver, graphics, growth, kernels, starts
 from bench.__main__ import as_json, available, measurements, row
 from bench._plot import plot
 from bench._program import Dispatch, kernel
@@ -314,3 +314,28 @@ def test_texture_functions_are_called_as_kernels_call_them() -> None:
     code = "from bench import sampler; sampler.CALLS = 64; print(next(iter(sampler.measure())).note)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0 and ran.stdout.endswith("ns a message\n"), ran.stderr
+
+
+def test_each_part_of_the_cold_start_can_be_switched_off() -> None:
+    """The module is there, and has what is replaced."""
+    code = ("import importlib, sys; from bench._without import PARTS, Switch\n"
+            "for part, (name, _) in PARTS.items():\n"
+            "    sys.modules.pop(name, None); sys.meta_path.insert(0, Switch(part)); importlib.import_module(name); del sys.meta_path[0]\n"
+            "from softgen.bits import store; from softgen.lanes.compile import mode\n"
+            "print(len(PARTS), store.PageStore.load(None, 9.0, 'key') is store.MISSING, mode.in_background())")
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.stdout == f"{len(starts.PARTS)} True False\n", found.stderr
+
+
+def test_starts_are_compared_by_their_medians() -> None:
+    slow = [starts.Start(number, number / 2) for number in (5.0, 2.0, 9.0)]
+    quick = [starts.Start(number, 0.5) for number in (1.0, 4.0, 1.0)]
+    whole, part = starts.compared("true", {starts.WITHOUT: quick, "pages": slow})
+    assert (whole.what, whole.seconds) == ("true with all parts", 1.0)
+    assert (part.what, part.ratio, part.note) == ("true without pages", 0.2, "+4000 ms, +2000 ms of CPU")
+
+
+def test_a_part_that_does_not_exist_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTS", "pages,engine")
+    with pytest.raises(SoftgenError, match="no part of the cold start is called engine; parts are pages, loading, "):
+        next(iter(starts.measure()))
