@@ -23,7 +23,7 @@ export DRIVERS
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
-BUILT  := pyproject.toml constraints.txt setup.py tools/setup $(shell find softgen -name '*.c')
+BUILT  := pyproject.toml constraints.txt setup.py tools/setup tools/structures.py $(shell find softgen -name '*.[ch]')
 
 .PHONY: demo test lint bench witness fuzz mutate docs setup drivers clean moved
 .DEFAULT_GOAL := demo
@@ -83,4 +83,4 @@ $(STAMP): $(BUILT)
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find softgen tests bench examples -name __pycache__ -prune -exec rm -rf {} +
-	find softgen -name '*.so' -delete
+	find softgen \( -name '*.so' -o -name '*_h.py' \) -delete

@@ -1,25 +1,28 @@
-"""The C parts, built with the package. They use no Python API: ctypes loads them by path."""
+"""The C parts, built with the package, and the Python modules made of their headers. They use no Python API: ctypes loads them by path."""
 
 import compileall
 import platform
 import shutil
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import ExecError
 
-
-def files(package, suffix):
-    """The files of a package that end so, at any depth."""
-    return sorted(map(str, Path("softgen", package).rglob(f"*.{suffix}")))
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
+import structures
 
 
-def part(name, *flags, headers=(), **more):
+def files(package):
+    """The C files of a package, at any depth."""
+    return sorted(map(str, Path("softgen", package).rglob("*.c")))
+
+
+def part(name, *flags, **more):
     """The C library of a package: all C files in its folder."""
-    package = name.partition(".")[0]
-    return Extension(f"softgen.{name}", files(package, "c"), extra_compile_args=list(flags),
-                     depends=[*files(package, "h"), *(f"softgen/{path}" for path in headers)], **more)
+    sources = files(name.partition(".")[0])
+    return Extension(f"softgen.{name}", sources, extra_compile_args=list(flags), depends=structures.included(sources), **more)
 
 
 FLAGS = ["-O2", "-Wall"]
@@ -34,11 +37,13 @@ BYTECODE = ["-O3", "-Wall", "-ffp-contract=off", "-fno-math-errno", "-fno-trappi
 
 
 class BuildParts(build_ext):
-    """Builds the C parts and, where the package is used in place, the bytecode that pip writes for one it installs: with
-    PYTHONDONTWRITEBYTECODE, every start would compile all modules again."""
+    """Builds the C parts, the modules made of their headers and, where the package is used in place, the bytecode that pip writes for one
+    it installs: with PYTHONDONTWRITEBYTECODE, every start would compile all modules again."""
 
     def run(self):
         super().run()
+        for header in structures.HEADERS:
+            structures.write(Path.cwd(), Path(header), self.compiler.compiler_so[:1], Path("." if self.inplace else self.build_lib))
         if platform.machine() != "x86_64":
             self.build_second_shim()
         if self.inplace:
@@ -50,7 +55,7 @@ class BuildParts(build_ext):
         folder = Path("." if self.inplace else self.build_lib, "softgen/driver")
         if compiler:
             try:
-                self.spawn([compiler, *SHIM_FLAGS, "-fPIC", "-shared", "-o", str(folder / "shim-x86_64.so"), *files("driver", "c"), "-ldl"])
+                self.spawn([compiler, *SHIM_FLAGS, "-fPIC", "-shared", "-o", str(folder / "shim-x86_64.so"), *files("driver"), "-ldl"])
             except ExecError as error:
                 self.warn(f"x86-64 programs will not find the GPU: {error}")
 
@@ -60,11 +65,10 @@ setup(
     ext_modules=[
         part("memory._guard", *FLAGS),
         part("lanes._bytecode", *BYTECODE, libraries=["m"]),
-        part("streamer._latch", *FLAGS, headers=["latches.h"]),
+        part("streamer._latch", *FLAGS),
         part("eu._native", *FLAGS),
-        part("threads._scheduler", *FLAGS, headers=["eu/native.h", "memory/graphics_memory.h"]),
-        part("three_d._pipeline", *PIPELINE, libraries=["m"],
-             headers=["eu/native.h", "latches.h", "memory/graphics_memory.h", "threads/native/threads.h"]),
+        part("threads._scheduler", *FLAGS),
+        part("three_d._pipeline", *PIPELINE, libraries=["m"]),
         part("surface._coded", *FLAGS),
         part("blitter._blit", *FLAGS, "-O3"),
         part("codec._codec", *CODEC, headers=["memory/graphics_memory.h"]),

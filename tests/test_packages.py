@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ROOT
 
 ROOT_PACKAGE = ROOT / "softgen"
-PACKAGES = ["errors", "cache", "spec", "bits", "lanes", "memory", "surface", "shared_functions", "eu", "threads", "command",
+PACKAGES = ["errors", "cache", "library", "spec", "bits", "lanes", "memory", "surface", "shared_functions", "eu", "threads", "command",
             "media", "three_d", "gpgpu", "codec", "blitter",
             "streamer", "device", "driver", "trace", "inspect", "api"]        # lowest first
 PEERS = [{"three_d", "media", "codec", "blitter"}, {"three_d", "gpgpu", "codec", "blitter"}, {"driver", "trace"}]    # no imports between

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT
 
 LIBRARIES = ("memory/_guard", "streamer/_latch", "eu/_native", "threads/_scheduler", "driver/_shim")
-NOT_COPIED = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "*.so", "tests", "shared")
+NOT_COPIED = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "*.so", "*_h.py", "tests", "shared")
 
 pytestmark = [pytest.mark.witness, pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")]
 

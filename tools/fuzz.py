@@ -77,7 +77,7 @@ def fuzz(target: str, seconds: float, coverage: bool) -> bool:
 def build() -> Path | None:
     """The package with its C parts sanitized; None where the compiler cannot."""
     shutil.rmtree(SANITIZED, ignore_errors=True)
-    for name in ("softgen", "tests"):
+    for name in ("softgen", "tests", "tools"):
         shutil.copytree(ROOT / name, SANITIZED / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for name in ("pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, SANITIZED)

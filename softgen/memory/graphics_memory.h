@@ -11,9 +11,10 @@ static inline uint8_t *graphics_memory(const uint64_t *table, uint64_t address)
     return (uint8_t *)(table[address >> 32 & 0xffff] + (address & 0xffffffff));
 }
 
+/* Bytes of an address space, and what was there. */
 struct memory_range {
     uint64_t address, size;
-    const void *data; /* what was there */
+    const char *data; /* what was there */
 };
 
 /* Whether it is still there. Runs under the guard: it is left at a page that is no longer mapped. */

@@ -8,6 +8,8 @@
  * Plain C without the Python API; Python calls it through ctypes, which lets go of the interpreter lock meanwhile.
  */
 #define _GNU_SOURCE
+#include "guard.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,25 +20,15 @@
 #include <sys/auxv.h>
 #include <ucontext.h>
 
-enum { READ = 0, WRITE = 1, FETCH = 2, UNKNOWN = 3 };
-enum { FROM_HOST = 0, FROM_CODE = 1 };
 enum { MOST_ZONES = 64, STACK_ROOM = 64 * 1024 };
-
-struct record {
-    uint64_t ip;      /* written by the guarded code before each access */
-    uint64_t address; /* a host address, or what guard_leave() was given */
-    uint32_t access;
-    uint32_t origin;
-    int64_t result; /* what the function returned */
-};
 
 struct frame {
     sigjmp_buf jump;
-    struct record *record;
+    struct fault_record *record;
     struct frame *outer;
 };
 
-typedef int64_t guarded(void *argument, struct record *record);
+typedef int64_t guarded(void *argument, struct fault_record *record);
 
 static struct { uint64_t start, end; } zones[MOST_ZONES];
 static atomic_int zone_count;
@@ -185,7 +177,7 @@ static void provide_stack(void)
     pthread_setspecific(stack_key, ours.ss_sp);
 }
 
-int guard_call(guarded *function, void *argument, struct record *record)
+int guard_call(guarded *function, void *argument, struct fault_record *record)
 {
     struct frame frame = {.record = record, .outer = top};
     install();
@@ -204,14 +196,14 @@ int guard_call(guarded *function, void *argument, struct record *record)
 struct probe { uint64_t address, value, repeat; };
 struct anywhere { uint64_t value; } __attribute__((packed)); /* at an address of any alignment */
 
-int64_t guard_probe_read(struct probe *probe, struct record *record)
+int64_t guard_probe_read(struct probe *probe, struct fault_record *record)
 {
     record->ip = 0x10;
     probe->value = ((volatile struct anywhere *)probe->address)->value;
     return 1;
 }
 
-int64_t guard_probe_write(struct probe *probe, struct record *record)
+int64_t guard_probe_write(struct probe *probe, struct fault_record *record)
 {
     record->ip = 0x20;
     ((volatile struct anywhere *)probe->address)->value = probe->value;

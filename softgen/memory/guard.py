@@ -1,55 +1,33 @@
 """Guarded calls of compiled code: call() returns the function's result, or raises GpuFault for an access to an unmapped page.
 
-The function has the C signature `int64_t f(void *argument, struct record *record)`. Before each access it may store its
+The function has the C signature `int64_t f(void *argument, struct fault_record *record)`. Before each access it may store its
 instruction pointer in the record's first word, which the fault then reports. It must not call back into Python.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import threading
 from collections.abc import Callable
 from functools import cache
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.memory import arena
+from softgen.library import load
+from softgen.memory import arena, guard_h
 from softgen.memory.address_space import AddressSpace
+from softgen.memory.guard_h import FETCH, FROM_CODE, READ, UNKNOWN, WRITE, FaultRecord
 from softgen.memory.space import Space
 
-ACCESS = ("read", "write", "instruction fetch", "access")
+ACCESS = {READ: "read", WRITE: "write", FETCH: "instruction fetch", UNKNOWN: "access"}
 NO_IP = 2**64 - 1
-FROM_CODE = 1
-
-
-class FaultRecord(ctypes.Structure):
-    """The fault that ended a guarded call: `struct record` of guard.c."""
-
-    _fields_ = [
-        ("ip", ctypes.c_uint64),
-        ("address", ctypes.c_uint64),
-        ("access", ctypes.c_uint32),
-        ("origin", ctypes.c_uint32),
-        ("result", ctypes.c_int64),
-    ]
-
-
 _loading = threading.Lock()
 
 
 @cache
 def _load() -> ctypes.CDLL:
-    found = importlib.util.find_spec("softgen.memory._guard")
-    if found is None or found.origin is None:
-        raise SoftgenError(
-            "softgen.memory._guard is not built; run `make` or `python setup.py build_ext --inplace` at the repository's root"
-        )
-    try:
-        native = ctypes.CDLL(found.origin)
-        native.guard_call.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(FaultRecord))
-        native.guard_zone.argtypes = (ctypes.c_uint64, ctypes.c_uint64)
-    except (OSError, AttributeError) as error:
-        raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
+    native = load("softgen.memory._guard", guard_h)
+    native.guard_call.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(FaultRecord))
+    native.guard_zone.argtypes = (ctypes.c_uint64, ctypes.c_uint64)
     arena.watch_zones(lambda start, end: native.guard_zone(start, end))
     return native
 
@@ -87,3 +65,6 @@ def fault(record: FaultRecord, space: Space | None, by: Callable[[int], str] = "
         return GpuFault(place.address, access, place.space.name, instruction, place.space.why(place.address, access))
     name = space.name if space else ""
     return GpuFault(place.address, access, name, instruction, "low half of an address in a 4 GiB part where nothing is mapped")
+
+
+__all__ = ["ACCESS", "FROM_CODE", "NO_IP", "FaultRecord", "call", "fault", "library"]

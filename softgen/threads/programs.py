@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +12,7 @@ from softgen.eu.encoding.program import LONGEST, instructions, opcode_numbers
 from softgen.eu.interpreter import SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels, opcodes
 from softgen.eu.semantics.send import may_be_atomic
+from softgen.memory.graphics_memory_h import MemoryRange as MemoryRange
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.statistics import BEHIND
 
@@ -45,12 +45,6 @@ def _sending(gen: float) -> frozenset[int]:
     """Opcodes that send messages, by number."""
     found = (opcodes.opcode(name, gen) for name in SENDS)
     return frozenset(opcode.number for opcode in found if opcode is not None)
-
-
-class MemoryRange(ctypes.Structure):
-    """Bytes of an address space, and what was there (struct memory_range of memory/graphics_memory.h)."""
-
-    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_char_p)]
 
 
 class CacheUsage:

@@ -19,8 +19,8 @@ from softgen.command import Latched
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu import native
 from softgen.memory import guard
+from softgen.memory.graphics_memory_h import MemoryRange
 from softgen.memory.space import ArenaTable, MappedRegion, Space
-from softgen.threads.programs import MemoryRange
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table
 from softgen.three_d.structures import library

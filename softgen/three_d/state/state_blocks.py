@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from softgen.bits.units import DWORD
+from softgen.memory.graphics_memory_h import MemoryRange
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import ThreadDispatch
-from softgen.threads.programs import MemoryRange
 from softgen.three_d.draw.draw_structures import MovedValue, StateBlock
 from softgen.three_d.state.latched_state import LatchedBytes
 from softgen.three_d.state.plan_cache import Notes
