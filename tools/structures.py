@@ -24,6 +24,7 @@ from elftools.elf.elffile import ELFFile
 
 # The headers that Python has too.
 HEADERS = (
+    "softgen/lanes/bytecode/assembly.h", "softgen/lanes/bytecode/bytecode.h", "softgen/lanes/bytecode/memory.h",
     "softgen/memory/graphics_memory.h", "softgen/memory/guard.h",
 )  # fmt: skip
 DEBUG = ("-g", "-gdwarf-5", "-O0", "-fno-eliminate-unused-debug-types", "-x", "c", "-c")

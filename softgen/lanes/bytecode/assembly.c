@@ -1,32 +1,11 @@
-/* Assembly of bytecode programs (bytecode_program.py): leaves out operations whose results are not read, gives values places in the frame, and encodes
+/* Assembly of bytecode programs (program.py): leaves out operations whose results are not read, gives values places in the frame, and encodes
    operands. */
-#include "bytecode.h"
+#include "assembly.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A slot is a place's number in the upper half and a byte offset in the lower one. In place 0 an offset is an operand already: of a constant, or none. */
-enum { SLOT_SHIFT = 32, SIZES = 64, WORD = 8, LINE = 64, SMALLEST = 16 };
-enum { PURE = 1, READS_RESULT = 2, JUMPS = 4 }; /* how an operation is written */
+enum { SIZES = 64, WORD = 8, LINE = 64, SMALLEST = 16 };
 enum { ASSEMBLED, NO_MEMORY };
-
-struct written_operation {
-    u64 code, lanes, how, result, a, b, c, flags, immediate; /* of a jump, `immediate` is the number of a label */
-};
-
-struct loop {
-    u64 first, after;
-};
-
-struct assembly {
-    const struct written_operation *written;
-    const u64 *sizes;                   /* of places, in bytes */
-    const u64 *kept;                    /* places that have their bytes for the whole program */
-    const u64 *labels;                  /* the operation that each is in front of */
-    const struct loop *loops;
-    u64 operations, places, kept_places, label_count, loop_count;
-    struct operation *encoded;          /* room for all operations */
-    u64 used, frame;                    /* results */
-};
 
 struct place {
     i64 at;                             /* in the frame; -1: none yet */
@@ -41,11 +20,6 @@ struct work {
     u64 free[SIZES];                    /* by the logarithm of a size */
 };
 
-u64 bytecode_assembly_layout(u64 *sizes) {
-    sizes[0] = sizeof(struct written_operation), sizes[1] = sizeof(struct assembly);
-    return 2;
-}
-
 static u64 place_of(u64 slot) { return slot >> SLOT_SHIFT; }
 
 static void read_at(struct work *work, u64 slot, i64 number) {
@@ -55,7 +29,7 @@ static void read_at(struct work *work, u64 slot, i64 number) {
 }
 
 /* Find the operations whose results are read or that act otherwise, and where each place is last read. */
-static void mark_used(const struct assembly *assembly, struct work *work) {
+static void mark_used(const struct assembly_record *assembly, struct work *work) {
     for (i64 number = (i64)assembly->operations - 1; number >= 0; number--) {
         const struct written_operation *op = &assembly->written[number];
         u64 result = place_of(op->result);
@@ -72,7 +46,7 @@ static void mark_used(const struct assembly *assembly, struct work *work) {
 }
 
 /* Number the used operations. */
-static void number_used(struct assembly *assembly, struct work *work) {
+static void number_used(struct assembly_record *assembly, struct work *work) {
     u64 used = 0;
     for (u64 number = 0; number < assembly->operations; number++)
         used += work->following[number];
@@ -85,7 +59,7 @@ static void number_used(struct assembly *assembly, struct work *work) {
 static int is_used(const struct work *work, u64 number) { return work->following[number] != work->following[number + 1]; }
 
 /* The operation after which a place is free: not before the end of a loop that the value comes from outside of. */
-static i64 end_of(const struct assembly *assembly, i64 born, i64 last) {
+static i64 end_of(const struct assembly_record *assembly, i64 born, i64 last) {
     for (u64 i = 0; i < assembly->loop_count; i++) {
         i64 first = (i64)assembly->loops[i].first, after = (i64)assembly->loops[i].after;
         if (born < first && first <= last && last < after)
@@ -96,7 +70,7 @@ static i64 end_of(const struct assembly *assembly, i64 born, i64 last) {
 
 static unsigned size_class(u64 size) { return size <= SMALLEST ? 4 : 64 - (unsigned)__builtin_clzll(size - 1); }
 
-static void give_place(struct assembly *assembly, struct work *work, u64 number, u64 index) {
+static void give_place(struct assembly_record *assembly, struct work *work, u64 number, u64 index) {
     struct place *place = &work->places[index];
     unsigned size = size_class(assembly->sizes[index]);
     u64 free = work->free[size];
@@ -112,7 +86,7 @@ static void give_place(struct assembly *assembly, struct work *work, u64 number,
     *dying = index;
 }
 
-static void release_places(const struct assembly *assembly, struct work *work, u64 number) {
+static void release_places(const struct assembly_record *assembly, struct work *work, u64 number) {
     for (u64 index = work->dying[number], next; index; index = next) {
         unsigned size = size_class(assembly->sizes[index]);
         next = work->places[index].next;
@@ -122,7 +96,7 @@ static void release_places(const struct assembly *assembly, struct work *work, u
 }
 
 /* Give each value a place in the frame, which others have before and after it. */
-static void give_places(struct assembly *assembly, struct work *work) {
+static void give_places(struct assembly_record *assembly, struct work *work) {
     assembly->frame = 0;
     for (u64 i = 0; i < assembly->kept_places; i++) {
         u64 index = assembly->kept[i];
@@ -143,7 +117,7 @@ static u32 operand(const struct work *work, u64 slot) {
     return index ? (u32)(work->places[index].at + (i64)(u32)slot) : (u32)slot;
 }
 
-static void encode(const struct assembly *assembly, const struct work *work) {
+static void encode(const struct assembly_record *assembly, const struct work *work) {
     struct operation *next = assembly->encoded;
     for (u64 number = 0; number < assembly->operations; number++) {
         if (!is_used(work, number))
@@ -157,7 +131,7 @@ static void encode(const struct assembly *assembly, const struct work *work) {
 }
 
 /* Fills in `encoded`, `used` and `frame`; returns ASSEMBLED or NO_MEMORY. Places and labels that operations name are in the arrays. */
-u64 bytecode_assemble(struct assembly *assembly) {
+u64 bytecode_assemble(struct assembly_record *assembly) {
     struct work work = {calloc(assembly->places, sizeof *work.places), calloc(assembly->operations + 1, sizeof *work.dying),
                         calloc(assembly->operations + 1, sizeof *work.following), {0}};
     u64 outcome = NO_MEMORY;

@@ -29,11 +29,6 @@ static const char *const names[] = {
 
 const char *bytecode_name(u64 code) { return code < CODES ? names[code] : 0; }
 
-u64 bytecode_layout(u64 *sizes) {
-    sizes[0] = sizeof(struct operation), sizes[1] = sizeof(struct program), sizes[2] = CODES;
-    return 3;
-}
-
 /* -- what operations are made of ----------------------------------------------------------------------------------- */
 
 static inline u64 leading(u64 value, unsigned size) { return value ? (u64)__builtin_clzll(value) - (64 - 8 * size) : 8 * size; }
@@ -92,7 +87,7 @@ static int hot_programs = -1;
 
 void bytecode_report_to(i32 descriptor) { hot_programs = descriptor; }
 
-static void __attribute__((noinline)) report(const struct program *program) {
+static void __attribute__((noinline)) report(const struct program_record *program) {
     if (hot_programs >= 0 && write(hot_programs, &program->number, sizeof program->number) < 0)
         return; /* a full pipe: the program stays as it is */
 }
@@ -140,7 +135,7 @@ static inline u16 to_half(f32 value) {
     struct region region = {table, note, *AT(const u64, op->a) + op->immediate, program->address_mask};
 
 /* Run a program; `record` is what a handler of the threaded engine continues with, or 0. */
-HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments, u64 *record) {
+HOST_FEATURES u64 bytecode_run(struct program_record *program, const u64 *arguments, u64 *record) {
     u8 *frame = alloca(program->frame + 64);
     frame += -(uintptr_t)frame & 63;
     u8 *const bases[2] = {frame, (u8 *)(uintptr_t)program->constants};

@@ -1,4 +1,4 @@
-/* Bytecode of lane programs (bytecode.py): operations over vectors in a frame.
+/* Bytecode of lane programs (program.py): operations over vectors in a frame.
 
    An operand is a byte offset into the frame, or, with CONSTANT set, into the constants. Truth is a byte, 0 or 1. */
 #ifndef SOFTGEN_BYTECODE_H
@@ -17,9 +17,10 @@ typedef float f32;
 typedef double f64;
 
 enum { CONSTANT_SHIFT = 31, ARGUMENTS = 6 };
-#define NO_OPERAND 0xFFFFFFFFu
-#define WIDE_OFFSETS 1u                 /* flag of an access: offsets have 64 bits */
+enum { NO_OPERAND = 0xFFFFFFFF };
+enum { WIDE_OFFSETS = 1 };              /* flag of an access: offsets have 64 bits */
 
+/* An operation as the interpreter reads it. */
 struct operation {
     u16 code, lanes;
     u32 result, a, b, c;
@@ -27,7 +28,8 @@ struct operation {
     u64 immediate;                      /* a displacement, a number of bytes, a function, or the operation to go to */
 };
 
-struct program {
+/* A program that can be called. */
+struct program_record {
     const struct operation *operations;
     const u8 *constants;
     u64 frame;                          /* bytes */

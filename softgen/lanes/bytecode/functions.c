@@ -2,20 +2,20 @@
    Unused parameters have any value. */
 #include "bytecode.h"
 
-u64 bytecode_run(struct program *program, const u64 *arguments, u64 *record);
+u64 bytecode_run(struct program_record *program, const u64 *arguments, u64 *record);
 
 typedef u64 function(u64, u64, u64, u64, u64, u64);
 
-static struct program *programs[0x800], *handled[0x800];
+static struct program_record *programs[0x800], *handled[0x800];
 
 /* Seven arguments of which one is on the stack: less code than a frame in each function. */
-static u64 __attribute__((noinline)) interpret(struct program *program, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
+static u64 __attribute__((noinline)) interpret(struct program_record *program, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
     const u64 arguments[ARGUMENTS] = {a, b, c, d, e, f};
     u64 record;
     return bytecode_run(program, arguments, &record);
 }
 
-static inline u64 call(struct program *program, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
+static inline u64 call(struct program_record *program, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
     function *compiled = (function *)(uintptr_t)__atomic_load_n(&program->compiled, __ATOMIC_ACQUIRE);
     return __builtin_expect(compiled != 0, 1) ? compiled(a, b, c, d, e, f) : interpret(program, a, b, c, d, e, f);
 }
@@ -27,14 +27,14 @@ struct outcome {
 };
 typedef u64 handler(u64 block, u64 record, u64 context, u64 executed);
 
-static struct outcome __attribute__((noinline)) interpret_handler(struct program *program, u64 block, u64 record, u64 context, u64 executed) {
+static struct outcome __attribute__((noinline)) interpret_handler(struct program_record *program, u64 block, u64 record, u64 context, u64 executed) {
     const u64 arguments[ARGUMENTS] = {block, record, context, executed};
     struct outcome outcome;
     outcome.number = bytecode_run(program, arguments, &outcome.record);
     return outcome;
 }
 
-static inline u64 handle(struct program *program, u64 block, u64 record, u64 context, u64 executed) {
+static inline u64 handle(struct program_record *program, u64 block, u64 record, u64 context, u64 executed) {
     handler *compiled = (handler *)(uintptr_t)__atomic_load_n(&program->compiled, __ATOMIC_ACQUIRE);
     if (compiled)
         return compiled(block, record, context, executed);
@@ -64,7 +64,7 @@ static function *const functions[] = {ALL(ADDRESS)};
 static handler *const handlers[] = {ALL(HANDLER)};
 
 /* The handler of a number, for a program from now on; 0 where there is no such number. */
-u64 bytecode_handler(u64 number, struct program *program) {
+u64 bytecode_handler(u64 number, struct program_record *program) {
     if (number >= sizeof handlers / sizeof *handlers)
         return 0;
     __atomic_store_n(&handled[number], program, __ATOMIC_RELEASE);
@@ -72,7 +72,7 @@ u64 bytecode_handler(u64 number, struct program *program) {
 }
 
 /* The function of a number, for a program from now on; 0 where there is no such number. */
-u64 bytecode_function(u64 number, struct program *program) {
+u64 bytecode_function(u64 number, struct program_record *program) {
     if (number >= sizeof functions / sizeof *functions)
         return 0;
     __atomic_store_n(&programs[number], program, __ATOMIC_RELEASE);

@@ -26,6 +26,7 @@ from softgen.lanes.bytecode.program import (
     NO_OPERAND,
     PURE,
     READS_RESULT,
+    WIDE_OFFSETS,
     BytecodeAssembly,
     BytecodeProgram,
     Label,
@@ -43,7 +44,6 @@ from softgen.lanes.value import Memory, Region, Value, Variable
 _UNSIGNED = frozenset({"negate", "bit_not", "leading_zeros", "trailing_zeros", "count_ones", "reverse_bits", "add", "sub", "mul", "bit_and",
                        "bit_or", "bit_xor", "shift_left"})  # fmt: skip
 _CODES = dict(zip(TYPES, "BbHhIiQqefd?", strict=True))  # of the struct module
-WIDE_OFFSETS = 1
 MOST_NOTED = 32  # lanes whose addresses a note has room for
 
 

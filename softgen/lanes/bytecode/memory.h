@@ -3,9 +3,18 @@
 #define SOFTGEN_BYTECODE_MEMORY_H
 #include "bytecode.h"
 
-/* Flags of the note before an access (lanes/llvm/access.py). */
-enum { NOTE_WIDE = 32, NOTE_TABLE = 33, NOTE_BLOCK = 34, NOTE_SIZE = 40 };
+/* Bits of the first word of the note before an access, which has the mask of its lanes below them (lanes/llvm/access.py). */
+enum {
+    NOTE_WIDE = 32,  /* offsets have 64 bits */
+    NOTE_TABLE,      /* addresses go through the table of an address space */
+    NOTE_BLOCK,      /* without lanes */
+    NOTE_ATOMIC,
+    NOTE_CONTIGUOUS, /* lanes, from the base on */
+    NOTE_UNIFORM,    /* all lanes at the base */
+    SIZE_SHIFT = 40, /* bytes of a lane */
+};
 
+/* Graphics memory, as an operation accesses it. */
 struct region {
     const u64 *table;
     u64 *note;
@@ -27,7 +36,7 @@ static inline u64 note_lanes(const struct region *region, const u8 *offsets, u32
         region->note[2 + i] = (region->base + offset_at(offsets, i, flags)) & region->mask;
         on |= (u64)(mask ? mask[i] : 1) << i;
     }
-    region->note[0] = on | 1ull << NOTE_WIDE | 1ull << NOTE_TABLE | (u64)size << NOTE_SIZE;
+    region->note[0] = on | 1ull << NOTE_WIDE | 1ull << NOTE_TABLE | (u64)size << SIZE_SHIFT;
     region->note[1] = 0;
     __asm__ volatile("" ::: "memory"); /* an access may fault, and then the note is read */
     return on;
@@ -35,7 +44,7 @@ static inline u64 note_lanes(const struct region *region, const u8 *offsets, u32
 
 static inline u8 *note_block(const struct region *region, u64 offset, u64 size) {
     u64 address = (region->base + offset) & region->mask;
-    region->note[0] = 1ull << NOTE_TABLE | 1ull << NOTE_BLOCK | size << NOTE_SIZE;
+    region->note[0] = 1ull << NOTE_TABLE | 1ull << NOTE_BLOCK | size << SIZE_SHIFT;
     region->note[1] = address;
     __asm__ volatile("" ::: "memory");
     return host(region, address);

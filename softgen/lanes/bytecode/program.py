@@ -7,61 +7,33 @@ table of graphics memory and the note of accesses are (shared_functions/context.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import itertools
-import struct
 import threading
 from array import array
 from functools import cache
 
 from softgen.bits.units import QWORD
-from softgen.errors import SoftgenError, Unsupported
+from softgen.errors import Unsupported
+from softgen.lanes.bytecode import assembly_h, bytecode_h
+from softgen.lanes.bytecode.assembly_h import JUMPS, PURE, READS_RESULT, SLOT_SHIFT, AssemblyRecord, WrittenOperation
+from softgen.lanes.bytecode.bytecode_h import ARGUMENTS, CONSTANT_SHIFT, NO_OPERAND, WIDE_OFFSETS, Operation, ProgramRecord
+from softgen.library import load
 
-CONSTANT, NO_OPERAND = 1 << 31, 0xFFFFFFFF
-ARGUMENTS = 6
+CONSTANT = 1 << CONSTANT_SHIFT
 HANDLER_CONTEXT = 2  # number of the argument
 LARGEST_FRAME = 1 << 18  # bytes of a host thread's stack
-OPERATION = struct.Struct("<HHIIIIIQ")
+OPERATION = ctypes.sizeof(Operation)
 ALIGNMENT = 16  # of constants
-PLACE = 1 << 32  # slots from a place to the next
-WRITTEN = 9  # numbers of an operation before it is encoded
-PURE, READS_RESULT, JUMPS = 1, 2, 4  # how operations are written (bytecode_assembly.c)
-
-
-class ProgramRecord(ctypes.Structure):
-    """struct program of bytecode.h."""
-
-    _fields_ = [("operations", ctypes.c_void_p), ("constants", ctypes.c_void_p), ("frame", ctypes.c_uint64), ("context", ctypes.c_uint64),
-                ("table_at", ctypes.c_uint64), ("note_at", ctypes.c_uint64), ("address_mask", ctypes.c_uint64), ("result", ctypes.c_uint64),
-                ("calls", ctypes.c_uint64), ("hot", ctypes.c_uint64), ("number", ctypes.c_uint64),
-                ("compiled", ctypes.c_uint64)]  # fmt: skip
-
-
-class AssemblyRecord(ctypes.Structure):
-    """struct assembly of bytecode_assembly.c."""
-
-    _fields_ = [(name, ctypes.c_uint64) for name in (
-        "written", "sizes", "kept", "labels", "loops", "operations", "places", "kept_places", "label_count", "loop_count", "encoded",
-        "used", "frame")]  # fmt: skip
+PLACE = 1 << SLOT_SHIFT  # slots from a place to the next
+WRITTEN = ctypes.sizeof(WrittenOperation) // QWORD  # numbers of an operation before it is encoded
 
 
 @cache
 def library() -> ctypes.CDLL:
-    found = importlib.util.find_spec("softgen.lanes._bytecode")
-    again = "run `make` or `python setup.py build_ext --inplace` at the repository's root"
-    if found is None or found.origin is None:
-        raise SoftgenError(f"softgen.lanes._bytecode is not built; {again}")
-    try:
-        native, theirs = ctypes.CDLL(found.origin), (ctypes.c_uint64 * 3)()
-        same = native.bytecode_layout(theirs) == 3 and list(theirs[:2]) == [OPERATION.size, ctypes.sizeof(ProgramRecord)]
-        same = same and native.bytecode_assembly_layout(theirs) == 2 and list(theirs[:2]) == [8 * WRITTEN, ctypes.sizeof(AssemblyRecord)]
-        native.bytecode_name.restype, native.bytecode_name.argtypes = ctypes.c_char_p, (ctypes.c_uint64,)
-        for function in (native.bytecode_function, native.bytecode_handler):
-            function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64, ctypes.POINTER(ProgramRecord))
-    except (OSError, AttributeError) as error:
-        raise SoftgenError(f"{found.origin} cannot be used: {error}; {again}") from None
-    if not same:
-        raise SoftgenError(f"{found.origin} is of another version; {again}")
+    native = load("softgen.lanes._bytecode", bytecode_h, assembly_h)
+    native.bytecode_name.restype, native.bytecode_name.argtypes = ctypes.c_char_p, (ctypes.c_uint64,)
+    for function in (native.bytecode_function, native.bytecode_handler):
+        function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64, ctypes.POINTER(ProgramRecord))
     return native
 
 
@@ -82,7 +54,7 @@ class Label:
 
 
 class BytecodeAssembly:
-    """A program being written, as flat lists of numbers: bytecode_assembly.c leaves out what is not read and places the rest in a frame.
+    """A program being written, as flat lists of numbers: assembly.c leaves out what is not read and places the rest in a frame.
 
     A slot says where a value is: the number of a place times PLACE, and the byte in it where the value starts. Slots below PLACE are
     operands as the interpreter has them: constants, and NO_OPERAND."""
@@ -136,7 +108,7 @@ class BytecodeAssembly:
     def finished(self, result: int, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
         """The program, whose result is in a kept slot."""
         self.add("end", result=result, how=READS_RESULT)
-        count, encoded = self.count, bytearray(OPERATION.size * self.count)
+        count, encoded = self.count, bytearray(OPERATION * self.count)
         labels = [label.before for label in self.labels]
         lists = [array("Q", numbers) for numbers in (self.operations, self.sizes, self.kept, labels, self.loops)]
         record = AssemblyRecord(*(numbers.buffer_info()[0] for numbers in lists), count, len(self.sizes), len(self.kept), len(labels),
@@ -145,7 +117,7 @@ class BytecodeAssembly:
             raise MemoryError("a bytecode program")
         if record.frame > LARGEST_FRAME:
             raise Unsupported(f"a bytecode program with a frame of {record.frame} bytes: at most {LARGEST_FRAME}")
-        operations = bytes(encoded[: record.used * OPERATION.size])
+        operations = bytes(encoded[: record.used * OPERATION])
         at = sum(-(-self.sizes[place] // QWORD) * QWORD for place in self.kept[: self.kept.index(result // PLACE)]) + result % PLACE
         return BytecodeProgram(operations, bytes(self._pool) or b"\0", record.frame, at, table_at, note_at, (1 << bits) - 1, handler)
 
@@ -163,7 +135,7 @@ class BytecodeProgram:
         self._operations, self._constants = array("B", operations), array("B", constants)
         pointers = self._operations.buffer_info()[0], self._constants.buffer_info()[0]
         self.record = ProgramRecord(*pointers, frame, HANDLER_CONTEXT if handler else 0, table_at, note_at, mask, result)
-        self.size = len(operations) // OPERATION.size
+        self.size = len(operations) // OPERATION
         with _lock:
             number = self.record.number = next(_numbers[not handler])
         self.address = int((library().bytecode_handler if handler else library().bytecode_function)(number, self.record))
@@ -182,3 +154,6 @@ class BytecodeProgram:
 
 _kept: list[BytecodeProgram] = []
 
+
+__all__ = ["ARGUMENTS", "CONSTANT", "JUMPS", "NO_OPERAND", "PLACE", "PURE", "READS_RESULT", "WIDE_OFFSETS", "BytecodeAssembly",
+           "BytecodeProgram", "Label", "codes", "library"]  # fmt: skip

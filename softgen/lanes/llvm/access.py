@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from softgen.lanes.bytecode.memory_h import NOTE_ATOMIC, NOTE_BLOCK, NOTE_CONTIGUOUS, NOTE_TABLE, NOTE_UNIFORM, NOTE_WIDE
+from softgen.lanes.bytecode.memory_h import SIZE_SHIFT as SIZE_SHIFT
 from softgen.lanes.llvm.addressing import CANONICAL_BITS, LlvmAddressing
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
-# Flags in the note's first word, above the mask: 64-bit offsets; addresses of a TableRegion; a block without lanes; an atomic; lanes
-# contiguous from the base on; lanes uniform at the base.
-WIDE, TABLE, BLOCK, ATOMIC, CONTIGUOUS, UNIFORM = (1 << bit for bit in range(32, 38))
-SIZE_SHIFT = 40                                     # bytes of a lane
+# Flags in the note's first word, above the mask.
+WIDE, TABLE, BLOCK, ATOMIC, CONTIGUOUS, UNIFORM = (
+    1 << bit for bit in (NOTE_WIDE, NOTE_TABLE, NOTE_BLOCK, NOTE_ATOMIC, NOTE_CONTIGUOUS, NOTE_UNIFORM))  # fmt: skip
 READ, WRITE, UNKNOWN = 0, 1, 3                      # kinds of access of guard.c
 GATHERED = 32                                      # bits of a lane from which hosts can gather
 ALONE = 34                                          # the word behind the note: no other host thread changes the memory meanwhile
