@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+/* The latched commands of a hardware context. */
 struct latches {
     uint32_t *slots;
     uint32_t *lengths; /* of a slot, in dwords; commands by index: 1 + the index of the item latched last */

@@ -4,40 +4,18 @@
  * Graphics memory is touched a page at a time from its lowest byte on, so that a fault names the first byte that is not mapped.
  * Plain C without the Python API; it runs under the guard and may be left at any access: it owns nothing.
  */
-#include <stddef.h>
-#include <stdint.h>
+#include "blit.h"
+
 #include <string.h>
 
-enum { PAGE = 4096, GROUP = 16 }; /* GROUP: bytes after which masks repeat; no pixel is longer */
+enum { PAGE = 4096 };
 
-/* A surface, and where in it the rectangle begins. The offset of a byte within a tile is column[x] + row[y] (surface/tile_table.py). */
-struct side {
-    uint64_t base;
-    int64_t pitch; /* bytes */
-    const uint32_t *column, *row;
-    uint32_t tile_columns, tile_rows; /* log2 of a tile's bytes and rows; linear: both 0 */
-    uint64_t run; /* bytes of a row that are contiguous in a tile; linear: 0 */
-    int64_t x, y; /* bytes and rows */
-};
-
-struct blit {
-    const uint64_t *table;
-    uint64_t address_mask;
-    struct side destination, source;
-    uint64_t bytes, rows, next; /* next: progress */
-    uint64_t limit; /* bytes of a call */
-    uint32_t backwards, reads_source, reads_destination;
-    uint32_t reserved;
-    uint8_t *source_row, *destination_row; /* as many bytes, rounded up to GROUP */
-    uint64_t constant[2], by_source[2], by_destination[2], by_both[2]; /* result = constant ^ S & … ^ D & … ^ S & D & … */
-};
-
-static uint8_t *graphics_memory(const struct blit *b, uint64_t address)
+static uint8_t *graphics_memory(const struct blit_plan *b, uint64_t address)
 {
     return (uint8_t *)(b->table[address >> 32 & 0xffff] + (address & 0xffffffff));
 }
 
-static uint64_t address_of(const struct blit *b, const struct side *side, int64_t x, int64_t y)
+static uint64_t address_of(const struct blit_plan *b, const struct surface_side *side, int64_t x, int64_t y)
 {
     int64_t offset;
     if (!side->run)
@@ -56,13 +34,13 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* Bytes from x on that are contiguous in a page. */
-static uint64_t piece(const struct side *side, uint64_t address, int64_t x, uint64_t left)
+static uint64_t piece(const struct surface_side *side, uint64_t address, int64_t x, uint64_t left)
 {
     uint64_t size = smaller(left, PAGE - (address & (PAGE - 1)));
     return side->run ? smaller(size, side->run - ((uint64_t)x & (side->run - 1))) : size;
 }
 
-static void read_row(const struct blit *b, const struct side *side, int64_t y, uint8_t *row)
+static void read_row(const struct blit_plan *b, const struct surface_side *side, int64_t y, uint8_t *row)
 {
     for (uint64_t done = 0, size; done < b->bytes; done += size) {
         int64_t x = side->x + (int64_t)done;
@@ -77,7 +55,7 @@ static void read_row(const struct blit *b, const struct side *side, int64_t y, u
     }
 }
 
-static void write_row(const struct blit *b, const struct side *side, int64_t y, const uint8_t *row)
+static void write_row(const struct blit_plan *b, const struct surface_side *side, int64_t y, const uint8_t *row)
 {
     for (uint64_t done = 0, size; done < b->bytes; done += size) {
         int64_t x = side->x + (int64_t)done;
@@ -93,7 +71,7 @@ static void write_row(const struct blit *b, const struct side *side, int64_t y, 
 }
 
 /* The raster operation, on a row of source and destination; the result replaces the source. */
-static void combine(const struct blit *b)
+static void combine(const struct blit_plan *b)
 {
     uint64_t *restrict source = (uint64_t *)b->source_row, *restrict destination = (uint64_t *)b->destination_row;
     for (uint64_t i = 0; i < (b->bytes + GROUP - 1) / GROUP; i++)
@@ -103,7 +81,7 @@ static void combine(const struct blit *b)
         }
 }
 
-static int is_copy(const struct blit *b)
+static int is_copy(const struct blit_plan *b)
 {
     int same = 1;
     for (int j = 0; j < 2; j++)
@@ -112,7 +90,7 @@ static int is_copy(const struct blit *b)
 }
 
 /* Some rows; answers how many are left. */
-int64_t blit_rows(struct blit *b, void *record)
+int64_t blit_rows(struct blit_plan *b, void *record)
 {
     uint64_t done = 0;
     int copy = is_copy(b), filled = 0;
@@ -129,13 +107,4 @@ int64_t blit_rows(struct blit *b, void *record)
         write_row(b, &b->destination, b->destination.y + y, b->source_row);
     }
     return (int64_t)(b->rows - b->next);
-}
-
-/* The size of the structure, and of what rows are rounded up to, for blit.py to check. */
-int blit_layout(uint64_t *numbers)
-{
-    numbers[0] = sizeof(struct blit);
-    numbers[1] = offsetof(struct blit, source_row);
-    numbers[2] = GROUP;
-    return 3;
 }

@@ -9,10 +9,13 @@ import ctypes
 from functools import cache
 from typing import NamedTuple
 
-from softgen.blitter.raster import GROUP, RasterMasks
+from softgen.blitter import blit_h
+from softgen.blitter.blit_h import GROUP, BlitPlan, SurfaceSide
+from softgen.blitter.raster import RasterMasks
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.eu import native
+from softgen.library import load
 from softgen.surface.tile_table import tile_offsets
 from softgen.surface.tiling import orders
 
@@ -29,33 +32,10 @@ class BlitSurface(NamedTuple):
     y: int
 
 
-class SurfaceSide(ctypes.Structure):
-    """struct side of blit.c."""
-
-    _fields_ = [
-        ("base", ctypes.c_uint64), ("pitch", ctypes.c_int64), ("column", ctypes.c_uint64), ("row", ctypes.c_uint64),
-        ("tile_columns", ctypes.c_uint32), ("tile_rows", ctypes.c_uint32), ("run", ctypes.c_uint64),
-        ("x", ctypes.c_int64), ("y", ctypes.c_int64),
-    ]  # fmt: skip
-
-
-class BlitPlan(ctypes.Structure):
-    """struct blit of blit.c."""
-
-    _fields_ = [
-        ("table", ctypes.c_uint64), ("address_mask", ctypes.c_uint64), ("destination", SurfaceSide), ("source", SurfaceSide),
-        ("bytes", ctypes.c_uint64), ("rows", ctypes.c_uint64), ("next", ctypes.c_uint64), ("limit", ctypes.c_uint64),
-        ("backwards", ctypes.c_uint32), ("reads_source", ctypes.c_uint32), ("reads_destination", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32), ("source_row", ctypes.c_uint64), ("destination_row", ctypes.c_uint64),
-        ("constant", ctypes.c_uint64 * 2), ("by_source", ctypes.c_uint64 * 2), ("by_destination", ctypes.c_uint64 * 2),
-        ("by_both", ctypes.c_uint64 * 2),
-    ]  # fmt: skip
-
-
 @cache
 def library() -> ctypes.CDLL:
     """blit.c."""
-    return native.load("softgen.blitter._blit", "blit_layout", [ctypes.sizeof(BlitPlan), BlitPlan.source_row.offset, GROUP])
+    return load("softgen.blitter._blit", blit_h)
 
 
 def blit(cs: CommandStreamer, masks: RasterMasks, size: tuple[int, int], destination: BlitSurface,

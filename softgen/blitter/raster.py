@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from softgen.blitter.blit_h import GROUP
 from softgen.errors import Unsupported
 
-GROUP = 16  # bytes after which masks repeat
 ONES = (1 << 8 * GROUP) - 1
 COPY = 0xCC  # the source
 

@@ -1,55 +1,20 @@
 /* State commands latched: their dwords go into the slots of a hardware context.
  *
  * latch_run walks consecutive commands of a batch and stops at the first that is not plain state: one that acts, has a length the page
- * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules and what they mean
- * are in latch_rules.py, which builds them from the pages. */
+ * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules are in
+ * latch_rules.h; latch_rules.py builds them from the pages. */
+
+#include "latch_rules.h"
 
 #include "../latches.h"
 
-#include <stdint.h>
 #include <string.h>
 
-#define KEYS 0x10000
-#define UNKNOWN 0xffff /* no rule for the key yet */
-#define GATED 64       /* dwords of the longest command or element with gates */
-#define PARTS 3        /* fields that an index is made of */
-
-enum kind { STOP, REPLACE, ELEMENTS, RECORDS, GATES, MASK, POSITION };
-
-struct part {
-    uint32_t dword, low, width;
-};
-
-struct gate { /* while none of `bits` is set, the bits of `mask` keep their latched values */
-    uint32_t bit_dword, bits, dword, mask;
-};
-
-struct rule {
-    uint32_t mask, value;                     /* the headers it is for */
-    uint32_t next;                            /* the rule to try when the header does not match; UNKNOWN: none */
-    uint32_t kind, stops;                     /* stops: latch_run leaves the command to its handler */
-    uint32_t length_low, length_mask, bias;   /* dwords: (header >> low & mask) + bias */
-    uint32_t least, most;                     /* dwords the page allows */
-    uint32_t slot, offset, size;              /* its number, where its first dword is, dwords of an item */
-    uint32_t first;                           /* ELEMENTS: dword of the first element */
-    uint32_t parts;
-    struct part part[PARTS];                  /* ELEMENTS, RECORDS: the item's index, the lowest bits first */
-    uint32_t acts_dword, acts_mask;           /* a bit set here makes the command act */
-    uint32_t gates, gate_count;
-    uint32_t mask_dword, mask_low, mask_bits; /* MASK: the field whose ones select the low bits of its dword that change */
-};
-
-struct table {
-    const uint16_t *keys; /* the first rule by header >> 16 */
-    const struct rule *rules;
-    const struct gate *gates;
-};
-
-static uint32_t index_of(const struct rule *rule, const uint32_t *item)
+static uint32_t index_of(const struct latch_rule *rule, const uint32_t *item)
 {
     uint32_t index = 0, shift = 0;
     for (uint32_t i = 0; i < rule->parts; i++) {
-        const struct part *part = &rule->part[i];
+        const struct index_part *part = &rule->part[i];
         index |= (item[part->dword] >> part->low & ((1u << part->width) - 1)) << shift;
         shift += part->width;
     }
@@ -76,7 +41,7 @@ static void copy_gated(uint32_t *to, const uint32_t *from, uint32_t count, const
             to[gates[i].bit_dword] |= old[gates[i].bit_dword] & gates[i].bits;
 }
 
-static void latch(const struct table *table, const struct rule *rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
+static void latch(const struct rule_table *table, const struct latch_rule *rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
 {
     uint32_t *slot = latches->slots + rule->offset, *length = &latches->lengths[rule->slot];
     const struct gate *gates = table->gates + rule->gates;
@@ -123,18 +88,18 @@ static void latch(const struct table *table, const struct rule *rule, struct lat
 }
 
 /* One command by its rule; `count` is between the rule's least and most. */
-void latch_one(const struct table *table, uint32_t rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
+void latch_one(const struct rule_table *table, uint32_t rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
 {
     latch(table, &table->rules[rule], latches, dwords, count);
 }
 
 /* Consecutive state commands, `limit` at most. Returns how many. */
-uint32_t latch_run(const struct table *table, struct latches *latches, const uint32_t *dwords, uint32_t count, uint32_t limit)
+uint32_t latch_run(const struct rule_table *table, struct latches *latches, const uint32_t *dwords, uint32_t count, uint32_t limit)
 {
     uint32_t at = 0, done = 0, last = 0;
     while (done < limit && at < count) {
         uint32_t header = dwords[at], number = table->keys[header >> 16], length;
-        const struct rule *rule = 0;
+        const struct latch_rule *rule = 0;
         for (; number != UNKNOWN; number = rule->next) {
             rule = &table->rules[number];
             if ((header & rule->mask) == rule->value)

@@ -18,7 +18,9 @@ from softgen.bits.field import Group
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.command import MarkedLatched, SlotPlace
-from softgen.streamer.latch_rules import ELEMENTS, RECORDS, LatchPointers, LatchRule, LatchTable, library
+from softgen.latches_h import Latches
+from softgen.streamer.latch_rules import LatchTable, library
+from softgen.streamer.latch_rules_h import ELEMENTS, RECORDS, LatchRule
 from softgen.streamer.parser import Command
 
 # base -> (address, its modify enable) in STATE_BASE_ADDRESS
@@ -44,7 +46,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         self.table = table
         self._slots, self._lengths, self._counts = (ctypes.c_uint32 * 0)(), (ctypes.c_uint32 * 0)(), (ctypes.c_uint32 * 0)()
         self._present = (ctypes.c_uint64 * 0)()
-        self._pointers = LatchPointers()
+        self._pointers = Latches()
         self._address, self._latch = ctypes.addressof(self._pointers), library().latch_run
         self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
         self._indexed: dict[str, tuple[int, dict[int, Record]]] = {}  # the same for parts by index

@@ -1,4 +1,4 @@
-"""The rules by which state commands are latched: a table of them for each engine, in the form that latch.c reads.
+"""The rules by which state commands are latched: a table of them for each engine, in the form that latch.c reads (latch_rules.h).
 
 A rule is made from a command's page (bits/field.py, Effect) when the command is first met.
 """
@@ -6,81 +6,47 @@ A rule is made from a command's page (bits/field.py, Effect) when the command is
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import threading
 from functools import cache
 
+from softgen import latches_h
 from softgen.bits.catalogue import catalogue
 from softgen.bits.field import BitField, Effect
 from softgen.bits.layout import Layout
-from softgen.errors import SoftgenError, SpecError
+from softgen.errors import SpecError
+from softgen.library import load
+from softgen.streamer import latch_rules_h
+from softgen.streamer.latch_rules_h import (
+    ELEMENTS,
+    GATED,
+    GATES,
+    KEYS,
+    MASK,
+    MOST_PARTS,
+    POSITION,
+    RECORDS,
+    REPLACE,
+    STOP,
+    UNKNOWN,
+    Gate,
+    IndexPart,
+    LatchRule,
+    RuleTable,
+)
 
-UNKNOWN = 0xFFFF
 MOST_RULES = 1024
 MOST_GATES = 1024
-MOST_PARTS = 3
 INDEX_BITS = 6
-GATED = 64  # dwords of the longest command or element with gates
-STOP, REPLACE, ELEMENTS, RECORDS, GATES, MASK, POSITION = range(7)
-
-
-def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
-    return [(name, ctypes.c_uint32) for name in names]
-
-
-class IndexPart(ctypes.Structure):
-    """struct part of latch.c."""
-
-    _fields_ = _words("dword", "low", "width")
-
-
-class Gate(ctypes.Structure):
-    """struct gate of latch.c."""
-
-    _fields_ = _words("bit_dword", "bits", "dword", "mask")
-
-
-class LatchRule(ctypes.Structure):
-    """struct rule of latch.c."""
-
-    _fields_ = [
-        *_words("mask", "value", "next", "kind", "stops", "length_low", "length_mask", "bias", "least", "most", "slot", "offset", "size",
-                "first", "parts"),
-        ("part", IndexPart * MOST_PARTS),
-        *_words("acts_dword", "acts_mask", "gates", "gate_count", "mask_dword", "mask_low", "mask_bits"),
-    ]  # fmt: skip
-
-
-class TablePointers(ctypes.Structure):
-    """struct table of latch.c."""
-
-    _fields_ = [("keys", ctypes.c_void_p), ("rules", ctypes.c_void_p), ("gates", ctypes.c_void_p)]
-
-
-class LatchPointers(ctypes.Structure):
-    """struct latches of latch.c."""
-
-    _fields_ = [
-        ("slots", ctypes.c_void_p), ("lengths", ctypes.c_void_p), ("counts", ctypes.c_void_p), ("present", ctypes.c_void_p),
-        *_words("slot_count", "consumed", "last"),
-    ]  # fmt: skip
 
 
 @cache
 def library() -> ctypes.CDLL:
     """latch.c, loaded."""
-    found = importlib.util.find_spec("softgen.streamer._latch")
-    if found is None or found.origin is None:
-        how = "run `make` or `python setup.py build_ext --inplace` at the repository's root"
-        raise SoftgenError(f"softgen.streamer._latch is not built; {how}")
-    try:
-        native = ctypes.CDLL(found.origin)
-        native.latch_one.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
-        native.latch_one.restype = None
-        native.latch_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
-        native.latch_run.restype = ctypes.c_uint32
-    except (OSError, AttributeError) as error:
-        raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
+    native = load("softgen.streamer._latch", latches_h, latch_rules_h)
+    native.latch_one.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+    native.latch_one.restype = None
+    native.latch_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+    native.latch_run.restype = ctypes.c_uint32
     return native
 
 
@@ -89,9 +55,9 @@ class LatchTable:
 
     def __init__(self, gen: float, engine: str, stops: frozenset[str] = frozenset()) -> None:
         self.gen, self.engine, self.stops = gen, engine, stops
-        self.keys, self.rules, self.gates = (ctypes.c_uint16 * 65536)(), (LatchRule * MOST_RULES)(), (Gate * MOST_GATES)()
+        self.keys, self.rules, self.gates = (ctypes.c_uint16 * KEYS)(), (LatchRule * MOST_RULES)(), (Gate * MOST_GATES)()
         ctypes.memset(self.keys, 0xFF, ctypes.sizeof(self.keys))
-        self.pointers = TablePointers(ctypes.addressof(self.keys), ctypes.addressof(self.rules), ctypes.addressof(self.gates))
+        self.pointers = RuleTable(ctypes.addressof(self.keys), ctypes.addressof(self.rules), ctypes.addressof(self.gates))
         self.address = ctypes.addressof(self.pointers)
         self.known: set[int] = set()  # keys, header >> 16
         self.latching: set[int] = set()  # those with a command that latch_run may latch

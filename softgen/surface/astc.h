@@ -4,12 +4,14 @@
 
 #include "coded.h"
 
+/* Numbers that a sequence may have: a bit field and a trit or a quint of each. */
 struct range { uint8_t bits, trits, quints; uint16_t levels; };
 
 extern const struct range astc_ranges[21]; /* in the order of their levels */
 
 enum { CHANNELS = 4 };
 
+/* Both ends of a block's colours. */
 struct ends { int32_t of[2][CHANNELS]; };
 
 /* How texels are decoded: low dynamic range, sRGB, high dynamic range. */

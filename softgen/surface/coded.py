@@ -4,19 +4,18 @@ returns the numbers that the channels of the format hold."""
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from functools import cache, partial
 
 from softgen.bits.formats import Format
-from softgen.errors import SoftgenError
 from softgen.lanes.host_function import HostFunction
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, i32, u16, u32
 from softgen.lanes.value import Value
-from softgen.surface import texel
+from softgen.library import load
+from softgen.surface import astc_h, texel
+from softgen.surface.astc_h import CHANNELS, Profile
 
 MODULE = "softgen.surface._coded"
-CHANNELS = 4
 # Decoder by format
 NAMES = {
     "BC7_UNORM": "bc7", "BC7_UNORM_SRGB": "bc7", "BC6H_SF16": "bc6h_signed", "BC6H_UF16": "bc6h_unsigned",
@@ -28,10 +27,7 @@ NAMES = {
 
 @cache
 def library() -> ctypes.CDLL:
-    found = importlib.util.find_spec(MODULE)
-    if found is None or found.origin is None:
-        raise SoftgenError(f"{MODULE} is not built: python setup.py build_ext --inplace")
-    return ctypes.CDLL(found.origin)
+    return load(MODULE, astc_h)
 
 
 def _find(name: str) -> int:
@@ -45,7 +41,6 @@ FUNCTIONS = {name: HostFunction(f"surface_{name}", partial(_find, f"surface_{nam
 
 ASTC = HostFunction("surface_astc", partial(_find, "surface_astc"))
 HIGH_RANGE = "ASTC_HDR"  # begins the names of formats
-LDR, SRGB, HDR = range(3)  # enum profile of astc.h
 WHOLE = 0xFFFF  # 1.0
 
 
@@ -56,12 +51,12 @@ def known(format: Format) -> bool:
 
 def _astc(m: Machine, format: Format, words: list[Value], x: Value, y: Value) -> list[Value]:
     """Of sRGB formats the top 8 bits count; others are half floats, rounded toward zero (KHR_texture_compression_astc_hdr)."""
-    profile = SRGB if format.space == "srgb" else HDR if format.name.startswith(HIGH_RANGE) else LDR
+    profile = Profile.SRGB if format.space == "srgb" else Profile.HDR if format.name.startswith(HIGH_RANGE) else Profile.LDR
     numbers = [m.like(x, number) for number in (*format.block, profile)]
     held = m.host(ASTC, [*words, x, y, *numbers], CHANNELS)
-    if profile == HDR:
+    if profile == Profile.HDR:
         return [m.bitcast(m.convert(m.bitcast(m.convert(value, u16), f16), f32), u32) for value in held]
-    if profile == SRGB:
+    if profile == Profile.SRGB:
         return [texel.decode_channel(m, channel, value >> 8) for channel, value in zip(format.channels, held, strict=True)]
     halves = [m.convert(m.convert(m.bitcast(value, i32), f32) * (1 / (WHOLE + 1)), f16, "rtz") for value in held]
     return [m.select(value == WHOLE, texel.ONE, m.bitcast(m.convert(half, f32), u32)) for value, half in zip(held, halves, strict=True)]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.blitter import blit
 from softgen.blitter.raster import uses_pattern, uses_source
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.store import MemfdBuffer
@@ -122,14 +121,6 @@ def test_a_pitch_of_less_than_a_tile(tiling: str) -> None:
     expected = twin(bench, bench.memory(), 4, (0, 0, 10, 6), 0xCC, to, source)
     bench.run(*copy(bench, 3, 0xCC, (0, 0, 10, 6), to, source))
     assert np.array_equal(bench.memory(), expected)
-
-
-@pytest.mark.parametrize("group", [8, 32])
-def test_a_library_with_another_group_is_refused(monkeypatch: pytest.MonkeyPatch, group: int) -> None:
-    """Rows are rounded up to it in Python and combined in groups of it in C."""
-    monkeypatch.setattr(blit, "GROUP", group)
-    with pytest.raises(SoftgenError, match="of another version"):
-        blit.library.__wrapped__()
 
 
 @pytest.mark.parametrize(("start", "to"), [(0, 5), (5, 0)])

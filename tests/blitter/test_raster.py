@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from softgen.blitter.raster import GROUP, ONES, raster_masks, repeated, uses_pattern, uses_source
+from softgen.blitter.blit_h import GROUP
+from softgen.blitter.raster import ONES, raster_masks, repeated, uses_pattern, uses_source
 
 
 def test_every_code_at_every_combination() -> None:

@@ -13,7 +13,8 @@ from softgen.bits.field import BitField, Effect
 from softgen.errors import SpecError
 from softgen.streamer import latch_rules
 from softgen.streamer.latch import LatchedState
-from softgen.streamer.latch_rules import Gate, LatchRule, LatchTable
+from softgen.streamer.latch_rules import LatchTable
+from softgen.streamer.latch_rules_h import Gate, LatchRule
 
 HZ_OP, MASK = "3DSTATE_WM_HZ_OP", "3DSTATE_SAMPLE_MASK"
 ACTS = ("depth_buffer_clear_enable", "stencil_buffer_clear_enable", "depth_buffer_resolve_enable",
