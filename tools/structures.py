@@ -25,11 +25,16 @@ from elftools.elf.elffile import ELFFile
 # The headers that Python has too.
 HEADERS = (
     "softgen/blitter/blit.h",
+    "softgen/driver/shim/shim.h",
+    "softgen/eu/native.h",
     "softgen/lanes/bytecode/assembly.h", "softgen/lanes/bytecode/bytecode.h", "softgen/lanes/bytecode/memory.h",
     "softgen/latches.h",
     "softgen/memory/graphics_memory.h", "softgen/memory/guard.h",
+    "softgen/shared_functions/context.h", "softgen/shared_functions/pixel_backend/blocks.h", "softgen/shared_functions/pixel_dispatch.h",
     "softgen/streamer/latch_rules.h",
     "softgen/surface/astc.h",
+    "softgen/threads/native/scheduler.h", "softgen/threads/native/tables.h", "softgen/threads/native/threads.h",
+    "softgen/three_d/three_d.h",
 )  # fmt: skip
 DEBUG = ("-g", "-gdwarf-5", "-O0", "-fno-eliminate-unused-debug-types", "-x", "c", "-c")
 WRAPPERS = {"DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_atomic_type", "DW_TAG_restrict_type"}

@@ -7,26 +7,8 @@
 #include "native.h"
 
 #include <stddef.h>
-#include <string.h>
-
-enum { STEP = 8 };
-enum { NOWHERE = 0xffffffff };
 
 /* -- the threaded engine ------------------------------------------------------------------------------------------------------------- */
-
-struct op;
-typedef int64_t handler(uint8_t *block, struct op *op, struct context *context, uint64_t executed);
-struct op {
-    handler *function;
-    uint32_t ip, counts;
-    uint8_t rest[48]; /* the handlers' own */
-};
-
-struct program {
-    struct op *ops;
-    uint32_t *index; /* of the op to go on with at start + STEP * n */
-    uint64_t start, count;
-};
 
 /* The layout of a block (eu/thread/block.py), set once. */
 static struct { uint64_t size, control, notification; } place;
@@ -38,7 +20,7 @@ void native_place(uint64_t size, uint64_t control, uint64_t notification)
     place.notification = notification;
 }
 
-static struct op *find(const struct program *program, uint32_t ip)
+static struct native_op *find(const struct native_program *program, uint32_t ip)
 {
     uint64_t at = ip - program->start;
     if (ip < program->start || at % STEP || at / STEP >= program->count || program->index[at / STEP] == NOWHERE)
@@ -47,9 +29,9 @@ static struct op *find(const struct program *program, uint32_t ip)
 }
 
 /* The handler of an op that the interpreter must execute. */
-int64_t native_escape(uint8_t *block, struct op *op, struct context *context, uint64_t executed)
+int64_t native_escape(uint8_t *block, struct native_op *op, struct context *context, uint64_t executed)
 {
-    struct control *control = (struct control *)(block + place.control);
+    struct control_block *control = (struct control_block *)(block + place.control);
     (void)context;
     control->ip = op->ip;
     control->executed += executed;
@@ -76,7 +58,7 @@ static void clear_upper_halves(void)
 /* Each handler calls the next one in its place, until one leaves: then the block is as the thread stands, and what it gives is a status. */
 int64_t native_threaded(uint8_t *block, struct context *context)
 {
-    struct op *op = find(context->program, ((struct control *)(block + place.control))->ip);
+    struct native_op *op = find(context->program, ((struct control_block *)(block + place.control))->ip);
     if (!op)
         return ESCAPE; /* no instruction is there: the interpreter reports it */
     int64_t status = op->function(block, op, context, 0);
@@ -102,20 +84,8 @@ void native_barrier(struct context *context)
 
 /* -- one thread alone ---------------------------------------------------------------------------------------------------------------- */
 
-struct single { thread_function *function; uint8_t *block; struct context *context; };
-
-int64_t native_single(struct single *single, void *record)
+int64_t native_single(struct single_thread *single, void *record)
 {
     single->context->record = record;
     return single->function(single->block, single->context);
-}
-
-/* Sizes and offsets of the structures, for a check against block.py and native.py. */
-int64_t native_layout(uint64_t *into)
-{
-    uint64_t found[] = {sizeof(struct control), offsetof(struct control, executed), offsetof(struct control, channel_ip),
-                        sizeof(struct context), offsetof(struct context, budget), offsetof(struct context, offsets),
-                        sizeof(struct op), sizeof(struct program), sizeof(struct single)};
-    memcpy(into, found, sizeof found);
-    return sizeof found / sizeof *found;
 }

@@ -1,4 +1,4 @@
-"""native.c for Python: the structures it works on, and guarded calls.
+"""native.c for Python: the library, and guarded calls.
 
 Compiled code is called with the interpreter lock released, under the guard: an access to memory that is not mapped is a GpuFault.
 """
@@ -6,71 +6,38 @@ Compiled code is called with the interpreter lock released, under the guard: an 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
 from softgen.errors import SoftgenError
+from softgen.eu import native_h
+from softgen.eu.native_h import SingleThread
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, ControlBlock, offset
+from softgen.eu.thread.block import Context
+from softgen.library import AGAIN
+from softgen.library import load as load_part
 from softgen.memory import guard
 from softgen.memory.space import Space
-from softgen.shared_functions.context import ContextHead
+from softgen.shared_functions import context_h
 
-STEP = 8  # bytes between places where an instruction may start
-NOWHERE = 0xFFFFFFFF  # in an index: no instruction starts there
 LINES = 128  # bytes of two cache lines: hosts fetch them in pairs
 StructureT = TypeVar("StructureT", bound=ctypes.Structure)
-
-
-class NativeOp(ctypes.Structure):
-    """One step of a threaded program."""
-
-    _fields_ = [("function", ctypes.c_uint64), ("ip", ctypes.c_uint32), ("counts", ctypes.c_uint32), ("rest", ctypes.c_uint8 * 48)]
-
-
-class NativeProgram(ctypes.Structure):
-    """A threaded program: `index` holds, for each STEP bytes from `start` on, the number of the op to execute, or NOWHERE."""
-
-    _fields_ = [("ops", ctypes.c_uint64), ("index", ctypes.c_uint64), ("start", ctypes.c_uint64), ("count", ctypes.c_uint64)]
-
-
-class SingleThread(ctypes.Structure):
-    """One thread on its own."""
-
-    _fields_ = [("function", ctypes.c_uint64), ("block", ctypes.c_uint64), ("context", ctypes.c_uint64)]
-
-
-def layout() -> list[int]:
-    """The numbers that native_layout gives, as Python has them."""
-    return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
-            ctypes.sizeof(ContextHead), offset(ContextHead, "budget"), offset(ContextHead, "offsets"),
-            ctypes.sizeof(NativeOp), ctypes.sizeof(NativeProgram), ctypes.sizeof(SingleThread)]  # fmt: skip
-
-
 SPARE_NUMBERS = 256  # a library of another version may have more
 
 
 def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
-    """A C part of the package, its structures checked against Python's."""
-    found = importlib.util.find_spec(module)
-    if found is None or found.origin is None:
-        raise SoftgenError(f"{module} is not built; run `make` or `python setup.py build_ext --inplace` at the repository's root")
-    try:
-        native = ctypes.CDLL(found.origin)
-        theirs = (ctypes.c_uint64 * (len(layout) + SPARE_NUMBERS))()
-        same = getattr(native, layout_function)(theirs) == len(layout) and theirs[: len(layout)] == layout
-    except (OSError, AttributeError) as error:
-        raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
-    if not same:
-        raise SoftgenError(f"{found.origin} is of another version; build it again with `python setup.py build_ext --inplace`")
+    """A C part of the package, its structures checked against those that Python has by hand."""
+    native = load_part(module)
+    theirs = (ctypes.c_uint64 * (len(layout) + SPARE_NUMBERS))()
+    if getattr(native, layout_function)(theirs) != len(layout) or theirs[: len(layout)] != layout:
+        raise SoftgenError(f"{module} is of another version; {AGAIN}")
     return native
 
 
 @cache
 def library() -> ctypes.CDLL:
-    native, places = load("softgen.eu._native", "native_layout", layout()), block.BLOCK_OFFSETS
+    native, places = load_part("softgen.eu._native", native_h, context_h), block.BLOCK_OFFSETS
     native.native_place.argtypes = (ctypes.c_uint64,) * 3
     native.native_place(block.BLOCK_SIZE, places["control"], places["n"])
     native.native_barrier.argtypes = (ctypes.c_void_p,)

@@ -18,7 +18,7 @@ texture/           operations on texels, for sampler and data port
 sampler/           texels by coordinates, filtered
 dataport/          loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
 urb/               entries of the unified return buffer, written, read and allocated by handle
-pixel_backend/     depth and stencil tests, blending, render targets; pixel_dispatch.py: the pixels of a thread
+pixel_backend/     depth and stencil tests, blending, render targets; pixel_dispatch.h: the pixels of a thread
 extended_math/     functions of floats and integer division; the shared function of Gen4.5
 pixel_interpolator.py  barycentrics at offsets from pixels
 gateway.py         barriers of a thread group

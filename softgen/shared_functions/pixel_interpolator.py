@@ -21,7 +21,7 @@ from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Memory, Value
 from softgen.shared_functions.message import Message, answers
-from softgen.shared_functions.pixel_dispatch import PixelDispatch
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.shared_functions.unit import GroupBindings, Unit
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-/* The arrays between the stages of the 3D pipeline (structures.py has the same).
+/* The arrays between the stages of the 3D pipeline.
  *
  *   vertex_fetch.c  ► vertex_shader.c ► assembly.c ► clip.c ► setup.c ► bins.c ► rasterizer.c ► pixel_shader.c
  *   vertices          entries           objects      objects   records   bins    blocks         threads
@@ -11,6 +11,8 @@
 #define SOFTGEN_THREE_D_H
 
 #include "../memory/graphics_memory.h"
+#include "../shared_functions/pixel_backend/blocks.h"
+#include "../shared_functions/pixel_dispatch.h"
 
 #include <stdint.h>
 #include <time.h>
@@ -51,7 +53,8 @@ static inline int slice_is_over(uint64_t *deadline)
 
 /* -- vertices and objects ------------------------------------------------------------------------------------------------------------ */
 
-struct position { float x, y, z, rhw; }; /* normalised device coordinates and 1/w */
+/* Normalised device coordinates and 1/w of a vertex. */
+struct position { float x, y, z, rhw; };
 
 /* The vertices of a chunk: vertex URB entries (VUEs) by number. CLIP fills in positions, and appends vertices that it makes. */
 struct vertex_array {
@@ -69,7 +72,8 @@ struct object {
     uint32_t primitive; /* PrimitiveID */
 };
 
-enum object_flags {
+/* Flags of an object. */
+enum {
     OBJECT_VERTICES = 3, /* 1, 2 or 3 */
     OBJECT_RECTANGLE = 1 << 2,
     OBJECT_INVERTED = 1 << 3, /* winding is the opposite of the vertices' order */
@@ -82,6 +86,7 @@ enum object_flags {
     OBJECT_TOPOLOGY_SHIFT = 16, /* 3DPRIM_* code, as payloads give it */
 };
 
+/* Objects in drawing order. */
 struct object_array {
     struct object *objects;
     uint64_t count, capacity;
@@ -127,6 +132,7 @@ enum coverage {
     COVERAGE_SMOOTH_LINE, COVERAGE_SMOOTH_POINT, /* all, with an antialias alpha */
 };
 
+/* Setup records in drawing order, and their attributes. */
 struct record_array {
     struct setup_record *records;
     uint8_t *attributes; /* 64 bytes for each attribute of each record, as pixel shader payloads have them (GRAPHICS_THREADS 2.6) */
@@ -149,29 +155,5 @@ struct pixel_block {
     uint16_t x, y; /* upper left pixel */
     uint32_t mask;
 };
-
-/* What a thread's block has at `pixel` (shared_functions/pixel_dispatch.py). */
-struct pixel_dispatch {
-    uint32_t place[8];
-    uint32_t lit, back_facing, layer, viewport, passed, reserved[3];
-    float depth[32];
-    float planes[16]; /* 1/w, b1, b2, and both divided by w: at pixel (0, 0), and steps; where the shader may ask for them */
-    float antialias[32]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */
-};
-
-/* Early depth and stencil tests of a block (pixel_backend/depth.py): the pixels of the mask that pass, in the same order of bits.
- * `context` is the worker's (eu/native.h), `target` the depth target's record. */
-struct depth_block {
-    uint32_t x, y, mask, back_facing, layer, viewport;
-    float z[16]; /* by bit of the mask */
-};
-typedef uint32_t depth_function(void *context, void *target, struct depth_block *block);
-
-/* What depth and stencil buffers hold at a block's pixels, by bit of the mask (pixel_backend/depth.py): depths as they are stored. */
-struct held_block {
-    struct depth_block block;
-    uint32_t depth[16], stencil[16];
-};
-typedef void held_function(void *context, void *target, struct held_block *block);
 
 #endif

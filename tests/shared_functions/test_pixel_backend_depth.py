@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
 
 from softgen.errors import GpuFault
 from softgen.eu.thread.block import Context
@@ -29,7 +30,7 @@ from softgen.shared_functions.pixel_backend import (
 )
 from softgen.shared_functions.pixel_backend import surface as pixel_surface
 from softgen.shared_functions.pixel_backend.depth import DepthTest
-from softgen.shared_functions.pixel_backend.functions import DepthBlock, early_depth
+from softgen.shared_functions.pixel_backend.functions import early_depth
 from softgen.shared_functions.pixel_backend.interpreter import absolute, record_bytes
 from softgen.shared_functions.pixel_backend.records import DEPTH as DEPTH_RECORD
 from tests.shared_functions.rendering import BLOCK, DEPTH, GENERATIONS, STENCIL, Array, Target, offset
@@ -416,8 +417,3 @@ def test_early_tests_of_a_block(format: str, place: tuple[int, int]) -> None:
         assert found == wanted
         for held, expected in zip(bench.extra, before, strict=True):
             assert (held.array[: len(expected)] == expected).all()
-
-
-def test_the_block_is_the_one_of_the_tile_loop() -> None:
-    """three_d.h declares the same structure."""
-    assert ctypes.sizeof(DepthBlock) == 6 * 4 + 16 * 4 and DepthBlock.z.offset == 24

@@ -19,6 +19,7 @@ from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgra
 from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import rules
+from softgen.eu.native_h import STEP
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.control import LINKING, PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.semantics.descriptor_bits import AddressImmediates, known_bits
@@ -35,7 +36,6 @@ from softgen.eu.threaded.shapes import InstructionShape, ShapeUse, branching, co
 from softgen.eu.threaded.write import LinkedOp, LinkedPart, RecordWriter
 from softgen.lanes.types import u16, u32
 
-STEP = labels.COMPACT
 BACK = struct.Struct("<QQQ")
 
 

@@ -26,6 +26,7 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.memory import guard
 from softgen.shared_functions.context import HEAD
 from softgen.shared_functions.pixel_backend import surface
+from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock, HeldBlock
 from softgen.shared_functions.pixel_backend.depth import DepthTest, check
 from softgen.shared_functions.pixel_backend.read import ReadForm, TargetRead
 from softgen.shared_functions.pixel_backend.records import DEPTH, DepthRecord, fill_depth
@@ -35,13 +36,6 @@ from softgen.shared_functions.pixel_backend.write import Sources, TargetForm, Ta
 CHANNELS = 4
 COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, SLOTS = 0, 4, 8, 9, 10, 11  # arguments of a write
 LAST = 1 << 8  # flag: the write to the last target
-
-
-class DepthBlock(ctypes.Structure):
-    """struct depth_block of three_d.h."""
-
-    _fields_ = [("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("mask", ctypes.c_uint32), ("back_facing", ctypes.c_uint32),
-                ("layer", ctypes.c_uint32), ("viewport", ctypes.c_uint32), ("z", ctypes.c_float * 16)]  # fmt: skip
 
 
 BLOCK = RecordLayout.of(DepthBlock)
@@ -118,7 +112,7 @@ def _read(m: Machine, form: ReadForm, memory: GraphicsMemory, record: Memory, pi
 
 
 def _early(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory, block: Memory) -> Value:
-    """`uint32_t f(context, target, block)` (three_d.h: depth_function)."""
+    """`uint32_t f(context, target, block)` (blocks.h: depth_function)."""
     given, numbers = RecordView(m, BLOCK, block, 0), RecordView(m, DEPTH, target, 0)
     mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
     pixels = surface.one_block(m, given.load("x"), given.load("y"))
@@ -129,13 +123,13 @@ def _early(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory
 
 
 def _held(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory, block: Memory) -> None:
-    """`void f(context, target, block)` (three_d.h: held_function)."""
+    """`void f(context, target, block)` (blocks.h: held_function)."""
     given, numbers = RecordView(m, BLOCK, block, 0), RecordView(m, DEPTH, target, 0)
     pixels = surface.one_block(m, given.load("x"), given.load("y"))
     mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
     found = DepthTest(m, state, numbers, memory).held(pixels, given.load("layer"), mask)
-    for number, value in enumerate(found):
-        m.store_block(value, block, ctypes.sizeof(DepthBlock) + 4 * surface.BLOCK * number)
+    for place, value in zip((HeldBlock.depth, HeldBlock.stencil), found, strict=True):
+        m.store_block(value, block, place.offset)
 
 
 _MESSAGE = ("record", "pixel", "arguments"), ("mask", "flags")

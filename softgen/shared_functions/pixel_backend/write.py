@@ -17,7 +17,7 @@ from softgen.shared_functions.pixel_backend import blend, depth, surface
 from softgen.shared_functions.pixel_backend.records import COLOR_AT, DEPTH, LATE_AT, PLACEMENT, TARGET
 from softgen.shared_functions.pixel_backend.state import DepthState, TargetState
 from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, TargetSurface
-from softgen.shared_functions.pixel_dispatch import PixelDispatch
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.surface import texel
 
 PIXEL = RecordLayout.of(PixelDispatch)

@@ -79,13 +79,13 @@ static void wake(_Atomic uint32_t *word)
 static int64_t run_guarded(void *argument, void *record)
 {
     struct threads_part *part = argument;
-    part->result = part->loop ? part->loop(part->argument, record) : threads_groups((struct worker *)part->worker, record);
+    part->result = part->loop ? part->loop(part->argument, record) : threads_groups((struct scheduler_state *)part->worker, record);
     return part->result;
 }
 
 static void run_part(struct threads_part *part)
 {
-    struct worker *worker = (struct worker *)part->worker;
+    struct scheduler_state *worker = (struct scheduler_state *)part->worker;
     *(uint64_t *)part->record = UINT64_MAX; /* no instruction yet (NO_IP of memory/guard.py) */
     part->signal = atomic_load(&guarded)(run_guarded, part, part->record);
     if (part->signal && worker->share)
@@ -95,7 +95,7 @@ static void run_part(struct threads_part *part)
 /* A loop, or the groups that a worker had taken before, on the calling thread: its helper did not wake up in time, or there is none. */
 static void run_rest(struct threads_part *part)
 {
-    const struct worker *worker = (const struct worker *)part->worker;
+    const struct scheduler_state *worker = (const struct scheduler_state *)part->worker;
     if (part->loop || worker->inside || worker->first != worker->last) {
         run_part(part);
         atomic_store(&part->done, DONE);
@@ -211,7 +211,7 @@ static void give_back(struct helper *helper)
 /* Whether a loop, or all groups of a worker, are done: Python need not look at it. */
 static int is_done(struct threads_part *part)
 {
-    struct worker *worker = (struct worker *)part->worker;
+    struct scheduler_state *worker = (struct scheduler_state *)part->worker;
     if (atomic_load(&part->done) == DONE && (part->signal || part->result != THREADS_DONE))
         return 0;
     if (part->loop)
@@ -249,11 +249,11 @@ static void run_parts(struct threads_part *parts, uint64_t count, threads_guard 
 }
 
 /* What the workers of a share have done, and how long they took for it since a time. */
-static void add_up(struct share *share, const struct threads_part *parts, uint64_t count, uint64_t began)
+static void add_up(struct group_share *share, const struct threads_part *parts, uint64_t count, uint64_t began)
 {
     share->threads_done = share->instructions = 0;
     for (uint64_t i = 0; i < count; i++) {
-        const struct worker *w = (const struct worker *)parts[i].worker;
+        const struct scheduler_state *w = (const struct scheduler_state *)parts[i].worker;
         share->threads_done += w->threads_done;
         share->instructions += w->instructions;
     }
@@ -264,7 +264,7 @@ static void add_up(struct share *share, const struct threads_part *parts, uint64
  * groups, whose helper did not wake up in time, has not run at all. Answers whether all are done. */
 int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard)
 {
-    struct share *share = count && !parts[0].loop ? ((struct worker *)parts[0].worker)->share : NULL;
+    struct group_share *share = count && !parts[0].loop ? ((struct scheduler_state *)parts[0].worker)->share : NULL;
     uint64_t began = share ? nanoseconds() : 0;
     if (count > MOST_HELPERS)
         count = MOST_HELPERS;
@@ -282,10 +282,10 @@ int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_gua
 int64_t threads_restart(struct threads_part *parts, uint64_t count, threads_guard *guard, uint64_t slice)
 {
     uint64_t deadline = nanoseconds() + slice;
-    struct share *share = ((struct worker *)parts[0].worker)->share;
+    struct group_share *share = ((struct scheduler_state *)parts[0].worker)->share;
     share->next = share->halted = 0;
     for (uint64_t i = 0; i < count; i++) {
-        struct worker *w = (struct worker *)parts[i].worker;
+        struct scheduler_state *w = (struct scheduler_state *)parts[i].worker;
         if (share->constants)
             w->origin[w->axes - 1] = share->constant;
         w->chunk = 1;

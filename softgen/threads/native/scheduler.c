@@ -1,7 +1,7 @@
 /* The scheduler of one host thread: groups of threads in turns, each group's barrier, and batches that C loops start (threads.h).
  *
  * Runs under the guard (memory/guard.c) and may be left at any access to graphics memory: it holds no locks and owns nothing, and all it
- * knows is in the structures it was given (threads/native/scheduler.py has the same). Plain C without the Python API.
+ * knows is in the structures it was given (scheduler.h). Plain C without the Python API.
  */
 #include "scheduler.h"
 
@@ -28,7 +28,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int late(const struct worker *w)
+static int late(const struct scheduler_state *w)
 {
     return nanoseconds() >= w->deadline;
 }
@@ -36,12 +36,12 @@ static int late(const struct worker *w)
 /* -- turns --------------------------------------------------------------------------------------------------------------------------- */
 
 /* Repeats what Python did for an earlier thread; 0 if Python is needed. */
-static int answered(const struct worker *w, struct member *m, uint8_t *block, int64_t status)
+static int answered(const struct scheduler_state *w, struct group_member *m, uint8_t *block, int64_t status)
 {
-    struct control *control = control_of(block);
+    struct control_block *control = control_of(block);
     uint32_t *cr = (uint32_t *)(block + place.cr);
     for (uint64_t i = 0; i < w->answer_count; i++) {
-        const struct answer *a = &w->answers[i];
+        const struct fallback_answer *a = &w->answers[i];
         if (a->status != status || a->control != *cr || a->ip != control->ip)
             continue;
         if (a->function == m->function && a->program == m->program && !a->counts)
@@ -56,16 +56,16 @@ static int answered(const struct worker *w, struct member *m, uint8_t *block, in
     return 0;
 }
 
-static enum threads_reason reason_of(int64_t status)
+static enum return_reason reason_of(int64_t status)
 {
-    return status == ESCAPE ? THREADS_ESCAPED : status == MODE ? THREADS_OTHER_MODE : status == WAITING ? THREADS_DONE
+    return status == ESCAPE ? THREADS_ESCAPED : status == CR0_CHANGED ? THREADS_OTHER_MODE : status == WAITING ? THREADS_DONE
          : status == OUT_OF_BUDGET ? THREADS_DEADLINE : THREADS_UNKNOWN_STATUS;
 }
 
 /* One turn of one thread: why Python is needed, or DONE. A thread has moved if it executed something or need not wait. */
-static enum threads_reason turn(struct worker *w)
+static enum return_reason turn(struct scheduler_state *w)
 {
-    struct member *m = &w->members[w->current];
+    struct group_member *m = &w->members[w->current];
     uint8_t *block = block_of(w, w->current);
     if (control_of(block)->status == NOT_STARTED)
         start_thread(w, w->current);
@@ -76,7 +76,7 @@ static enum threads_reason turn(struct worker *w)
         w->context->program = m->program;
         w->context->turns = 1;
         status = m->function(block, w->context);
-    } while ((status == MODE || status == ESCAPE) && answered(w, m, block, status));
+    } while ((status == CR0_CHANGED || status == ESCAPE) && answered(w, m, block, status));
     control_of(block)->status = (uint32_t)status;
     if (control_of(block)->executed != before || status == OUT_OF_BUDGET)
         w->moved = 1;
@@ -89,19 +89,19 @@ static enum threads_reason turn(struct worker *w)
     return reason_of(status);
 }
 
-static void next_round(struct worker *w)
+static void next_round(struct scheduler_state *w)
 {
     w->current = w->begin;
     w->moved = 0;
 }
 
 /* A turn for each thread that is left. w->current is the one to go on with; it stays at a thread for which Python is needed. */
-static enum threads_reason round_of_turns(struct worker *w)
+static enum return_reason round_of_turns(struct scheduler_state *w)
 {
     for (; w->current < w->context->threads; w->current++) {
         if (control_of(block_of(w, w->current))->status == ENDED)
             continue;
-        enum threads_reason why = turn(w);
+        enum return_reason why = turn(w);
         if (why == THREADS_DEADLINE) {
             if (!late(w))
                 continue;
@@ -118,12 +118,12 @@ static enum threads_reason round_of_turns(struct worker *w)
 }
 
 /* Counts the threads that are left after a joint call, and whether any of them moved. */
-static void count_left(struct worker *w)
+static void count_left(struct scheduler_state *w)
 {
     uint64_t executed = w->context->executed;
     w->left = 0;
     for (uint64_t i = w->begin; i < w->context->threads; i++) {
-        const struct control *control = control_of(block_of(w, i));
+        const struct control_block *control = control_of(block_of(w, i));
         executed += control->executed;
         if (control->status != ENDED) {
             w->members[i].dirty = 1;
@@ -135,7 +135,7 @@ static void count_left(struct worker *w)
 }
 
 /* Writes what code for threads in order does not: the threads from `first` on have ended, up to the one that was interrupted. */
-static void note_ended(struct worker *w, uint64_t first, uint64_t end)
+static void note_ended(struct scheduler_state *w, uint64_t first, uint64_t end)
 {
     for (uint64_t i = first; i < end; i++)
         control_of(block_of(w, i))->status = ENDED;
@@ -143,9 +143,9 @@ static void note_ended(struct worker *w, uint64_t first, uint64_t end)
 }
 
 /* Handles a thread that left a joint call; DONE if the others can go on. */
-static enum threads_reason interrupted(struct worker *w, int64_t status)
+static enum return_reason interrupted(struct scheduler_state *w, int64_t status)
 {
-    struct member *m = &w->members[w->current];
+    struct group_member *m = &w->members[w->current];
     uint8_t *block = block_of(w, w->current);
     control_of(block)->status = (uint32_t)status;
     m->dirty = w->moved = 1;
@@ -160,7 +160,7 @@ static enum threads_reason interrupted(struct worker *w, int64_t status)
 }
 
 /* A barrier was passed: threads moved, and those that waited are left. How many is counted after a round without one. */
-static enum threads_reason passed_barrier(struct worker *w)
+static enum return_reason passed_barrier(struct scheduler_state *w)
 {
     for (uint64_t i = w->begin; i < w->context->threads; i++)
         w->members[i].dirty = 1;
@@ -169,7 +169,7 @@ static enum threads_reason passed_barrier(struct worker *w)
 }
 
 /* A call that runs threads from the current one on; whether all of the group have ended in order. */
-static int joint_call(struct worker *w, int64_t *status)
+static int joint_call(struct scheduler_state *w, int64_t *status)
 {
     struct context *c = w->context;
     c->budget = w->turn;
@@ -184,7 +184,7 @@ static int joint_call(struct worker *w, int64_t *status)
 }
 
 /* A round of turns by one function that runs one thread after another: fewer calls, and what threads have in common is done once. */
-static enum threads_reason joint_turns(struct worker *w)
+static enum return_reason joint_turns(struct scheduler_state *w)
 {
     struct context *c = w->context;
     uint64_t barriers = c->notified;
@@ -198,7 +198,7 @@ static enum threads_reason joint_turns(struct worker *w)
             note_ended(w, first, w->current);
         if (over)
             break;
-        enum threads_reason why = interrupted(w, status);
+        enum return_reason why = interrupted(w, status);
         if (why != THREADS_DONE)
             return why;
     }
@@ -213,7 +213,7 @@ static enum threads_reason joint_turns(struct worker *w)
     return THREADS_DONE;
 }
 
-static void end_group(struct worker *w)
+static void end_group(struct scheduler_state *w)
 {
     if (w->apart || w->moved) /* a thread may have ended in Python: counts are old */
         count_left(w);
@@ -223,10 +223,10 @@ static void end_group(struct worker *w)
     w->first++;
 }
 
-static enum threads_reason run_group(struct worker *w)
+static enum return_reason run_group(struct scheduler_state *w)
 {
     while (w->left) {
-        enum threads_reason why = w->apart ? round_of_turns(w) : joint_turns(w);
+        enum return_reason why = w->apart ? round_of_turns(w) : joint_turns(w);
         if (why != THREADS_DONE)
             return why;
     }
@@ -235,7 +235,7 @@ static enum threads_reason run_group(struct worker *w)
 }
 
 /* Whether it is time to return to Python, looked at after every CLOCK_INTERVAL threads. */
-static int clock_due(struct worker *w, uint64_t threads)
+static int clock_due(struct scheduler_state *w, uint64_t threads)
 {
     w->since_clock += threads;
     if (w->since_clock < CLOCK_INTERVAL)
@@ -246,7 +246,7 @@ static int clock_due(struct worker *w, uint64_t threads)
 
 /* -- entries ------------------------------------------------------------------------------------------------------------------------- */
 
-static void enter(struct worker *w, void *record)
+static void enter(struct scheduler_state *w, void *record)
 {
     w->context->record = record;
     if (w->inside && w->joint)
@@ -254,7 +254,7 @@ static void enter(struct worker *w, void *record)
 }
 
 /* Chunks are as long as CHUNK_TIME, and shorter towards the end, so that workers end at the same time. */
-static void size_chunk(struct worker *w, uint64_t now)
+static void size_chunk(struct scheduler_state *w, uint64_t now)
 {
     uint64_t spent = now - w->taken_at + 1, fits = w->taken * CHUNK_TIME / spent;
     w->chunk = !fits ? 1 : fits < CHUNK_GROWTH * w->taken ? fits : CHUNK_GROWTH * w->taken;
@@ -262,9 +262,9 @@ static void size_chunk(struct worker *w, uint64_t now)
 }
 
 /* The next chunk of the dispatch; DONE with an empty chunk if there is none, or if workers shall return. */
-static enum threads_reason take_chunk(struct worker *w)
+static enum return_reason take_chunk(struct scheduler_state *w)
 {
-    struct share *s = w->share;
+    struct group_share *s = w->share;
     uint64_t now = nanoseconds(), next = atomic_load(&s->next), left, size, pace = 0;
     if (w->taken) {
         pace = (now - w->taken_at) / w->taken;
@@ -296,13 +296,13 @@ static enum threads_reason take_chunk(struct worker *w)
 /* Runs the groups from w->first up to w->last, then chunks of w->share, until all are done or Python is needed; called again, it goes on.
  * After ESCAPED, Python has executed the instruction, stored the thread's status in its block, and moved on to the next thread if this one
  * now waits or has ended (then one fewer is left). */
-int64_t threads_groups(struct worker *w, void *record)
+int64_t threads_groups(struct scheduler_state *w, void *record)
 {
     enter(w, record);
     for (;;) {
         if (!w->inside) {
             if (w->first == w->last && w->share) {
-                enum threads_reason why = take_chunk(w);
+                enum return_reason why = take_chunk(w);
                 if (why != THREADS_DONE)
                     return why;
             }
@@ -315,7 +315,7 @@ int64_t threads_groups(struct worker *w, void *record)
             else
                 next_group(w);
         }
-        enum threads_reason why = run_group(w);
+        enum return_reason why = run_group(w);
         if (why != THREADS_DONE) {
             if (w->share && why != THREADS_DEADLINE)
                 atomic_store(&w->share->halted, 1);
@@ -326,29 +326,29 @@ int64_t threads_groups(struct worker *w, void *record)
 
 static uint64_t capacity(const struct threads_worker *worker)
 {
-    return ((const struct worker *)worker)->size;
+    return ((const struct scheduler_state *)worker)->size;
 }
 
 static uint8_t *payload(const struct threads_worker *worker, uint64_t number)
 {
-    return block_of((const struct worker *)worker, number);
+    return block_of((const struct scheduler_state *)worker, number);
 }
 
 static int64_t pending(const struct threads_worker *worker)
 {
-    return (int64_t)((const struct worker *)worker)->inside;
+    return (int64_t)((const struct scheduler_state *)worker)->inside;
 }
 
 static int64_t resume(struct threads_worker *worker, void *record)
 {
-    struct worker *w = (struct worker *)worker;
+    struct scheduler_state *w = (struct scheduler_state *)worker;
     enter(w, record);
     return w->inside ? run_group(w) : THREADS_DONE;
 }
 
 static int64_t run(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks)
 {
-    struct worker *w = (struct worker *)worker;
+    struct scheduler_state *w = (struct scheduler_state *)worker;
     if (!count)
         return THREADS_DONE;
     if (count > w->size)
@@ -364,19 +364,19 @@ static int64_t run(struct threads_worker *worker, void *record, uint64_t count, 
 
 static struct context *context_of(const struct threads_worker *worker)
 {
-    return ((const struct worker *)worker)->context;
+    return ((const struct scheduler_state *)worker)->context;
 }
 
 static void begin(struct threads_worker *worker, uint64_t deadline)
 {
-    struct worker *w = (struct worker *)worker;
+    struct scheduler_state *w = (struct scheduler_state *)worker;
     w->first = w->last = w->threads_done = w->instructions = w->inside = w->answer_count = 0;
     w->deadline = deadline;
 }
 
 static struct threads_counts counts(const struct threads_worker *worker)
 {
-    const struct worker *w = (const struct worker *)worker;
+    const struct scheduler_state *w = (const struct scheduler_state *)worker;
     return (struct threads_counts){w->threads_done, w->instructions};
 }
 
@@ -385,15 +385,4 @@ static const struct threads_api api = {capacity, payload, pending, run, resume, 
 const struct threads_api *threads_functions(void)
 {
     return &api;
-}
-
-/* Sizes and offsets of the structures, for a check against scheduler.py. */
-int64_t threads_layout(uint64_t *into)
-{
-    uint64_t found[] = {sizeof(struct member), sizeof(struct range), sizeof(struct answer), sizeof(struct worker),
-                        offsetof(struct worker, writer), offsetof(struct worker, first), offsetof(struct worker, instructions),
-                        sizeof(struct control), sizeof(struct context), sizeof(struct share),
-                        sizeof(struct threads_part), THREADS_HELP};
-    memcpy(into, found, sizeof found);
-    return sizeof found / sizeof *found;
 }

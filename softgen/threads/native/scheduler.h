@@ -1,4 +1,4 @@
-/* The scheduler's structures (threads/native/scheduler.py has the same), and what its files share. */
+/* The scheduler's structures, and what its files share. */
 #ifndef SOFTGEN_SCHEDULER_H
 #define SOFTGEN_SCHEDULER_H
 
@@ -8,31 +8,35 @@
 
 #include <stdatomic.h>
 
-enum { AXES = 4, NOTIFICATION_BYTES = 12, HEADER_BYTES = 32 }; /* HEADER_BYTES: r0 */
+enum { AXES = 4 };                                      /* counters of a header patch, and a constant */
+enum { NOTIFICATION_BYTES = 12, HEADER_BYTES = 32 };    /* HEADER_BYTES: r0 */
 enum { CLOCK_INTERVAL = 256 }; /* threads started between two looks at the clock */
 enum { CHUNK_TIME = 50000, CHUNK_GROWTH = 8 }; /* nanoseconds of a chunk of groups, and how many times longer than the last it may be */
 
+enum { NOT_STARTED = CR0_CHANGED + 1 }; /* status of a thread whose block has not been written yet */
+
 /* A thread of the group under way. */
-struct member {
+struct group_member {
     thread_function *function; /* for the cr0 that the thread has */
-    struct program *program;
+    struct native_program *program;
     uint64_t dirty; /* its block is not as its template */
 };
 
-struct range { uint64_t start, size, zero; }; /* bytes of a block; zero: a thread starts with zeros there */
+/* Bytes of a block; zero: a thread starts with zeros there. */
+struct block_range { uint64_t start, size, zero; };
 
-/* What Python did for a thread that returned with MODE or ESCAPE at an ip, where that depends on cr0.0 alone: done again for the next
- * thread without Python. An escaped instruction that only changes cr0.0 has been executed; its result is here. */
-struct answer {
+/* What Python did for a thread that returned with CR0_CHANGED or ESCAPE at an ip, where that depends on cr0.0 alone: done again for the
+ * next thread without Python. An escaped instruction that only changes cr0.0 has been executed; its result is here. */
+struct fallback_answer {
     uint32_t status, control, ip; /* the question */
     uint32_t then, next, counts; /* cr0.0 and ip afterwards, instructions executed */
     thread_function *function;
-    struct program *program;
+    struct native_program *program;
 };
 
 /* The groups of a dispatch that no worker has taken yet; where groups are divided, their pieces, which are taken one by one: threads of one
  * may wait until those of another have written something. */
-struct share {
+struct group_share {
     _Atomic uint64_t next, end;
     uint64_t pieces; /* of each group */
     uint64_t workers; /* that take from it */
@@ -45,22 +49,22 @@ struct share {
 };
 
 /* A dispatch as one host thread runs it. `function` is what threads start with; members may go on with another one. */
-struct worker {
+struct scheduler_state {
     struct threads_worker public;
     struct context *context;
     uint8_t *templates; /* a block for each thread of a group, as it starts, */
     uint64_t template_stride; /* so many bytes apart; 0: one for all */
-    struct member *members;
-    struct range *ranges; /* what of a block is written again when it is dirty */
+    struct group_member *members;
+    struct block_range *ranges; /* what of a block is written again when it is dirty */
     uint64_t range_count;
     thread_function *function;
-    struct program *program;
+    struct native_program *program;
     uint64_t clean; /* function leaves the block alone when a thread ends in its first turn */
     uint64_t joint; /* function runs as many threads as context->turns says, one after another */
     uint64_t in_order; /* joint, and writes nothing to the blocks of threads that end: all that it got past have */
     uint64_t start; /* ip of a thread that starts */
     int64_t turn; /* backward branches of a turn */
-    struct answer *answers;
+    struct fallback_answer *answers;
     uint64_t answer_count;
     uint64_t size; /* threads of a group, but for the last one of `total` */
     uint64_t total; /* threads of the dispatch, 0: all groups have `size` */
@@ -73,7 +77,7 @@ struct worker {
     uint64_t rows; /* 0, or groups run in strips of `size`, neighbours on the first axis: a thread of each group of the strip, then the next
                     * thread of each. So many threads has a group; what is counted in place of groups is one thread of all of a strip */
     uint64_t own_start, own_size; /* bytes of payloads in which threads of a group differ, whole registers */
-    struct share *share; /* where chunks come from; NULL: this one is all */
+    struct group_share *share; /* where chunks come from; NULL: this one is all */
     uint64_t chunk, taken, taken_at; /* groups to take next; those taken last, and when */
     uint64_t pieces; /* of each group of this chunk, more than 1: they are what is counted, in place of groups */
     uint64_t first, last; /* groups of this chunk: first is the one under way */
@@ -98,18 +102,18 @@ struct worker {
 struct block_layout { uint64_t size, control, notification, cr, sr; uint32_t vector_mask_enable; };
 __attribute__((visibility("hidden"))) extern struct block_layout place;
 
-static inline uint8_t *block_of(const struct worker *w, uint64_t number)
+static inline uint8_t *block_of(const struct scheduler_state *w, uint64_t number)
 {
     return w->context->blocks + number * place.size;
 }
 
-static inline struct control *control_of(uint8_t *block)
+static inline struct control_block *control_of(uint8_t *block)
 {
-    return (struct control *)(block + place.control);
+    return (struct control_block *)(block + place.control);
 }
 
 /* scheduler.c */
-int64_t threads_groups(struct worker *w, void *record);
+int64_t threads_groups(struct scheduler_state *w, void *record);
 
 /* helpers.c */
 int64_t threads_parallel(struct threads_part *parts, uint64_t count, threads_guard *guard);
@@ -117,9 +121,9 @@ int64_t threads_restart(struct threads_part *parts, uint64_t count, threads_guar
 void threads_alert(uint64_t count);
 
 /* start.c */
-__attribute__((visibility("hidden"))) void start_thread(const struct worker *w, uint64_t number);
-__attribute__((visibility("hidden"))) void start_group(struct worker *w);
-__attribute__((visibility("hidden"))) void next_group(struct worker *w);
-__attribute__((visibility("hidden"))) void restart_group(struct worker *w);
+__attribute__((visibility("hidden"))) void start_thread(const struct scheduler_state *w, uint64_t number);
+__attribute__((visibility("hidden"))) void start_group(struct scheduler_state *w);
+__attribute__((visibility("hidden"))) void next_group(struct scheduler_state *w);
+__attribute__((visibility("hidden"))) void restart_group(struct scheduler_state *w);
 
 #endif

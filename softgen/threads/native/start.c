@@ -6,13 +6,13 @@
 /* -- header patch -------------------------------------------------------------------------------------------------------------------- */
 
 /* What a counter advances by: groups of a strip have the numbers in between. */
-static inline uint64_t step_of(const struct worker *w, uint64_t axis)
+static inline uint64_t step_of(const struct scheduler_state *w, uint64_t axis)
 {
     return w->rows && !axis ? w->size : 1;
 }
 
 /* The counters of the group, or of a strip's first: advanced from those of the group before, or computed. */
-static void count_group(struct worker *w)
+static void count_group(struct scheduler_state *w)
 {
     w->advanced = w->axes;
     if (w->first + 1 != w->numbered) {
@@ -33,13 +33,13 @@ static void count_group(struct worker *w)
 }
 
 /* The template of a thread; all that run in turn in a strip are the same thread of their groups. */
-static inline const uint8_t *template_of(const struct worker *w, uint64_t number)
+static inline const uint8_t *template_of(const struct scheduler_state *w, uint64_t number)
 {
     return w->templates + (w->rows ? w->first % w->rows : number) * w->template_stride;
 }
 
 /* `axes` counters, from the first on, of each thread. In a strip the rest of the header is that of the thread, too. */
-static void patch_dwords(const struct worker *w, uint64_t first, uint64_t end, uint64_t axes)
+static void patch_dwords(const struct scheduler_state *w, uint64_t first, uint64_t end, uint64_t axes)
 {
     const uint64_t size = place.size;
     for (uint64_t i = first; w->rows && i < end; i++)
@@ -58,7 +58,7 @@ static void patch_dwords(const struct worker *w, uint64_t first, uint64_t end, u
 typedef uint32_t header __attribute__((vector_size(HEADER_BYTES), aligned(4), may_alias));
 
 __attribute__((target("avx2")))
-static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
+static void patch_wide(const struct scheduler_state *w, uint64_t first, uint64_t end)
 {
     const header number = {0, 1, 2, 3, 4, 5, 6, 7};
     header counters = {0}, kept = ~counters, along = {0};
@@ -84,7 +84,7 @@ static int has_avx2(void)
     return found;
 }
 
-static int can_patch_wide(const struct worker *w)
+static int can_patch_wide(const struct scheduler_state *w)
 {
     int near = has_avx2();
     for (uint64_t axis = 0; axis < w->axes; axis++)
@@ -94,7 +94,7 @@ static int can_patch_wide(const struct worker *w)
 #endif
 
 /* `axes`: how many counters at least; the others are in the blocks already. */
-static void patch_headers(const struct worker *w, uint64_t first, uint64_t end, uint64_t axes)
+static void patch_headers(const struct scheduler_state *w, uint64_t first, uint64_t end, uint64_t axes)
 {
 #if defined(__x86_64__)
     if (axes && can_patch_wide(w)) {
@@ -118,16 +118,16 @@ static void set_mask(uint8_t *block, uint32_t mask)
 }
 
 /* The same of a thread of the group; without masks of its own it has that of its template. */
-static void mask_thread(const struct worker *w, uint64_t number)
+static void mask_thread(const struct scheduler_state *w, uint64_t number)
 {
     const uint8_t *from = template_of(w, number);
     set_mask(block_of(w, number), w->masks ? w->masks[number] : ((const uint32_t *)(from + place.sr))[2]);
 }
 
 /* All of a block that its last thread may have changed. */
-static void write_block(const struct worker *w, struct member *m, uint8_t *block, const uint8_t *from)
+static void write_block(const struct scheduler_state *w, struct group_member *m, uint8_t *block, const uint8_t *from)
 {
-    for (const struct range *r = w->ranges; r < w->ranges + w->range_count; r++)
+    for (const struct block_range *r = w->ranges; r < w->ranges + w->range_count; r++)
         if (r->zero)
             memset(block + r->start, 0, r->size);
         else
@@ -137,7 +137,7 @@ static void write_block(const struct worker *w, struct member *m, uint8_t *block
 
 #if defined(__x86_64__)
 __attribute__((target("avx2")))
-static void write_own_wide(const struct worker *w, uint64_t first, uint64_t end)
+static void write_own_wide(const struct scheduler_state *w, uint64_t first, uint64_t end)
 {
     const header *from = (const header *)(template_of(w, first) + w->own_start);
     for (uint64_t number = 0; number < w->own_size / sizeof *from; number++) {
@@ -149,7 +149,7 @@ static void write_own_wide(const struct worker *w, uint64_t first, uint64_t end)
 #endif
 
 /* What tells threads from others of their groups, of threads in a strip; registers in one piece each, as the header. */
-static void write_own(const struct worker *w, uint64_t first, uint64_t end)
+static void write_own(const struct scheduler_state *w, uint64_t first, uint64_t end)
 {
 #if defined(__x86_64__)
     if (has_avx2()) {
@@ -162,15 +162,15 @@ static void write_own(const struct worker *w, uint64_t first, uint64_t end)
 }
 
 /* A block as a thread starts, without counters and written payloads; there is little to do where the thread before left it clean. */
-static inline void start_block(const struct worker *w, uint64_t number)
+static inline void start_block(const struct scheduler_state *w, uint64_t number)
 {
-    struct member *m = &w->members[number];
+    struct group_member *m = &w->members[number];
     uint8_t *block = block_of(w, number);
     if (m->dirty) {
         write_block(w, m, block, template_of(w, number));
         control_of(block)->number = (uint32_t)number;
     } else {
-        struct control *control = control_of(block);
+        struct control_block *control = control_of(block);
         control->ip = w->start;
         control->status = control->waiting = 0;
         control->executed = 0;
@@ -182,14 +182,14 @@ static inline void start_block(const struct worker *w, uint64_t number)
 }
 
 /* The same with counters. */
-void start_thread(const struct worker *w, uint64_t number)
+void start_thread(const struct scheduler_state *w, uint64_t number)
 {
     start_block(w, number);
     patch_headers(w, number, number + 1, w->axes);
 }
 
 /* What of fresh blocks differs from the group before. */
-static void refresh_blocks(const struct worker *w)
+static void refresh_blocks(const struct scheduler_state *w)
 {
     if (w->rows)
         write_own(w, 0, w->size);
@@ -198,7 +198,7 @@ static void refresh_blocks(const struct worker *w)
 
 /* All blocks of a group that one function runs. Where threads of the group before ended in order, only masks and counters that have
  * advanced differ. */
-static void start_blocks(struct worker *w)
+static void start_blocks(struct scheduler_state *w)
 {
     const uint64_t threads = w->context->threads, fresh = threads <= w->fresh;
     if (!fresh)
@@ -215,9 +215,9 @@ static void start_blocks(struct worker *w)
         w->fresh = w->in_order && w->pieces <= 1 ? threads : 0; /* others have counters of an earlier group */
 }
 
-static void reset_members(struct worker *w)
+static void reset_members(struct scheduler_state *w)
 {
-    const struct member *m = w->members;
+    const struct group_member *m = w->members;
     if (!w->apart && w->context->threads <= w->ready && m->function == w->function && m->program == w->program)
         return;
     for (uint64_t i = w->begin; i < w->context->threads; i++) {
@@ -229,7 +229,7 @@ static void reset_members(struct worker *w)
 
 /* The group's threads: counters, local memory and notifications cleared. Blocks are written now if one function runs them all, else at each
  * thread's first turn: others may notify it before. */
-void start_group(struct worker *w)
+void start_group(struct scheduler_state *w)
 {
     struct context *c = w->context;
     w->masked |= w->masks != NULL;
@@ -256,7 +256,7 @@ void start_group(struct worker *w)
 }
 
 /* The threads of the next piece of a group: pieces differ by one thread at most. */
-static void divide_group(struct worker *w)
+static void divide_group(struct scheduler_state *w)
 {
     uint64_t piece = w->first % w->pieces;
     w->begin = w->size * piece / w->pieces;
@@ -265,7 +265,7 @@ static void divide_group(struct worker *w)
 }
 
 /* The next group of the dispatch, its payloads from the writer if there is one. */
-void next_group(struct worker *w)
+void next_group(struct scheduler_state *w)
 {
     uint64_t before = w->first * w->size;
     w->context->threads = w->total && w->total - before < w->size ? w->total - before : w->size;
@@ -280,7 +280,7 @@ void next_group(struct worker *w)
 }
 
 /* The same of a plain dispatch whose blocks are fresh: all else is as the group before left it. */
-void restart_group(struct worker *w)
+void restart_group(struct scheduler_state *w)
 {
     struct context *c = w->context;
     if (w->axes) {

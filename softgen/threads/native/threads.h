@@ -24,18 +24,28 @@
 
 #include <stdint.h>
 
-enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS_DEADLOCK, THREADS_DEADLINE, THREADS_UNKNOWN_STATUS,
-                      THREADS_TOO_MANY, THREADS_TOO_LONG, THREADS_HELP };
+/* Why the scheduler returned to Python. */
+enum return_reason {
+    THREADS_DONE,
+    THREADS_ESCAPED,        /* the current thread's next instruction is one for the interpreter */
+    THREADS_OTHER_MODE,     /* the current thread's cr0 is not the one its code was made for */
+    THREADS_DEADLOCK,       /* all threads that are left wait */
+    THREADS_DEADLINE,       /* the deadline has passed; call again to go on */
+    THREADS_UNKNOWN_STATUS, /* compiled code returned a status that does not exist */
+    THREADS_TOO_MANY,       /* a C loop started more threads than a batch may have */
+    THREADS_TOO_LONG,       /* payloads of a C loop are longer than a thread's registers */
+    THREADS_HELP,           /* the groups left are worth more workers */
+};
 
 enum { THREADS_PAYLOAD = 128 * 32 }; /* bytes of the longest payload: the registers of a thread */
 
 struct threads_worker;
-struct context; /* eu/native.h */
+struct context; /* shared_functions/context.h */
 
 /* Work done since threads_begin. */
 struct threads_counts { uint64_t threads, instructions; };
 
-/* One of several loops that run at the same time, each with a worker and on a host thread of its own (threads/native/scheduler.py has the same). */
+/* One of several loops that run at the same time, each with a worker and on a host thread of its own. */
 struct threads_part {
     struct threads_worker *worker;
     void *record; /* of the guard */

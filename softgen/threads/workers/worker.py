@@ -60,7 +60,7 @@ class WorkerState:
         self.dirty: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # of each member
         self.answers = (FallbackAnswer * ANSWERS)()
         self.masks = (ctypes.c_uint32 * 0)()
-        self.dispatch.api = scheduler.library().threads_functions()
+        self.dispatch.public.api = scheduler.library().threads_functions()
         self.dispatch.context, self.dispatch.answers = ctypes.addressof(self.context), ctypes.addressof(self.answers)
 
     def fit(self, threads: int) -> None:

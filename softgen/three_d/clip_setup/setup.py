@@ -20,6 +20,7 @@ from softgen.three_d.clip_setup.clip import VIEWPORTS, clip_viewports, viewport_
 from softgen.three_d.pixels.rasterizer import REGIONS
 from softgen.three_d.state.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state.state import DrawState
+from softgen.three_d.three_d_h import Coverage
 
 PIXEL = 256  # positions are in 1/256 pixel
 STATE = ("SF_STATE", "WM_STATE", "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_WM", "3DSTATE_CLIP", "3DSTATE_MULTISAMPLE")
@@ -31,7 +32,7 @@ DRAWING_LIMIT = 16384  # pixels of the largest surface
 POINT_WIDTH_BIT = 8  # of a vertex header's dword 3 with a U8.3 (G45 1110)
 DEPTH_UNITS = {"d24_unorm_s8_uint": 24, "d24_unorm_x8_uint": 24, "d16_unorm": 16}  # bits of a depth; others are floats
 
-POLYGON, POINT, LINE, DIAMOND, DIAMOND_LAST, SMOOTH_LINE, SMOOTH_POINT = range(7)  # enum coverage
+POLYGON, POINT, LINE, DIAMOND, DIAMOND_LAST, SMOOTH_LINE, SMOOTH_POINT = Coverage
 
 Rectangle = tuple[int, int, int, int]  # x0, y0 and, outside it, x1, y1
 

@@ -375,11 +375,6 @@ def test_threads_in_order_that_are_asked_about_twice() -> None:
     assert run() == ReturnReason.DONE and [run.dwords(thread)[8] for thread in range(4)] == [1, 0, 1, 0]
 
 
-def test_both_sides_have_the_same_structures() -> None:
-    theirs = (ctypes.c_uint64 * len(scheduler.layout()))()
-    assert scheduler.library().threads_layout(theirs) == len(theirs) and list(theirs) == scheduler.layout()
-
-
 def test_host_threads_write_to_cache_lines_of_their_own() -> None:
     """What a worker writes for each message and group; the structures of another one, or any object of Python, might be beside it."""
     states = [WorkerState() for _ in range(20)]

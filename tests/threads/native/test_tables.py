@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 
 import pytest
 
-from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads.native import scheduler, tables
 from softgen.threads.native.tables import SurfaceStateReader
 from softgen.threads.programs import DispatchProgram, load
 from tests.gpgpu.job import dwords, vector_add
@@ -93,14 +90,3 @@ def test_another_program_in_memory_has_no_state() -> None:
     assert reader.read(0x80) is None
     space.write(CODE, first)
     assert reader.read(0x80) == space.read(0x200400, 64)
-
-
-def test_a_library_of_another_version_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert scheduler.library().threads_table_layout() == ctypes.sizeof(tables.ReaderRecord) == 80
-
-    class Longer(ctypes.Structure):
-        _fields_ = [("all", ctypes.c_uint64 * 11)]
-
-    monkeypatch.setattr(tables, "ReaderRecord", Longer)
-    with pytest.raises(SoftgenError, match="another version"):
-        tables._reading.__wrapped__()

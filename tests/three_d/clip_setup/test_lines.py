@@ -17,11 +17,12 @@ from softgen.three_d.pixels import rasterizer
 from softgen.three_d.pixels.pixel_shader import library
 from softgen.three_d.pixels.rasterizer import RasterPlan
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
+from softgen.three_d.three_d_h import OBJECT_CONTINUES as CONTINUES
+from softgen.three_d.three_d_h import OBJECT_LAST as LAST
 from tests.three_d.geometry_state import chunk_of, geometry_state, line, point, records_of, triangle, vertex
 from tests.three_d.pixels.test_rasterizer import blocks, pixels
 
 Pixel = tuple[int, int]
-LAST, CONTINUES = 1 << 10, 1 << 11  # enum object_flags
 GENERATIONS = (7, 7.5, 8, 9, 11)
 # Pixels of ends: on a fine grid, and on the lines where diamonds meet.
 place = st.one_of(st.integers(0, 24 * 256).map(lambda n: Fraction(n, 256)), st.integers(0, 48).map(lambda n: Fraction(n, 2)))

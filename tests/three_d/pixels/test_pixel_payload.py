@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 
 from softgen.errors import DecodeError
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.shared_functions import pixel_interpolator
 from softgen.shared_functions.descriptors import encode
-from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.three_d.clip_setup.setup import SMOOTH_LINE
 from softgen.three_d.pixels.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelPlan, library
@@ -43,12 +44,6 @@ USUAL = [replace(ALL, width=width, xy_offsets=False, coverage=False, barycentric
 Block = tuple[int, int, int, int]  # x, y, covered and lit pixels
 CONSTANTS = np.arange(96, dtype=np.uint8)
 DEPTH = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-
-class DepthBlock(ctypes.Structure):
-    """struct depth_block of three_d.h."""
-
-    _fields_ = [(name, ctypes.c_uint32) for name in ("x", "y", "mask", "back_facing", "layer", "viewport")] + [("z", ctypes.c_float * 16)]
 
 
 class Draw:
