@@ -29,10 +29,10 @@ from softgen.driver.objects.node import Shared, SubmissionRunner
 from softgen.driver.objects.submission import Submission
 from softgen.driver.queue.execute import Executor
 from softgen.driver.queue.queue import Queues
-from softgen.driver.run import protocol
 from softgen.driver.run.protocol import MESSAGE, PART
 from softgen.driver.run.server import Server
 from softgen.driver.run.service import Service, listen
+from softgen.driver.shim import shim_h
 from softgen.driver.uapi.uapi import ARGUMENTS, NAMES
 
 NUMBERS = {name: number for number, name in NAMES.items()}
@@ -68,7 +68,7 @@ class Program:
             connection.bind("")
         connection.connect(str(self.folder / name))
         kind, _, result, _, _, _ = MESSAGE.unpack(connection.recv(MESSAGE.size, socket.MSG_WAITALL))
-        assert kind == protocol.WELCOME
+        assert kind == shim_h.WELCOME
         if result:
             connection.close()
             raise OSError((1 << 64) - result, os.strerror((1 << 64) - result))
@@ -98,7 +98,7 @@ class Program:
         layout = ARGUMENTS[name]
         data = layout.pack(SimpleNamespace(**{**vars(layout.unpack(b"")), **fields}))
         argument = self.memory(data[:shorter])
-        _, result, _ = self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
+        _, result, _ = self._exchange(shim_h.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
         assert result == 0  # what ioctl() returns
         return layout.unpack(bytes(argument))
 
@@ -111,23 +111,23 @@ class Program:
 
     def raw(self, number: int, data: bytes = b"") -> None:
         argument = self.memory(data or b"\0")
-        self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, self.node.fileno(), data)
+        self._exchange(shim_h.IOCTL, ord("d") << 8 | number, argument.address, self.node.fileno(), data)
 
     def foreign(self, kind: str, number: int, descriptor: int, data: bytes) -> bytes | None:
         argument = self.memory(data)
-        kind_number = self._exchange(protocol.FOREIGN, TYPES[kind] << 8 | number, argument.address, descriptor, bytes(argument))[0]
-        return None if kind_number == protocol.NOT_MINE else bytes(argument)
+        kind_number = self._exchange(shim_h.FOREIGN, TYPES[kind] << 8 | number, argument.address, descriptor, bytes(argument))[0]
+        return None if kind_number == shim_h.NOT_MINE else bytes(argument)
 
     def mmap(self, offset: int, size: int) -> tuple[int, int]:
         """The descriptor and the offset a shim would map."""
-        _, _, at = self._exchange(protocol.MMAP, offset, size, self.node.fileno())
+        _, _, at = self._exchange(shim_h.MMAP, offset, size, self.node.fileno())
         return self.received.pop(), at
 
     def _exchange(self, kind: int, a: int, b: int = 0, c: int = 0, payload: bytes = b"") -> tuple[int, int, int]:
         self._send(kind, a, b, c, payload)
         while True:
             kind, a, b, c, payload, descriptors = self._receive()
-            if kind in (protocol.DONE, protocol.NOT_MINE):
+            if kind in (shim_h.DONE, shim_h.NOT_MINE):
                 break
             self._serve(kind, a, b, c, payload, descriptors)
         self.received += descriptors
@@ -138,27 +138,27 @@ class Program:
         return kind, result, b
 
     def _serve(self, kind: int, a: int, b: int, c: int, payload: bytes, descriptors: list[int]) -> None:
-        if kind in (protocol.READ, protocol.WRITE):
+        if kind in (shim_h.READ, shim_h.WRITE):
             assert (a, b, c) == (0, 0, 0)  # all that they say follows the message
-        if kind == protocol.READ:
+        if kind == shim_h.READ:
             parts = list(PART.iter_unpack(payload))
             if not all(self.owns(address, size) for address, size, _ in parts):
-                return self._send(protocol.REPLY, (-14) & QWORD_MASK, 0, 0, b"")
-            self._send(protocol.REPLY, 0, 0, 0, b"".join(ctypes.string_at(address, size) for address, size, _ in parts))
-        elif kind == protocol.GIVE:
+                return self._send(shim_h.REPLY, (-14) & QWORD_MASK, 0, 0, b"")
+            self._send(shim_h.REPLY, 0, 0, 0, b"".join(ctypes.string_at(address, size) for address, size, _ in parts))
+        elif kind == shim_h.GIVE:
             if not Path(f"/proc/self/fd/{a}").exists():
-                return self._send(protocol.REPLY, (-9) & QWORD_MASK, 0, 0, b"")
-            data = MESSAGE.pack(protocol.REPLY, 0, 0, 0, 0, b"")
+                return self._send(shim_h.REPLY, (-9) & QWORD_MASK, 0, 0, b"")
+            data = MESSAGE.pack(shim_h.REPLY, 0, 0, 0, 0, b"")
             self.channel.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [a]))])
-        elif kind == protocol.WRITE:
+        elif kind == shim_h.WRITE:
             address, size, _ = PART.unpack_from(payload)
             fine = self.owns(address, size)
             self._finish(payload, [])
-            self._send(protocol.REPLY, 0 if fine else (-14) & QWORD_MASK, 0, 0, b"")
-        elif kind == protocol.MAPS:
-            self._send(protocol.REPLY, 0, 0, 0, self.maps or Path("/proc/self/maps").read_bytes())
+            self._send(shim_h.REPLY, 0 if fine else (-14) & QWORD_MASK, 0, 0, b"")
+        elif kind == shim_h.MAPS:
+            self._send(shim_h.REPLY, 0, 0, 0, self.maps or Path("/proc/self/maps").read_bytes())
         else:
-            self._send(protocol.REPLY, (-38) & QWORD_MASK, 0, 0, b"")
+            self._send(shim_h.REPLY, (-38) & QWORD_MASK, 0, 0, b"")
         return None
 
     def _finish(self, payload: bytes, descriptors: list[int]) -> None:

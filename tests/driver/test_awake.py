@@ -19,9 +19,10 @@ from softgen.driver.ioctl import ioctls
 from softgen.driver.objects.node import Node, Shared
 from softgen.driver.queue.queue import Queues
 from softgen.driver.run.environment import environment
-from softgen.driver.run.protocol import MESSAGE, WELCOME, Call, greet
+from softgen.driver.run.protocol import MESSAGE, Call, greet
 from softgen.driver.run.server import Server
 from softgen.driver.run.service import Service
+from softgen.driver.shim.shim_h import WELCOME
 from softgen.inspect.cli import engine
 from tests.driver.program import NUMBERS, served
 from tests.driver.running import PROGRAMS, needs_shim

@@ -20,6 +20,7 @@ from softgen.driver.objects.fence import Pipes
 from softgen.driver.run import protocol, server
 from softgen.driver.run.protocol import MESSAGE, Channel, ShimMessage
 from softgen.driver.run.server import Server, cancel_later
+from softgen.driver.shim import shim_h
 from tests.driver.execbuffer import PINNED, buffer, row, submit
 from tests.driver.program import Gpu, Held
 
@@ -121,7 +122,7 @@ def test_a_node_that_is_refused_is_answered_with_the_error(gpu: Gpu, name: str, 
         theirs.bind("")
         theirs.connect(str(gpu.folder / name))
         kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
-        assert (kind, result) == (protocol.WELCOME, (1 << 64) - errno.ENOSPC) and theirs.recv(1) == b""
+        assert (kind, result) == (shim_h.WELCOME, (1 << 64) - errno.ENOSPC) and theirs.recv(1) == b""
     assert not gpu.server.nodes and gpu.shared.opened == 0
 
 
@@ -152,7 +153,7 @@ def test_a_program_has_a_descriptor_of_the_node_it_names(channel: Channel, monke
     monkeypatch.setattr(server, "leads_to", lambda descriptor, connection: names[descriptor] == connection)
 
     def named(name: bytes, descriptor: int) -> Any:
-        return made.node(call, ShimMessage(protocol.IOCTL, 0, 0, descriptor, name, b""))
+        return made.node(call, ShimMessage(shim_h.IOCTL, 0, 0, descriptor, name, b""))
 
     for name, descriptor in ((NAME, 4), (NAME, 5), (b"\0none\0\0\0", 3)):
         with pytest.raises(Errno) as refused:
@@ -275,7 +276,7 @@ def test_a_channel_is_greeted_with_the_patience_of_its_server(monkeypatch: pytes
     monkeypatch.setattr(made, "_go_on", going.append)
     made._serve(channel)
     kind, _, result, patience, _, _ = MESSAGE.unpack(theirs.recv(4096))
-    assert (kind, result) == (protocol.WELCOME, 0) and patience and made.service.clients == [channel.pid] and going == [channel]
+    assert (kind, result) == (shim_h.WELCOME, 0) and patience and made.service.clients == [channel.pid] and going == [channel]
     channel.close()
     theirs.close()
 
@@ -289,7 +290,7 @@ def test_requests_are_admitted_until_all_modules_are_loaded(channel: Channel, mo
     channel.nodes.add(node)  # type: ignore[arg-type]
     monkeypatch.setattr(server.ioctls, "answer", lambda *what: None)
     for number in range(5):
-        assert made._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b"")) and len(left) == max(2 - number, 0)
+        assert made._answer(channel, ShimMessage(shim_h.IOCTL, 0x6469, 0, 0, NAME, b"")) and len(left) == max(2 - number, 0)
 
 
 @pytest.mark.parametrize("mine", [True, False])
@@ -299,9 +300,9 @@ def test_an_ioctl_of_another_kind_of_file(mine: bool, monkeypatch: pytest.Monkey
     channel, (made, _, _), asked = Channel(ours, Budget(1 << 30)), served(), list[Any]()
     made.loaded = True
     monkeypatch.setattr(server.ioctls, "foreign", lambda gpu, call, *what: (asked.append(what), mine)[1])
-    assert made._answer(channel, ShimMessage(protocol.FOREIGN, 0xC0086200, 0x1000, 9, NAME, b"argument"))
+    assert made._answer(channel, ShimMessage(shim_h.FOREIGN, 0xC0086200, 0x1000, 9, NAME, b"argument"))
     kind, size, result, offset, _, _ = MESSAGE.unpack(theirs.recv(4096))
-    assert (kind, size, result, offset) == (protocol.DONE if mine else protocol.NOT_MINE, 0, 0, 0)
+    assert (kind, size, result, offset) == (shim_h.DONE if mine else shim_h.NOT_MINE, 0, 0, 0)
     assert asked == [(0xC0086200, 9, b"argument")]
     channel.close()
     theirs.close()
@@ -316,10 +317,10 @@ def test_a_mapping_has_a_descriptor_and_an_offset(monkeypatch: pytest.MonkeyPatc
     with tempfile.TemporaryFile() as file:
         asked = list[Any]()
         monkeypatch.setattr(server.gem, "mapped", lambda *what: (asked.append(what), (file.fileno(), 0x7000))[1])
-        assert made._answer(channel, ShimMessage(protocol.MMAP, 0x100000, 0x2000, 0, NAME, b""))
+        assert made._answer(channel, ShimMessage(shim_h.MMAP, 0x100000, 0x2000, 0, NAME, b""))
         data, [(_, _, descriptors)], _, _ = theirs.recvmsg(4096, 64)
         kind, _, result, offset, _, _ = MESSAGE.unpack(data[: MESSAGE.size])
-        assert (kind, result, offset) == (protocol.DONE, 0, 0x7000) and asked == [(node, 0x100000, 0x2000)]
+        assert (kind, result, offset) == (shim_h.DONE, 0, 0x7000) and asked == [(node, 0x100000, 0x2000)]
         assert data[MESSAGE.size :] == protocol.PART.pack(0, 4, 1), "its number is written nowhere"
         given = int.from_bytes(descriptors, "little")
         assert os.path.samestat(os.fstat(given), os.fstat(file.fileno())) and given != file.fileno()
@@ -351,7 +352,7 @@ def test_requests_are_shown_with_what_became_of_them(
             raise error
 
     monkeypatch.setattr(server.ioctls, "answer", answer)
-    made._answer(channel, ShimMessage(protocol.IOCTL, 0x645B, 0, 0, NAME, b"\0\x10\0\0\0\0\0\0"))
+    made._answer(channel, ShimMessage(shim_h.IOCTL, 0x645B, 0, 0, NAME, b"\0\x10\0\0\0\0\0\0"))
     assert lines == [f"{channel.program} {os.getpid()}: DRM_IOCTL_I915_GEM_CREATE size=0x1000{shown}"]
 
 
@@ -371,7 +372,7 @@ def test_which_ioctls_come_between_submissions_is_noted(channel: Channel, work_f
     monkeypatch.setattr(channel, "wait_prediction", SimpleNamespace(ioctl=lambda number: order.append(f"noted {number:#x}")))
     monkeypatch.setattr(protocol.Call, "done", lambda call, *what, wait=True: order.append("answer" if what[:2] == (0, 0) else what))
     for request in (0xC010_646C, 0x4040_6469, 0xC010_645D):
-        assert made._answer(channel, ShimMessage(protocol.IOCTL, request, 0, 0, NAME, b""))
+        assert made._answer(channel, ShimMessage(shim_h.IOCTL, request, 0, 0, NAME, b""))
     submission = ["work", "answer"] if work_first else ["answer", "work"]
     assert order == ["noted 0x6c", "answer", *submission, "noted 0x5d", "answer"] and channel.waited_for is work_first
 

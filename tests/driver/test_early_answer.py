@@ -10,7 +10,8 @@ import pytest
 
 from softgen.driver.objects.budget import Budget
 from softgen.driver.run import protocol
-from softgen.driver.run.protocol import IOCTL, MESSAGE, Channel
+from softgen.driver.run.protocol import MESSAGE, Channel
+from softgen.driver.shim.shim_h import IOCTL
 from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
 from tests.driver.program import Gpu, Program, served
 

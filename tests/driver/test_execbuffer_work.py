@@ -16,7 +16,8 @@ from softgen.driver.ioctl import context as contexts
 from softgen.driver.ioctl.context import ENGINES, VM
 from softgen.driver.objects.submission import Submission
 from softgen.driver.queue.queue import Later
-from softgen.driver.run.protocol import READ, Channel, ShimMessage
+from softgen.driver.run.protocol import Channel, ShimMessage
+from softgen.driver.shim.shim_h import READ
 from softgen.driver.uapi.uapi import CONTEXT_PARAM, EXTENSION
 from tests.driver.execbuffer import (
     END,

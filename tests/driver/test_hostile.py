@@ -30,6 +30,7 @@ from softgen.driver.objects.fence import Fence, Syncobj
 from softgen.driver.objects.submission import Submission
 from softgen.driver.run import protocol, server, service
 from softgen.driver.run.protocol import MESSAGE
+from softgen.driver.shim import shim_h
 from softgen.driver.uapi.i915_drm import I915_EXEC_BLT
 from softgen.driver.uapi.uapi import ARGUMENTS, EXEC_OBJECT
 from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
@@ -138,12 +139,12 @@ def test_the_node_of_another_program_cannot_be_named(gpu: Gpu) -> None:
         thief.mmap(handle << 40, 4096)
     with open(os.devnull, "rb") as nothing, socket.socket() as other:
         for descriptor in (nothing, other):
-            message = MESSAGE.pack(protocol.IOCTL, 8, 0x6400 | 0x57, 0, descriptor.fileno(), owner.name) + bytes(8)
+            message = MESSAGE.pack(shim_h.IOCTL, 8, 0x6400 | 0x57, 0, descriptor.fileno(), owner.name) + bytes(8)
             thief.channel.sendall(message)
             kind, *_ = thief._receive()
-            assert kind == protocol.GIVE
+            assert kind == shim_h.GIVE
             thief._serve(kind, descriptor.fileno(), 0, 0, b"", [])
-            assert thief._receive()[:2] == (protocol.DONE, (-errno.EBADF) & QWORD_MASK)
+            assert thief._receive()[:2] == (shim_h.DONE, (-errno.EBADF) & QWORD_MASK)
     thief.name = own
     assert thief.ioctl("DRM_IOCTL_VERSION").major == 1
 
@@ -152,11 +153,11 @@ def test_descriptors_that_nobody_asked_for_are_not_kept(gpu: Gpu) -> None:
     program = gpu.program()
     reading, writing = os.pipe()
     argument = program.memory(ARGUMENTS["DRM_IOCTL_VERSION"].size)
-    message = MESSAGE.pack(protocol.IOCTL, 0, 0x6400, argument.address, program.node.fileno(), program.name)
+    message = MESSAGE.pack(shim_h.IOCTL, 0, 0x6400, argument.address, program.node.fileno(), program.name)
     program.channel.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [writing] * 100))])
     os.close(writing)
     kind, _, _, _, _, _ = program._receive()
-    while kind != protocol.DONE:
+    while kind != shim_h.DONE:
         program._serve(kind, program.node.fileno(), 0, 0, b"", [])
         kind, _, _, _, _, _ = program._receive()
     assert select.select([reading], [], [], 5)[0] and os.read(reading, 1) == b""  # all writing ends are closed
@@ -169,7 +170,7 @@ def test_a_program_that_goes_away_in_the_middle_of_an_answer(gpu: Gpu) -> None:
         argument = ARGUMENTS["DRM_IOCTL_I915_GEM_EXECBUFFER2"].pack(
             SimpleNamespace(**{**dict.fromkeys(ARGUMENTS["DRM_IOCTL_I915_GEM_EXECBUFFER2"].names, 0), "buffers": 1 << 20, "count": 3})
         )
-        message = MESSAGE.pack(protocol.IOCTL, len(argument), 0x6469, 1 << 20, program.node.fileno(), program.name)
+        message = MESSAGE.pack(shim_h.IOCTL, len(argument), 0x6469, 1 << 20, program.node.fileno(), program.name)
         program.channel.sendall(message + argument)
         program.close()
     assert gpu.program().ioctl("DRM_IOCTL_VERSION").major == 1
@@ -243,10 +244,10 @@ def test_a_program_that_ends_while_it_waits_is_noticed_whatever_it_sent_before(g
     fields = {"handles": program.numbers("I", handle), "count": 1, "timeout": 1 << 62, "flags": 2}
     argument = layout.pack(SimpleNamespace(**{**vars(layout.unpack(b"")), **fields}))
     other = program.thread()
-    message = MESSAGE.pack(protocol.IOCTL, len(argument), 0x64C3, other.memory(argument).address, program.node.fileno(), program.name)
+    message = MESSAGE.pack(shim_h.IOCTL, len(argument), 0x64C3, other.memory(argument).address, program.node.fileno(), program.name)
     other.channel.sendall(message + argument)
     kind, *_ = other._receive()
-    assert kind == protocol.GIVE
+    assert kind == shim_h.GIVE
     other._serve(kind, program.node.fileno(), 0, 0, b"", [])
     time.sleep(0.2)
     assert len(gpu.server.service.clients) == before + 1

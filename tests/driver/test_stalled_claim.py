@@ -10,6 +10,7 @@ import pytest
 
 from softgen.driver.run import protocol
 from softgen.driver.run.process import read_ranges
+from softgen.driver.shim import shim_h
 from softgen.driver.uapi.i915_drm import I915_EXEC_FENCE_IN
 from tests.driver.execbuffer import buffer, relocations, row, submit
 from tests.driver.program import Gpu, Program, served
@@ -43,14 +44,14 @@ class Stalling(Program):
 
 
 @pytest.mark.parametrize("kind, where, fields", [
-    (protocol.READ, NOWHERE, {}),
-    (protocol.GIVE, 0, {"flags": I915_EXEC_FENCE_IN, "fence": 0}),
-    (protocol.WRITE, 0, {}),
+    (shim_h.READ, NOWHERE, {}),
+    (shim_h.GIVE, 0, {"flags": I915_EXEC_FENCE_IN, "fence": 0}),
+    (shim_h.WRITE, 0, {}),
 ])  # fmt: skip
 def test_a_shared_buffer_is_relocated(gpu: Gpu, kind: int, where: int, fields: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The program is asked for relocations, for a descriptor, or to take its relocations back."""
     other, program = gpu.program(), Stalling(gpu)
-    if kind == protocol.WRITE:
+    if kind == shim_h.WRITE:
         monkeypatch.setattr(protocol, "write_range", lambda pid, address, data: False)
     monkeypatch.setattr(protocol, "read_ranges", lambda pid, ranges, into: ranges[0][0] != NOWHERE and read_ranges(pid, ranges, into))
     monkeypatch.setattr(protocol, "read_small", lambda pid, address, size: None)

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from softgen.driver.objects.budget import Budget
-from softgen.driver.run import protocol, server
-from softgen.driver.run.protocol import AT_ONCE, DONE, HEADER, MESSAGE, Call, Channel, ShimMessage
+from softgen.driver.run import server
+from softgen.driver.run.protocol import AT_ONCE, HEADER, MESSAGE, Call, Channel, ShimMessage
 from softgen.driver.run.server import Server
+from softgen.driver.shim import shim_h
+from softgen.driver.shim.shim_h import DONE
 
 PATIENCE = 20.0  # seconds; only a hang takes so long
 NAME = b"\0\x30\x30\x30\x30\x31\0\0"
@@ -133,7 +135,7 @@ def test_work_is_not_kept_waiting_for_a_program_that_reads_nothing(stalled: Stal
     monkeypatch.setattr(server.ioctls, "answer", submit)
     monkeypatch.setattr(stalled.server, "node", lambda call, message: None)
     stalled.stall()
-    assert not in_time(lambda: stalled.server._answer(stalled.channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b"")))
+    assert not in_time(lambda: stalled.server._answer(stalled.channel, ShimMessage(shim_h.IOCTL, 0x6469, 0, 0, NAME, b"")))
     assert stalled.order == ["worked"]
     stalled.read_on()
     assert stalled.answer() == (DONE, 0, 0)

@@ -1,4 +1,4 @@
-"""The protocol between shim.c and the server: a request, questions back, and an answer that ends it. shim.h has the same numbers.
+"""The protocol between shim.c and the server: a request, questions back, and an answer that ends it (shim.h).
 
     call = Call(channel, message)
     call.read(address, size)        memory of the program; Errno(EFAULT) where there is none
@@ -30,13 +30,12 @@ from softgen.driver.objects.budget import Budget
 from softgen.driver.queue.queue import Later
 from softgen.driver.run.process import SMALL, read_ranges, read_small, write_range
 from softgen.driver.run.wait_prediction import WaitPrediction
+from softgen.driver.shim.shim_h import DONE, GIVE, MAP, MAPS, READ, REPLY, SWAP, WELCOME, WRITE
 from softgen.memory.store import Identity, identity
 
 MESSAGE = struct.Struct("<IIQQQ8s")
 HEADER = MESSAGE.size
 PART = struct.Struct("<QII")
-IOCTL, MMAP, FOREIGN, REPLY = 1, 2, 3, 4
-DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE, WELCOME, WRITE = 16, 17, 18, 19, 20, 21, 22, 23, 24
 ONE_DESCRIPTOR = socket.CMSG_LEN(4)
 LARGEST_REQUEST = 1 << 14  # the size of an ioctl's argument has 14 bits; a longer message is no request
 LARGEST_MAPS = 16 << 20  # 256 for each mapping that a process may have

@@ -25,9 +25,10 @@ from softgen.driver.objects.node import Node, Shared
 from softgen.driver.queue.queue import Later
 from softgen.driver.run.channel_threads import ChannelThreads
 from softgen.driver.run.node_name import ended, leads_to, picked
-from softgen.driver.run.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, ShimMessage, greet, peer
+from softgen.driver.run.protocol import Call, Channel, ShimMessage, greet, peer
 from softgen.driver.run.service import Service
 from softgen.driver.run.tree import NODES
+from softgen.driver.shim.shim_h import FOREIGN, IOCTL, MMAP, NOT_MINE
 from softgen.driver.uapi.uapi import ARGUMENTS, name_of
 
 BREATH = 0.05  # seconds until the next try, where neither accepting nor refusing was possible

@@ -10,7 +10,7 @@
  * to the server alone.
  *
  * shim_channel.c talks to the server, shim_memory.c lends the program's own memory to it, shim_paths.c shows /dev/dri and /sys.
- * protocol.py is the other side and gives the same numbers. Plain C, no library but libc.
+ * protocol.py is the other side. Plain C, no library but libc.
  */
 #include "shim.h"
 #include <link.h>

@@ -1,4 +1,4 @@
-/* What the parts of the shim share. shim.c says how it works; protocol.py has the same numbers. */
+/* What the parts of the shim share, and with the server (protocol.py). shim.c says how it works. */
 #ifndef SOFTGEN_SHIM_H
 #define SOFTGEN_SHIM_H
 #define _GNU_SOURCE
@@ -27,6 +27,7 @@ enum { IOCTL = 1, MMAP = 2, FOREIGN = 3, REPLY = 4 }; /* to the server */
 enum { DONE = 16, READ = 17, GIVE = 18, MAPS = 19, SWAP = 20, MAP = 21, NOT_MINE = 22, WELCOME = 23, WRITE = 24 }; /* from it */
 enum { NAME = 8, DRM_MAJOR = 226 };
 
+/* The head of a message. */
 struct message {
     uint32_t kind, size; /* size of what follows */
     uint64_t a, b, c;

@@ -17,7 +17,7 @@ import pytest
 from softgen.driver.ioctl import userptr
 from softgen.driver.objects.budget import Budget
 from softgen.driver.objects.node import OBJECT_BYTES
-from softgen.driver.run import protocol
+from softgen.driver.shim import shim_h
 from tests.conftest import ROOT
 from tests.driver.ioctl.test_gem import refused, submit
 from tests.driver.program import Gpu, Held, Program, served
@@ -34,8 +34,8 @@ def asked(program: Program, swaps: bool = False) -> list[int]:
 
     def noted(kind: int, *rest: Any) -> None:
         found.append(kind)
-        if kind == protocol.SWAP and swaps:
-            program._send(protocol.REPLY, 0, 0, 0, b"")
+        if kind == shim_h.SWAP and swaps:
+            program._send(shim_h.REPLY, 0, 0, 0, b"")
         else:
             serve(kind, *rest)
 
@@ -134,7 +134,7 @@ def test_only_private_memory_of_the_program_is_swapped(gpu: Gpu, mode: str, name
     program.maps = lines((0, 4, mode, name))
     kinds = asked(program)
     refused(errno.EFAULT, program, "DRM_IOCTL_I915_GEM_USERPTR", address=BASE, size=4 * PAGE)  # there is no such memory to copy
-    assert (protocol.SWAP in kinds) is swapped and protocol.MAPS in kinds
+    assert (shim_h.SWAP in kinds) is swapped and shim_h.MAPS in kinds
 
 
 PRIVATE = "rw-p", ""
@@ -147,7 +147,7 @@ def test_memory_may_be_in_several_mappings(gpu: Gpu, mappings: list[tuple[int, i
     program = gpu.program()
     program.maps = lines(*mappings)
     kinds = asked(program, swaps=True)
-    assert program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=BASE, size=4 * PAGE).handle and kinds.count(protocol.SWAP) == swaps
+    assert program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=BASE, size=4 * PAGE).handle and kinds.count(shim_h.SWAP) == swaps
 
 
 @pytest.mark.parametrize("mappings", [

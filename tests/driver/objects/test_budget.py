@@ -13,8 +13,8 @@ import pytest
 from softgen.driver.errors import Errno
 from softgen.driver.objects import budget as module
 from softgen.driver.objects.budget import Budget
-from softgen.driver.run import protocol
 from softgen.driver.run.protocol import MESSAGE, Call
+from softgen.driver.shim import shim_h
 from softgen.driver.uapi.uapi import EXEC_OBJECT
 from softgen.memory.host import host_memory
 from softgen.memory.store import MemfdBuffer
@@ -293,7 +293,7 @@ def test_handles_of_a_node_are_bounded(gpu: Gpu, create: str, table: str) -> Non
 @pytest.mark.parametrize("size", [900 << 20, 1 << 15])
 def test_a_message_longer_than_any_request_ends_the_channel(gpu: Gpu, size: int) -> None:
     program = gpu.program()
-    program.channel.sendall(MESSAGE.pack(protocol.IOCTL, size, 0x6400, 0, program.node.fileno(), program.name))
+    program.channel.sendall(MESSAGE.pack(shim_h.IOCTL, size, 0x6400, 0, program.node.fileno(), program.name))
     program.channel.settimeout(5)
     assert program.channel.recv(1, socket.MSG_WAITALL) == b""
     assert program.thread().ioctl("DRM_IOCTL_VERSION").major == 1

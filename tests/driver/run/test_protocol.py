@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import re
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +14,14 @@ from softgen.driver.objects.budget import Budget
 from softgen.driver.run import protocol
 from softgen.driver.run.process import SMALL
 from softgen.driver.run.protocol import LARGEST_READ, MESSAGE, PART, UNCOUNTED, Call, Channel, ShimMessage
+from softgen.driver.shim import shim_h
 from tests.driver.program import Memory
 
-SHIM = Path(protocol.__file__).parents[1] / "shim" / "shim.h"
 
-
-def test_kinds_of_messages_are_those_of_the_shim() -> None:
-    lines = [line for line in SHIM.read_text("utf-8").splitlines() if re.search(r"/\* (to the server|from it) \*/$", line)]
-    shim = {name: int(number) for line in lines for name, number in re.findall(r"\b([A-Z_]+) = (\d+)", line)}
-    assert {"IOCTL", "REPLY", "DONE", "WELCOME"} <= set(shim)
-    assert {name: getattr(protocol, name) for name in shim} == shim
+def test_a_message_is_packed_as_the_shim_has_it() -> None:
+    packed = shim_h.Message.from_buffer_copy(MESSAGE.pack(1, 2, 3, 4, 5, b"node"))
+    fields = {name: getattr(packed, name) for name, *_ in shim_h.Message._fields_}
+    assert fields == {"kind": 1, "size": 2, "a": 3, "b": 4, "c": 5, "name": b"node"} and ctypes.sizeof(packed) == MESSAGE.size
 
 
 @pytest.fixture
@@ -64,10 +60,10 @@ def test_what_a_program_says_of_its_memory_has_at_most_16_mib(call: Call, monkey
     def ask(kind: int, start: int, end: int, most: int) -> ShimMessage:
         asked.append((kind, start, end, most))
         assert call.channel.budget.other.total() == 64 << 20
-        return ShimMessage(protocol.REPLY, 0, 0, 0, b"", b"1000-2000 rw-p \xff\n")
+        return ShimMessage(shim_h.REPLY, 0, 0, 0, b"", b"1000-2000 rw-p \xff\n")
 
     monkeypatch.setattr(call.channel, "ask", ask)
-    assert call.maps(0x1000, 0x3000) == "1000-2000 rw-p \ufffd\n" and asked == [(protocol.MAPS, 0x1000, 0x3000, 16 << 20)]
+    assert call.maps(0x1000, 0x3000) == "1000-2000 rw-p \ufffd\n" and asked == [(shim_h.MAPS, 0x1000, 0x3000, 16 << 20)]
     call.release()
     call.channel.budget.check(0, 1, "settled")
     assert not call.reserved and not call.channel.budget.other.total()
@@ -98,12 +94,12 @@ def test_messages_that_come_together_are_received_one_by_one() -> None:
     """With and without something behind the header, and in pieces."""
     theirs, ours = socket.socketpair()
     channel, payloads = Channel(ours, Budget(1 << 30)), (b"", b"", b"abc", b"", b"x" * 1000)
-    data = b"".join(MESSAGE.pack(protocol.IOCTL, len(payload), number, 2 * number, 3 * number, b"name") + payload
+    data = b"".join(MESSAGE.pack(shim_h.IOCTL, len(payload), number, 2 * number, 3 * number, b"name") + payload
                     for number, payload in enumerate(payloads))  # fmt: skip
     theirs.sendall(data)
     theirs.close()
     for number, payload in enumerate(payloads):
-        assert channel.receive() == ShimMessage(protocol.IOCTL, number, 2 * number, 3 * number, b"name\0\0\0\0", payload)
+        assert channel.receive() == ShimMessage(shim_h.IOCTL, number, 2 * number, 3 * number, b"name\0\0\0\0", payload)
     with pytest.raises(Gone):
         channel.receive()
     channel.close()
@@ -114,7 +110,7 @@ def test_a_request_has_16384_bytes_at_most(more: int, fine: bool) -> None:
     """As many as the number of an ioctl can say."""
     theirs, ours = socket.socketpair()
     channel, payload = Channel(ours, Budget(1 << 30)), bytes((1 << 14) + more)
-    theirs.sendall(MESSAGE.pack(protocol.IOCTL, len(payload), 0, 0, 0, b"") + payload)
+    theirs.sendall(MESSAGE.pack(shim_h.IOCTL, len(payload), 0, 0, 0, b"") + payload)
     if fine:
         assert channel.receive().payload == payload
     else:
@@ -151,28 +147,28 @@ class Distant:
         monkeypatch.setattr(call.channel, "ask", self.ask)
 
     def ask(self, kind: int, payload: bytes, most: int = 0) -> ShimMessage:
-        if kind == protocol.WRITE:
+        if kind == shim_h.WRITE:
             address, size, _ = PART.unpack_from(payload)
             assert len(payload) == PART.size + size
             ctypes.memmove(address, payload[PART.size :], size)
             self.asked.append((kind, [size]))
-            return ShimMessage(protocol.REPLY, 0, 0, 0, b"", b"")
+            return ShimMessage(shim_h.REPLY, 0, 0, 0, b"", b"")
         parts = list(PART.iter_unpack(payload))
         self.asked.append((kind, [size for _, size, _ in parts]))
         found = b"".join(ctypes.string_at(address, size) for address, size, _ in parts)
         assert len(found) == most and all(zero == 0 for _, _, zero in parts)
-        return ShimMessage(protocol.REPLY, 0, 0, 0, b"", found)
+        return ShimMessage(shim_h.REPLY, 0, 0, 0, b"", found)
 
 
 def test_distant_memory_is_read_and_written_in_chunks(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     distant, memory = Distant(call, monkeypatch), Memory(bytes(range(100)))
     into = bytearray(40)
     call.read_into(memory.address + 3, memoryview(into))
-    assert into == bytes(range(3, 43)) and distant.asked == [(protocol.READ, [16]), (protocol.READ, [16]), (protocol.READ, [8])]
+    assert into == bytes(range(3, 43)) and distant.asked == [(shim_h.READ, [16]), (shim_h.READ, [16]), (shim_h.READ, [8])]
     distant.asked.clear()
     call.write_now(memory.address + 50, memoryview(bytearray(b"x" * 16 + b"y" * 16 + b"z")))
     assert bytes(memory) == bytes(range(50)) + b"x" * 16 + b"y" * 16 + b"z" + bytes(range(83, 100))
-    assert distant.asked == [(protocol.WRITE, [16]), (protocol.WRITE, [16]), (protocol.WRITE, [1])]
+    assert distant.asked == [(shim_h.WRITE, [16]), (shim_h.WRITE, [16]), (shim_h.WRITE, [1])]
 
 
 @pytest.mark.parametrize("name", ["read_into", "write_now", "read_all"])
@@ -196,15 +192,15 @@ def test_small_pieces_of_distant_memory_are_read_together(call: Call, monkeypatc
     ranges = [(memory.address, 4), (memory.address + 10, 8), (memory.address + 20, 4), (memory.address + 30, 1), (memory.address + 40, 20)]
     wanted = b"".join(bytes(range(at, at + size)) for at, size in ((0, 4), (10, 8), (20, 4), (30, 1), (40, 20)))
     assert call.read_all(ranges) == wanted
-    assert distant.asked == [(protocol.READ, [4, 8, 4]), (protocol.READ, [1]), (protocol.READ, [16]), (protocol.READ, [4])]
+    assert distant.asked == [(shim_h.READ, [4, 8, 4]), (shim_h.READ, [1]), (shim_h.READ, [16]), (shim_h.READ, [4])]
 
 
 def test_an_answer_has_no_more_bytes_than_were_asked_for(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """None, where nothing is said: a program that sends one all the same does not speak the protocol."""
     monkeypatch.setattr(call.channel, "send", lambda *question: None)
     for size, fields in ((0, {}), (3, {"most": 3})):
-        call.channel.rest = MESSAGE.pack(protocol.REPLY, size, 0, 0, 0, b"") + bytes(size)
-        assert call.channel.ask(protocol.READ, **fields).payload == bytes(size)
-        call.channel.rest = MESSAGE.pack(protocol.REPLY, size + 1, 0, 0, 0, b"") + bytes(size + 1)
+        call.channel.rest = MESSAGE.pack(shim_h.REPLY, size, 0, 0, 0, b"") + bytes(size)
+        assert call.channel.ask(shim_h.READ, **fields).payload == bytes(size)
+        call.channel.rest = MESSAGE.pack(shim_h.REPLY, size + 1, 0, 0, 0, b"") + bytes(size + 1)
         with pytest.raises(Gone, match=f"a message of {size + 1} bytes"):
-            call.channel.ask(protocol.READ, **fields)
+            call.channel.ask(shim_h.READ, **fields)

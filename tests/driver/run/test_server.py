@@ -20,6 +20,7 @@ from softgen.driver.objects.budget import Budget
 from softgen.driver.run import protocol, server
 from softgen.driver.run.protocol import MESSAGE, Call, Channel, ShimMessage
 from softgen.driver.run.server import Server
+from softgen.driver.shim import shim_h
 from tests.driver.program import Gpu
 
 NAME = b"\0\x30\x30\x30\x30\x31\0\0"
@@ -74,7 +75,7 @@ def test_a_connection_for_which_no_descriptor_is_left_is_refused(world: World, e
     theirs, ours = socket.socketpair()
     assert world.accept(error, ours) == ["accept", "reclaim", "accept with spare descriptors"]
     kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
-    assert kind == protocol.WELCOME and result == (1 << 64) - errno.EMFILE
+    assert kind == shim_h.WELCOME and result == (1 << 64) - errno.EMFILE
     assert theirs.recv(1) == b"" and len(world.log) == 1
     assert world.log[0].startswith("all 300 descriptors of the server are in use: programs get EMFILE until some are closed")
     theirs.close()
@@ -100,7 +101,7 @@ def test_a_channel_for_which_no_thread_is_left_is_refused(world: World, monkeypa
     monkeypatch.setattr(world.server.threads, "start", start)
     assert world.accept(ours) == ["accept"]
     kind, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
-    assert kind == protocol.WELCOME and result == (1 << 64) - errno.EAGAIN
+    assert kind == shim_h.WELCOME and result == (1 << 64) - errno.EAGAIN
     assert theirs.recv(1) == b"" and not world.log
     theirs.close()
 
@@ -119,7 +120,7 @@ def test_nodes_that_are_opened_are_counted_and_belong_to_their_process(gpu: Gpu)
     (OSError(errno.ENOSPC, "no space"), errno.EIO, "", 0, 1),
 ])  # fmt: skip
 def test_the_answer_of_an_exhausted_host(world: World, error: OSError, number: int, says: str, reclaims: int, logs: int) -> None:
-    result, why = world.server._short_of(error, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b""))
+    result, why = world.server._short_of(error, ShimMessage(shim_h.IOCTL, 0x6469, 0, 0, NAME, b""))
     assert result == -number and (says in why if says else not why)
     assert world.done == ["reclaim"] * reclaims and len(world.log) == logs
     if logs:
@@ -144,7 +145,7 @@ def test_a_program_gets_the_number_of_an_error(world: World, error: Exception | 
     monkeypatch.setattr(server.ioctls, "answer", answer)
     world.server.nodes[NAME] = node  # type: ignore[assignment]
     channel.nodes.add(node)
-    assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b""))
+    assert world.server._answer(channel, ShimMessage(shim_h.IOCTL, 0x6469, 0, 0, NAME, b""))
     _, _, result, _, _, _ = MESSAGE.unpack(theirs.recv(4096))
     assert result == -number % (1 << 64) and world.log == log
     channel.close()
@@ -165,7 +166,7 @@ def test_a_refused_call_writes_its_argument_and_nothing_else(world: World, monke
     monkeypatch.setattr(server.ioctls, "answer", answer)
     world.server.nodes[NAME] = node  # type: ignore[assignment]
     channel.nodes.add(node)
-    assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x646C, 0x1000, 0, NAME, b""))
+    assert world.server._answer(channel, ShimMessage(shim_h.IOCTL, 0x646C, 0x1000, 0, NAME, b""))
     data, control, _, _ = theirs.recvmsg(4096, 64)
     assert data[MESSAGE.size :] == protocol.PART.pack(0x1000, 8, 0) + b"argument" and not control
     assert os.read(reading, 1) == b"", "nobody can write any more"
@@ -189,7 +190,7 @@ def test_work_of_a_program_that_is_gone_before_its_answer_is_done(world: World, 
     world.server.nodes[NAME] = node  # type: ignore[assignment]
     channel.nodes.add(node)
     with pytest.raises(Gone):
-        world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b""))
+        world.server._answer(channel, ShimMessage(shim_h.IOCTL, 0x6469, 0, 0, NAME, b""))
     assert ran == ["work"] * submitted
     channel.close()
 
@@ -225,11 +226,11 @@ def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
     monkeypatch.setattr(world.server.threads, "start", start)
     world.server.nodes[NAME] = node  # type: ignore[assignment]
     channel.nodes.add(node)
-    assert world.server._answer(channel, ShimMessage(protocol.IOCTL, 0x6469, 0, 0, NAME, b"")) is not thread_left
+    assert world.server._answer(channel, ShimMessage(shim_h.IOCTL, 0x6469, 0, 0, NAME, b"")) is not thread_left
     assert left == ["work"] and len(started) == thread_left
     gc.collect()
     assert [call() for call in gone] == [None]  # nor does the other thread have what was submitted
-    assert MESSAGE.unpack(theirs.recv(4096))[0] == protocol.DONE  # once
+    assert MESSAGE.unpack(theirs.recv(4096))[0] == shim_h.DONE  # once
     channel.close()
     theirs.close()
 
@@ -238,19 +239,19 @@ DEVICE, DMA_BUF, SYNC_FILE = 0x6400, 0xC008_6200, 0xC008_3E00  # the type of an 
 
 
 @pytest.mark.parametrize("kind, request_number, payload, expected", [
-    (protocol.IOCTL, DEVICE + 0x5B, b"\0\x10\0\0\0\0\0\0", "DRM_IOCTL_I915_GEM_CREATE size=0x1000"),
-    (protocol.IOCTL, DEVICE + 0x5C, b"\7\0\0\0\1\0\0\0", "DRM_IOCTL_I915_GEM_PREAD handle=0x7"),  # not its padding
-    (protocol.IOCTL, DEVICE + 0xAA, bytes(24) + b"rotation", "DRM_IOCTL_MODE_GETPROPERTY name=726f746174696f6e"),
-    (protocol.IOCTL, DEVICE + 0x58, b"", "DRM_IOCTL_I915_GEM_THROTTLE"),
-    (protocol.IOCTL, DEVICE + 0xA5, b"", "DRM_IOCTL_MODE_SETGAMMA (0x64a5)"),
-    (protocol.IOCTL, DEVICE + 0xFF, b"", "ioctl 0xff (0x64ff)"),
-    (protocol.FOREIGN, DMA_BUF, bytes(8), "DMA_BUF_IOCTL_SYNC (0xc0086200)"),
-    (protocol.FOREIGN, DMA_BUF + 2, bytes(8), "DMA_BUF_IOCTL_EXPORT_SYNC_FILE (0xc0086202)"),
-    (protocol.FOREIGN, DMA_BUF + 3, bytes(8), "DMA_BUF_IOCTL_IMPORT_SYNC_FILE (0xc0086203)"),
-    (protocol.FOREIGN, DMA_BUF + 1, bytes(8), "ioctl 0x01 of type 'b' (0xc0086201)"),
-    (protocol.FOREIGN, SYNC_FILE + 3, bytes(48), "SYNC_IOC_MERGE (0xc0083e03)"),
-    (protocol.FOREIGN, SYNC_FILE + 4, bytes(56), "SYNC_IOC_FILE_INFO (0xc0083e04)"),
-    (protocol.MMAP, 0x7000, b"", "mmap of 0x2000 bytes at 0x7000"),
+    (shim_h.IOCTL, DEVICE + 0x5B, b"\0\x10\0\0\0\0\0\0", "DRM_IOCTL_I915_GEM_CREATE size=0x1000"),
+    (shim_h.IOCTL, DEVICE + 0x5C, b"\7\0\0\0\1\0\0\0", "DRM_IOCTL_I915_GEM_PREAD handle=0x7"),  # not its padding
+    (shim_h.IOCTL, DEVICE + 0xAA, bytes(24) + b"rotation", "DRM_IOCTL_MODE_GETPROPERTY name=726f746174696f6e"),
+    (shim_h.IOCTL, DEVICE + 0x58, b"", "DRM_IOCTL_I915_GEM_THROTTLE"),
+    (shim_h.IOCTL, DEVICE + 0xA5, b"", "DRM_IOCTL_MODE_SETGAMMA (0x64a5)"),
+    (shim_h.IOCTL, DEVICE + 0xFF, b"", "ioctl 0xff (0x64ff)"),
+    (shim_h.FOREIGN, DMA_BUF, bytes(8), "DMA_BUF_IOCTL_SYNC (0xc0086200)"),
+    (shim_h.FOREIGN, DMA_BUF + 2, bytes(8), "DMA_BUF_IOCTL_EXPORT_SYNC_FILE (0xc0086202)"),
+    (shim_h.FOREIGN, DMA_BUF + 3, bytes(8), "DMA_BUF_IOCTL_IMPORT_SYNC_FILE (0xc0086203)"),
+    (shim_h.FOREIGN, DMA_BUF + 1, bytes(8), "ioctl 0x01 of type 'b' (0xc0086201)"),
+    (shim_h.FOREIGN, SYNC_FILE + 3, bytes(48), "SYNC_IOC_MERGE (0xc0083e03)"),
+    (shim_h.FOREIGN, SYNC_FILE + 4, bytes(56), "SYNC_IOC_FILE_INFO (0xc0083e04)"),
+    (shim_h.MMAP, 0x7000, b"", "mmap of 0x2000 bytes at 0x7000"),
 ])  # fmt: skip
 def test_requests_are_named_in_a_trace(kind: int, request_number: int, payload: bytes, expected: str) -> None:
     """Fields of arguments that are zero are not shown."""
@@ -258,8 +259,8 @@ def test_requests_are_named_in_a_trace(kind: int, request_number: int, payload: 
 
 
 @pytest.mark.parametrize("kind, request_number, name", [
-    (protocol.IOCTL, DEVICE + 0x5B, "DRM_IOCTL_I915_GEM_CREATE"), (protocol.FOREIGN, DMA_BUF, "DMA_BUF_IOCTL_SYNC"),
-    (protocol.MMAP, 0x5B, "mmap"),
+    (shim_h.IOCTL, DEVICE + 0x5B, "DRM_IOCTL_I915_GEM_CREATE"), (shim_h.FOREIGN, DMA_BUF, "DMA_BUF_IOCTL_SYNC"),
+    (shim_h.MMAP, 0x5B, "mmap"),
 ])  # fmt: skip
 def test_a_request_in_which_softgen_fails_is_named(world: World, kind: int, request_number: int, name: str) -> None:
     world.server._short_of(OSError(errno.ENOSPC, "no space"), ShimMessage(kind, request_number, 0, 0, NAME, b""))
