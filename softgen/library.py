@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import zlib
 from pathlib import Path
 from types import ModuleType
 
@@ -29,5 +28,4 @@ def load(module: str, *headers: ModuleType) -> ctypes.CDLL:
 
 def _same_header(module: ModuleType) -> bool:
     """Whether a module is that of the header beside it."""
-    name, checksum = module.SOURCE
-    return zlib.crc32(Path(module.__file__ or "").with_name(name).read_bytes()) == checksum
+    return bool(Path(module.__file__ or "").with_name(module.HEADER).read_bytes() == module.TEXT)

@@ -13,7 +13,6 @@ import ctypes
 import re
 import subprocess
 import tempfile
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -105,9 +104,10 @@ class HeaderReader:
                 raise TypeError(f"{self.header}:{self._line(die)}: unions have no Python form")
         imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self.imports.items())]
         head = [f'"""{self.header.name} for Python, made of it when softgen is built (tools/structures.py): change the header."""', "",
-                "import ctypes", *(["from enum import IntEnum"] if enums else []), "", *imports, *([""] if imports else []),
-                f"SOURCE = {self.header.name!r}, {zlib.crc32(self.source.encode()):#x}  # and the checksum of its bytes", ""]  # fmt: skip
-        return "\n".join(head) + "\n".join(parts) + "\n"
+                "import ctypes", *(["from enum import IntEnum"] if enums else []), "", *imports, *([""] if imports else [])]  # fmt: skip
+        tail = ["", "", "# The header that this was made of: a C part is not loaded where it has changed (softgen/library.py).",
+                f"HEADER = {self.header.name!r}", "TEXT = (", *(f"{INDENT}{line!r}" for line in self.source.encode().splitlines(True)), ")"]
+        return "\n".join([*head, *parts, *tail, ""])
 
     # -- structures ---------------------------------------------------------------------------------------------------------------
 

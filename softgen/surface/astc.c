@@ -209,13 +209,13 @@ static int read_mode(uint32_t mode, struct block_mode *m)
 
 /* -- texels ----------------------------------------------------------------------------------------------------------------------------- */
 
-static void magenta(uint32_t *rgba, enum profile profile)
+static void magenta(uint32_t *rgba, uint32_t profile)
 {
     rgba[0] = rgba[2] = rgba[3] = profile == HDR ? 0x3c00 : 0xffff, rgba[1] = 0;
 }
 
 /* A block of one colour; its extent may be anything legal. */
-static void void_extent(const uint32_t *words, enum profile profile, uint32_t *rgba)
+static void void_extent(const uint32_t *words, uint32_t profile, uint32_t *rgba)
 {
     uint32_t at[4] = {bits_at(words, 12, 13), bits_at(words, 25, 13), bits_at(words, 38, 13), bits_at(words, 51, 13)};
     int all = (at[0] & at[1] & at[2] & at[3]) == 0x1fff, half = (int)bits_at(words, 9, 1);
@@ -283,7 +283,7 @@ static const struct range *color_range(uint32_t values, int32_t room)
     return 0;
 }
 
-static void decode_astc(const uint32_t *words, uint32_t x, uint32_t y, uint32_t wide, uint32_t high, enum profile profile,
+static void decode_astc(const uint32_t *words, uint32_t x, uint32_t y, uint32_t wide, uint32_t high, uint32_t profile,
                         uint32_t *rgba)
 {
     struct block_mode m;
@@ -338,7 +338,7 @@ void surface_astc(const uint32_t *in, uint32_t *out, uint32_t lanes)
         uint32_t words[4], rgba[CHANNELS], wide = in[6 * lanes + lane], high = in[7 * lanes + lane];
         for (uint32_t i = 0; i < 4; i++)
             words[i] = in[i * lanes + lane];
-        decode_astc(words, in[4 * lanes + lane], in[5 * lanes + lane], wide, high, (enum profile)in[8 * lanes + lane], rgba);
+        decode_astc(words, in[4 * lanes + lane], in[5 * lanes + lane], wide, high, in[8 * lanes + lane], rgba);
         for (uint32_t i = 0; i < CHANNELS; i++)
             out[i * lanes + lane] = rgba[i];
     }

@@ -15,7 +15,7 @@ enum { CHANNELS = 4 };
 struct ends { int32_t of[2][CHANNELS]; };
 
 /* How texels are decoded: low dynamic range, sRGB, high dynamic range. */
-enum profile { LDR, SRGB, HDR };
+enum { LDR, SRGB, HDR };
 
 uint32_t sequence_bits(const struct range *r, uint32_t count);
 

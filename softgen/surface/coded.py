@@ -13,7 +13,7 @@ from softgen.lanes.types import f16, f32, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.library import load
 from softgen.surface import astc_h, texel
-from softgen.surface.astc_h import CHANNELS, Profile
+from softgen.surface.astc_h import CHANNELS, HDR, LDR, SRGB
 
 MODULE = "softgen.surface._coded"
 # Decoder by format
@@ -51,12 +51,12 @@ def known(format: Format) -> bool:
 
 def _astc(m: Machine, format: Format, words: list[Value], x: Value, y: Value) -> list[Value]:
     """Of sRGB formats the top 8 bits count; others are half floats, rounded toward zero (KHR_texture_compression_astc_hdr)."""
-    profile = Profile.SRGB if format.space == "srgb" else Profile.HDR if format.name.startswith(HIGH_RANGE) else Profile.LDR
+    profile = SRGB if format.space == "srgb" else HDR if format.name.startswith(HIGH_RANGE) else LDR
     numbers = [m.like(x, number) for number in (*format.block, profile)]
     held = m.host(ASTC, [*words, x, y, *numbers], CHANNELS)
-    if profile == Profile.HDR:
+    if profile == HDR:
         return [m.bitcast(m.convert(m.bitcast(m.convert(value, u16), f16), f32), u32) for value in held]
-    if profile == Profile.SRGB:
+    if profile == SRGB:
         return [texel.decode_channel(m, channel, value >> 8) for channel, value in zip(format.channels, held, strict=True)]
     halves = [m.convert(m.convert(m.bitcast(value, i32), f32) * (1 / (WHOLE + 1)), f16, "rtz") for value in held]
     return [m.select(value == WHOLE, texel.ONE, m.bitcast(m.convert(half, f32), u32)) for value, half in zip(held, halves, strict=True)]

@@ -14,7 +14,7 @@ from functools import cache
 
 from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
-from softgen.lanes.bytecode import assembly_h, bytecode_h
+from softgen.lanes.bytecode import assembly_h, bytecode_h, memory_h
 from softgen.lanes.bytecode.assembly_h import JUMPS, PURE, READS_RESULT, SLOT_SHIFT, AssemblyRecord, WrittenOperation
 from softgen.lanes.bytecode.bytecode_h import ARGUMENTS, CONSTANT_SHIFT, NO_OPERAND, WIDE_OFFSETS, Operation, ProgramRecord
 from softgen.library import load
@@ -30,7 +30,7 @@ WRITTEN = ctypes.sizeof(WrittenOperation) // QWORD  # numbers of an operation be
 
 @cache
 def library() -> ctypes.CDLL:
-    native = load("softgen.lanes._bytecode", bytecode_h, assembly_h)
+    native = load("softgen.lanes._bytecode", bytecode_h, assembly_h, memory_h)
     native.bytecode_name.restype, native.bytecode_name.argtypes = ctypes.c_char_p, (ctypes.c_uint64,)
     for function in (native.bytecode_function, native.bytecode_handler):
         function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64, ctypes.POINTER(ProgramRecord))

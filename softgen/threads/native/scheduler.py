@@ -10,7 +10,7 @@ from softgen.eu import native
 from softgen.eu.isa.control_register import mask
 from softgen.eu.thread import block
 from softgen.library import load
-from softgen.memory import guard
+from softgen.memory import graphics_memory_h, guard
 from softgen.threads.native import scheduler_h, tables_h, threads_h
 from softgen.threads.native.scheduler_h import AXES, BlockRange, FallbackAnswer, GroupMember, GroupShare, SchedulerState
 from softgen.threads.native.threads_h import ReturnReason
@@ -21,7 +21,7 @@ TURN = 20_000  # backward branches that a compiled thread may take in one turn
 
 @cache
 def library() -> ctypes.CDLL:
-    found, places = load("softgen.threads._scheduler", threads_h, scheduler_h, tables_h), block.BLOCK_OFFSETS
+    found, places = load("softgen.threads._scheduler", graphics_memory_h, threads_h, scheduler_h, tables_h), block.BLOCK_OFFSETS
     found.threads_place.argtypes = (*(ctypes.c_uint64,) * 5, ctypes.c_uint32)
     found.threads_place(block.BLOCK_SIZE, places["control"], places["n"], places["cr"], places["sr"], mask("vector_mask_enable"))
     found.threads_functions.restype = ctypes.c_void_p

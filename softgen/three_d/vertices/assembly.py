@@ -20,20 +20,18 @@ from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu import native
 from softgen.memory import guard
+from softgen.three_d import three_d_h
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.state.unit_state import unit_state
 from softgen.three_d.structures import ObjectArray, library
-from softgen.three_d.three_d_h import OBJECT_BACK_FACING as BACK_FACING
-from softgen.three_d.three_d_h import OBJECT_EDGES_SHIFT as EDGES_SHIFT
-from softgen.three_d.three_d_h import OBJECT_LAST as LAST
-from softgen.three_d.three_d_h import OBJECT_PROVOKING_SHIFT as PROVOKING_SHIFT
-from softgen.three_d.three_d_h import OBJECT_RECTANGLE as RECTANGLE
-from softgen.three_d.three_d_h import OBJECT_TOPOLOGY_SHIFT as TOPOLOGY_SHIFT
 from softgen.three_d.vertices.chunk import VERTICES, Chunk, aligned
 from softgen.three_d.vertices.vertex_fetch import PRIMITIVE_ID, VERTEX_ID
 
 CACHE_LINES = 4096
 FIRST = 255  # in Topology.back
+RECTANGLE, BACK_FACING, LAST = three_d_h.OBJECT_RECTANGLE, three_d_h.OBJECT_BACK_FACING, three_d_h.OBJECT_LAST
+PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = (
+    three_d_h.OBJECT_PROVOKING_SHIFT, three_d_h.OBJECT_EDGES_SHIFT, three_d_h.OBJECT_TOPOLOGY_SHIFT)  # fmt: skip
 ALL_EDGES = 7
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
