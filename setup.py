@@ -71,7 +71,7 @@ setup(
         part("three_d._pipeline", *PIPELINE, libraries=["m"]),
         part("surface._coded", *FLAGS),
         part("blitter._blit", *FLAGS, "-O3"),
-        part("codec._codec", *CODEC, headers=["memory/graphics_memory.h"]),
+        part("codec._codec", *CODEC),
         part("driver._shim", *SHIM_FLAGS, libraries=["dl"]),
     ]
 )
