@@ -17,10 +17,15 @@ BLOCK = re.compile(r"^```(\w+)(?: (append|check))?(?: ?(\S+))?\n(.*?)^```$", re.
 RECIPES = dict(re.findall(r"^## (Add an? \w+)\n(.*?)(?=^## )", TEXT, re.MULTILINE | re.DOTALL))
 
 
+VERBS = {"softgen": f"{sys.executable} -m softgen ", "python": f"{sys.executable} "}
+PARTS = ("softgen", "tests/data/kbl-vk-tri", "setup.py")  # of the tree, that recipes are applied to
+
+
 def apply(folder: Path, language: str, verb: str, name: str, text: str) -> None:
     """Do what a block says: append to a file, replace lines of it, run Python, or run commands and look for their output."""
     if verb == "append":
-        (folder / name).write_text((folder / name).read_text("utf-8") + text, "utf-8")
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write(text)
     elif language == "diff":
         old, new = ("".join(f"{line[1:]}\n" for line in text.splitlines() if line[0] == sign) for sign in "-+")
         held = (folder / name).read_text("utf-8")
@@ -30,7 +35,7 @@ def apply(folder: Path, language: str, verb: str, name: str, text: str) -> None:
         run(folder, [sys.executable, "-c", text])
     elif language == "console":
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-            shown = run(folder, ["sh", "-c", command.replace("softgen ", f"{sys.executable} -m softgen ")])
+            shown = run(folder, ["sh", "-c", re.sub(r"^(softgen|python) ", lambda verb: VERBS[verb[1]], command)])
             for line in expected.splitlines():
                 assert re.search(r"\s+".join(map(re.escape, line.split())), shown), f"{command}: {line!r} is not in\n{shown}"
     else:
@@ -45,12 +50,16 @@ def run(folder: Path, command: list[str]) -> str:
 
 
 def test_there_is_a_recipe_for_each() -> None:
-    assert list(RECIPES) == ["Add a GPU", "Add a generation", "Add a command", "Add an opcode", "Add a message"]
+    assert list(RECIPES) == ["Add a GPU", "Add a generation", "Add a command", "Add an opcode", "Add a message", "Add a stage"]
 
 
 @pytest.mark.parametrize("title", RECIPES)
 def test_a_recipe_works(title: str, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "softgen", tmp_path / "softgen", ignore=shutil.ignore_patterns("__pycache__"))
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / part, tmp_path / part)
     blocks = BLOCK.findall(RECIPES[title])
     assert len(blocks) >= 2 and any(language == "console" or verb == "check" for language, verb, _, _ in blocks)
     for language, verb, name, text in blocks:

@@ -25,7 +25,7 @@ from softgen.threads.compare.selection import TileSelection, WorkNames
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
-from softgen.threads.workers.kept_loop import KeptLoop
+from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
 from softgen.trace.work import Work
 
 
@@ -118,6 +118,14 @@ class TracingDispatcher:
         if self.trace is not None:
             raise Unsupported("threads of draws are not traced instruction by instruction yet")
         return self.engine.run_loops(context, dispatch, loops, timed_out)
+
+    def lease(self) -> LoopLease:
+        if self.trace is not None:
+            raise Unsupported("threads of draws are not traced instruction by instruction yet")
+        return self.engine.lease()
+
+    def watched(self, context: DispatchContext) -> DispatchContext:
+        return context
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         return self.engine.prepare(context, dispatch)

@@ -30,7 +30,7 @@ from softgen.threads.statistics import KernelStatistics, known_code, summary
 if TYPE_CHECKING:
     from softgen.threads.compare.selection import TileSelection, WorkNames
     from softgen.threads.workers.groups import GroupRun
-    from softgen.threads.workers.kept_loop import KeptLoop
+    from softgen.threads.workers.kept_loop import KeptLoop, LoopCache, LoopLease
     from softgen.threads.workers.pool import WorkerSet
 
 REFERENCE, PROMOTING = "reference", "auto"
@@ -166,6 +166,21 @@ class EngineDispatcher:
         found.ready()
         found.statistics = self._statistics(program, self.name)
         return found
+
+    def lease(self) -> LoopLease:
+        from softgen.threads.workers.kept_loop import LoopLease  # imported late: the reference engine needs none of it for groups
+
+        workers = self._borrow()
+        return LoopLease(workers.loops, self._leased, lambda: self._workers.append(workers))
+
+    def _leased(self, context: DispatchContext, dispatch: ThreadDispatch, cache: LoopCache) -> KeptLoop:
+        program, made = self.programs.load(context, dispatch), self._built(context)
+        found = cache.take(context, dispatch, program, made)
+        found.statistics = self._statistics(program, self.name)
+        return found
+
+    def watched(self, context: DispatchContext) -> DispatchContext:
+        return context
 
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()

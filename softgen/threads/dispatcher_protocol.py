@@ -10,7 +10,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, Resu
 
 if TYPE_CHECKING:
     from softgen.threads.compare.selection import TileSelection, WorkNames
-    from softgen.threads.workers.kept_loop import KeptLoop
+    from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
 
 
 class Dispatcher(Protocol):
@@ -29,6 +29,14 @@ class Dispatcher(Protocol):
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
+        ...
+
+    def lease(self) -> LoopLease:
+        """Workers for the loops of one draw; they go back when it is over."""
+        ...
+
+    def watched(self, context: DispatchContext) -> DispatchContext:
+        """The environment of dispatches, with what is to be called after each instruction."""
         ...
 
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:

@@ -1,31 +1,93 @@
-"""The stages of the 3D pipeline, and those that are not built.
+"""The table of stages: which of them a draw has, in which order, and what does their work.
 
-             4.5                              7, 7.5              8, 9              11
-VS           SIMD4x2 threads                  SIMD4x2 threads     SIMD8 threads     SIMD8 threads
-CLIP         fixed test, clipping by threads  fixed               fixed             fixed
-SETUP        fixed, coefficients by threads   fixed, SBE          fixed, SBE        fixed, SBE
-PS payload   plane coefficients               barycentrics        barycentrics      barycentrics
-depth, CC    unit state in memory             state blocks        commands          commands
+             4.5                              7, 7.5              8, 9                11
+assembly     fixed                            fixed               fixed               fixed
+VS           SIMD4x2 threads                  SIMD4x2 threads     SIMD8 threads       SIMD8 threads
+GS           threads                          not built           not built           not built
+CLIP         fixed test, clipping by threads  fixed               fixed               fixed
+SETUP        fixed, coefficients by threads   fixed, SBE          fixed, SBE          fixed, SBE
+pixels       SIMD8, SIMD16 threads, or a clear: the same in all; plane coefficients on 4.5, barycentrics on others
 
-Where a stage differs, its plan says so; capabilities (spec/generations.toml) name the differences.
+Within a stage, capabilities (spec/generations.toml) and pages name the differences.
 """
 
 from __future__ import annotations
 
-from softgen.errors import Unsupported
-from softgen.three_d.state.state import DrawState
+from collections.abc import Callable
+from typing import NamedTuple
 
-# Stages that are not built, with the commands that enable them
-MISSING = {"hull shader": "3DSTATE_HS", "tessellator": "3DSTATE_TE", "domain shader": "3DSTATE_DS", "geometry shader": "3DSTATE_GS",
-           "stream output": "3DSTATE_STREAMOUT"}  # fmt: skip
+from softgen.bits.generation import Generation
+from softgen.errors import Unsupported
+from softgen.three_d.clip_setup.bins import BinStage
+from softgen.three_d.clip_setup.clip import ClipStage
+from softgen.three_d.clip_setup.setup import SetupStage
+from softgen.three_d.draw.stage import Stage
+from softgen.three_d.pixels.fill import FillStage
+from softgen.three_d.pixels.pixel_shader import PixelStage
+from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
+from softgen.three_d.stage_threads.geometry_threads import GeometryStage
+from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.vertices.assembly import AssembleStage
+from softgen.three_d.vertices.vertex_shader import VertexStage
+
+FIXED, THREADS = "fixed function", "threads"
+
+
+class StageRow(NamedTuple):
+    """A stage, and what does its work."""
+
+    name: str
+    work: str
+    stage: Callable[[], Stage]
+
+
+class MissingStage(NamedTuple):
+    """A stage that is not built, and the field that enables it."""
+
+    name: str
+    command: str
+    field: str = "enable"
+
+
+FRONT = (StageRow("assembly", FIXED, AssembleStage), StageRow("vertex shader", THREADS, VertexStage))
+BACK = (StageRow("clear", FIXED, FillStage), StageRow("bins", FIXED, BinStage), StageRow("pixel shader", THREADS, PixelStage))
+# By whether units read their state from memory (the capability unit_state).
+STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
+    True: (
+        *FRONT,
+        StageRow("geometry shader", THREADS, GeometryStage),
+        StageRow("clip test", FIXED, ClipStage),
+        StageRow("clipping", THREADS, ClipThreadStage),
+        StageRow("setup", FIXED, SetupStage),
+        StageRow("coefficients", THREADS, SetupThreadStage),
+        *BACK,
+    ),
+    False: (
+        *FRONT,
+        MissingStage("hull shader", "3DSTATE_HS"),
+        MissingStage("tessellator", "3DSTATE_TE"),
+        MissingStage("domain shader", "3DSTATE_DS"),
+        MissingStage("geometry shader", "3DSTATE_GS"),
+        MissingStage("stream output", "3DSTATE_STREAMOUT"),
+        StageRow("clip", FIXED, ClipStage),
+        StageRow("setup", FIXED, SetupStage),
+        MissingStage("multisampling", "3DSTATE_MULTISAMPLE", "number_of_multisamples"),
+        *BACK,
+    ),
+}
+
+
+def rows(generation: Generation) -> tuple[StageRow, ...]:
+    """The stages of a generation's draws, in order."""
+    return tuple(row for row in STAGES[generation.unit_state] if isinstance(row, StageRow))
 
 
 def refuse_missing(state: DrawState) -> None:
     """Raise Unsupported for a draw that uses a stage which is not built."""
-    for stage, command in MISSING.items():
-        found = state.get(command)
-        if found is not None and found.enable:
-            raise Unsupported(f"{stage} ({command}): not yet simulated")
-    samples = state.get("3DSTATE_MULTISAMPLE")
-    if samples is not None and samples.number_of_multisamples:
-        raise Unsupported(f"multisampling (3DSTATE_MULTISAMPLE.number_of_multisamples {samples.number_of_multisamples}): not yet simulated")
+    for row in STAGES[state.generation.unit_state]:
+        found = state.get(row.command) if isinstance(row, MissingStage) else None
+        if not isinstance(row, MissingStage) or found is None or not (value := getattr(found, row.field)):
+            continue
+        what = row.command if row.field == "enable" else f"{row.command}.{row.field} {value}"
+        raise Unsupported(f"{row.name} ({what}): not yet simulated")

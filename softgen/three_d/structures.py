@@ -12,7 +12,8 @@ from softgen.memory.space import Space
 from softgen.shared_functions import pixel_dispatch_h
 from softgen.shared_functions.pixel_backend import blocks_h
 from softgen.three_d import three_d_h
-from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, Position, RecordArray, SetupRecord, VertexArray
+from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, Position, RecordArray, SetupRecord, StageLoop, VertexArray
+from softgen.three_d.three_d_h import Chunk as ChunkStruct
 from softgen.three_d.three_d_h import Object as PrimitiveObject
 
 
@@ -35,5 +36,5 @@ def guarded_call(function: str, argument: ctypes.Structure, space: Space) -> int
     return int(record.result)
 
 
-__all__ = ["TILE", "Bins", "ObjectArray", "Plane", "Position", "PrimitiveObject", "RecordArray", "SetupRecord", "VertexArray",
-           "guarded_call", "library"]  # fmt: skip
+__all__ = ["TILE", "Bins", "ChunkStruct", "ObjectArray", "Plane", "Position", "PrimitiveObject", "RecordArray", "SetupRecord", "StageLoop",
+           "VertexArray", "guarded_call", "library"]  # fmt: skip

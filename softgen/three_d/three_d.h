@@ -92,6 +92,19 @@ struct object_array {
     uint64_t count, capacity;
 };
 
+/* The head of every loop over threads: the structure of a stage whose work threads do begins with it. */
+struct threads_worker;
+struct stage_loop {
+    struct threads_worker *worker;
+    uint32_t first_slot, reserved; /* threads of other loops that run at the same time: each has scratch space of its own */
+};
+
+/* A part of a draw between two stages. */
+struct chunk {
+    struct vertex_array *vertices;
+    struct object_array *objects;
+};
+
 /* -- setup records ------------------------------------------------------------------------------------------------------------------- */
 
 /* A value that is linear on the screen: c + dx * x + dy * y at the sample of pixel (x, y). In double, so that a small object far from

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
@@ -20,6 +19,7 @@ from softgen.shared_functions.pixel_backend import NAME, BackendState, messages,
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.interpreter import PixelBackend
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.shared_functions.unit import DispatchBindings
 from tests.shared_functions.compiled import PIXEL, Compiled
 from tests.shared_functions.sending import BASE, DATA, PAGE, TABLE, Bench, Sent

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
 
 from softgen.errors import GpuFault
 from softgen.eu.thread.block import Context
@@ -29,6 +28,7 @@ from softgen.shared_functions.pixel_backend import (
     TargetState,
 )
 from softgen.shared_functions.pixel_backend import surface as pixel_surface
+from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
 from softgen.shared_functions.pixel_backend.depth import DepthTest
 from softgen.shared_functions.pixel_backend.functions import early_depth
 from softgen.shared_functions.pixel_backend.interpreter import absolute, record_bytes

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.thread.block import Context
 from softgen.shared_functions.pixel_backend.blend import needs_destination
+from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
 from softgen.shared_functions.pixel_backend.functions import HeldDepth
 from softgen.shared_functions.pixel_backend.state import BlendEquation, DepthState, TargetState
 from tests.shared_functions.rendering import BLOCK, Target

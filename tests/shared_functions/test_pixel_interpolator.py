@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 
 from softgen.errors import Unsupported
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.shared_functions.pixel_interpolator import PixelInterpolator
 from tests.shared_functions.compiled import PIXEL, Compiled
 from tests.shared_functions.rendering import Thread

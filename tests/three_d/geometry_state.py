@@ -21,11 +21,11 @@ from softgen.bits.generation import generation
 from softgen.bits.record import Record
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
 from softgen.three_d.state.state import DrawState
-from softgen.three_d.structures import Bins, PrimitiveObject, RecordArray, SetupRecord
+from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from softgen.three_d.vertices.chunk import Chunk
 from tests.three_d.made import no_registers
+from tests.three_d.walk import pieces_of
 
 GENERATIONS = (4.5, 7, 7.5, 8, 9, 11)
 COMMANDS = ("3DSTATE_CLIP", "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_WM", "3DSTATE_MULTISAMPLE", "3DSTATE_SBE", "3DSTATE_SBE_SWIZ",
@@ -137,32 +137,14 @@ def chunk_of(vertices: Sequence[bytes], objects: Sequence[PrimitiveObject], entr
     return chunk
 
 
-def copied(array_of: RecordArray) -> list[SetupRecord]:
-    size = ctypes.sizeof(SetupRecord)
-    return [SetupRecord.from_buffer_copy(ctypes.string_at(array_of.records + i * size, size)) for i in range(array_of.count)]
-
-
-def binned(bins: Bins) -> dict[int, list[int]]:
-    """Record numbers of each tile that has some."""
-    tiles = bins.tiles_x * bins.tiles_y
-    first = (ctypes.c_uint32 * (tiles + 1)).from_address(bins.first)
-    numbers = (ctypes.c_uint32 * first[tiles]).from_address(bins.numbers)
-    return {t: list(numbers[first[t] : first[t + 1]]) for t in range(tiles) if first[t] < first[t + 1]}
-
-
 def records_of(state: DrawState, chunk: Chunk, extent: tuple[int, int] = EXTENT) -> list[SetupRecord]:
     """The records of a chunk."""
-    geometry = Geometry(state, GeometryMemory(), extent)
-    return [record for piece in geometry.pieces(chunk) if piece.new for record in copied(piece.records)]
+    return [record for piece in pieces_of(state, chunk, extent).pieces if piece.new for record in piece.records]
 
 
 def attributes_of(state: DrawState, chunk: Chunk) -> list[bytes]:
     """The attributes of each record."""
-    geometry, found = Geometry(state, GeometryMemory(), EXTENT), []
-    for piece in geometry.pieces(chunk):
-        stride = piece.records.attribute_stride
-        found += [ctypes.string_at(piece.records.attributes + item.attributes, stride) for item in copied(piece.records)]
-    return found
+    return [data for piece in pieces_of(state, chunk).pieces for data in piece.attributes]
 
 
 def covered(record: SetupRecord) -> list[tuple[int, int]]:

@@ -27,7 +27,7 @@ from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
 from softgen.surface.image import SurfaceImage
-from softgen.three_d.draw.prepared_draws import PreparedDraws
+from softgen.three_d.draw.draw_cache import RecordCache
 from tests.three_d.draw_memory import executed, filled_space
 
 Fields = dict[str, Any]
@@ -220,9 +220,9 @@ class OwnDraw:
         return filled_space("own", 48, SIZE, held, self.patch)
 
     def run(self, engine: str = "t0", threads: int = 1) -> Drawn:
-        """Execute the batch; and once more with no draw prepared, which must leave the same."""
+        """Execute the batch; and once more with records that are not kept, which must leave the same."""
         drawn = self._executed(engine, threads)
-        with patch.object(PreparedDraws, "draw", lambda *given: False):
+        with patch.object(RecordCache, "ready", lambda *given: False):
             assert self._executed(engine, threads).left() == drawn.left()
         return drawn
 

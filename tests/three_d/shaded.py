@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.command import Counters
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE
 from softgen.memory.address_space import AddressSpace
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import TILE, Bins, Plane, RecordArray, SetupRecord
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +15,10 @@ from softgen.surface.image import SurfaceImage
 from softgen.surface.texels import texel_at, texel_offsets
 from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.compare.selection import PixelPlace, TileSelection, WorkNames
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, ResultT, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.three_d.clip_setup.bins import SelectedBins
+from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
+from softgen.three_d.clip_setup.bins import select
 from softgen.three_d.draw import draw_names
 from softgen.three_d.draw.draw_names import DrawNames
 from softgen.three_d.state.state import DrawCall
@@ -51,13 +52,17 @@ TILES = [[0, 3], [], [1, 2, 3], [0], [], [4, 5]]
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
 def test_selected_bins_have_whole_tiles_and_no_others(count: int) -> None:
-    bins, _owner = bins_of(TILES, 3)
+    def selected_tiles(count: int, seed: int) -> list[list[int]]:
+        bins, _owner = bins_of(TILES, 3)
+        select(bins, TileSelection(count, seed))
+        return tiles_of(bins)
+
     seen = set()
     for seed in range(20):
-        selected = tiles_of(SelectedBins(bins, TileSelection(count, seed)).bins)
+        selected = selected_tiles(count, seed)
         assert sum(map(bool, selected)) == min(count, 4)
         assert all(not ours or ours == theirs for ours, theirs in zip(selected, TILES, strict=True))
-        assert selected == tiles_of(SelectedBins(bins, TileSelection(count, seed)).bins)  # for the other engine
+        assert selected == selected_tiles(count, seed)  # for the other engine
         seen.add(str(selected))
     assert (len(seen) > 1) == (count < 4), "other draws have other tiles"
 
@@ -65,9 +70,11 @@ def test_selected_bins_have_whole_tiles_and_no_others(count: int) -> None:
 def test_one_tile_and_its_first_objects() -> None:
     bins, _owner = bins_of(TILES, 2)
     selection = TileSelection(tile=2, objects=2)
-    assert tiles_of(SelectedBins(bins, selection).bins) == [[], [], [1, 2], [], [], []] and selection.objects_seen == 3
+    select(bins, selection)
+    assert tiles_of(bins) == [[], [], [1, 2], [], [], []] and selection.objects_seen == 3
     nothing = TileSelection(tile=1)
-    assert tiles_of(SelectedBins(bins, nothing).bins) == [[]] * 6 and nothing.objects_seen == 0
+    select(bins, nothing)
+    assert tiles_of(bins) == [[]] * 6 and nothing.objects_seen == 0
 
 
 # -- planted faults ----------------------------------------------------------------------------------------------------
@@ -78,15 +85,26 @@ class Wrong(EngineDispatcher):
 
     def __init__(self, address: int) -> None:
         super().__init__("t1", 1)
-        self.name, self.address = "wrong", address
-        self._made = EngineDispatcher("t1", 1)
+        self.address = address
 
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        held = context.space.read32(self.address)
-        yield from self._made.run_loops(context, dispatch, loops, timed_out)
-        if context.space.read32(self.address) != held:
-            context.space.write32(self.address, context.space.read32(self.address) ^ 0x100)
+    def lease(self) -> LoopLease:
+        lease, address = super().lease(), self.address
+        space, held, end = None, 0, lease.end
+        loop = lease.loop
+
+        def first(context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+            nonlocal space, held
+            if space is None:
+                space, held = context.space, context.space.read32(address)
+            return loop(context, dispatch)
+
+        def last(fine: bool) -> None:
+            end(fine)
+            if space is not None and space.read32(address) != held:
+                space.write32(address, space.read32(address) ^ 0x100)
+
+        lease.loop, lease.end = first, last  # type: ignore[method-assign]
+        return lease
 
 
 def targets() -> tuple[SurfaceImage, Space]:
@@ -104,7 +122,7 @@ def test_a_difference_in_a_draw_is_named_by_draw_pixel_object_and_instruction(ti
     report = replay(open_trace(TRIANGLE), groups=wrong)
     (fault,) = report.faults
     text = str(fault)
-    assert "reference and wrong differ: draw 4 (3 vertices, 1 instances), pixel (32, 20) of render target 0, object 0 of its tile, " in text
+    assert "reference and t1 differ: draw 4 (3 vertices, 1 instances), pixel (32, 20) of render target 0, object 0 of its tile, " in text
     assert "stored by kernel " in text and "sendc" in text and f"at {address:#x} reference has " in text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from softgen.three_d.vertices.assembly import TOPOLOGIES, Assembly, cache_disabled
+from softgen.three_d.vertices.assembly import TOPOLOGIES, cache_disabled
 from softgen.three_d.vertices.chunk import Chunk
 from tests.three_d.g45_draw import (
     FAN,
@@ -37,6 +37,7 @@ from tests.three_d.g45_draw import (
 )
 from tests.three_d.geometry_state import BASE, geometry_state, packed
 from tests.three_d.made import call, made_state
+from tests.three_d.walk import Assembly
 
 CUT = 0xFFFF
 # S and R of G45 2673-2693, and what the pseudocode of 2651-2660 gives with them.

@@ -262,7 +262,7 @@ def test_threads_of_a_pixel_follow_each_other(gpu: str, engine: str, threads: in
 @pytest.mark.parametrize(("writable", "message"), [(None, "read at .*sendc .*not mapped"), (False, "write at .* send .*mapped read-only")])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_buffer_that_is_mapped_otherwise_at_the_next_draw(engine: str, writable: bool | None, message: str) -> None:
-    """Draws are prepared for buffers as they were mapped; the fault names the message and the lane nevertheless."""
+    """Records are made for buffers as they were mapped; the fault names the message and the lane nevertheless."""
     buffer = {"surface_type": 4, "surface_format": 0x1FF, "surface_base_address": DATA, "width": 0x7F, "height": 7, "depth": 0,
               "surface_pitch": 0}  # fmt: skip
     drawn = OwnDraw("skl", rectangle(0, 0, 16, 16), ps=pixel_shader(before=interlocked()), surfaces=[buffer])._executed(engine, 1)
@@ -426,3 +426,12 @@ def test_vertices_that_are_fetched_fit_the_entries_of_shaded_ones(gpu: str, extr
     element = {"valid": 1, "source_element_format": 0, **{f"component_{c}_control": 1 for c in range(4)}}
     elements = [{**element, "source_element_offset": 16 * n} for n in (0, 1, 2, *[0] * extra)]
     assert told(gpu, {"3DSTATE_VERTEX_ELEMENTS": {"vertex_element": elements}}, f"vertex elements have {48 + 16 * extra}") == wrong
+
+
+@pytest.mark.behaviour("BDW-VF-04", "G45-VF-03", shows="action")
+@pytest.mark.parametrize("nothing", ["vertex_count_per_instance", "instance_count"])
+def test_draws_of_nothing_do_nothing(nothing: str) -> None:
+    """Before one that does something: not even vertices are counted."""
+    alone = OwnDraw("skl", rectangle(0, 0, 8, 8)).run()
+    drawn = OwnDraw("skl", rectangle(0, 0, 8, 8), primitives=({nothing: 0}, {})).run()
+    assert drawn.left() == alone.left() and drawn.register("IA_VERTICES_COUNT") == 3

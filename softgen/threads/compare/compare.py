@@ -33,7 +33,7 @@ from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
 
 if TYPE_CHECKING:
-    from softgen.threads.workers.kept_loop import KeptLoop
+    from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
 
 
 class ComparingDispatcher:
@@ -84,6 +84,14 @@ class ComparingDispatcher:
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         raise Unsupported("dispatches that are compared are not prepared")
+
+    def lease(self) -> LoopLease:
+        if self._work is None:
+            raise Unsupported("threads that a C loop starts are compared only as part of a draw")
+        return self._work.current.lease()
+
+    def watched(self, context: DispatchContext) -> DispatchContext:
+        return self._work.watched(context) if self._work is not None else context
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         if self._work is not None:

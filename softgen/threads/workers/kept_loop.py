@@ -9,7 +9,7 @@ were resolved from (DispatchBindings.current), base addresses, and the code that
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from softgen.eu.engine_protocol import CompilerEngine
@@ -37,6 +37,7 @@ class KeptLoop:
         self.shared = SharedDispatch(context, dispatch, program, engine, bindings)
         self.worker = Worker(self.shared, 0, state, self._poll)
         self.workers = [self.worker]  # for loops that share its work
+        self.free: list[WorkerState] = []  # for more workers
         self._timed_out: TimedOut = never
         self.statistics: KernelStatistics | None = None  # of the kernel, for a caller that runs the loop
 
@@ -48,9 +49,9 @@ class KeptLoop:
             worker.choose()
 
     def workers_for(self, loops: int) -> list[Worker]:
-        """Workers for so many loops at the same time; the first is that of the calling thread. Threads without scratch space only."""
+        """Workers for so many loops at the same time; the first is that of the calling thread."""
         while len(self.workers) < loops:
-            made = Worker(self.shared, len(self.workers), WorkerState(), self._poll)
+            made = Worker(self.shared, len(self.workers), self.free.pop() if self.free else WorkerState(), self._poll)
             made.join()
             self.workers.append(made)
         return self.workers[:loops]
@@ -108,21 +109,41 @@ class LoopCache:
         self._kept: dict[int, KeptLoop] = {}
         self._free: list[WorkerState] = []
 
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
-            timed_out: TimedOut) -> Finished:  # fmt: skip
+    def take(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> KeptLoop:
+        """The loop for a record, ready to run; until it comes back nobody else gets it."""
         kept = self._kept.pop(id(dispatch), None)
         if kept is not None and (kept.engine is not engine or not kept.shared.holds(context, program)):
             self._free.append(kept.worker.state)
             kept = None
         kept = kept or self._make(context, dispatch, program, engine)
+        kept.free = self._free
         try:
-            done = kept.run(loop, timed_out)
+            kept.worker.join()
         except BaseException:
             self._free.append(kept.worker.state)
             raise
-        self._kept[id(dispatch)] = kept  # which has the record, so that no other gets its identity
+        return kept
+
+    def put(self, kept: KeptLoop, fine: bool = True) -> None:
+        """A loop that has run comes back; it is dropped where its threads were left in the middle."""
+        self._free += [worker.state for worker in kept.workers[1:]]
+        del kept.workers[1:]
+        if not fine:
+            kept.worker.state.mark_dirty()
+            self._free.append(kept.worker.state)
+            return
+        self._kept[id(kept.dispatch)] = kept  # which has the record, so that no other gets its identity
         if len(self._kept) > MOST_KEPT:
             self._free.append(self._kept.pop(next(iter(self._kept))).worker.state)
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
+            timed_out: TimedOut) -> Finished:  # fmt: skip
+        kept, fine = self.take(context, dispatch, program, engine), False
+        try:
+            done = kept.run(loop, timed_out)
+            fine = True
+        finally:
+            self.put(kept, fine)
         return done
 
     def _make(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> KeptLoop:
@@ -132,3 +153,25 @@ class LoopCache:
         except BaseException:
             self._free.append(state)
             raise
+
+
+class LoopLease:
+    """Loops for one draw, from those that a dispatcher keeps; none of them is in use elsewhere until the lease ends."""
+
+    def __init__(self, cache: LoopCache, make: Callable[[DispatchContext, ThreadDispatch, LoopCache], KeptLoop],
+                 give_back: Callable[[], None]) -> None:  # fmt: skip
+        self._cache, self._make, self._give_back = cache, make, give_back
+        self._taken: list[KeptLoop] = []
+
+    def loop(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        """The loop for a record, ready to run."""
+        made = self._make(context, dispatch, self._cache)
+        self._taken.append(made)
+        return made
+
+    def end(self, fine: bool) -> None:
+        """The draw is over; `fine`: none of its threads was left in the middle."""
+        for kept in self._taken:
+            kept.engine.ran(kept.program, sum(worker.dispatch.instructions for worker in kept.workers))
+            self._cache.put(kept, fine)
+        self._give_back()

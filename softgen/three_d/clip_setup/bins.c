@@ -1,4 +1,6 @@
 /* Bins: numbers of the records that touch each tile, in order. A stable counting sort. */
+#include "../draw/draw.h"
+
 #include "geometry.h"
 
 /* Whether an edge function is below zero on all samples of a tile: then nothing of the tile is inside. */
@@ -54,4 +56,29 @@ EXPORT int64_t bins_fill(struct binning *b)
         bins->first[t] = bins->first[t - 1];
     bins->first[0] = 0;
     return (int64_t)(done - b->from);
+}
+
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Sorts records that are not in bins yet. */
+EXPORT int64_t stage_bins(struct draw *d, struct stage *s, void *record)
+{
+    const struct bins_stage *plan = s->plan;
+    struct binning *b = s->loop;
+    struct bins *bins = b->bins;
+    (void)record;
+    if (!s->begun) {
+        bins->tiles_x = plan->tiles_x;
+        bins->tiles_y = plan->tiles_y;
+        bins->capacity = plan->capacity;
+        b->records = d->records;
+        b->from = s->more ? d->binned : 0;
+        d->binned = b->from + (uint64_t)bins_fill(b);
+        s->more = d->binned < d->records->count;
+        s->begun = d->select;
+        if (d->select)
+            return DRAW_SELECT;
+    }
+    s->begun = 0;
+    return bins->first[bins->tiles_x * bins->tiles_y] ? THREADS_DONE : STAGE_EMPTY;
 }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from softgen.threads.compare.selection import TileSelection
-from softgen.three_d.structures import TILE, Bins, RecordArray, library
+from softgen.three_d.draw.draw_structures import DrawReason, StageStruct
+from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
+from softgen.three_d.structures import TILE, Bins, RecordArray
 from softgen.three_d.vertices.chunk import Bytes, aligned
 
 NUMBERS = 1 << 16  # pairs of tile and record that bins hold, or one for each tile if that is more
@@ -24,7 +24,7 @@ class Binning(ctypes.Structure):
 
 
 class BinMemory:
-    """Bins for surfaces of any size, reused; they hold the records of one call of `fill` at a time."""
+    """Bins for surfaces of any size, reused; they hold as many records at a time as there is room for."""
 
     def __init__(self, numbers: int = NUMBERS) -> None:
         self.least, self.bins = numbers, Bins()
@@ -47,42 +47,56 @@ class BinMemory:
             self._ends = aligned(4 * records.capacity)
             self.binning.ends = self._ends.ctypes.data
 
-    def fill(self, records: RecordArray, start: int = 0) -> int:
-        """Sorts records from number `start` on; how many there was room for, at least one if there are any."""
-        binning = self.binning
-        self.fit(records)
-        binning.records, binning.start = ctypes.addressof(records), start
-        return int(_fill()(ctypes.byref(binning)))
+
+class BinStagePlan(ctypes.Structure):
+    """struct bins_stage of geometry.h."""
+
+    _fields_ = [("tiles_x", ctypes.c_uint32), ("tiles_y", ctypes.c_uint32), ("capacity", ctypes.c_uint64)]
 
 
-class SelectedBins:
-    """Bins with the records of some tiles only."""
+class BinStage(Stage):
+    """Records by tile, as many at a time as bins can hold."""
 
-    def __init__(self, bins: Bins, selection: TileSelection) -> None:
-        count = bins.tiles_x * bins.tiles_y
-        first, numbers = _dwords(bins.first, count + 1), _dwords(bins.numbers, bins.capacity)
-        lengths = np.diff(first.astype(np.int64))
-        kept = np.zeros(count, np.int64)
-        chosen = selection.tiles(np.flatnonzero(lengths))
-        kept[chosen] = lengths[chosen]
-        selection.objects_seen = max(selection.objects_seen, int(kept.max(initial=0)))
-        if selection.objects is not None:
-            kept = np.minimum(kept, selection.objects)
-        self._first = np.concatenate([[0], np.cumsum(kept)]).astype(np.uint32)
-        parts = [numbers[first[tile] : first[tile] + kept[tile]] for tile in np.flatnonzero(kept)]
-        self._numbers = np.concatenate([np.zeros(0, np.uint32), *parts])
-        self.bins = Bins(self._first.ctypes.data, self._numbers.ctypes.data, bins.tiles_x, bins.tiles_y, len(self._numbers))
+    name, run = "bins", "stage_bins"
+
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        if record.plans.draws_nothing:
+            return False
+        memory = record.pipeline.memory
+        memory.bins.resize(record.plans.extent)
+        memory.bins.fit(memory.array)
+        bins = memory.bins.bins
+        self._plan = BinStagePlan(bins.tiles_x, bins.tiles_y, bins.capacity)
+        into.plan, into.loop = ctypes.addressof(self._plan), ctypes.addressof(memory.bins.binning)
+        return True
+
+    def answer(self, walk: WalkedDraw, why: int | None) -> None:
+        if why == DrawReason.SELECT:
+            select(walk.pipeline.memory.bins.bins, walk.cs.dispatcher.selection)
+        else:
+            super().answer(walk, why)
+
+
+def select(bins: Bins, selection: TileSelection) -> None:
+    """Leaves in bins the records of some tiles only."""
+    count = bins.tiles_x * bins.tiles_y
+    first = _dwords(bins.first, count + 1)
+    lengths = np.diff(first.astype(np.int64))
+    kept = np.zeros(count, np.int64)
+    chosen = selection.tiles(np.flatnonzero(lengths))
+    kept[chosen] = lengths[chosen]
+    selection.objects_seen = max(selection.objects_seen, int(kept.max(initial=0)))
+    if selection.objects is not None:
+        kept = np.minimum(kept, selection.objects)
+    numbers = _dwords(bins.numbers, bins.capacity)
+    left = [numbers[first[tile] : first[tile] + kept[tile]].copy() for tile in np.flatnonzero(kept)]
+    first[:] = np.concatenate([[0], np.cumsum(kept)])
+    for tile, held in zip(np.flatnonzero(kept), left, strict=True):
+        numbers[first[tile] : first[tile + 1]] = held
 
 
 def _dwords(address: int, count: int) -> npt.NDArray[np.uint32]:
     return np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(address))
-
-
-@cache
-def _fill() -> Callable[..., int]:
-    found = library().bins_fill
-    found.restype = ctypes.c_int64
-    return found
 
 
 def grown(held: Bytes, size: int) -> Bytes:

@@ -1,4 +1,6 @@
 /* CLIP: which objects are accepted, rejected, or must be clipped (clip.py makes the plan). G45 4167-4530; BDW 1896-2265. */
+#include "../draw/draw.h"
+
 #include "geometry.h"
 
 #include <math.h>
@@ -221,4 +223,36 @@ EXPORT int64_t clip_test(struct geometry *g)
     if (plan->enabled && plan->statistics)
         g->invocations += plan->statistics == CLIP_COUNTS_THREADS ? (uint64_t)must : g->objects->count;
     return must;
+}
+
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Whether a vertex of the chunk has another viewport than the first. */
+static int names_viewport(const struct vertex_array *vertices)
+{
+    const uint8_t *entry = vertices->entries;
+    uint32_t found = 0, index;
+    for (uint64_t i = 0; i < vertices->count; i++, entry += vertices->stride) {
+        memcpy(&index, entry + 4 * HEADER_VIEWPORT, sizeof index);
+        found |= index;
+    }
+    return found != 0;
+}
+
+EXPORT int64_t stage_clip(struct draw *d, struct stage *s, void *record)
+{
+    const struct clip_stage *plan = s->plan;
+    struct geometry *g = s->loop;
+    (void)record;
+    g->vertices = d->chunk.vertices;
+    g->objects = d->chunk.objects;
+    g->results = g->tested;
+    if (plan->one_viewport && !d->viewports && names_viewport(g->vertices))
+        return DRAW_VIEWPORTS;
+    if (plan->counts_objects)
+        d->counts[GS_PRIMITIVES] += g->objects->count;
+    uint64_t before = g->invocations;
+    d->must_clip = g->objects->count ? (uint64_t)clip_test(g) : 0;
+    d->counts[CL_INVOCATIONS] += g->invocations - before;
+    return g->objects->count ? THREADS_DONE : STAGE_EMPTY;
 }

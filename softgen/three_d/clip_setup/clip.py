@@ -13,6 +13,8 @@ from functools import lru_cache
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record, to_float
 from softgen.errors import DecodeError
+from softgen.three_d.draw.draw_structures import DrawReason, StageStruct
+from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
 from softgen.three_d.state.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
@@ -48,6 +50,44 @@ class ClipResult(ctypes.Structure):
     """What CLIP does with an object, and its outcodes."""
 
     _fields_ = [("action", ctypes.c_uint32), ("outcodes", ctypes.c_uint32)]
+
+
+class ClipStagePlan(ctypes.Structure):
+    """struct clip_stage of geometry.h."""
+
+    _fields_ = [("one_viewport", ctypes.c_uint32), ("counts_objects", ctypes.c_uint32)]
+
+
+class ClipStage(Stage):
+    """Which objects are accepted, rejected, or to be clipped."""
+
+    name, run = "CLIP", "stage_clip"
+
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        geometry, keeper = record.geometry, record.keeper
+        self._plan = ClipStagePlan(counts_objects=counts_objects(record.state))
+        if keeper is not None and keeper.pointers is not None:  # of its viewports, the first is compared: it has plans of its own
+            self._own = [type(plan).from_buffer_copy(plan) for plan in (geometry.clip, geometry.setup)]
+            geometry.struct.clip, geometry.struct.setup = map(ctypes.addressof, self._own)
+            self._plan.one_viewport = 1
+        into.plan, into.loop = ctypes.addressof(self._plan), ctypes.addressof(geometry.struct)
+        return True
+
+    def answer(self, walk: WalkedDraw, why: int | None) -> None:
+        if why != DrawReason.VIEWPORTS:
+            super().answer(walk, why)
+            return
+        plans = walk.pipeline.plans.get(DrawState.of(walk.cs)).geometry
+        for own, plan in zip(self._own, (plans.clip, plans.setup), strict=True):
+            ctypes.memmove(ctypes.addressof(own), ctypes.addressof(plan), ctypes.sizeof(plan))
+        walk.struct.viewports = 1
+
+
+def counts_objects(state: DrawState) -> bool:
+    """Whether GS_PRIMITIVES_COUNT counts the objects that CLIP gets (G45 4813)."""
+    if not state.generation.unit_state or not state.command("3DSTATE_PIPELINED_POINTERS").clip_enable:
+        return False
+    return bool(unit_state(state, "CLIP").gs_output_object_statistics_enable)
 
 
 def clip_viewports(state: DrawState, count: int) -> tuple[Record, ...]:

@@ -128,6 +128,7 @@ struct geometry {
     struct object_array *objects;
     uint32_t *outcodes; /* of each vertex */
     struct clip_result *results; /* of each object; NULL: all pass */
+    struct clip_result *tested; /* memory for them */
     struct record_array *records;
     struct sf_input *sf_inputs; /* of each record; NULL where none are wanted */
     uint64_t next; /* object to set up next */
@@ -135,6 +136,14 @@ struct geometry {
     uint32_t *stipple; /* the Line Stipple Counter, which outlives draws */
     uint64_t oversized; /* objects whose bounding box is larger than positions may be from the origin */
 };
+
+/* What the stages CLIP, SETUP and BIN know besides. */
+struct clip_stage {
+    uint32_t one_viewport; /* of the viewports, only the first was compared */
+    uint32_t counts_objects; /* GS_PRIMITIVES_COUNT */
+};
+struct setup_stage { uint64_t attribute_stride; };
+struct bins_stage { uint32_t tiles_x, tiles_y; uint64_t capacity; }; /* of the bins */
 
 /* A vertex on the screen. */
 struct screen_vertex {
@@ -199,6 +208,8 @@ struct setup_record *begin_record(struct geometry *g, const struct object *objec
 void keep_record(struct geometry *g, const struct object *object, uint64_t *attributes);
 void add_outline(struct geometry *g, const struct object *object, const struct screen_vertex *v, const uint32_t *edges,
                  const uint32_t *entries, uint32_t count, uint32_t back_facing);
+int64_t clip_test(struct geometry *g);
+void setup_objects(struct geometry *g);
 void write_attributes(const struct geometry *g, const struct object *object, uint32_t back_facing, uint8_t *into);
 
 #endif

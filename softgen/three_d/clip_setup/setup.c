@@ -3,6 +3,8 @@
  * Order: invalid positions, viewport transformation in float32 (multiply, then add), drawing rectangle origin, expansion of points and
  * lines, rounding to the sub-pixel grid and clamping, degenerate objects, facing and culling, bounding box, edges, planes, attributes.
  */
+#include "../draw/draw.h"
+
 #include "geometry.h"
 
 #include <math.h>
@@ -261,11 +263,33 @@ EXPORT void setup_objects(struct geometry *g)
         g->primitives += primitives;
 }
 
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+EXPORT int64_t stage_setup(struct draw *d, struct stage *s, void *record)
+{
+    const struct setup_stage *plan = s->plan;
+    struct geometry *g = s->loop;
+    (void)record;
+    if (!s->more) {
+        g->vertices = d->chunk.vertices;
+        g->objects = d->chunk.objects;
+        g->next = 0;
+        d->records->attribute_stride = plan->attribute_stride;
+    }
+    uint64_t primitives = g->primitives, oversized = g->oversized;
+    d->records->count = 0;
+    setup_objects(g);
+    s->more = g->next < g->objects->count;
+    d->counts[CL_PRIMITIVES] += g->primitives - primitives;
+    d->oversized += g->oversized - oversized;
+    return d->records->count ? THREADS_DONE : STAGE_EMPTY;
+}
+
 /* Sizes of the structures, and a number that both sides have, for a check against geometry.py. */
 EXPORT int64_t geometry_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct clip_plan), sizeof(struct setup_plan), sizeof(struct attribute_plan), sizeof(struct clip_result),
-                        sizeof(struct sf_input), sizeof(struct geometry), sizeof(struct binning), PARTS};
+                        sizeof(struct sf_input), sizeof(struct geometry), sizeof(struct clip_stage), sizeof(struct binning), PARTS};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

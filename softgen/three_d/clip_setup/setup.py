@@ -17,6 +17,8 @@ from softgen.bits.generation import Generation
 from softgen.bits.record import Record, to_float
 from softgen.errors import Unsupported
 from softgen.three_d.clip_setup.clip import VIEWPORTS, clip_viewports, viewport_count
+from softgen.three_d.draw.draw_structures import StageStruct
+from softgen.three_d.draw.stage import BuiltRecord, Stage
 from softgen.three_d.pixels.rasterizer import REGIONS
 from softgen.three_d.state.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state.state import DrawState
@@ -72,6 +74,17 @@ class SfInput(ctypes.Structure):
     """What an SF thread gets of a record: r1, r2, and the entries of its vertices in their new order."""
 
     _fields_ = [("r1", ctypes.c_uint32 * 8), ("r2", ctypes.c_uint32 * 8), ("vertex", ctypes.c_uint32 * 3), ("vertices", ctypes.c_uint32)]
+
+
+class SetupStage(Stage):
+    """Records of the objects that CLIP leaves, as many at a time as there is room for."""
+
+    name, run = "setup", "stage_setup"
+
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        self._stride = ctypes.c_uint64(record.geometry.attribute_stride)  # struct setup_stage
+        into.plan, into.loop = ctypes.addressof(self._stride), ctypes.addressof(record.geometry.struct)
+        return True
 
 
 def plan(state: DrawState, extent: tuple[int, int]) -> SetupPlan:

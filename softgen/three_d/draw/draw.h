@@ -1,7 +1,7 @@
-/* Prepared draws: what a draw's state means to all stages, and what of state and memory that was made from (prepared.py has the same).
+/* A draw: the array of its stages, which draw.c walks, and what of state and memory it was made from (draw_structures.py has the same).
  *
- * A draw is done with the plans of an earlier one if everything that those were made from is as it was. Values that change from draw to draw
- * (constants, addresses of vertices, where the binding table is) are not part of that: they are copied into the plans before it is run.
+ * A record is used for another draw if everything that it was made from is as it was (draw_state.c). Values that change from draw to draw
+ * (constants, addresses of vertices, where the binding table is) are not part of that: they are copied into it before it is run.
  */
 #ifndef SOFTGEN_DRAW_H
 #define SOFTGEN_DRAW_H
@@ -12,16 +12,7 @@
 #include "../../threads/native/threads.h"
 
 struct assembly;
-struct binning;
-struct clip_result;
-struct clip_threads;
 struct fetch_element;
-struct fill;
-struct geometry;
-struct pixel_loop;
-struct pixel_plan;
-struct setup_threads;
-struct thread_output;
 struct vertex_fetch;
 
 /* -- what plans were made from ------------------------------------------------------------------------------------------------------- */
@@ -126,24 +117,49 @@ struct curbe_part {
     uint8_t *into;
 };
 
-/* -- sharing work -------------------------------------------------------------------------------------------------------------------- */
+/* -- stages -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Loops of a stage that run at the same time, each on a host thread of its own. A loop begins with the address of its worker. */
+struct draw;
+struct stage;
+
+/* Loops of a stage that run at the same time, each on a host thread of its own. */
 struct shared_loops {
     const struct threads_part *parts; /* workers: the first is the one of the stage's own loop */
     uint8_t *copies; /* of that loop, for the others */
     uint64_t count; /* of parts */
     uint64_t size; /* bytes of a loop */
-    uint64_t scratch; /* threads have scratch space by their number in one loop: Python shares it out */
+    uint32_t slots; /* threads of a loop at the same time */
+    uint32_t most; /* loops that there is scratch space for; 0: any number */
 };
+
+struct stage_work { uint64_t threads, instructions, nanoseconds; };
+
+/* A stage of a draw. `run` is called until the stage is done with its input, d->chunk: it answers THREADS_DONE (it has made output, the next
+ * stage's turn), STAGE_EMPTY (it has made none), or why Python is needed; then it is called again. With `more` set it is called once more
+ * when the stages after it are done: it has input left, or output that there was no room for. */
+struct stage {
+    int64_t (*run)(struct draw *d, struct stage *s, void *record);
+    void *plan; /* what `run` knows of the state */
+    void *loop; /* what it works on; of threads, struct stage_loop */
+    int64_t (*function)(void *loop, void *record); /* of threads: the loop */
+    struct threads_worker *worker; /* or NULL */
+    struct shared_loops loops;
+    struct stage_work work; /* of the draw */
+    uint32_t begun, more; /* its input is under way; see above */
+    uint32_t used; /* its workers have begun in this draw */
+    uint32_t threaded; /* it counts its work, even if it has no worker yet */
+};
+
+enum { STAGE_EMPTY = -1 };
 
 /* -- draws --------------------------------------------------------------------------------------------------------------------------- */
 
-struct prepared_draw {
-    struct prepared_draw *after; /* the one that was found after it, or NULL */
+struct draw_record {
+    struct draw_record *after; /* the one that was found after it, or NULL */
     uint32_t topology, indexed;
     uint64_t fixed_start; /* the plans are for these: */
     uint32_t start_vertex, start_instance, base_vertex, reserved;
+    /* what is compared, and what is copied */
     const struct latched_command *commands;
     const struct latched_dwords *dwords;
     const struct latched_bits *bits;
@@ -166,125 +182,91 @@ struct prepared_draw {
     uint32_t index_end; /* which has the address of its last byte, not a size */
     struct latched_pointer index_pointer;
     uint64_t index_size_offset;
-    /* stages */
     const void *assembly_plan; /* the first bytes of struct assembly */
     struct vertex_fetch *fetch;
-    int64_t (*vertex_function)(void *argument, void *record); /* shades vertices, or only fetches them */
-    void *vertex_argument;
-    uint64_t *vertex_count, *vertex_next; /* of the chunk, and the first that is not shaded yet; NULL where only fetched */
-    struct threads_worker *vertex_worker; /* or NULL */
-    uint64_t vertices_per_thread;
-    struct vertex_array *vertices;
-    struct object_array *objects;
-    struct geometry *geometry;
-    struct clip_result *clip_results;
-    struct clip_threads *clip_loop; /* NULL: objects are not clipped by threads */
-    struct threads_worker *clip_worker;
-    struct setup_threads *setup_loop; /* NULL: attributes are not set up by threads */
-    struct threads_worker *setup_worker;
-    struct shared_loops vertex_loops, setup_loops, pixel_loops;
-    uint64_t attribute_stride, bin_capacity;
-    uint32_t tiles_x, tiles_y;
-    const struct pixel_plan *pixel_plan;
-    struct threads_worker *pixel_worker; /* NULL: pixels are only tested, with */
-    struct context *pixel_context;
-    struct fill *clear; /* not NULL: rectangles are filled, there are no pixels to shade */
-    /* statistics */
-    uint32_t count_fetched, count_shaded, count_pixels;
-    uint32_t count_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
-    uint32_t count_objects; /* GS_PRIMITIVES_COUNT */
-    uint32_t one_viewport, reserved_too; /* of the viewports, only the first was compared */
+    /* stages, in their order */
+    struct stage *stages;
+    uint64_t stage_count;
 };
 
-enum draw_stage {
-    STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_CLIP_THREADS, STAGE_SETUP, STAGE_SETUP_THREADS, STAGE_BIN, STAGE_PIXELS,
-    STAGE_FILL, STAGE_END
-};
+enum draw_phase { DRAW_FIND, DRAW_BEGIN, DRAW_WALK }; /* a record is to be found; there is one; its stages are under way */
 
 enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, DRAW_BASES };
 
 /* Why draw_run returns: that of threads.h of the stage's worker, or */
 enum draw_reason {
     DRAW_DONE = THREADS_DONE,
-    DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
+    DRAW_NOT_FOUND = 100, /* no record is for this state */
     DRAW_MORE, /* another chunk follows, and it is time to look at the time limit */
-    DRAW_NO_CLIPPER, /* an object is to be clipped by threads, which were not prepared */
-    DRAW_SHARE, /* the stage's work is worth several host threads, with scratch space: do it, and go on with the next stage */
+    DRAW_NEEDED, /* the stage is needed after all, and was not built */
     DRAW_REFUSED, /* what threads put out is no vertex, or there is no room for it */
     DRAW_VIEWPORTS, /* a vertex has another viewport than the first, which was not compared: take all of them as they are now */
-    DRAW_CLIP_ELSEWHERE, /* the chunk has no room for what CLIP threads may put out: clip into another one, and go on with the next stage */
+    DRAW_SELECT, /* bins are full: leave in them the tiles that were asked for */
     DRAW_NO_WORKERS, /* the stage's work is worth more host threads than there are workers for: `loops` are needed */
     DRAW_LOOPS, /* loops that ran at the same time need Python, those of `running` */
 };
 
-enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS, PS_DEPTH, GS_PRIMITIVES, DRAW_COUNTS };
+enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, GS_INVOCATIONS, GS_PRIMITIVES, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS,
+                  PS_DEPTH, DRAW_COUNTS };
 
-enum { MOST_POINTERS = 96 };
-
-struct stage_work { uint64_t threads, instructions, nanoseconds; };
+enum { MOST_POINTERS = 96, MOST_STAGES = 16 };
 
 /* The draw under way: of a context, one after another. */
 struct draw {
     /* parameters of 3DPRIMITIVE */
     uint32_t topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex;
-    uint32_t stage;
-    struct prepared_draw *prepared; /* the one that was found */
-    struct prepared_draw *previous; /* that of the draw before, or NULL */
+    uint32_t phase;
+    uint64_t stage; /* under way: its number */
+    struct draw_record *found; /* the record of the draw */
+    struct draw_record *previous; /* that of the draw before, or NULL */
     uint64_t compared; /* 1 + how many were compared, while none is found; 0: none yet */
     /* results */
     uint64_t counts[DRAW_COUNTS];
-    struct stage_work vertex_work, pixel_work, clip_work, setup_work;
+    uint64_t oversized; /* objects that are larger than SETUP allows */
+    struct stage_work works[MOST_STAGES]; /* of the stages with threads, one after another */
     /* memory of the context */
-    struct prepared_draw **draws;
+    struct draw_record **draws;
     uint64_t draw_count;
     const struct latches *latches;
     const uint64_t *memory; /* graphics_memory */
     struct assembly *assembly;
     struct record_array *records;
-    struct binning *binning;
-    struct pixel_loop *loop;
-    uint64_t next_tile;
     uint64_t host_threads, slice; /* nanoseconds between two returns to Python */
     uint64_t share_vertices, share_pixels; /* threads, and pixels of bounding boxes, that are worth another host thread */
     threads_guard *guard;
     uint64_t loops; /* of the stage: 1 is its own, on the calling thread */
     struct threads_part *running; /* those of several that are not done; room for `host_threads` */
     uint64_t running_count;
-    uint32_t most_vertices, reserved; /* of a chunk */
-    uint64_t finished, binned;
+    uint32_t most_vertices; /* of a chunk */
+    uint32_t select; /* some tiles only: DRAW_SELECT */
     uint64_t deadline; /* slice_is_over */
+    /* between stages */
+    struct chunk chunk; /* what the last stage put out */
+    uint64_t must_clip; /* objects of it that threads have to clip */
+    uint64_t binned; /* records that are in bins, or were */
+    uint64_t next_tile;
     /* state whose place changes */
     uint64_t bases[DRAW_BASES];
     const uint8_t *curbe; /* the constant URB entry, or NULL: none is valid */
     uint64_t curbe_size;
     uint64_t viewports; /* all of them are those of the draw */
-    uint64_t clipping, clip_begun; /* CLIP threads of the chunk, and of the draw, have been started */
-    uint64_t addresses[MOST_POINTERS]; /* where the pointers of the draw that was found lead */
+    uint64_t addresses[MOST_POINTERS]; /* where the pointers of the record that was found lead */
 };
 
+#define HIDDEN __attribute__((visibility("hidden")))
+
 /* draw_loops.c */
-__attribute__((visibility("hidden"))) int64_t share_stage(struct draw *d, const struct shared_loops *s, uint64_t loops);
-__attribute__((visibility("hidden"))) int64_t run_loops(struct draw *d, const struct shared_loops *s, int64_t (*function)(void *, void *),
-                                                        void *loop);
-__attribute__((visibility("hidden"))) void *loop_of(const struct shared_loops *s, uint64_t number, void *own);
-__attribute__((visibility("hidden"))) void begin_workers(struct threads_worker *worker, const struct shared_loops *s, uint64_t deadline);
-__attribute__((visibility("hidden"))) void count_work(struct threads_worker *worker, const struct shared_loops *s, struct stage_work *work);
+HIDDEN int64_t share_stage(struct draw *d, struct stage *s, uint64_t loops);
+HIDDEN int64_t run_threads(struct draw *d, struct stage *s, void *record);
+HIDDEN void *loop_of(const struct stage *s, uint64_t number);
+HIDDEN void count_work(struct stage *s);
 
 /* draw_pointers.c */
-__attribute__((visibility("hidden"))) int same_pointed(const struct prepared_draw *p, struct draw *d);
-__attribute__((visibility("hidden"))) void apply_pointed(struct draw *d);
-
-/* draw_threads.c */
-__attribute__((visibility("hidden"))) int names_viewport(const struct prepared_draw *p);
-__attribute__((visibility("hidden"))) void begin_stage_threads(struct draw *d, uint64_t deadline);
-__attribute__((visibility("hidden"))) int64_t run_clip_stage(struct draw *d, void *record);
-__attribute__((visibility("hidden"))) int64_t begin_setup_threads(struct draw *d);
-__attribute__((visibility("hidden"))) int64_t run_setup_stage(struct draw *d, void *record);
-__attribute__((visibility("hidden"))) void end_stage_threads(struct draw *d);
+HIDDEN int same_pointed(const struct draw_record *p, struct draw *d);
+HIDDEN void apply_pointed(struct draw *d);
 
 /* draw_state.c */
-__attribute__((visibility("hidden"))) int find_draw(struct draw *d);
-__attribute__((visibility("hidden"))) void apply_state(struct draw *d);
-__attribute__((visibility("hidden"))) void next_chunk(struct draw *d, void *record);
+HIDDEN int find_draw(struct draw *d);
+HIDDEN void apply_state(struct draw *d);
 
 #endif

@@ -1,23 +1,21 @@
-"""A draw: its stages in order, over one chunk of vertices after another.
+"""Pipeline3D: draws of a hardware context, one after another.
 
 In:  a DrawCall and the state it sees. Out: memory changed; statistics registers.
+
+The kept record for a draw's state is found in C (draw_cache.py); else one is built (draw_record.py). Either is walked (draw_walk.py).
 """
 
 from __future__ import annotations
 
 from softgen.command import CommandStreamer
 from softgen.three_d.clip_setup.geometry import oversized
+from softgen.three_d.draw.draw_cache import RecordCache
 from softgen.three_d.draw.draw_names import DrawNames
 from softgen.three_d.draw.draw_plans import DrawPlans, PipelinePlans
-from softgen.three_d.draw.prepared_draws import PreparedDraws
-from softgen.three_d.pixels import fill
-from softgen.three_d.stage_threads.clip_threads import ClipThreads
-from softgen.three_d.stage_threads.geometry_threads import GeometryThreads
-from softgen.three_d.stage_threads.setup_threads import SetupThreads
+from softgen.three_d.draw.draw_record import DrawRecord
+from softgen.three_d.draw.draw_structures import COUNTS, Phase
+from softgen.three_d.draw.draw_walk import COUNTED, DONE, FIND, NANOSECOND, WORKS, DrawWalk, Results
 from softgen.three_d.state.state import DrawCall, DrawState
-from softgen.three_d.vertices.assembly import UNKNOWN
-
-Statistics = dict[str, int]  # by the name of a register
 
 
 class Pipeline3D(PipelinePlans):
@@ -25,8 +23,8 @@ class Pipeline3D(PipelinePlans):
 
     def __init__(self) -> None:
         super().__init__()
-        self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
-        self.prepared = PreparedDraws(self)
+        self.walk = DrawWalk(self)
+        self.cache = RecordCache(self, self.walk)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
@@ -34,63 +32,99 @@ class Pipeline3D(PipelinePlans):
 
     def draw(self, cs: CommandStreamer, call: DrawCall) -> None:
         """Execute a draw to its end."""
-        if not self.prepared.draw(cs, call):
-            self.draw_unprepared(cs, call)
+        cache = self.cache
+        if not cache.ready(cs):
+            self._draw_new(cs, call)
+            return
+        why = self.walk.find(cs, call)
+        if why != DONE and not self._go_on(cs, call, why):
+            return
+        record = cache.current
+        self._finish(cs, record, self.walk.results(len(record.counted)))
 
-    def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
-        """The same without a prepared draw, stage by stage."""
+    # -- with a kept record ------------------------------------------------------------------------------------------------------------
+
+    def _go_on(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> bool:
+        """After draw.c has returned to Python; False: the draw is done, with a record that is not kept."""
+        why = self._search(why)
+        if self.walk.struct.phase == FIND:
+            plans = self._plans(cs, call)
+            record = self.cache.add(cs, call, plans) if plans is not None else None
+            if record is not None:
+                self.walk.struct.previous = 0
+                why = self.walk.find(cs, call)
+            if record is None or self.walk.struct.phase != Phase.WALK:
+                if record is not None and plans is not None:  # its state is written while it is built
+                    plans.keeps = False
+                    self.cache.forget(record)
+                if plans is not None:
+                    self._draw_unkept(cs, call, plans)
+                return False
+        try:
+            self.walk.go_on(cs, self.cache.current, why)
+        except BaseException:  # threads may have been left in the middle, and records share them
+            self.cache.forget_all()
+            raise
+        return True
+
+    def _search(self, why: int | None) -> int | None:
+        """Goes on after accesses to memory that is not mapped, while records are compared."""
+        now = self.walk.struct
+        while why is None and now.phase != Phase.WALK:
+            if now.phase == Phase.BEGIN:  # of the one that was found: its constants are gone
+                self.cache.forget(self.cache.current)
+                now.compared, now.phase = 0, FIND
+            why = self.walk.resume()  # else pointers of one that was compared lead nowhere now
+        return why
+
+    def _finish(self, cs: CommandStreamer, record: DrawRecord, found: Results) -> None:
+        """Counts what a draw has done."""
+        counters, keeper = cs.counters, record.keeper
+        record.runs += 1
+        cs.count(COUNTS, found[:COUNTED])
+        for statistics, threads, instructions, spent in zip(record.counted, found[WORKS::3], found[WORKS + 1 :: 3], found[WORKS + 2 :: 3],
+                                                            strict=True):  # fmt: skip
+            if threads:
+                counters.threads += threads
+                counters.instructions += instructions
+                statistics.add(threads, instructions, spent * NANOSECOND)
+        if found[COUNTED] and cs.generation.unit_state:
+            cs.warn(oversized(found[COUNTED]))
+        for stage in record.reporting:
+            stage.report(cs)
+        helped, self.walk.helped = self.walk.helped, False
+        if keeper is not None and (helped or not keeper.settled):
+            self.cache.renew(cs, record, found[WORKS + 1 :: 3], helped)
+        if record.plans.targets:
+            cs.drawn(record.plans.targets)
+
+    # -- without -----------------------------------------------------------------------------------------------------------------------
+
+    def _plans(self, cs: CommandStreamer, call: DrawCall) -> DrawPlans | None:
+        """What the state means; None: the draw has nothing to do."""
         state = DrawState.of(cs)
-        self.front.memory.topology = UNKNOWN
         self.check(state, call)
         plans = self.plans.get(state)
-        if plans.resolve:
-            return
+        return None if plans.resolve else plans
+
+    def _draw_new(self, cs: CommandStreamer, call: DrawCall) -> None:
+        plans = self._plans(cs, call)
+        if plans is not None:
+            self._draw_unkept(cs, call, plans)
+
+    def _draw_unkept(self, cs: CommandStreamer, call: DrawCall, plans: DrawPlans) -> None:
+        """Execute a draw with a record for it alone; where engines are compared, on each of them."""
+        state = DrawState.of(cs)
         names = DrawNames(cs.counters.draws - cs.earlier_draws, state, call, plans.target)
-        statistics = cs.dispatcher.whole(cs.space, lambda: self._draw(cs, state, call, plans), names)
-        for register, count in statistics.items():
-            if count:
-                cs.add(register, count)
-        if plans.targets:
-            cs.drawn(plans.targets)
+        record, found = cs.dispatcher.whole(cs.space, lambda: self._walk_once(cs, state, call, plans), names)
+        self._finish(cs, record, found)
 
-    def _draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> Statistics:
-        geometry = plans.geometry
-        geometry.begin()
-        geometry.clipper = ClipThreads(cs, state).clip if state.generation.unit_state else None
-        self.thread_counts = {}
-        shaded = depth = 0
-        if plans.clear is not None:
-            self._fill(cs, state, call, plans)
-        else:
-            shaded, depth = self._shade(cs, state, call, plans)
-        front = self.front.counts
-        return {**self.thread_counts, "PS_INVOCATION_COUNT": shaded, "PS_DEPTH_COUNT": depth, "IA_VERTICES_COUNT": front.ia_vertices,
-                "IA_PRIMITIVES_COUNT": front.ia_primitives, "VS_INVOCATION_COUNT": front.vs_invocations,
-                "CL_INVOCATION_COUNT": geometry.invocations + self.thread_counts.get("CL_INVOCATION_COUNT", 0),
-                "CL_PRIMITIVES_COUNT": geometry.primitives}  # fmt: skip
-
-    def _fill(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> None:
-        """Clear the rectangles of the draw."""
-        assert plans.clear is not None
-        for chunk in self.front.chunks(cs, state, call):
-            for piece in plans.geometry.pieces(chunk):
-                if piece.new:
-                    fill.fill(state.space, plans.clear, piece.records)
-
-    def _shade(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> tuple[int, int]:
-        """Shade the pixels of the draw: what PS_INVOCATION_COUNT and PS_DEPTH_COUNT grow by."""
-        shader, targets, shaded, depth = plans.shader, plans.backend, 0, 0
-        shader.load_constants(state)
-        by_threads = state.generation.unit_state
-        objects, setup = (GeometryThreads(cs, state, call), SetupThreads(state)) if by_threads else (None, None)
-        for chunk in self.front.chunks(cs, state, call):
-            for piece in plans.geometry.pieces(objects.run(chunk) if objects is not None else chunk):
-                if setup is not None and piece.new:
-                    setup.run(cs, piece)
-                counts = shader.draw(cs, piece.records, piece.bins, targets)
-                shaded += counts.invocations
-                depth += counts.depth
-        self.thread_counts = objects.statistics if objects is not None else {}
-        if by_threads and plans.geometry.struct.oversized:
-            state.warn(oversized(plans.geometry.struct))
-        return shaded, depth
+    def _walk_once(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> tuple[DrawRecord, Results]:
+        lease, fine = cs.dispatcher.lease(), False
+        try:
+            record = DrawRecord(self, cs, state, call, plans, lease)
+            found = self.walk.run(cs, call, record)
+            fine = True
+        finally:
+            lease.end(fine)
+        return record, found

@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from softgen.eu import native
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d import stages
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
-from softgen.three_d.draw.prepared_threads import StageLoops
+from softgen.three_d.clip_setup.geometry import GeometryMemory
 from softgen.three_d.pixels import clears
 from softgen.three_d.pixels.color_calculator import color_calculator, depth_target
-from softgen.three_d.pixels.pixel_shader import PixelShader, PixelTargets
-from softgen.three_d.pixels.rasterizer import check_topology
+from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelShader, PixelTargets
+from softgen.three_d.pixels.rasterizer import check_topology, draws_nothing
 from softgen.three_d.pixels.render_target import extent, render_target
 from softgen.three_d.rules.constant_rules import check_allocated
 from softgen.three_d.rules.software_rules import check_state
 from softgen.three_d.rules.state_rules import check_commands
 from softgen.three_d.rules.urb_fences import FencedEntries
+from softgen.three_d.stage_threads.stage_threads import ThreadStage
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.vertices.front import Front
@@ -33,7 +34,7 @@ class DrawPlans:
 
     def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
         stages.refuse_missing(state)
-        self.prepares = False  # a draw can be prepared (prepared.py)
+        self.keeps = True  # records of it can be kept (record_keeper.py)
         self.resolve = clears.is_resolve(state)
         if self.resolve:
             return
@@ -41,12 +42,13 @@ class DrawPlans:
         self.targets = [] if self.target is None else [self.target]
         check_state(state, self.target)
         check_commands(state)
-        self.geometry = Geometry(state, memory, extent(self.target))
+        self.extent = extent(self.target)
+        self.geometry = memory.plans.get(state, self.extent)
         self.clear = clears.rectangle_clear(state)
-        self.prepares = True
+        self.draws_nothing = self.clear is not None or draws_nothing(state)  # by pixel shader threads
         if self.clear is None:
-            self.shader = PixelShader()
-            pixels = self.shader.make_plan(state)
+            self.shader = PixelShader(state)
+            pixels = self.shader.state
             self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
 
 
@@ -69,14 +71,15 @@ class PipelinePlans:
 
     def __init__(self) -> None:
         self.front, self.memory = Front(), GeometryMemory()
-        self.primitives: dict[int, UrbMemory] = {}  # primitive URB entries of prepared draws, by their size
-        self.stage_loops = StageLoops()
+        self.primitives: dict[tuple[int, str], UrbMemory] = {}  # primitive URB entries by their size: as written, as read
+        self.thread_stages = PlanCache(ThreadStage, MOST_PLANS)
+        self.pixel_loop = native.on_own_lines(PixelLoop)
         self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
 
     def check(self, state: DrawState, call: DrawCall) -> None:
-        """Refuse what is not built of a draw, and warn of what changed since another one. Draws that are prepared already were looked at
-        then, with the same state."""
+        """Refuse what is not built of a draw, and warn of what changed since another one. Draws with a kept record were looked at when it
+        was built, with the same state."""
         check_topology(state, call.topology)
         check_allocated(state, self._marks)
         self._marks = state.marks

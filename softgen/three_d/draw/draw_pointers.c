@@ -1,4 +1,4 @@
-/* State that pointers lead to, of prepared draws: whether it is as it was, wherever it is now, and what of it is copied into plans. */
+/* State that pointers lead to: whether it is what a record was made from, wherever it is now, and what of it is copied into the record. */
 #include "draw.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t address_of(const struct state_pointer *p, const struct draw *d)
 }
 
 /* Pointers are followed in their order, and what they lead to is compared at once: one of another state may lead anywhere. */
-int same_pointed(const struct prepared_draw *p, struct draw *d)
+int same_pointed(const struct draw_record *p, struct draw *d)
 {
     const struct pointed_range *range = p->ranges, *ranges_end = p->ranges + p->range_count;
     const struct pointed_bits *bits = p->pointed_bits, *bits_end = p->pointed_bits + p->pointed_bits_count;
@@ -47,7 +47,7 @@ static void copy_part(const struct curbe_part *part, const struct draw *d)
 
 void apply_pointed(struct draw *d)
 {
-    const struct prepared_draw *p = d->prepared;
+    const struct draw_record *p = d->found;
     for (const struct pointer_copy *c = p->copies; c < p->copies + p->copy_count; c++) {
         uint64_t offset = d->addresses[c->pointer] - d->bases[p->pointers[c->pointer].base];
         *c->into = ((uint32_t)offset & c->mask) + c->add;

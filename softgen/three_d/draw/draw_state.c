@@ -1,4 +1,4 @@
-/* State of prepared draws: whether it is as it was, and what of it is copied into plans. */
+/* State of draws: whether it is what a record was made from, and what of it is copied into the record. */
 #include "draw.h"
 
 #include "../vertices/assembly.h"
@@ -10,7 +10,7 @@ enum { POINTER_BITS = 0xffffffe0 }; /* of a binding table, in a payload's header
 
 /* -- comparing ----------------------------------------------------------------------------------------------------------------------- */
 
-static int same_commands(const struct prepared_draw *p, const struct latches *l)
+static int same_commands(const struct draw_record *p, const struct latches *l)
 {
     for (const struct latched_command *c = p->commands; c < p->commands + p->command_count; c++) {
         uint32_t latched = c->slot < l->slot_count && l->counts[c->slot];
@@ -61,7 +61,7 @@ static int same_block(const struct state_block *b, const struct draw *d)
     return 1;
 }
 
-static int same_state(const struct prepared_draw *p, struct draw *d)
+static int same_state(const struct draw_record *p, struct draw *d)
 {
     if (p->topology != d->topology || p->indexed != d->indexed)
         return 0;
@@ -90,15 +90,15 @@ static int same_state(const struct prepared_draw *p, struct draw *d)
     return 1;
 }
 
-/* A draw that was prepared for the state as it is now; 0 if there is none. Pointers of a draw for another state may lead anywhere: after a
- * fault, d->compared says with which draw to go on. */
+/* The record for the state as it is now; 0 if there is none. Pointers of a record for another state may lead anywhere: after a fault,
+ * d->compared says with which record to go on. */
 int find_draw(struct draw *d)
 {
-    struct prepared_draw *before = d->previous, *expected = !d->compared && before ? before->after : NULL;
+    struct draw_record *before = d->previous, *expected = !d->compared && before ? before->after : NULL;
     d->compared += !d->compared;
-    d->prepared = NULL;
+    d->found = NULL;
     if (expected && same_state(expected, d)) /* frames repeat the order of their draws */
-        d->prepared = expected;
+        d->found = expected;
     else {
         uint64_t i;
         do {
@@ -107,17 +107,17 @@ int find_draw(struct draw *d)
                 return 0;
             d->compared++;
         } while (!same_state(d->draws[i], d));
-        d->prepared = d->draws[i];
+        d->found = d->draws[i];
         memmove(d->draws + 1, d->draws, i * sizeof *d->draws); /* those used last come first */
-        d->draws[0] = d->prepared;
+        d->draws[0] = d->found;
     }
     if (before)
-        before->after = d->prepared;
-    d->previous = d->prepared;
+        before->after = d->found;
+    d->previous = d->found;
     return 1;
 }
 
-/* Compares memory with what was there, for plans without a prepared draw (plan_cache.py). */
+/* Compares memory with what was there, for plans without a record (plan_cache.py). */
 struct memory_check {
     const uint64_t *table; /* graphics_memory */
     const struct memory_range *ranges;
@@ -152,7 +152,7 @@ static uint64_t size_to(uint64_t last, uint64_t address)
 
 static void begin_assembly(struct draw *d)
 {
-    const struct prepared_draw *p = d->prepared;
+    const struct draw_record *p = d->found;
     struct assembly *a = d->assembly;
     memcpy(a, p->assembly_plan, offsetof(struct assembly, ids));
     memset(&a->position, 0, offsetof(struct assembly, stamp) - offsetof(struct assembly, position)); /* not the cache: stamps go on */
@@ -169,10 +169,10 @@ static void begin_assembly(struct draw *d)
     }
 }
 
-/* Copies values of commands and constants into the plans of the draw that was found. */
+/* Copies values of commands and constants into the plans of the record. */
 void apply_state(struct draw *d)
 {
-    const struct prepared_draw *p = d->prepared;
+    const struct draw_record *p = d->found;
     const struct latches *l = d->latches;
     begin_assembly(d);
     p->fetch->bias = d->indexed ? d->base_vertex : d->start_vertex;
@@ -192,21 +192,4 @@ void apply_state(struct draw *d)
     for (const struct constant_range *c = p->constants; c < p->constants + p->constant_count; c++)
         memcpy(c->into, graphics_memory(d->memory, pointer_in(&c->pointer, l)), c->size);
     apply_pointed(d);
-}
-
-/* The next vertices and objects of the draw. */
-void next_chunk(struct draw *d, void *record)
-{
-    int64_t assemble(struct assembly *a, void *record);
-    const struct prepared_draw *p = d->prepared;
-    struct assembly *a = d->assembly;
-    a->objects = *p->objects;
-    a->most_entries = p->vertices->capacity < d->most_vertices ? p->vertices->capacity : d->most_vertices;
-    d->finished = (uint64_t)assemble(a, record);
-    p->vertices->count = a->entries;
-    p->objects->count = a->objects.count;
-    if (p->count_fetched) {
-        d->counts[IA_VERTICES] = a->vertices_seen;
-        d->counts[IA_PRIMITIVES] = a->objects_made;
-    }
 }

@@ -1,4 +1,4 @@
-"""The structures of draw.h: prepared draws, what they were made from, and the draw under way."""
+"""The structures of draw.h: records of draws, what they were made from, and the draw under way."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cache
 
 from softgen.eu import native
 from softgen.threads.programs import MemoryRange
+from softgen.three_d.structures import ChunkStruct
 
-COUNTS = ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "CL_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT",
-          "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT", "GS_PRIMITIVES_COUNT")  # fmt: skip
-MOST_POINTERS = 96
-WORKS = ("VS", "PS", "CLIP", "SF")  # stages with threads, in the order of their counts
+COUNTS = ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT",
+          "CL_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT", "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT")  # fmt: skip
+MOST_POINTERS, MOST_STAGES = 96, 16
 
 
 def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
@@ -126,20 +126,27 @@ class CurbePart(ctypes.Structure):
     _fields_ = _longs("first", "size", "into")
 
 
-# -- sharing work ----------------------------------------------------------------------------------------------------------------
+# -- stages ----------------------------------------------------------------------------------------------------------------------
 
 
 class SharedLoops(ctypes.Structure):
     """Loops of a stage that run at the same time, each on a host thread of its own."""
 
-    _fields_ = _longs("parts", "copies", "count", "size", "scratch")
+    _fields_ = [*_longs("parts", "copies", "count", "size"), *_words("slots", "most")]
+
+
+class StageStruct(ctypes.Structure):
+    """struct stage, which describes the fields."""
+
+    _fields_ = [*_longs("run", "plan", "loop", "function", "worker"), ("loops", SharedLoops), ("work", ctypes.c_uint64 * 3),
+                *_words("begun", "more", "used", "threaded")]  # fmt: skip
 
 
 # -- draws -----------------------------------------------------------------------------------------------------------------------
 
 
-class PreparedStruct(ctypes.Structure):
-    """struct prepared_draw, which describes the fields."""
+class RecordStruct(ctypes.Structure):
+    """struct draw_record, which describes the fields."""
 
     _fields_ = [
         *_longs("after"), *_words("topology", "indexed"), *_longs("fixed_start"),
@@ -150,18 +157,11 @@ class PreparedStruct(ctypes.Structure):
                 "block_count", "constant_count", "source_count", "pointer_count", "range_count", "pointed_bits_count", "copy_count",
                 "part_count", "reserved_count", "index_source", "index_end"),
         ("index_pointer", LatchedPointer),
-        *_longs("index_size_offset", "assembly_plan", "fetch", "vertex_function", "vertex_argument", "vertex_count", "vertex_next",
-                "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "clip_results", "clip_loop",
-                "clip_worker", "setup_loop", "setup_worker"),
-        *((name, SharedLoops) for name in ("vertex_loops", "setup_loops", "pixel_loops")),
-        *_longs("attribute_stride", "bin_capacity"), *_words("tiles_x", "tiles_y"),
-        *_longs("pixel_plan", "pixel_worker", "pixel_context", "clear"),
-        *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "count_objects",
-                "one_viewport", "reserved_too"),
+        *_longs("index_size_offset", "assembly_plan", "fetch", "stages", "stage_count"),
     ]  # fmt: skip
 
 
-# Arrays of a prepared draw: the fields with their address and length.
+# Arrays of a record: the fields with their address and length.
 ARRAYS: dict[type[ctypes.Structure], tuple[str, str]] = {
     LatchedCommand: ("commands", "command_count"), LatchedDwords: ("dwords", "dwords_count"), LatchedBits: ("bits", "bits_count"),
     MemoryRange: ("memory", "memory_count"), HostPlace: ("hosts", "host_count"), StageTable: ("tables", "table_count"),
@@ -172,20 +172,12 @@ ARRAYS: dict[type[ctypes.Structure], tuple[str, str]] = {
 }  # fmt: skip
 
 
-class Stage(IntEnum):
-    """enum draw_stage."""
+class Phase(IntEnum):
+    """enum draw_phase: a record is to be found; there is one; its stages are under way."""
 
     FIND = 0
-    ASSEMBLE = 1
-    VERTICES = 2
-    CLIP = 3
-    CLIP_THREADS = 4
-    SETUP = 5
-    SETUP_THREADS = 6
-    BIN = 7
-    PIXELS = 8
-    FILL = 9
-    END = 10
+    BEGIN = 1
+    WALK = 2
 
 
 class Base(IntEnum):
@@ -202,29 +194,27 @@ class DrawReason(IntEnum):
     DONE = 0
     NOT_FOUND = 100
     MORE = 101
-    NO_CLIPPER = 102
-    SHARE = 103
-    REFUSED = 104
-    VIEWPORTS = 105
-    CLIP_ELSEWHERE = 106
-    NO_WORKERS = 107
-    LOOPS = 108
+    NEEDED = 102
+    REFUSED = 103
+    VIEWPORTS = 104
+    SELECT = 105
+    NO_WORKERS = 106
+    LOOPS = 107
 
 
 class DrawStruct(ctypes.Structure):
     """struct draw, which describes the fields."""
 
     _fields_ = [
-        *_words("topology", "indexed", "vertices", "start_vertex", "instances", "start_instance", "base_vertex", "stage"),
-        *_longs("prepared", "previous", "compared"),
-        ("counts", ctypes.c_uint64 * len(COUNTS)),
-        ("works", ctypes.c_uint64 * (3 * len(WORKS))),  # threads, instructions and time of each
-        *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
+        *_words("topology", "indexed", "vertices", "start_vertex", "instances", "start_instance", "base_vertex", "phase"),
+        *_longs("stage", "found", "previous", "compared"),
+        ("counts", ctypes.c_uint64 * len(COUNTS)), ("oversized", ctypes.c_uint64),
+        ("works", ctypes.c_uint64 * (3 * MOST_STAGES)),  # threads, instructions and time of each stage that has threads
+        *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "host_threads", "slice",
                 "share_vertices", "share_pixels", "guard", "loops", "running", "running_count"),
-        *_words("most_vertices", "reserved"),
-        *_longs("finished", "binned", "deadline"),
+        *_words("most_vertices", "select"), *_longs("deadline"), ("chunk", ChunkStruct), *_longs("must_clip", "binned", "next_tile"),
         ("bases", ctypes.c_uint64 * len(Base)), ("curbe", ctypes.c_char_p),
-        *_longs("curbe_size", "viewports", "clipping", "clip_begun"),
+        *_longs("curbe_size", "viewports"),
         ("addresses", ctypes.c_uint64 * MOST_POINTERS),
     ]  # fmt: skip
 
@@ -232,10 +222,11 @@ class DrawStruct(ctypes.Structure):
 def layout() -> list[int]:
     """The numbers that draw_layout gives, as Python has them."""
     checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, MovedValue, StateBlock,
-               ConstantRange, VertexSource, StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart, SharedLoops)  # fmt: skip
-    return [*(ctypes.sizeof(kind) for kind in checked), MOST_POINTERS, ctypes.sizeof(PreparedStruct),
-            PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
-            ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset]  # fmt: skip
+               ConstantRange, VertexSource, StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart, SharedLoops,
+               StageStruct)  # fmt: skip
+    return [*(ctypes.sizeof(kind) for kind in checked), MOST_POINTERS, MOST_STAGES, len(COUNTS), ctypes.sizeof(RecordStruct),
+            RecordStruct.index_pointer.offset, RecordStruct.stages.offset,
+            ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset, DrawStruct.chunk.offset]  # fmt: skip
 
 
 @cache

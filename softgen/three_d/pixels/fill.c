@@ -1,5 +1,5 @@
 /* Rectangles of a surface filled with one value: fast clears, and depth and stencil clears. */
-#include "../three_d.h"
+#include "../draw/draw.h"
 
 #include <string.h>
 
@@ -127,14 +127,6 @@ static void fill_rectangle(const struct fill *f, const struct setup_record *r)
         fill_area(f, &area);
 }
 
-void begin_fill(struct fill *f, const uint64_t *table, const struct record_array *records)
-{
-    f->table = table;
-    f->records = records->records;
-    f->count = records->count;
-    f->next = 0;
-}
-
 /* Fills the bounding boxes of records. */
 EXPORT int64_t fill_records(struct fill *f, void *record)
 {
@@ -142,4 +134,16 @@ EXPORT int64_t fill_records(struct fill *f, void *record)
     for (; f->next < f->count; f->next++)
         fill_rectangle(f, &f->records[f->next]);
     return 0;
+}
+
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+EXPORT int64_t stage_fill(struct draw *d, struct stage *s, void *record)
+{
+    struct fill *f = s->loop;
+    f->table = d->memory;
+    f->records = d->records->records;
+    f->count = d->records->count;
+    f->next = 0;
+    return fill_records(f, record);
 }

@@ -9,9 +9,12 @@ import ctypes
 
 from softgen.errors import Unsupported
 from softgen.eu.native import GuardedCall
+from softgen.memory import guard
 from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import SurfacePlacement
 from softgen.surface.tile_table import tile_offsets
+from softgen.three_d.draw.draw_structures import StageStruct
+from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
 from softgen.three_d.structures import RecordArray, library
 
 CLEAR = "a clear"  # what accesses memory, in messages
@@ -56,3 +59,23 @@ def fill(space: Space, plan: FillPlan, records: RecordArray) -> None:
     if call(plan) is None:
         call.record.ip = 0  # no instruction's
         raise call.fault(space, lambda ip: CLEAR)
+
+
+class FillStage(Stage):
+    """Rectangles that a draw clears; it has no pixels to shade."""
+
+    name, run = "clear", "stage_fill"
+
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        clear = record.plans.clear
+        if clear is None:
+            return False
+        self._plan, self._kept = FillPlan.from_buffer_copy(clear), clear
+        into.loop = ctypes.addressof(self._plan)
+        if record.keeper is not None:
+            record.keeper.tables.read_alone(record.state, "PS")  # of the binding table, the render target
+        return True
+
+    def answer(self, walk: WalkedDraw, why: int | None) -> None:
+        walk.fault.ip = 0  # no instruction's
+        raise guard.fault(walk.fault, walk.cs.space, lambda ip: CLEAR)

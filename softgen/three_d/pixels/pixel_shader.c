@@ -5,6 +5,8 @@
  */
 #include "pixels.h"
 
+#include "../draw/draw.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ static void end_batch(struct pixel_loop *l)
 {
     if (l->plan->late)
         for (uint32_t i = 0; i < l->batch; i++)
-            l->passed += (uint32_t)__builtin_popcount(sideband_of(l, threads_payload(l->worker, i))->passed);
+            l->passed += (uint32_t)__builtin_popcount(sideband_of(l, threads_payload(l->head.worker, i))->passed);
     l->threads += l->batch;
     l->batch = l->open = 0;
     memset(l->used, 0, sizeof l->used);
@@ -33,7 +35,7 @@ int64_t run_batch(struct pixel_loop *l, void *record)
     if (!l->batch)
         return THREADS_DONE;
     l->started += l->batch;
-    int64_t why = threads_run(l->worker, record, l->batch, l->masks);
+    int64_t why = threads_run(l->head.worker, record, l->batch, l->masks);
     if (why == THREADS_DONE)
         end_batch(l);
     return why;
@@ -41,25 +43,11 @@ int64_t run_batch(struct pixel_loop *l, void *record)
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The subspans that have a lit pixel. */
-static uint32_t lit_subspans(uint32_t lit)
-{
-    lit |= lit >> 1;
-    lit |= lit >> 2;
-    return (lit & 1) | (lit >> 3 & 2) | (lit >> 6 & 4) | (lit >> 9 & 8);
-}
-
-/* All four pixels of a subspan that has a lit one: neighbours are needed for derivatives (BDW-WM, G45 7282-7303). */
-static uint32_t whole_subspans(uint32_t lit)
-{
-    return ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x11111111u) * 0xf;
-}
-
 /* Adds pixels to the last thread of the batch, from channel `channel` on. */
 INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t channel)
 {
     uint32_t thread = l->batch - 1, lit = t->lit >> t->first & ((1u << t->count) - 1);
-    uint8_t *payload = threads_payload(l->worker, thread);
+    uint8_t *payload = threads_payload(l->head.worker, thread);
     struct pixel_dispatch *told = sideband_of(l, payload);
     for (uint32_t i = 0; i < t->count / 4; i++) {
         uint32_t subspan = t->order->subspan[t->first / 4 + i];
@@ -73,7 +61,7 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
         write_common(&l->plan->payload, t->record, l->records->attributes, payload);
         if (l->plan->interpolated)
             write_planes(t->record, told->planes);
-        t->slot = (uint32_t)l->first_slot + thread;
+        t->slot = l->head.first_slot + thread;
         l->masks[thread] = 0;
     }
     write_pixels(&l->plan->payload, t, payload);
@@ -160,7 +148,7 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
     l->covered += (uint32_t)__builtin_popcount(b->mask);
     if (!plan->late)
         l->passed += (uint32_t)__builtin_popcount(pixels.lit);
-    if (l->worker && pixels.lit) {
+    if (l->head.worker && pixels.lit) {
         uint32_t subspans = lit_subspans(pixels.lit);
         l->lit += (uint32_t)__builtin_popcount(pixels.lit);
         pixels.order = &subspan_orders[subspans];
@@ -180,12 +168,12 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
 /* The blocks of the record in hand. A batch is run before a block that has a thread in it already, and when there may be no room. */
 VECTORIZED static int64_t shade_blocks(struct pixel_loop *l, const struct setup_record *r, void *record)
 {
-    uint64_t room = l->worker ? threads_capacity(l->worker) : 0;
+    uint64_t room = l->head.worker ? threads_capacity(l->head.worker) : 0;
     room = room < BATCH_THREADS ? room : BATCH_THREADS;
     for (; l->block < l->block_count; l->block++) {
         const struct pixel_block *b = &l->blocks[l->block];
         uint32_t number = b->y % TILE / BLOCK * BLOCKS_ACROSS + b->x % TILE / BLOCK;
-        if (l->worker) {
+        if (l->head.worker) {
             int full = l->batch + BLOCK_PIXELS / 8 > room && !l->open;
             if (full || l->used[number / 64] >> number % 64 & 1) {
                 int64_t why = run_batch(l, record);
@@ -260,14 +248,14 @@ static int64_t shade_tile(struct pixel_loop *l, void *record)
 /* Shades tiles until none are left or Python is needed; called again, it goes on. l->entry == l->last_entry: no tile is in hand. */
 EXPORT int64_t shade_tiles(struct pixel_loop *l, void *record)
 {
-    if (l->worker && threads_pending(l->worker)) {
-        int64_t why = threads_resume(l->worker, record);
+    if (l->head.worker && threads_pending(l->head.worker)) {
+        int64_t why = threads_resume(l->head.worker, record);
         if (why != THREADS_DONE)
             return why;
         end_batch(l);
     }
-    if (l->worker)
-        l->context = threads_context(l->worker);
+    if (l->head.worker)
+        l->context = threads_context(l->head.worker);
     l->context->record = record;
     for (;;) {
         if (l->entry == l->last_entry) {
@@ -292,11 +280,62 @@ EXPORT uint64_t pixels_boxed(const struct record_array *records, uint64_t enough
     return pixels < enough ? pixels : enough;
 }
 
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Loops that the pixels of the records in bins are worth. */
+static uint64_t worthwhile_loops(const struct draw *d, const struct bins *bins)
+{
+    uint64_t entries = bins->first[bins->tiles_x * bins->tiles_y], most = entries < d->host_threads ? entries : d->host_threads;
+    return most > 1 ? pixels_boxed(d->records, most * d->share_pixels) / d->share_pixels : 1;
+}
+
+static int64_t begin_pixels(struct draw *d, struct stage *s)
+{
+    const struct pixel_stage *plan = s->plan;
+    struct pixel_loop *l = s->loop;
+    memset(l, 0, offsetof(struct pixel_loop, blocks));
+    l->head.worker = s->worker;
+    l->plan = plan->plan;
+    l->context = plan->context;
+    l->records = d->records;
+    l->bins = plan->bins;
+    l->next_tile = &d->next_tile;
+    l->started = l->threads = l->covered = l->lit = l->passed = 0;
+    d->next_tile = 0;
+    return share_stage(d, s, s->worker ? worthwhile_loops(d, l->bins) : 1);
+}
+
+static void count_pixels(struct draw *d, const struct stage *s)
+{
+    const struct pixel_stage *plan = s->plan;
+    for (uint64_t i = 0; i < d->loops; i++) {
+        const struct pixel_loop *l = loop_of(s, i);
+        d->counts[PS_DEPTH] += l->passed;
+        if (s->worker)
+            d->counts[PS_INVOCATIONS] += (plan->counts_covered ? l->covered : l->lit) * plan->per_pixel;
+    }
+}
+
+EXPORT int64_t stage_pixels(struct draw *d, struct stage *s, void *record)
+{
+    const struct pixel_stage *plan = s->plan;
+    int64_t why = s->begun ? THREADS_DONE : begin_pixels(d, s);
+    s->begun = 1;
+    if (why == THREADS_DONE)
+        why = run_threads(d, s, record);
+    if (why != THREADS_DONE)
+        return why;
+    s->begun = 0;
+    if (plan->counts)
+        count_pixels(d, s);
+    return THREADS_DONE;
+}
+
 /* Sizes and offsets of the structures, for a check against pixel_shader.py. */
 EXPORT int64_t pixels_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct raster_plan), sizeof(struct payload_plan), sizeof(struct pixel_plan), sizeof(struct pixel_loop),
-                        offsetof(struct pixel_loop, started)};
+                        sizeof(struct pixel_stage), offsetof(struct pixel_loop, started)};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

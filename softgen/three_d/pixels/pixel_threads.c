@@ -32,14 +32,6 @@ INLINE void add_block(const struct record_threads *t, const struct block_values 
 
 /* -- lit subspans of other blocks ---------------------------------------------------------------------------------------------------- */
 
-/* The subspans that have a lit pixel. */
-INLINE uint32_t lit_subspans(uint32_t lit)
-{
-    lit |= lit >> 1;
-    lit |= lit >> 2;
-    return (lit & 1) | (lit >> 3 & 2) | (lit >> 6 & 4) | (lit >> 9 & 8);
-}
-
 INLINE void begin_shared(const struct record_threads *t, struct shared_thread *s)
 {
     s->subspans = s->lit = 0;
@@ -201,15 +193,15 @@ int is_usual(const struct pixel_loop *l, struct usual_plan *usual)
 {
     const struct pixel_plan *plan = l->plan;
     const struct payload_plan *payload = &plan->payload;
-    if (!l->worker || plan->generic || plan->held || plan->raster.antialiased || payload->header_format != HEADER_BARYCENTRIC ||
+    if (!l->head.worker || plan->generic || plan->held || plan->raster.antialiased || payload->header_format != HEADER_BARYCENTRIC ||
         (payload->width != 8 && payload->width != 16) || payload->xy_offsets || payload->coverage)
         return 0;
-    usual->room = threads_capacity(l->worker);
+    usual->room = threads_capacity(l->head.worker);
     usual->room = usual->room < BATCH_THREADS ? usual->room : BATCH_THREADS;
     if (usual->room <= MOST_THREADS)
         return 0;
-    usual->blocks = threads_payload(l->worker, 0);
-    usual->stride = (uint64_t)(threads_payload(l->worker, 1) - usual->blocks);
+    usual->blocks = threads_payload(l->head.worker, 0);
+    usual->stride = (uint64_t)(threads_payload(l->head.worker, 1) - usual->blocks);
     set_parts(plan, usual);
     return 1;
 }

@@ -187,14 +187,14 @@ INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_
     struct pixel_loop *l = t->loop;
     const struct payload_plan *plan = &l->plan->payload;
     struct pixel_dispatch *told = sideband_of(t, payload);
-    uint32_t slot = (uint32_t)l->first_slot + number;
+    uint32_t slot = l->head.first_slot + number;
     *(reg *)payload = t->header + (reg){0, 0, 0, 0, 0, plan->scratch_step * slot + (slot & 0xff), 0, 0};
     *(reg *)(payload + REGISTER) = (reg){0, 0, place[0], place[1], place[2], place[3], 0, lit << 16 | lit};
     *(reg *)told->place = (reg){place[0], place[1], place[2], place[3], 0, 0, 0, 0};
     *(reg *)&told->lit = t->facts | (reg){lit};
     if (l->plan->interpolated)
         memcpy(told->planes, t->planes, sizeof told->planes);
-    l->masks[number] = ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x1111u) * 0xf;
+    l->masks[number] = whole_subspans(lit);
 }
 
 #endif

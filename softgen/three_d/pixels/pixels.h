@@ -124,15 +124,24 @@ struct pixel_plan {
     uint32_t interpolated; /* the shader may ask for barycentrics: threads have planes */
 };
 
+/* What the stage knows besides. */
+struct pixel_stage {
+    const struct pixel_plan *plan;
+    const struct bins *bins;
+    struct context *context; /* where pixels are only tested */
+    uint32_t counts; /* statistics are wanted */
+    uint32_t counts_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
+    uint32_t reserved;
+};
+
 /* A worker's loop over tiles. Everything that it knows is here, so that it can return and be called again. */
 struct pixel_loop {
-    struct threads_worker *worker; /* NULL: pixels are only tested */
+    struct stage_loop head; /* without a worker pixels are only tested */
     const struct pixel_plan *plan;
     const struct record_array *records;
     const struct bins *bins;
     uint64_t *next_tile; /* shared by all loops of a draw */
     struct context *context;
-    uint64_t first_slot; /* of the worker's threads */
     /* progress */
     uint64_t tile;
     uint32_t entry, last_entry; /* in bins->numbers */
@@ -149,6 +158,20 @@ struct pixel_loop {
     uint64_t started, threads; /* threads of batches that were started, and that are done */
     uint64_t covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
 };
+
+/* The subspans that have a lit pixel. */
+static inline uint32_t lit_subspans(uint32_t lit)
+{
+    lit |= lit >> 1;
+    lit |= lit >> 2;
+    return (lit & 1) | (lit >> 3 & 2) | (lit >> 6 & 4) | (lit >> 9 & 8);
+}
+
+/* All four pixels of a subspan that has a lit one: neighbours are needed for derivatives (BDW-WM, G45 7282-7303). */
+static inline uint32_t whole_subspans(uint32_t lit)
+{
+    return ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x11111111u) * 0xf;
+}
 
 int64_t run_batch(struct pixel_loop *l, void *record);
 

@@ -1,66 +1,126 @@
 /* CLIP threads: one for each object that must be clipped; what they put out takes the object's place (G45 4490-4512, 4653-4785). */
+#include "../draw/draw.h"
+
 #include "stage_threads.h"
 
 #include <stddef.h>
-
-enum { R0_2 = 8 };
+#include <string.h>
 
 /* Objects in a thread's hands; rectangles are software's to keep within limits, and pass. */
 static int clipped(const struct clip_threads *c, uint64_t i)
 {
-    return c->results[i].action == CLIP_MUST && !(c->objects->objects[i].flags & OBJECT_RECTANGLE);
+    return c->results[i].action == CLIP_MUST && !(c->out.objects->objects[i].flags & OBJECT_RECTANGLE);
 }
 
 /* Objects in their order: those that pass, and what came of those that were clipped. */
-static void collect(struct clip_threads *c)
+static void collect(void *loop)
 {
+    struct clip_threads *c = loop;
+    struct output_threads *t = &c->out;
     uint64_t thread = 0;
-    for (uint64_t i = c->from; i < c->next && !c->output->refused; i++) {
-        const struct object *object = &c->objects->objects[i];
+    for (uint64_t i = t->from; i < t->next && !t->output->refused; i++) {
+        const struct object *object = &t->objects->objects[i];
         if (clipped(c, i))
-            read_output(c->output, c->handle[thread++], object->primitive);
+            read_output(t->output, t->handle[thread++], object->primitive);
         else if (c->results[i].action != CLIP_DISCARD)
-            keep_object(c->output, object);
+            keep_object(t->output, object);
     }
-    c->from = c->next;
-    c->batch = 0;
+    t->from = t->next;
+    t->batch = 0;
 }
 
-static void start(struct clip_threads *c, uint64_t i)
+static int64_t write(void *loop, uint64_t capacity)
 {
-    const struct object *object = &c->objects->objects[i];
-    uint32_t handle = first_entry(c->output), thread = (uint32_t)c->batch;
-    if (handle == UINT32_MAX)
-        return;
-    uint8_t *payload = threads_payload(c->stage.worker, thread);
-    write_stage_payload(&c->stage, payload, c->stage.first_slot + thread, handle, object->vertex, object->flags & OBJECT_VERTICES);
-    *(uint32_t *)(payload + R0_2) = c->results[i].outcodes;
-    c->handle[c->batch++] = handle;
-    c->threads++;
+    struct clip_threads *c = loop;
+    struct output_threads *t = &c->out;
+    if (t->next == t->end || t->output->refused)
+        return -1;
+    for (; t->next < t->end && t->batch < capacity; t->next++) {
+        const struct object *object = &t->objects->objects[t->next];
+        if (clipped(c, t->next)
+            && !start_thread(t, &c->stage, object->vertex, object->flags & OBJECT_VERTICES, c->results[t->next].outcodes))
+            return -1;
+    }
+    return (int64_t)t->batch;
 }
 
 EXPORT int64_t run_clip_threads(struct clip_threads *c, void *record)
 {
-    struct threads_worker *worker = c->stage.worker;
-    if (!stage_payload_fits(&c->stage, OBJECT_VERTICES))
-        return THREADS_TOO_LONG;
-    uint64_t capacity = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH;
-    int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
-    while (why == THREADS_DONE && !c->output->refused) {
-        collect(c);
-        if (c->next == c->objects->count)
-            break;
-        while (c->next < c->objects->count && c->batch < capacity && !c->output->refused) {
-            if (clipped(c, c->next))
-                start(c, c->next);
-            c->next++;
-        }
-        if (c->batch && !c->output->refused)
-            why = threads_run(worker, record, c->batch, NULL);
+    return run_stage_threads(&c->stage, OBJECT_VERTICES, record, write, collect);
+}
+
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+/* The vertices that objects have before they are clipped, if threads put out longer entries than theirs. */
+static void copy_vertices(const struct vertex_array *from, struct vertex_array *to)
+{
+    for (uint64_t i = 0; i < from->count; i++) {
+        memcpy(to->entries + i * to->stride, from->entries + i * from->stride, from->stride);
+        memset(to->entries + i * to->stride + from->stride, 0, to->stride - from->stride);
     }
-    if (why == THREADS_DONE)
-        count_vertices(c->output);
-    return why;
+    memcpy(to->positions, from->positions, from->count * sizeof *to->positions);
+}
+
+/* The part of the objects for which there is room: those that pass, and what threads put out of the others. */
+static uint64_t set_end(struct clip_threads *c)
+{
+    struct output_threads *t = &c->out;
+    uint64_t room = (t->output->vertices.capacity - c->vertices->count) / PER_THREAD, threads = 0, made = 0;
+    for (t->end = t->next; t->end < t->objects->count; t->end++) {
+        int one = clipped(c, t->end);
+        made += one ? PER_THREAD : 1;
+        if (threads + (uint64_t)one > room || made > t->output->objects.capacity)
+            break;
+        threads += (uint64_t)one;
+    }
+    return threads;
+}
+
+/* Vertices stay where they are, or are copied; those that threads put out follow them. */
+static void begin_clip(struct draw *d, struct stage *s)
+{
+    struct clip_threads *c = s->loop;
+    struct output_threads *t = &c->out;
+    struct geometry *g = s->plan;
+    struct vertex_array *made = &t->output->vertices;
+    if (!s->more) {
+        c->vertices = d->chunk.vertices;
+        c->results = g->results;
+        t->objects = d->chunk.objects;
+        t->from = t->next = 0;
+        if (made->entries != c->vertices->entries)
+            copy_vertices(c->vertices, made);
+        c->stage.entries = made->entries;
+        c->stage.stride = made->stride;
+    }
+    t->batch = t->threads = 0;
+    begin_output(t->output, c->vertices->count, set_end(c));
+    d->loops = 1; /* the order of what they put out counts */
+}
+
+EXPORT int64_t stage_clip_threads(struct draw *d, struct stage *s, void *record)
+{
+    struct geometry *g = s->plan;
+    if (!d->must_clip)
+        return THREADS_DONE;
+    if (!s->loop)
+        return DRAW_NEEDED;
+    struct clip_threads *c = s->loop;
+    struct thread_output *o = c->out.output;
+    if (!s->begun)
+        begin_clip(d, s);
+    s->begun = 1;
+    int64_t why = run_threads(d, s, record);
+    if (why != THREADS_DONE)
+        return why;
+    if (o->refused)
+        return DRAW_REFUSED;
+    s->begun = 0;
+    s->more = c->out.next < c->out.objects->count;
+    count_vertices(o);
+    d->chunk = (struct chunk){&o->vertices, &o->objects};
+    g->results = NULL; /* what the objects are now, all pass */
+    return o->objects.count ? THREADS_DONE : STAGE_EMPTY;
 }
 
 EXPORT int64_t clip_threads_size(void)

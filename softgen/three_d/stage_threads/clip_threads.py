@@ -1,8 +1,5 @@
 """CLIP threads: objects that must be clipped, on the generation whose CLIP unit only tests them (clip_threads.c).
 
-    clipper = ClipThreads(cs, state)
-    Geometry(state, memory, extent, clipper.clip)
-
 Reads   CLIP_STATE CLIP_THREAD_PAYLOAD
 Writes  a chunk whose objects are those that pass and what threads made of the others
 """
@@ -11,42 +8,38 @@ from __future__ import annotations
 
 import ctypes
 
-from softgen.command import CommandStreamer
-from softgen.three_d.clip_setup.clip import MUST, ClipResult
-from softgen.three_d.clip_setup.geometry import Geometry
-from softgen.three_d.stage_threads.stage_threads import BATCH, Loop, StageThreads, ThreadStage
-from softgen.three_d.stage_threads.thread_output import ThreadOutput
+from softgen.three_d.draw.draw_structures import DrawReason, StageStruct
+from softgen.three_d.draw.stage import BuiltRecord, WalkedDraw
+from softgen.three_d.stage_threads.stage_threads import Loop, OutputThreads, StageThreads, ThreadStage
+from softgen.three_d.stage_threads.thread_output import OutputStage
 from softgen.three_d.state.state import DrawState
-from softgen.three_d.vertices.chunk import Chunk
 
 
 class ClipLoop(Loop):
     """struct clip_threads of clip_threads.c."""
 
-    _fields_ = [("stage", StageThreads),
-                *((name, ctypes.c_uint64) for name in ("objects", "results", "output", "from", "next", "batch", "threads")),
-                ("handle", ctypes.c_uint32 * BATCH)]  # fmt: skip
+    _fields_ = [("stage", StageThreads), ("out", OutputThreads), ("results", ctypes.c_uint64), ("vertices", ctypes.c_uint64)]
 
 
-class ClipThreads:
-    """The CLIP threads of a draw."""
+class ClipThreadStage(OutputStage):
+    """A thread for each object that must be clipped. It is built when the first one is: until then its state does not matter."""
 
-    def __init__(self, cs: CommandStreamer, state: DrawState) -> None:
-        self.cs, self.state = cs, state
-        self.threads = 0  # so far
+    name, run, function = "CLIP", "stage_clip_threads", "run_clip_threads"
 
-    def clip(self, geometry: Geometry, chunk: Chunk) -> Chunk:
-        """The chunk with clipped objects."""
-        return self.clip_chunk(chunk, geometry.struct.results)
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        into.plan, into.threaded = ctypes.addressof(record.geometry.struct), 1
+        self.into = into
+        return True
 
-    def clip_chunk(self, chunk: Chunk, results: int) -> Chunk:
-        """The same, given the host address of what CLIP has found about its objects."""
-        count = int(chunk.objects.count)
-        must = sum(result.action == MUST for result in (ClipResult * count).from_address(results))
-        stage = ThreadStage(self.state, "CLIP", 3)
-        output = ThreadOutput(self.state, chunk, stage.entry_bytes, must)
-        loop = ClipLoop(objects=ctypes.addressof(chunk.objects), results=results, output=ctypes.addressof(output.struct))
-        stage.fill(loop, output.struct.vertices.entries, output.struct.vertices.stride)
-        self.threads += stage.run(self.cs, "run_clip_threads", [loop], output.urb)
-        output.check("CLIP", stage.unit)
-        return output.chunk("CLIP")
+    def answer(self, walk: WalkedDraw, why: int | None) -> None:
+        if why != DrawReason.NEEDED:
+            super().answer(walk, why)
+            return
+        record, state = walk.record, DrawState.of(walk.cs)
+        if record.keeper is not None:
+            record.keeper.state = state
+        threads: ThreadStage = walk.pipeline.thread_stages.get(state, "CLIP", 3)
+        self.put_out(record, state, threads, in_place=True)
+        self.start_output(record, self.into, threads, ClipLoop(), walk.context)
+        record.count()
+        walk.helped = True

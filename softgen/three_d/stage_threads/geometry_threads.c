@@ -1,22 +1,22 @@
 /* GS threads of Gen4.5: one for each object of a draw; what they put out is what CLIP gets (G45 3268-3508). */
+#include "../draw/draw.h"
+
 #include "stage_threads.h"
 
 #include <stddef.h>
+#include <string.h>
 
-enum { R0_2 = 8, EDGE_V0_V1 = 1 << 8, EDGE_V2_V0 = 1 << 9, POLYGON = 14, TRISTRIP = 5, TRISTRIP_REVERSE = 13 };
+enum { EDGE_V0_V1 = 1 << 8, EDGE_V2_V0 = 1 << 9, POLYGON = 14, TRISTRIP = 5, TRISTRIP_REVERSE = 13 };
+enum { NO_ENTRY = 1 }; /* vertices that nobody has: a handle is not 0 */
 
 struct geometry_threads {
     struct stage_threads stage;
-    const struct object_array *objects;
-    struct thread_output *output;
-    uint64_t from, next; /* objects whose threads are under way; those after them */
-    uint64_t batch; /* threads of them */
-    uint64_t threads; /* statistics */
+    struct output_threads out;
     uint32_t whole; /* vertices of an object that two which follow one another make, or 0 */
     uint32_t reorder; /* inverted triangles of strips have their last two vertices exchanged */
     uint32_t topology; /* of the draw, where later stages see another one; else 0 */
+    uint32_t counts_threads, counts_clipping; /* GS_INVOCATION_COUNT; messages count CL_INVOCATION_COUNT */
     uint32_t reserved;
-    uint32_t handle[STAGE_BATCH];
     uint32_t primitive[STAGE_BATCH];
 };
 
@@ -43,40 +43,81 @@ static uint32_t topology_bits(const struct geometry_threads *g, const struct obj
     return topology | (edges & 1 ? EDGE_V0_V1 : 0) | (edges >> 2 & 1 ? EDGE_V2_V0 : 0);
 }
 
-static void start(struct geometry_threads *g, const struct object *object)
+/* Objects that a thread gets, each with up to three vertices. */
+static uint64_t step_of(const struct geometry_threads *g)
 {
-    uint32_t vertex[THREAD_VERTICES], count = vertices_of(g, object, vertex), handle = first_entry(g->output);
-    if (handle == UINT32_MAX)
-        return;
-    uint8_t *payload = threads_payload(g->stage.worker, g->batch);
-    write_stage_payload(&g->stage, payload, g->stage.first_slot + (uint32_t)g->batch, handle, vertex, count);
-    *(uint32_t *)(payload + R0_2) = topology_bits(g, object);
-    g->primitive[g->batch] = object->primitive;
-    g->handle[g->batch++] = handle;
-    g->threads++;
+    return g->whole ? 2 : 1;
+}
+
+static void collect(void *loop)
+{
+    struct geometry_threads *g = loop;
+    for (uint64_t i = 0; i < g->out.batch && !g->out.output->refused; i++)
+        read_output(g->out.output, g->out.handle[i], g->primitive[i]);
+    g->out.batch = 0;
+}
+
+static int64_t write(void *loop, uint64_t capacity)
+{
+    struct geometry_threads *g = loop;
+    struct output_threads *t = &g->out;
+    if (t->next == t->end || t->output->refused)
+        return -1;
+    for (; t->next < t->end && t->batch < capacity; t->next += step_of(g)) {
+        const struct object *object = &t->objects->objects[t->next];
+        uint32_t vertex[THREAD_VERTICES], count = vertices_of(g, object, vertex);
+        g->primitive[t->batch] = object->primitive;
+        if (!start_thread(t, &g->stage, vertex, count, topology_bits(g, object)))
+            return -1;
+    }
+    return (int64_t)t->batch;
 }
 
 EXPORT int64_t run_geometry_threads(struct geometry_threads *g, void *record)
 {
-    struct threads_worker *worker = g->stage.worker;
-    if (!stage_payload_fits(&g->stage, g->whole ? g->whole : OBJECT_VERTICES))
-        return THREADS_TOO_LONG;
-    uint64_t capacity = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH, step = g->whole ? 2 : 1;
-    int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
-    while (why == THREADS_DONE && !g->output->refused) {
-        for (uint64_t i = 0; i < g->batch && !g->output->refused; i++)
-            read_output(g->output, g->handle[i], g->primitive[i]);
-        g->batch = 0;
-        if (g->next + step > g->objects->count)
-            break;
-        for (; g->next + step <= g->objects->count && g->batch < capacity && !g->output->refused; g->next += step)
-            start(g, &g->objects->objects[g->next]);
-        if (!g->output->refused)
-            why = threads_run(worker, record, g->batch, NULL);
+    return run_stage_threads(&g->stage, g->whole ? g->whole : OBJECT_VERTICES, record, write, collect);
+}
+
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+static void begin_geometry(struct draw *d, struct stage *s)
+{
+    struct geometry_threads *g = s->loop;
+    struct output_threads *t = &g->out;
+    if (!s->more) {
+        t->objects = d->chunk.objects;
+        t->next = 0;
+        g->stage.entries = d->chunk.vertices->entries;
+        g->stage.stride = d->chunk.vertices->stride;
     }
-    if (why == THREADS_DONE)
-        count_vertices(g->output);
-    return why;
+    uint64_t most = t->output->vertices.capacity < d->most_vertices ? t->output->vertices.capacity : d->most_vertices;
+    uint64_t left = (t->objects->count - t->next) / step_of(g), room = (most - NO_ENTRY) / PER_THREAD;
+    uint64_t threads = left < room ? left : room;
+    t->end = t->next + threads * step_of(g);
+    t->batch = t->threads = 0;
+    begin_output(t->output, NO_ENTRY, threads);
+    d->loops = 1; /* the order of what they put out counts */
+}
+
+EXPORT int64_t stage_geometry(struct draw *d, struct stage *s, void *record)
+{
+    struct geometry_threads *g = s->loop;
+    struct thread_output *o = g->out.output;
+    if (!s->begun)
+        begin_geometry(d, s);
+    s->begun = 1;
+    int64_t why = run_threads(d, s, record);
+    if (why != THREADS_DONE)
+        return why;
+    if (o->refused)
+        return DRAW_REFUSED;
+    s->begun = 0;
+    s->more = g->out.next + step_of(g) <= g->out.objects->count;
+    count_vertices(o);
+    d->counts[GS_INVOCATIONS] += g->counts_threads ? g->out.threads : 0;
+    d->counts[CL_INVOCATIONS] += g->counts_clipping ? o->invocations : 0;
+    d->chunk = (struct chunk){&o->vertices, &o->objects};
+    return o->objects.count ? THREADS_DONE : STAGE_EMPTY;
 }
 
 EXPORT int64_t geometry_threads_size(void)

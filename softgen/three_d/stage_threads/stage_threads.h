@@ -7,10 +7,11 @@
 #include "../clip_setup/geometry.h"
 
 enum { STAGE_BATCH = 64, STAGE_HEADER = 24, THREAD_VERTICES = 6, URB_ROW = 64, TOPOLOGIES = 32 };
+enum { PER_THREAD = 48 }; /* entries of a thread, on average at most: a triangle clipped at 14 planes has 17 vertices, as outlines 34 */
 
 /* What all threads of a stage have in common: GRAPHICS_THREADS 2.3. */
 struct stage_threads {
-    struct threads_worker *worker;
+    struct stage_loop head;
     const uint8_t *constants;
     const uint8_t *entries; /* of vertices */
     uint64_t stride;
@@ -19,7 +20,8 @@ struct stage_threads {
     uint32_t constant_offset, constant_bytes; /* in a payload */
     uint32_t vertex_offset; /* of the first vertex in a payload */
     uint32_t read_offset, read_bytes; /* of an entry: what a payload has of each vertex */
-    uint32_t first_slot, scratch_step, thread_mask; /* threads of other loops; scratch space of a thread; bits of its number in r0.5 */
+    uint32_t scratch_step, thread_mask; /* scratch space of a thread; bits of its number in r0.5 */
+    uint32_t reserved;
 };
 
 /* -- vertices that threads put out --------------------------------------------------------------------------------------------------- */
@@ -52,18 +54,23 @@ struct thread_output {
 };
 enum { OUTPUT_FULL = 0x10000 };
 
+/* The objects of a chunk whose threads put out vertices: in parts for which there is room. */
+struct output_threads {
+    const struct object_array *objects;
+    struct thread_output *output;
+    uint64_t from, next, end; /* objects whose threads are under way; those after them; the end of the part */
+    uint64_t batch, threads; /* threads under way; all of the part */
+    uint32_t handle[STAGE_BATCH]; /* that each of them started with */
+};
+
 /* -- loops over threads -------------------------------------------------------------------------------------------------------------- */
 
 /* clip_threads.c */
 struct clip_threads {
     struct stage_threads stage;
-    const struct object_array *objects; /* as they were tested */
-    const struct clip_result *results;
-    struct thread_output *output;
-    uint64_t from, next; /* objects whose threads are under way; those after them */
-    uint64_t batch; /* threads of them */
-    uint64_t threads; /* statistics */
-    uint32_t handle[STAGE_BATCH]; /* that each of them started with */
+    struct output_threads out;
+    const struct clip_result *results; /* of the objects */
+    const struct vertex_array *vertices; /* of the objects */
 };
 
 /* setup_threads.c */
@@ -75,11 +82,15 @@ struct setup_threads {
     uint64_t *next; /* the next record, shared by all loops */
     uint64_t entry_bytes; /* of a primitive URB entry, whole rows */
     uint8_t *primitives; /* primitive URB entries */
+    uint8_t *transposed; /* the same as pixel shaders read them, where coefficients are transposed; or NULL */
 };
 
-int stage_payload_fits(const struct stage_threads *s, uint32_t vertices);
 void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
                          uint32_t vertices);
+int64_t run_stage_threads(struct stage_threads *s, uint32_t vertices, void *record, int64_t (*write)(void *loop, uint64_t capacity),
+                          void (*collect)(void *loop));
+void begin_output(struct thread_output *o, uint64_t vertices, uint64_t threads);
+uint32_t start_thread(struct output_threads *t, const struct stage_threads *s, const uint32_t *vertex, uint32_t vertices, uint32_t r0_2);
 uint32_t first_entry(struct thread_output *o);
 void read_output(struct thread_output *o, uint32_t handle, uint32_t primitive);
 void keep_object(struct thread_output *o, const struct object *object);

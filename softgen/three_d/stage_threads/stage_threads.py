@@ -7,21 +7,19 @@ Writes  StageThreads: payloads of a stage's threads, but for what each has of it
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 
 from softgen.bits import catalogue
 from softgen.bits.units import GRF_BYTES
-from softgen.command import CommandStreamer
 from softgen.eu import native
 from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPool
-from softgen.threads.dispatch import NativeLoop, ThreadDispatch, size_code
+from softgen.threads.dispatch import ThreadDispatch, size_code
 from softgen.threads.payload import LoopPayload, check_length
 from softgen.three_d.rules.software_rules import check_registers
-from softgen.three_d.state.constants import push_constants
+from softgen.three_d.state.constants import curbe_region
 from softgen.three_d.state.state import DrawState
-from softgen.three_d.state.unit_state import binding_table, dispatch_context, unit_state
-from softgen.three_d.structures import ObjectArray, VertexArray
+from softgen.three_d.state.unit_state import binding_table, unit_state
+from softgen.three_d.structures import ObjectArray, StageLoop, VertexArray
 from softgen.three_d.vertices.vertex_shader import stage_fields
 
 BATCH, HEADER_DWORDS, CHANNELS = 64, 24, 8
@@ -32,10 +30,10 @@ class StageThreads(ctypes.Structure):
     """struct stage_threads of stage_threads.h."""
 
     _fields_ = [
-        ("worker", ctypes.c_uint64), ("constants", ctypes.c_uint64), ("entries", ctypes.c_uint64), ("stride", ctypes.c_uint64),
+        ("head", StageLoop), ("constants", ctypes.c_uint64), ("entries", ctypes.c_uint64), ("stride", ctypes.c_uint64),
         ("header", ctypes.c_uint32 * HEADER_DWORDS),
         *((name, ctypes.c_uint32) for name in ("header_bytes", "constant_offset", "constant_bytes", "vertex_offset", "read_offset",
-                                               "read_bytes", "first_slot", "scratch_step", "thread_mask")),
+                                               "read_bytes", "scratch_step", "thread_mask", "reserved")),
     ]  # fmt: skip
 
 
@@ -55,9 +53,16 @@ class ThreadOutputStruct(ctypes.Structure):
                                                        "reserved"))]  # fmt: skip
 
 
+class OutputThreads(ctypes.Structure):
+    """Objects whose threads put out vertices (struct output_threads)."""
+
+    _fields_ = [*((name, ctypes.c_uint64) for name in ("objects", "output", "from", "next", "end", "batch", "threads")),
+                ("handle", ctypes.c_uint32 * BATCH)]  # fmt: skip
+
+
 def layout() -> list[int]:
     """The numbers that stage_threads_layout gives, as Python has them."""
-    kinds = StageThreads, UrbEntry, UrbPool, OutputTopology, ThreadOutputStruct
+    kinds = StageThreads, UrbEntry, UrbPool, OutputTopology, ThreadOutputStruct, OutputThreads
     return [*(ctypes.sizeof(kind) for kind in kinds), ThreadOutputStruct.topology.offset]
 
 
@@ -72,20 +77,17 @@ class Loop(ctypes.Structure):
 
     stage: StageThreads
 
-    def bind(self, worker: int) -> int:
-        self.stage.worker = worker
-        return ctypes.addressof(self)
-
 
 class ThreadStage:
-    """A stage of a draw whose threads have up to `vertices` vertices: GS, CLIP or SF."""
+    """What state means to a stage whose threads have up to `vertices` vertices: GS, CLIP or SF."""
 
     def __init__(self, state: DrawState, name: str, vertices: int) -> None:
+        library()
         self.state, self.name, self.unit = state, name, unit_state(state, name)
         self.entry_bytes = (int(self.unit.urb_entry_allocation_size) + 1) * ROW
-        self.constants = push_constants(state, name)
+        self.constant_bytes = curbe_region(state, name)[1]
         start = self.unit.dispatch_grf_start_register_for_urb_data * GRF_BYTES
-        self.constant_offset, self.vertex_offset = start, start + len(self.constants)
+        self.constant_offset, self.vertex_offset = start, start + self.constant_bytes
         self.read_bytes = int(self.unit.vertex_urb_entry_read_length) * GRF_BYTES
         samplers = int(getattr(self.unit, "sampler_state_pointer", 0))
         self.fields = {**stage_fields(state.gen, self.unit), "binding_table": binding_table(state, name), "samplers": samplers}
@@ -96,6 +98,7 @@ class ThreadStage:
         check_registers(state, name, int(self.unit.grf_register_count), self.registers)
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
+        self._dispatched: tuple[UrbMemory, ThreadDispatch] | None = None
 
     def _header(self, samplers: int) -> tuple[list[int], int]:
         """The dwords that all threads have in common, and the bits of a thread's number in r0.5."""
@@ -106,30 +109,21 @@ class ThreadStage:
             values["sampler_state_pointer"] = samplers & ~31
         return list(page.pack(**values)), (1 << page.field("fftid").width) - 1
 
-    def fill(self, loop: Loop, entries: int, stride: int, first_slot: int = 0) -> None:
-        """Fill in what a loop's threads have in common; `entries` are those of the vertices that threads get."""
+    def fill(self, loop: Loop, constants: int) -> None:
+        """Fill in what a loop's threads have in common; `constants` are at a host address."""
         stage, scratch = loop.stage, self.fields["scratch"]
-        stage.constants = ctypes.cast(ctypes.c_char_p(self.constants), ctypes.c_void_p).value or 0
-        stage.entries, stage.stride = entries, stride
+        stage.constants = constants
         stage.header[: len(self.header)] = self.header
-        stage.header_bytes, stage.constant_offset, stage.constant_bytes = 4 * len(self.header), self.constant_offset, len(self.constants)
+        stage.header_bytes, stage.constant_offset, stage.constant_bytes = 4 * len(self.header), self.constant_offset, self.constant_bytes
         stage.vertex_offset, stage.read_bytes = self.vertex_offset, self.read_bytes
         stage.read_offset = int(self.unit.vertex_urb_entry_read_offset) * GRF_BYTES
-        stage.first_slot, stage.scratch_step = first_slot, scratch.size if scratch is not None else 0
-        stage.thread_mask = self.thread_mask
+        stage.scratch_step, stage.thread_mask = scratch.size if scratch is not None else 0, self.thread_mask
 
     def dispatch(self, urb: UrbMemory) -> ThreadDispatch:
-        """The record of threads that write to a URB."""
-        return ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers),
-                              unit_states=(("urb", urb),), **self.fields)  # fmt: skip
-
-    def run(self, cs: CommandStreamer, function: str, loops: Sequence[Loop], urb: UrbMemory) -> int:
-        """Run C loops over a stage's threads; how many there were."""
-        dispatch = self.dispatch(urb)
-        address, threads = native.address(getattr(library(), function)), 0
-        for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, [NativeLoop(address, loop.bind) for loop in loops],
-                                                cs.timed_out):  # fmt: skip
-            cs.counters.threads += finished.threads
-            cs.counters.instructions += finished.instructions
-            threads += finished.threads
-        return threads
+        """The record of threads that write to a URB; the same while that is."""
+        held = self._dispatched
+        if held is None or held[0] is not urb:
+            made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers),
+                                  unit_states=(("urb", urb),), **self.fields)  # fmt: skip
+            held = self._dispatched = urb, made
+        return held[1]

@@ -13,6 +13,19 @@ struct primitive {
     struct object *last; /* its last object */
 };
 
+/* Makes room after so many vertices for what threads put out. Kernels may leave parts of their entries alone: all are zero. */
+void begin_output(struct thread_output *o, uint64_t vertices, uint64_t threads)
+{
+    struct vertex_array *v = &o->vertices;
+    uint32_t rows = (uint32_t)(v->stride / URB_ROW);
+    uint64_t end = vertices + threads * PER_THREAD;
+    memset(v->entries + vertices * v->stride, 0, (end - vertices) * v->stride);
+    v->count = (uint32_t)vertices;
+    o->objects.count = 0;
+    o->refused = o->invocations = 0;
+    *o->pool = (struct urb_pool){(uint32_t)vertices * rows, (uint32_t)end * rows, rows, o->pool->retained};
+}
+
 /* The entry that a thread starts with; UINT32_MAX if there is none. */
 uint32_t first_entry(struct thread_output *o)
 {
@@ -106,7 +119,7 @@ void count_vertices(struct thread_output *o)
 EXPORT int64_t stage_threads_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct stage_threads), sizeof(struct urb_entry), sizeof(struct urb_pool), sizeof(struct output_topology),
-                        sizeof(struct thread_output), offsetof(struct thread_output, topology)};
+                        sizeof(struct thread_output), sizeof(struct output_threads), offsetof(struct thread_output, topology)};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

@@ -1,4 +1,4 @@
-"""Latched commands of a prepared draw: which of their bits are compared before it is used again, and which are copied into its plans."""
+"""Latched commands that a record was made from: which of their bits are compared before it is used again, and which are copied into it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from softgen.command import MarkedLatched, SlotPlace
 from softgen.three_d.draw.draw_structures import LatchedBits, LatchedCommand, LatchedDwords, LatchedPointer
 
 
-class NotPrepared(Exception):
-    """The draw has something that draw.c does not do."""
+class NotKept(Exception):
+    """The draw has something that cannot be compared or copied in C: its record is built for it alone."""
 
 
 class ComparedCommands(NamedTuple):
@@ -37,7 +37,7 @@ class LatchedBytes:
     def place(self, name: str) -> SlotPlace:
         found = self.latched.place(name)
         if found is None or not found.latched:
-            raise NotPrepared(f"{name} was not latched")
+            raise NotKept(f"{name} was not latched")
         return found
 
     def layout(self, name: str) -> Layout:
@@ -56,7 +56,7 @@ class LatchedBytes:
     def number(self, field: BitField, start: int) -> int:
         """The same of a field that is a whole dword: its offset."""
         if field.width != 32 or field.low % 32:
-            raise NotPrepared(f"{field.name} is no whole dword")
+            raise NotKept(f"{field.name} is no whole dword")
         self._copy(start + field.low // 32, DWORD_MASK)
         return start + field.low // 32
 

@@ -1,4 +1,4 @@
-"""Blocks of state behind the pointers of a prepared draw. Drivers write the same blocks at another address for each batch: what was read of
+"""Blocks of state behind the pointers of a kept record. Drivers write the same blocks at another address for each batch: what was read of
 them is compared where they are now, and dwords of plans that count from there are moved along (draw_state.c).
 
 Reads   3DSTATE_CC_STATE_POINTERS 3DSTATE_BLEND_STATE_POINTERS 3DSTATE_DEPTH_STENCIL_STATE_POINTERS 3DSTATE_VIEWPORT_STATE_POINTERS_CC

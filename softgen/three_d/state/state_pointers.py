@@ -1,4 +1,4 @@
-"""Pointers of a prepared draw's state, where units read blocks that commands point to: what was read through each of them.
+"""Pointers of a kept record's state, where units read blocks that commands point to: what was read through each of them.
 
     pointers = StatePointers(latches, state)
     pointers.collect(notes, bound)                    # what to compare, at the places where it was read
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from softgen.bits.units import DWORD_MASK
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.three_d.draw.draw_structures import MOST_POINTERS, Base, PointedBits, PointedRange, StatePointer
-from softgen.three_d.state.latched_state import LatchedBytes, NotPrepared
+from softgen.three_d.state.latched_state import LatchedBytes, NotKept
 from softgen.three_d.state.plan_cache import ENTRY, Notes
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import BLOCKS
@@ -75,7 +75,7 @@ class Collected(NamedTuple):
 
 
 class StatePointers:
-    """The pointers of one prepared draw."""
+    """The pointers of one record."""
 
     def __init__(self, latches: LatchedBytes, state: DrawState) -> None:
         self.latches, self.state = latches, state
@@ -92,12 +92,12 @@ class StatePointers:
         surfaces = {(address, size): data for (_, address, size), data in notes.surfaces.items()}
         self._read = {UNIT: {**notes.memory, **surfaces}} | {stage: _resolved(dispatch) for stage, dispatch in bound.items()}
         if notes.blocks or any(dispatch.resolved.blend for dispatch in bound.values()):
-            raise NotPrepared("blocks that pointers of other commands lead to")
+            raise NotKept("blocks that pointers of other commands lead to")
         for stage, (pointer, block) in UNITS.items():
             self._add_unit(stage, pointer, block)
         bits = [bit for stage, dispatch in bound.items() for bit in self._add_table(stage, dispatch, notes)]
         if len(self.pointers) > MOST_POINTERS:
-            raise NotPrepared("more pointers than there is room for")
+            raise NotKept("more pointers than there is room for")
         ranges, elsewhere = list[PointedRange](), dict[tuple[int, int], bytes]()
         for reader, found in self._read.items():
             for (address, size), data in found.items():

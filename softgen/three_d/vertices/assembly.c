@@ -5,6 +5,8 @@
  */
 #include "assembly.h"
 
+#include "../draw/draw.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -254,11 +256,34 @@ EXPORT int64_t assemble(struct assembly *a, void *record)
     return 1;
 }
 
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+/* The next vertices and objects of the draw. */
+EXPORT int64_t stage_assemble(struct draw *d, struct stage *s, void *record)
+{
+    const struct assembly_stage *plan = s->plan;
+    struct assembly *a = d->assembly;
+    if (s->more && slice_is_over(&d->deadline))
+        return DRAW_MORE;
+    d->chunk = plan->chunk;
+    a->objects = *d->chunk.objects;
+    a->most_entries = d->chunk.vertices->capacity < d->most_vertices ? d->chunk.vertices->capacity : d->most_vertices;
+    s->more = !assemble(a, record);
+    d->chunk.vertices->count = a->entries;
+    d->chunk.objects->count = a->objects.count;
+    if (plan->counts) {
+        d->counts[IA_VERTICES] = a->vertices_seen;
+        d->counts[IA_PRIMITIVES] = a->objects_made;
+    }
+    return a->entries ? THREADS_DONE : STAGE_EMPTY;
+}
+
 /* Sizes and offsets of the structures, for a check against Python's. */
 EXPORT int64_t front_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct fetch_store), sizeof(struct fetch_element), sizeof(struct vertex_fetch), sizeof(struct assembly),
-                        offsetof(struct assembly, objects), offsetof(struct assembly, held), offsetof(struct assembly, cache)};
+                        offsetof(struct assembly, objects), offsetof(struct assembly, held), offsetof(struct assembly, cache),
+                        sizeof(struct fetch_run), sizeof(struct assembly_stage)};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

@@ -55,4 +55,10 @@ struct assembly {
     struct cached_vertex cache[CACHE_LINES];
 };
 
+/* What the stage knows of the state besides the first bytes of struct assembly. */
+struct assembly_stage {
+    struct chunk chunk; /* that it fills */
+    uint64_t counts; /* statistics are wanted */
+};
+
 #endif

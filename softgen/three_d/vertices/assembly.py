@@ -3,28 +3,22 @@
 Reads   3DSTATE_INDEX_BUFFER 3DSTATE_VF; 3DSTATE_SF or SF_STATE for provoking vertices
 Writes  objects and the IDs of the chunk's vertices
 
-    assembly = Assembly(state, call)
-    while not assembly.finished:
-        assembly.fill(chunk)
+    plan = assembly_plan(state, call)      # for struct assembly; AssembleStage is the stage of a draw
 """
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
 
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu import native
-from softgen.memory import guard
-from softgen.three_d import three_d_h
+from softgen.three_d.draw.draw_structures import StageStruct
+from softgen.three_d.draw.stage import BuiltRecord, Stage
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.state.unit_state import unit_state
-from softgen.three_d.structures import ObjectArray, library
-from softgen.three_d.vertices.chunk import VERTICES, Chunk, aligned
+from softgen.three_d.structures import ChunkStruct, ObjectArray
+from softgen.three_d.vertices.chunk import VERTICES, aligned
 from softgen.three_d.vertices.vertex_fetch import PRIMITIVE_ID, VERTEX_ID
 
 CACHE_LINES = 4096
@@ -135,8 +129,8 @@ def _numbers(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
     return [(name, ctypes.c_uint32) for name in names]
 
 
-class AssemblyState(ctypes.Structure):
-    """A draw's index list, its topology, the chunk to fill, and how far it has got (struct assembly)."""
+class AssemblyPlan(ctypes.Structure):
+    """A draw's index list and its topology: the first bytes of struct assembly."""
 
     _fields_ = [
         ("memory", ctypes.c_uint64), ("index_address", ctypes.c_uint64), ("index_size", ctypes.c_uint64),
@@ -144,6 +138,13 @@ class AssemblyState(ctypes.Structure):
                   "adjacent_strip", "id_skip", "id_step", "id_extra", "uncached"),
         ("back", ctypes.c_uint8 * 8),
         *_numbers("flags", "inverts", "closes", "polygon", "line_strip", "continued", "provoking", "one_instance"),
+    ]  # fmt: skip
+
+
+class AssemblyState(AssemblyPlan):
+    """A draw's plan, the chunk to fill, and how far it has got (struct assembly)."""
+
+    _fields_ = [
         ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64), ("primitive_ids", ctypes.c_uint64),
         *_numbers("entries", "most_entries"),
         ("objects", ObjectArray),
@@ -156,149 +157,105 @@ class AssemblyState(ctypes.Structure):
     ]  # fmt: skip
 
 
-UNKNOWN = -1, None  # the topology of which the memory has the plan
-PROGRESS = AssemblyState.position.offset
-
-
 class AssemblyMemory:
     """What assembly needs in memory, for one draw after another."""
 
     def __init__(self) -> None:
         self.vertex_ids, self.instance_ids, self.primitive_ids = (aligned(4 * VERTICES) for _ in range(3))
-        self.topology: tuple[int, Record | None] = UNKNOWN  # of the last draw, and the record that selected its provoking vertices
-        self.call = native.GuardedCall(library().assemble)
         self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data,
                                    primitive_ids=self.primitive_ids.ctypes.data)  # fmt: skip
 
 
-class VertexIds(Protocol):
-    """Where the vertices of a chunk have their IDs."""
+class AssemblyStage(ctypes.Structure):
+    """struct assembly_stage of assembly.h."""
 
-    @property
-    def vertex_ids(self) -> int:
-        """Address of the VertexIDs of the chunk's entries."""
-        ...
-
-    @property
-    def instance_ids(self) -> int:
-        """Address of the InstanceIDs of the chunk's entries."""
-        ...
-
-    @property
-    def primitive_ids(self) -> int:
-        """Address of their PrimitiveIDs, which they have where equal indices are different vertices."""
-        ...
+    _fields_ = [("chunk", ChunkStruct), ("counts", ctypes.c_uint64)]
 
 
-class Assembly:
-    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over. `uncached`: equal indices are different vertices."""
+class AssembleStage(Stage):
+    """Objects and the vertices they share, chunk by chunk."""
 
-    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None,
-                 uncached: bool = False) -> None:  # fmt: skip
-        self.memory, self.space, self.finished = memory or AssemblyMemory(), state.space, False
-        self.state = plan = self.memory.state
-        ctypes.memset(ctypes.addressof(plan) + PROGRESS, 0, AssemblyState.stamp.offset - PROGRESS)  # not the cache: stamps go on
-        plan.held.valid = plan.vertices_seen = plan.objects_made = 0
-        plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
-        plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
-        self._set_topology(state, call)
-        plan.id_skip, between = PRIMITIVE_IDS[call.topology]
-        plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
-        self._set_indices(state, call)
+    name, run = "assembly", "stage_assemble"
 
-    def _set_topology(self, state: DrawState, call: DrawCall) -> None:
-        if call.topology >= PATCHES:
-            raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
-        whole = whole_objects(state).get(call.topology)
-        _check_stages(state, call.topology)
-        found = whole or TOPOLOGIES.get(call.topology)
-        if found is None:
-            raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
-        plan, corners = self.state, len(found.back)
-        vertices = min(corners, 3)
-        selected = self._selected_by(state, found, vertices)
-        held = self.memory.topology
-        if held[0] == call.topology and held[1] is selected and plan.whole == (whole is not None):
-            plan.next = found.minimum
-            return
-        plan.minimum = plan.next = found.minimum
-        plan.step, plan.corners, plan.back[:corners] = found.step, corners, found.back
-        plan.inverts, plan.closes, plan.polygon, plan.line_strip = found.inverts, found.closes, found.polygon, found.strip
-        plan.continued = found.continued
-        plan.whole, plan.adjacent_strip = whole is not None, whole is not None and call.topology == TRISTRIP_ADJ
-        provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
-        if corners == 4:
-            last = provoking == 2 or not state.generation.unit_state  # the select is for triangles: GL, quads do not follow the convention
-            plan.provoking, provoking = (found.quad_last if last else 0), 0
-        edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
-        plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
-        self.memory.topology = call.topology, selected
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        front, chunk = record.front, record.chunk
+        if getattr(record.state.get("3DSTATE_VF"), "sequential_draw_cut_index_enable", 0):
+            record.not_kept("cuts without indices")
+        plan = assembly_plan(record.state, record.call, front.shader.one_instance, front.uncached)
+        record.struct.assembly_plan = ctypes.addressof(plan)
+        if record.call.indexed and record.keeper is not None:
+            record.keeper.index_buffer(record.struct)
+        self._plan = plan, AssemblyStage(record.put_out(chunk.vertices, chunk.objects, chunk.urb), front.counts)
+        into.plan = ctypes.addressof(self._plan[1])
+        return True
 
-    @staticmethod
-    def _selected_by(state: DrawState, topology: Topology, vertices: int) -> Record | None:
-        """The record that selects which of an object's vertices provokes; none for polygons and rectangles (G45 5129, 5135)."""
-        if topology.polygon or topology.flags & RECTANGLE or not topology.select and vertices not in SELECTS:
-            return None
-        return unit_state(state, "SF")
 
-    def _set_indices(self, state: DrawState, call: DrawCall) -> None:
-        fetch, plan = state.get("3DSTATE_VF"), self.state
-        if not call.indexed:
-            plan.index_bytes = plan.cut_enable = 0
-            self._check_sequential(fetch, call)
-            return
-        buffer = state.command("3DSTATE_INDEX_BUFFER")
-        if buffer.index_format >= len(INDEX_BYTES):
-            raise DecodeError(f"3DSTATE_INDEX_BUFFER: index_format {buffer.index_format} is none")
-        plan.index_bytes = INDEX_BYTES[buffer.index_format]
-        plan.index_address = state.address("", buffer.buffer_starting_address)
-        unbounded = "buffer_ending_address" in buffer._fields and not buffer.buffer_ending_address  # G45 2028
-        plan.index_size = (1 << 64) - 1 if unbounded else max(buffer.buffer_size, 0)
-        plan.cut_enable, plan.cut_index = _cut(buffer, fetch, plan.index_bytes)
-        if "cut_index_enable" in buffer._fields and plan.cut_enable and call.topology not in CUT_TOPOLOGIES:
-            state.warn(f"3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {call.topology}, which has no cuts")
+# -- plans -----------------------------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _check_sequential(fetch: Record | None, call: DrawCall) -> None:
-        if fetch is None or "sequential_draw_cut_index_enable" not in fetch._fields or not fetch.sequential_draw_cut_index_enable:
-            return
-        if call.start_vertex <= fetch.cut_index < call.start_vertex + call.vertices:
-            raise Unsupported("3DSTATE_VF: sequential_draw_cut_index_enable 1, and the cut index is among the vertices")
 
-    @property
-    def vertex_ids(self) -> int:
-        """Address of the VertexIDs of the chunk's entries."""
-        return int(self.state.vertex_ids)
+def assembly_plan(state: DrawState, call: DrawCall, one_instance: bool = False, uncached: bool = False) -> AssemblyPlan:
+    """The plan of a draw. `uncached`: equal indices are different vertices."""
+    plan = AssemblyPlan(ctypes.addressof(state.space.table), vertices=call.vertices, instances=call.instances,
+                        first_index=call.start_vertex, one_instance=one_instance, uncached=uncached)  # fmt: skip
+    _set_topology(plan, state, call)
+    plan.id_skip, between = PRIMITIVE_IDS[call.topology]
+    plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
+    _set_indices(plan, state, call)
+    return plan
 
-    @property
-    def instance_ids(self) -> int:
-        """Address of the InstanceIDs of the chunk's entries."""
-        return int(self.state.instance_ids)
 
-    @property
-    def primitive_ids(self) -> int:
-        """Address of their PrimitiveIDs, which they have where equal indices are different vertices."""
-        return int(self.state.primitive_ids)
+def _set_topology(plan: AssemblyPlan, state: DrawState, call: DrawCall) -> None:
+    if call.topology >= PATCHES:
+        raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
+    whole = whole_objects(state).get(call.topology)
+    _check_stages(state, call.topology)
+    found = whole or TOPOLOGIES.get(call.topology)
+    if found is None:
+        raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
+    corners = len(found.back)
+    vertices = min(corners, 3)
+    selected = _selected_by(state, found, vertices)
+    plan.minimum, plan.step, plan.corners, plan.back[:corners] = found.minimum, found.step, corners, found.back
+    plan.inverts, plan.closes, plan.polygon, plan.line_strip = found.inverts, found.closes, found.polygon, found.strip
+    plan.continued = found.continued
+    plan.whole, plan.adjacent_strip = whole is not None, whole is not None and call.topology == TRISTRIP_ADJ
+    provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
+    if corners == 4:
+        last = provoking == 2 or not state.generation.unit_state  # the select is for triangles: GL, quads do not follow the convention
+        plan.provoking, provoking = (found.quad_last if last else 0), 0
+    edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
+    plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
 
-    @property
-    def objects_address(self) -> int:
-        """Address of the chunk's struct object_array."""
-        return ctypes.addressof(self.state) + AssemblyState.objects.offset
 
-    def fill(self, chunk: Chunk) -> None:
-        """The next objects of the draw; possibly none."""
-        plan, vertices = self.state, chunk.vertices
-        plan.objects, plan.most_entries = chunk.objects, min(VERTICES, vertices.capacity)
-        done = self.memory.call(plan)
-        if done is None:
-            raise guard.fault(self.memory.call.record, self.space)
-        self.finished = bool(done)
-        vertices.count, chunk.objects.count = plan.entries, plan.objects.count
+def _selected_by(state: DrawState, topology: Topology, vertices: int) -> Record | None:
+    """The record that selects which of an object's vertices provokes; none for polygons and rectangles (G45 5129, 5135)."""
+    if topology.polygon or topology.flags & RECTANGLE or not topology.select and vertices not in SELECTS:
+        return None
+    return unit_state(state, "SF")
 
-    def ids(self) -> tuple[np.ndarray, np.ndarray]:
-        """VertexIDs and InstanceIDs of the chunk's entries."""
-        count = 4 * self.state.entries
-        return self.memory.vertex_ids[:count].view(np.uint32), self.memory.instance_ids[:count].view(np.uint32)
+
+def _set_indices(plan: AssemblyPlan, state: DrawState, call: DrawCall) -> None:
+    fetch = state.get("3DSTATE_VF")
+    if not call.indexed:
+        _check_sequential(fetch, call)
+        return
+    buffer = state.command("3DSTATE_INDEX_BUFFER")
+    if buffer.index_format >= len(INDEX_BYTES):
+        raise DecodeError(f"3DSTATE_INDEX_BUFFER: index_format {buffer.index_format} is none")
+    plan.index_bytes = INDEX_BYTES[buffer.index_format]
+    plan.index_address = state.address("", buffer.buffer_starting_address)
+    unbounded = "buffer_ending_address" in buffer._fields and not buffer.buffer_ending_address  # G45 2028
+    plan.index_size = (1 << 64) - 1 if unbounded else max(buffer.buffer_size, 0)
+    plan.cut_enable, plan.cut_index = _cut(buffer, fetch, plan.index_bytes)
+    if "cut_index_enable" in buffer._fields and plan.cut_enable and call.topology not in CUT_TOPOLOGIES:
+        state.warn(f"3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {call.topology}, which has no cuts")
+
+
+def _check_sequential(fetch: Record | None, call: DrawCall) -> None:
+    if fetch is None or "sequential_draw_cut_index_enable" not in fetch._fields or not fetch.sequential_draw_cut_index_enable:
+        return
+    if call.start_vertex <= fetch.cut_index < call.start_vertex + call.vertices:
+        raise Unsupported("3DSTATE_VF: sequential_draw_cut_index_enable 1, and the cut index is among the vertices")
 
 
 def _check_stages(state: DrawState, topology: int) -> None:

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
-from softgen.shared_functions.urb.memory import UrbMemory
+from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
 from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, VertexArray
 
 Bytes = npt.NDArray[np.uint8]
@@ -33,3 +33,19 @@ class Chunk:
         self.held_objects = aligned(objects * ctypes.sizeof(PrimitiveObject))
         self.vertices = VertexArray(self.urb.address, entry_bytes, self.positions.ctypes.data, 0, vertices)
         self.objects = ObjectArray(self.held_objects.ctypes.data, 0, objects)
+
+
+class OutputChunk(Chunk):
+    """A chunk for what threads of a stage put out: an object for each vertex, besides those that pass; entries and pools of a URB."""
+
+    def __init__(self, entry_bytes: int) -> None:
+        super().__init__(entry_bytes, objects=VERTICES + MADE_VERTICES + OBJECTS)
+        rows = self.vertices.capacity * (entry_bytes // ROW)
+        self.urb = UrbMemory(self.urb.bytes, np.zeros(rows, ENTRY), np.zeros(1, POOL))
+        self._shared: tuple[UrbMemory, UrbMemory] | None = None
+
+    def sharing(self, urb: UrbMemory) -> UrbMemory:
+        """The URB for threads that put out entries among those of another chunk."""
+        if self._shared is None or self._shared[0] is not urb:
+            self._shared = urb, UrbMemory(urb.bytes, self.urb.entries, self.urb.pools)
+        return self._shared[1]

@@ -227,16 +227,6 @@ uint64_t fetch_extent(const struct vertex_fetch *f, unsigned count, uint64_t str
     return f->first + f->others ? last + (count - 1) * stride + sizeof(uint32_t) : 0;
 }
 
-/* Vertices to fetch into an array. */
-struct fetch_run {
-    const struct vertex_fetch *fetch;
-    struct vertex_ids ids;
-    uint8_t *into;
-    uint64_t stride, count;
-    struct object_array *objects; /* fetch_edge_flags */
-    uint8_t *edge_flags; /* one for each vertex */
-};
-
 EXPORT int64_t fetch_vertices(struct fetch_run *run, void *record)
 {
     (void)record;
@@ -249,11 +239,10 @@ EXPORT int64_t fetch_vertices(struct fetch_run *run, void *record)
 }
 
 /* A vertex's edge flag belongs to the edge that begins there (KBL 30328-30360): clears the edges of objects whose flag is zero. */
-EXPORT int64_t fetch_edge_flags(struct fetch_run *run, void *record)
+int64_t mark_edges(const struct fetch_run *run)
 {
     const struct vertex_fetch *f = run->fetch;
     const struct fetch_element *e = &f->edge_flag;
-    (void)record;
     for (uint64_t i = 0; i < run->count; i++)
         run->edge_flags[i] = converted(f->stores + e->first, source(f, e, run->ids.vertex[i], run->ids.instance[i])) != 0;
     for (struct object *o = run->objects->objects; o < run->objects->objects + run->objects->count; o++)

@@ -56,4 +56,16 @@ __attribute__((visibility("hidden"))) void fetch_group(const struct vertex_fetch
 /* Bytes from `into` on that fetch_group may write. */
 __attribute__((visibility("hidden"))) uint64_t fetch_extent(const struct vertex_fetch *f, unsigned count, uint64_t stride);
 
+/* Vertices to fetch into an array. */
+struct fetch_run {
+    const struct vertex_fetch *fetch;
+    struct vertex_ids ids;
+    uint8_t *into;
+    uint64_t stride, count;
+    struct object_array *objects; /* fetch_edge_flags */
+    uint8_t *edge_flags; /* one for each vertex */
+};
+
+__attribute__((visibility("hidden"))) int64_t mark_edges(const struct fetch_run *run);
+
 #endif

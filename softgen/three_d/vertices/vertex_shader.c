@@ -1,5 +1,6 @@
-/* Vertex shader threads: payloads of a chunk's vertices, batch by batch (SIMD4x2: G45 2972-3050). */
-#include "../../threads/native/threads.h"
+/* VERTICES: vertex shader threads, with payloads of a chunk's vertices, batch by batch (SIMD4x2: G45 2972-3050); or fetched vertices. */
+#include "../draw/draw.h"
+
 #include "vertex_fetch.h"
 
 #include <stddef.h>
@@ -8,7 +9,7 @@
 enum { BATCH = 64, ROW = 64, VERTEX_HEADER = 16, HEADER = 16, SCRATCH_DWORD = 5 }; /* HEADER: dwords of r0 and r1 */
 
 struct vertex_shader {
-    struct threads_worker *worker;
+    struct stage_loop head;
     const struct vertex_fetch *fetch;
     struct vertex_ids ids;
     uint8_t *entries;
@@ -21,10 +22,8 @@ struct vertex_shader {
     uint32_t lanes, lane_stride; /* of a payload's vertices; bytes between their components */
     uint32_t vertices; /* that a thread gets, at most */
     uint32_t handle_offset, header_bytes; /* the first handle, of `lanes` dwords; r0, or r0 and r1 */
-    uint32_t first_slot; /* threads of other loops */
     uint32_t scratch_step, thread_mask; /* scratch space of a thread; bits of its number in the header */
     uint32_t header[HEADER];
-    uint64_t batches; /* statistics */
     uint32_t masks[BATCH];
 };
 
@@ -75,9 +74,10 @@ EXPORT int64_t run_vertex_shader(struct vertex_shader *v, void *record)
 {
     if (!fits(v))
         return THREADS_TOO_LONG;
-    int64_t why = threads_pending(v->worker) ? threads_resume(v->worker, record) : THREADS_DONE;
+    struct threads_worker *worker = v->head.worker;
+    int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
     while (why == THREADS_DONE) {
-        uint64_t threads = threads_capacity(v->worker) < BATCH ? threads_capacity(v->worker) : BATCH;
+        uint64_t threads = threads_capacity(worker) < BATCH ? threads_capacity(worker) : BATCH;
         uint64_t first = __atomic_fetch_add(v->next, threads * v->vertices, __ATOMIC_RELAXED);
         if (first >= v->end)
             break;
@@ -86,16 +86,58 @@ EXPORT int64_t run_vertex_shader(struct vertex_shader *v, void *record)
             threads = needed;
         uint32_t partial = 0;
         for (uint64_t i = 0; i < threads; i++) {
-            v->masks[i] = write_payload(v, threads_payload(v->worker, i), v->first_slot + (uint32_t)i, first + i * v->vertices);
+            v->masks[i] = write_payload(v, threads_payload(worker, i), v->head.first_slot + (uint32_t)i, first + i * v->vertices);
             partial |= v->masks[i] ^ 0xff;
         }
-        v->batches++;
-        why = threads_run(v->worker, record, threads, partial ? v->masks : NULL);
+        why = threads_run(worker, record, threads, partial ? v->masks : NULL);
     }
     return why;
 }
 
-EXPORT int64_t vertex_shader_size(void)
+/* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
+
+struct vertex_stage {
+    uint64_t *count, *next; /* of the loop: vertices of the chunk, and the first that no thread has; NULL where they are only fetched */
+    uint64_t per_thread; /* vertices */
+    uint64_t counts; /* statistics are wanted */
+    struct fetch_run edges; /* of edge flags; without a fetch: there are none */
+};
+
+static int64_t begin_vertices(struct draw *d, struct stage *s)
 {
-    return sizeof(struct vertex_shader);
+    const struct vertex_stage *plan = s->plan;
+    uint64_t count = *plan->count = d->chunk.vertices->count;
+    d->loops = 1;
+    if (!plan->next)
+        return THREADS_DONE;
+    *plan->next = 0;
+    if (plan->counts)
+        d->counts[VS_INVOCATIONS] += count;
+    return share_stage(d, s, (count + plan->per_thread - 1) / plan->per_thread / d->share_vertices);
+}
+
+EXPORT int64_t stage_vertices(struct draw *d, struct stage *s, void *record)
+{
+    struct vertex_stage *plan = s->plan;
+    int64_t why = s->begun ? THREADS_DONE : begin_vertices(d, s);
+    s->begun = 1;
+    if (why == THREADS_DONE)
+        why = run_threads(d, s, record);
+    if (why != THREADS_DONE)
+        return why;
+    s->begun = 0;
+    if (plan->edges.fetch) {
+        plan->edges.count = d->chunk.vertices->count;
+        plan->edges.objects = d->chunk.objects;
+        mark_edges(&plan->edges);
+    }
+    return THREADS_DONE;
+}
+
+/* Sizes of the structures, for a check against Python's. */
+EXPORT int64_t vertex_shader_layout(uint64_t *into)
+{
+    uint64_t sizes[] = {sizeof(struct vertex_shader), sizeof(struct vertex_stage)};
+    memcpy(into, sizes, sizeof sizes);
+    return sizeof sizes / sizeof *sizes;
 }

@@ -3,8 +3,7 @@
 Reads   3DSTATE_VS or VS_STATE, 3DSTATE_URB_VS, 3DSTATE_CONSTANT_VS, VS_THREAD_PAYLOAD VS_SIMD8_PAYLOAD
 Writes  vertex URB entries of a chunk
 
-    shader = VertexShader(state, call)
-    shader.run(cs, chunk, assembly)
+    plan = VertexShaderPlan(state)      # VertexStage is the stage of a draw
 """
 
 from __future__ import annotations
@@ -16,26 +15,25 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.bits.units import GRF_BYTES
-from softgen.command import CommandStreamer
-from softgen.eu.native import address
+from softgen.bits.units import DWORD_MASK, GRF_BYTES
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
-from softgen.threads.dispatch import KIB, UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register, size_code
+from softgen.threads.dispatch import KIB, UNITS, Scratch, ThreadDispatch, control_register, size_code
 from softgen.threads.payload import LoopPayload, WrittenMasks, check_length
+from softgen.three_d.draw.draw_structures import StageStruct, function
+from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage
 from softgen.three_d.rules.software_rules import check_registers
-from softgen.three_d.state.constants import push_constants
-from softgen.three_d.state.state import DrawCall, DrawState
-from softgen.three_d.state.unit_state import binding_table, dispatch_context, samplers, unit_state
-from softgen.three_d.structures import library
-from softgen.three_d.vertices.assembly import VertexIds
-from softgen.three_d.vertices.chunk import Chunk
-from softgen.three_d.vertices.vertex_fetch import SLOT, Destination, FetchPlan, optional, vertex_fetch
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.state.unit_state import binding_table, samplers, unit_state
+from softgen.three_d.structures import StageLoop
+from softgen.three_d.vertices.chunk import Chunk, aligned
+from softgen.three_d.vertices.vertex_fetch import SLOT, Destination, FetchRun, fetch_key, optional
 
 BATCH = 64  # threads
 HEADER_DWORDS = 16  # r0 and r1
 SLOTS = 2  # vertex elements in a unit of read length or offset
 CHANNELS = 8
+PLAIN_KEY = 4  # parameters of a draw that may be among its vertices' data in a kept record
 PER_LOOP = 4 * BATCH  # threads that are worth another host thread
 SINGLE = ("single_program_flow", "single_vertex_dispatch")  # a thread for each vertex (G45 2803-2806; BDW 12603)
 # State fields and the fields of cr0 that they set.
@@ -48,16 +46,20 @@ class VertexShaderLoop(ctypes.Structure):
     """A loop over batches of threads (struct vertex_shader)."""
 
     _fields_ = [
-        *((name, ctypes.c_uint64) for name in ("worker", "fetch", "vertex_ids", "instance_ids", "primitive_ids", "entries", "stride", "end",
-                                               "next", "constants")),
+        ("head", StageLoop),
+        *((name, ctypes.c_uint64) for name in ("fetch", "vertex_ids", "instance_ids", "primitive_ids", "entries", "stride", "end", "next",
+                                               "constants")),
         *((name, ctypes.c_uint32) for name in ("constant_offset", "constant_bytes", "attribute_offset", "lanes", "lane_stride",
-                                               "vertices", "handle_offset", "header_bytes", "first_slot", "scratch_step", "thread_mask")),
-        ("header", ctypes.c_uint32 * HEADER_DWORDS), ("batches", ctypes.c_uint64), ("masks", ctypes.c_uint32 * BATCH),
+                                               "vertices", "handle_offset", "header_bytes", "scratch_step", "thread_mask")),
+        ("header", ctypes.c_uint32 * HEADER_DWORDS), ("masks", ctypes.c_uint32 * BATCH),
     ]  # fmt: skip
 
-    def bind(self, worker: int) -> int:
-        self.worker = worker
-        return ctypes.addressof(self)
+
+class VertexStagePlan(ctypes.Structure):
+    """struct vertex_stage of vertex_shader.c."""
+
+    _fields_ = [("count", ctypes.c_uint64), ("next", ctypes.c_uint64), ("per_thread", ctypes.c_uint64), ("counts", ctypes.c_uint64),
+                ("edges", FetchRun)]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,71 +142,63 @@ class VertexShaderPlan:
         """The record of the threads; the same while chunk and length of constants are."""
         held = self._dispatched
         if held is None or held[0] is not chunk or held[1] != constant_bytes:
-            made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers(constant_bytes)),
-                                  masks=WrittenMasks(), units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb), *self.tables),
+            registers = self.registers(constant_bytes)
+            check_length(registers, "VS")
+            made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(registers), masks=WrittenMasks(),
+                                  units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb), *self.tables),
                                   **self.fields)  # fmt: skip
             held = self._dispatched = chunk, constant_bytes, made
         return held[2]
 
 
-class VertexShader:
-    """The vertex shader of a draw. `plan` and `fetch` are those of an earlier draw with the same state."""
+class VertexStage(ThreadedStage):
+    """The vertices of a chunk: shaded, or fetched into their entries."""
 
-    def __init__(self, state: DrawState, call: DrawCall, plan: VertexShaderPlan | None = None, fetch: FetchPlan | None = None) -> None:
-        self.plan = plan = plan or VertexShaderPlan(state)
-        self.unit, self.enabled, self.entry_bytes = plan.unit, plan.enabled, plan.entry_bytes
-        self.fetch: FetchPlan | None = None
-        if self.enabled:
-            self.constants = push_constants(state, "VS")
-            check_length(plan.registers(len(self.constants)), "VS")
-            self.fetch = fetch or vertex_fetch(state, call, plan.destination)
-            self.attribute_offset = plan.constant_offset + len(self.constants)
-            self.fields, self.vertices, self.batch = plan.fields, plan.vertices, plan.batch
-            self.shape, self.header = plan.shape, plan.header
+    name, run, function = "VS", "stage_vertices", "run_vertex_shader"
 
-    @property
-    def counts(self) -> bool:
-        """Whether VS_INVOCATION_COUNT advances."""
-        return bool(self.unit.statistics_enable)
+    def build(self, record: BuiltRecord, into: StageStruct) -> bool:
+        keeper, fetch, chunk = record.keeper, record.fetch, record.chunk
+        structure = self._fetch = keeper.own_fetch(fetch) if keeper is not None else fetch.structure
+        record.struct.fetch = ctypes.addressof(structure)
+        if keeper is not None and (key := fetch_key(record.state, record.call)):
+            self._fix_start(record, key)
+        ids = record.pipeline.front.memory.state
+        run = self._run = FetchRun(record.struct.fetch, ids.vertex_ids, ids.instance_ids, ids.primitive_ids, chunk.vertices.entries,
+                                   chunk.vertices.stride)  # fmt: skip
+        plan = self._plan = VertexStagePlan(ctypes.addressof(run) + FetchRun.count.offset)
+        into.plan = ctypes.addressof(plan)
+        if structure.has_edge_flag:
+            self._flags = aligned(chunk.vertices.capacity)
+            plan.edges = FetchRun(run.fetch, run.vertex_ids, run.instance_ids, edge_flags=self._flags.ctypes.data)
+        if record.front.shader.enabled:
+            self._start_threads(record, into)
+        else:
+            into.function, into.loop = function("fetch_vertices"), ctypes.addressof(run)
+        return True
 
-    @property
-    def registers(self) -> int:
-        """Registers of a payload."""
-        return self.plan.registers(len(self.constants))
+    @staticmethod
+    def _fix_start(record: BuiltRecord, key: tuple[int, ...]) -> None:
+        """Among the vertices' data are parameters of the command."""
+        if len(key) > PLAIN_KEY:
+            record.not_kept("extended parameters")
+        struct = record.struct
+        _, base_vertex, struct.start_vertex, struct.start_instance = key
+        struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD_MASK
 
-    def dispatch(self, chunk: Chunk) -> ThreadDispatch:
-        return self.plan.dispatch(chunk, len(self.constants))
-
-    def run(self, cs: CommandStreamer, chunk: Chunk, assembly: VertexIds) -> None:
-        """Shades the vertices of a chunk."""
-        context = dispatch_context(cs)
-        for finished in cs.dispatcher.run_loops(context, self.dispatch(chunk), self.loops(context, chunk, assembly, cs.dispatcher.threads),
-                                                cs.timed_out):  # fmt: skip
-            cs.counters.threads += finished.threads
-            cs.counters.instructions += finished.instructions
-
-    def loops(self, context: DispatchContext, chunk: Chunk, assembly: VertexIds, workers: int) -> list[NativeLoop]:
-        """One loop, or several that share the chunk's vertices where that is worth it and there is scratch space."""
-        scratch, threads = self.fields["scratch"], -(-chunk.vertices.count // self.vertices)
-        most = scratch.threads // self.batch if scratch is not None else workers
-        self.next = ctypes.c_uint64()  # the vertex at which the next batch begins
-        count = max(min(workers, most, threads // PER_LOOP), 1)
-        made = [self.loop(chunk, assembly, number * self.batch) for number in range(count)]
-        return [NativeLoop(_loop_function(), loop.bind) for loop in made]
-
-    def loop(self, chunk: Chunk, assembly: VertexIds, first_slot: int) -> VertexShaderLoop:
-        assert self.fetch is not None
-        vertices, scratch, plan = chunk.vertices, self.fields["scratch"], self.plan
-        return VertexShaderLoop(
-            0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, assembly.primitive_ids, vertices.entries,
-            vertices.stride, vertices.count, ctypes.addressof(self.next), _bytes_address(self.constants), plan.constant_offset,
-            len(self.constants), self.attribute_offset, self.shape.vertices, self.shape.vertex_stride, self.vertices, plan.handle_offset,
-            4 * len(self.header), first_slot, scratch.size if scratch is not None else 0, plan.thread_mask, plan.header_array)  # fmt: skip
-
-
-@cache
-def _loop_function() -> int:
-    return address(library().run_vertex_shader)
+    def _start_threads(self, record: BuiltRecord, into: StageStruct) -> None:
+        shader, chunk, run = record.front.shader, record.chunk, self._run
+        address, size = record.constants("VS")
+        self._next = ctypes.c_uint64()  # the vertex at which the next batch begins
+        scratch = shader.fields["scratch"]
+        loop = VertexShaderLoop(
+            StageLoop(), run.fetch, run.vertex_ids, run.instance_ids, run.primitive_ids, run.into, run.stride, 0,
+            ctypes.addressof(self._next), address, shader.constant_offset, size, shader.constant_offset + size, shader.shape.vertices,
+            shader.shape.vertex_stride, shader.vertices, shader.handle_offset, 4 * len(shader.header),
+            scratch.size if scratch is not None else 0, shader.thread_mask, shader.header_array)  # fmt: skip
+        at, plan = ctypes.addressof(loop), self._plan
+        plan.count, plan.next = at + VertexShaderLoop.end.offset, ctypes.addressof(self._next)
+        plan.per_thread, plan.counts = shader.vertices, bool(shader.unit.statistics_enable)
+        self.start(record, into, shader.dispatch(chunk, size), loop, at + VertexShaderLoop.header.offset)
 
 
 @cache
@@ -212,11 +206,6 @@ def _places(gen: float, page: str) -> tuple[int, int]:
     """The bits of a thread's number in its header, and the byte at which handles begin."""
     layout = catalogue.layout(page, gen)
     return (1 << layout.field("fftid").width) - 1, layout.field("urb_return_handle_0").low // 8
-
-
-def _bytes_address(data: bytes) -> int:
-    """Where a bytes object has its bytes; it must be kept."""
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 @lru_cache(256)

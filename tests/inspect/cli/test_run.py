@@ -289,7 +289,7 @@ def test_a_start_imports_no_translator() -> None:
 
 def test_contexts_that_compute_import_nothing_that_draws() -> None:
     code = ("import sys, softgen.driver.queue.execute, softgen.gpgpu.commands\n"
-            "print([m for m in sys.modules if 'three_d' in m and m.rpartition('.')[2] in ('draw', 'prepared', 'clears')])")
+            "print([m for m in sys.modules if 'three_d' in m and m.rpartition('.')[2] in ('draw', 'draw_record', 'clears')])")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
 

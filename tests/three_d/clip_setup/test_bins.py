@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from hypothesis import strategies as st
 
 from softgen.errors import UsageError
 from softgen.three_d.clip_setup import bins
-from softgen.three_d.clip_setup.bins import BinMemory
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
-from softgen.three_d.structures import TILE, RecordArray, SetupRecord
-from tests.three_d.geometry_state import binned, chunk_of, copied, covered, geometry_state, triangle, vertex
+from softgen.three_d.clip_setup.geometry import GeometryMemory
+from softgen.three_d.structures import TILE, SetupRecord
+from tests.three_d.geometry_state import chunk_of, covered, geometry_state, triangle, vertex
+from tests.three_d.walk import pieces_of
 
 EXTENT = (300, 200)
 VIEWPORT = {"viewport_matrix_element_m00": 150.0, "viewport_matrix_element_m30": 150.0, "viewport_matrix_element_m11": 100.0,
@@ -37,23 +36,21 @@ def tiles_of(record: SetupRecord) -> set[int]:
 @given(corners=triangles)
 def test_a_tile_lists_the_records_that_touch_it(corners: Any) -> None:
     """All that cover a pixel of it, in order; of others only those whose box has the tile and whose edges each reach it."""
-    geometry, found = Geometry(geometry_state(9, VIEWPORT), GeometryMemory(), EXTENT), 0
-    for piece in geometry.pieces(chunk(corners)):
-        records, bins = copied(piece.records), binned(piece.bins)
-        found += len(records)
-        for number, record in enumerate(records):
-            assert tiles_of(record) <= {tile for tile, numbers in bins.items() if number in numbers}
-        for numbers in bins.values():
+    found = 0
+    for piece in pieces_of(geometry_state(9, VIEWPORT), chunk(corners), EXTENT).pieces:
+        found += len(piece.records)
+        for number, record in enumerate(piece.records):
+            assert tiles_of(record) <= {tile for tile, numbers in piece.bins.items() if number in numbers}
+        for numbers in piece.bins.values():
             assert numbers == sorted(set(numbers))
     assert found <= 6 * 19
 
 
 def test_a_thin_diagonal_is_not_in_all_tiles_of_its_box() -> None:
-    geometry = Geometry(geometry_state(9, VIEWPORT), GeometryMemory(), EXTENT)
-    (piece,) = geometry.pieces(chunk([((-1, -1), (-0.99, -1), (1, 1))]))
-    assert piece.bins.tiles_x * piece.bins.tiles_y == 20
-    assert tiles_of(copied(piece.records)[0]) <= set(binned(piece.bins))
-    assert len(binned(piece.bins)) < 9
+    (piece,) = pieces_of(geometry_state(9, VIEWPORT), chunk([((-1, -1), (-0.99, -1), (1, 1))]), EXTENT).pieces
+    assert piece.tiles == (5, 4)
+    assert tiles_of(piece.records[0]) <= set(piece.bins)
+    assert len(piece.bins) < 9
 
 
 @given(corners=triangles, room=st.integers(1, 30))
@@ -63,10 +60,10 @@ def test_bins_that_are_full_are_continued(corners: Any, room: int) -> None:
     for memory in (GeometryMemory(), GeometryMemory(numbers=room)):
         total: dict[int, list[int]] = {}
         pieces = 0
-        for piece in Geometry(state, memory, EXTENT).pieces(chunk(corners)):
+        for piece in pieces_of(state, chunk(corners), EXTENT, memory).pieces:
             assert piece.new == (pieces == 0)
             pieces += 1
-            for tile, numbers in binned(piece.bins).items():
+            for tile, numbers in piece.bins.items():
                 total.setdefault(tile, []).extend(numbers)
         seen.append((total, pieces))
     assert seen[0][0] == seen[1][0]
@@ -77,10 +74,9 @@ def test_records_that_are_full_are_continued(capacity: int) -> None:
     """An object is set up when there is room for all of its parts."""
     corners = [((-1, -1), (1, -1), (0, 1))] * 50
     primitives = []
-    memory = GeometryMemory(records=capacity)
-    for piece in Geometry(geometry_state(9, VIEWPORT), memory, EXTENT).pieces(chunk(corners)):
-        primitives += [record.primitive for record in copied(piece.records)]
-        assert piece.records.count <= capacity
+    for piece in pieces_of(geometry_state(9, VIEWPORT), chunk(corners), EXTENT, GeometryMemory(records=capacity)).pieces:
+        primitives += [record.primitive for record in piece.records]
+        assert len(piece.records) <= capacity
     assert primitives == list(range(50))
 
 
@@ -93,17 +89,9 @@ def test_memory_is_reused() -> None:
     memory, state = GeometryMemory(), geometry_state(9, VIEWPORT)
     addresses = set()
     for extent in (EXTENT, (64, 64), EXTENT):
-        for piece in Geometry(state, memory, extent).pieces(chunk([((-1, -1), (1, -1), (0, 1))])):
-            addresses.add((piece.records.records, piece.records.attributes, piece.bins.first, piece.bins.numbers))
+        addresses |= {piece.addresses for piece in pieces_of(state, chunk([((-1, -1), (1, -1), (0, 1))]), extent, memory).pieces}
     assert len(addresses) == 1
 
-
-def test_no_records_leave_bins_empty() -> None:
-    memory = BinMemory()
-    memory.resize((128, 64))
-    assert memory.fill(RecordArray()) == 0
-    assert binned(memory.bins) == {}
-    assert ctypes.sizeof(SetupRecord) % 8 == 0
 
 
 class Fenced:
@@ -128,7 +116,6 @@ class Fenced:
 def test_stages_stay_inside_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outcodes of all vertices, and the first number of every tile and of the one after the last."""
     monkeypatch.setattr(bins, "aligned", fenced := Fenced())
-    geometry, found = Geometry(geometry_state(9, VIEWPORT), GeometryMemory(), EXTENT), 0
-    for piece in geometry.pieces(chunk([((-1, -1), (1, -1), (0, 1)), ((-1, -1), (4, 0), (0, 1))] * 20)):
-        found += len(binned(piece.bins))
+    corners = chunk([((-1, -1), (1, -1), (0, 1)), ((-1, -1), (4, 0), (0, 1))] * 20)
+    found = sum(len(piece.bins) for piece in pieces_of(geometry_state(9, VIEWPORT), corners, EXTENT, GeometryMemory()).pieces)
     assert found and len(fenced.made) >= 4 and fenced.intact()

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.three_d.clip_setup import clip
 from softgen.three_d.clip_setup.clip import DISCARD, MUST, PASS, ClipPlan, ClipResult
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
+from softgen.three_d.clip_setup.geometry import GeometryMemory
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import Position, PrimitiveObject, SetupRecord
 from tests.three_d.geometry_state import (
-    EXTENT,
     GENERATIONS,
     chunk_of,
     covered,
@@ -33,6 +32,7 @@ from tests.three_d.geometry_state import (
     value,
     vertex,
 )  # fmt: skip
+from tests.three_d.walk import pieces_of
 
 X_MIN, X_MAX, Y_MIN, Y_MAX, Z_MIN, Z_MAX = (1 << bit for bit in (31, 30, 29, 28, 27, 26))
 BAD, NEGATIVE_W = 1 << 13, 1 << 12
@@ -46,8 +46,8 @@ class ClipOutcome:
 
     def __init__(self, state: DrawState, vertices: Sequence[bytes], objects: Sequence[PrimitiveObject]) -> None:
         memory, chunk = GeometryMemory(), chunk_of(vertices, objects)
-        self.geometry = Geometry(state, memory, EXTENT, clipper=lambda geometry, chunk: chunk)
-        self.records = sum(piece.records.count for piece in self.geometry.pieces(chunk))
+        seen = pieces_of(state, chunk, memory=memory)
+        self.counts, self.records = seen.counts, sum(len(piece.records) for piece in seen.pieces)
         codes = (ctypes.c_uint32 * len(vertices)).from_buffer_copy(memory.outcodes)
         self.outcodes = list(codes)
         results = (ClipResult * len(objects)).from_buffer_copy(memory.results)
@@ -210,7 +210,7 @@ def test_outcodes_of_an_object_are_those_of_a_clip_threads_payload() -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_disabled_lets_everything_pass(gen: float) -> None:
     found = ClipOutcome(geometry_state(gen, clip_enable=0), [vertex(5, 0), vertex(6, 0), vertex(5, 9)], [triangle(0, 1, 2)])
-    assert found.actions == [PASS] and found.geometry.invocations == 0
+    assert found.actions == [PASS] and found.counts["CL_INVOCATION_COUNT"] == 0
 
 
 @pytest.mark.parametrize("gen", FIXED)
@@ -286,12 +286,6 @@ def test_bad_objects_by_mode() -> None:
     assert found == [DISCARD, MUST, DISCARD, DISCARD, DISCARD]
 
 
-def test_must_clip_objects_need_threads_where_threads_clip() -> None:
-    chunk = chunk_of([vertex(-9, 0), vertex(1, 0), vertex(0, 1)], [triangle(0, 1, 2)])
-    with pytest.raises(Unsupported, match="must be clipped by a CLIP thread"):
-        list(Geometry(geometry_state(4.5), GeometryMemory(), EXTENT).pieces(chunk))
-
-
 # -- statistics ----------------------------------------------------------------------------------------------------------
 
 
@@ -302,8 +296,8 @@ def test_counters(gen: float, counted: int) -> None:
     """An invocation for each object; a primitive for each that leaves CLIP, of a clipped triangle for each part."""
     vertices = [vertex(-0.5, 0), vertex(0.5, 0), vertex(0, 0.5), vertex(20, 0), vertex(20, 1), vertex(21, 0)]
     objects = [triangle(0, 1, 2), triangle(0, 3, 2), triangle(3, 4, 5)]
-    found = ClipOutcome(geometry_state(gen, clipper_statistics_enable=counted, statistics_enable=counted), vertices, objects).geometry
-    assert (found.invocations, found.primitives) == ((3, 3) if counted else (0, 0))
+    found = ClipOutcome(geometry_state(gen, clipper_statistics_enable=counted, statistics_enable=counted), vertices, objects).counts
+    assert (found["CL_INVOCATION_COUNT"], found["CL_PRIMITIVES_COUNT"]) == ((3, 3) if counted else (0, 0))
 
 
 @pytest.mark.parametrize("gen, expected", [(4.0, 1), (4.5, 0)])
@@ -313,7 +307,7 @@ def test_where_threads_clip_they_are_counted_or_count(gen: float, expected: int,
     vertices = [vertex(-0.5, 0), vertex(0.5, 0), vertex(0, 0.5), vertex(20, 0), vertex(20, 1), vertex(21, 0)]
     objects = [triangle(0, 1, 2), triangle(0, 3, 2), triangle(3, 4, 5)]
     found = ClipOutcome(geometry_state(gen, clipper_statistics_enable=counted), vertices, objects)
-    assert found.actions == [PASS, MUST, DISCARD] and found.geometry.invocations == expected * counted
+    assert found.actions == [PASS, MUST, DISCARD] and found.counts["CL_INVOCATION_COUNT"] == expected * counted
 
 
 # -- what clipping leaves -------------------------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ from softgen.command import CommandStreamer
 from softgen.errors import GpuFault
 from softgen.memory.space import Space
 from softgen.memory.store import MemfdBuffer
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory, GeometryPlans, make_plans
+from softgen.three_d.clip_setup.geometry import GeometryMemory, GeometryPlans, make_plans
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import TILE
 from tests.conftest import needs_shared
 from tests.three_d.captured import walk
-from tests.three_d.geometry_state import BASE, BLOCKS, EXTENT, GENERATIONS, SIZE, chunk_of, copied, geometry_state, packed, triangle, vertex
+from tests.three_d.geometry_state import BASE, BLOCKS, EXTENT, GENERATIONS, SIZE, chunk_of, geometry_state, packed, triangle, vertex
+from tests.three_d.walk import pieces_of
 
 FAR = 1 << 40  # no memory is near
 
@@ -52,8 +53,7 @@ def test_state_that_drivers_repeat_makes_no_new_plans(gpu: str) -> None:
     memory, seen = GeometryMemory(), []
 
     def draw(cs: CommandStreamer, cmd: Record) -> None:
-        geometry = Geometry(DrawState.of(cs), memory, EXTENT)
-        seen.append(id(geometry.setup))
+        seen.append(id(memory.plans.get(DrawState.of(cs), EXTENT).setup))
 
     assert walk(f"{gpu}-kmscube", draw) == []
     assert len(seen) == 43 and len(set(seen)) < 8
@@ -229,32 +229,20 @@ def test_new_plans_replace_those_used_longest_ago() -> None:
     assert seen == [20, 30, 40, 20]
 
 
-def test_a_draw_finds_memory_of_its_size_again_after_draws_of_other_sizes() -> None:
+def test_draws_of_several_sizes_share_memory() -> None:
     """Tiles of bins by the size of its surfaces, and as many attributes of a record as it has."""
-    memory = GeometryMemory()
-
-    def sizes() -> tuple[int, ...]:
-        return memory.bins.bins.tiles_x, memory.bins.bins.tiles_y, memory.array.attribute_stride
-
-    first = Geometry(geometry_state(9, number_of_sf_output_attributes=3), memory, (4 * TILE, 2 * TILE))
-    of_first = sizes()
-    second = Geometry(geometry_state(9, number_of_sf_output_attributes=1), memory, (TILE, TILE))
-    of_second = sizes()
-    assert of_first[:2] == (4, 2) and of_second[:2] == (1, 1) and of_first[2] == 3 * of_second[2]
-    first.begin()
-    assert sizes() == of_first
-    second.begin()
-    second.begin()
-    assert sizes() == of_second
+    memory, chunk, sizes = GeometryMemory(), chunk_of([vertex(-1, -1), vertex(1, -1), vertex(-1, 1)], [triangle(0, 1, 2)]), []
+    for outputs, extent in ((3, (4 * TILE, 2 * TILE)), (1, (TILE, TILE)), (3, (4 * TILE, 2 * TILE))):
+        (piece,) = pieces_of(geometry_state(9, number_of_sf_output_attributes=outputs), chunk, extent, memory).pieces
+        sizes.append((piece.tiles, len(piece.attributes[0])))
+    assert sizes == [((4, 2), 192), ((1, 1), 64), ((4, 2), 192)]
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------------
 
 
 def test_large_surfaces_have_as_many_tiles_as_they_need() -> None:
-    geometry = Geometry(geometry_state(9, {"x_max_viewport": 16383.0, "y_max_viewport": 16383.0}), GeometryMemory(), (16384, 16384))
+    state = geometry_state(9, {"x_max_viewport": 16383.0, "y_max_viewport": 16383.0})
     chunk = chunk_of([vertex(-1, -1), vertex(500, -1), vertex(-1, 500)], [triangle(0, 1, 2)])
-    tiles = 16384 // TILE
-    for piece in geometry.pieces(chunk):
-        assert (piece.bins.tiles_x, piece.bins.tiles_y) == (tiles, tiles)
-        assert all(record.x1 <= 8192 for record in copied(piece.records))
+    (piece,) = pieces_of(state, chunk, (16384, 16384)).pieces
+    assert piece.tiles == (16384 // TILE, 16384 // TILE) and all(record.x1 <= 8192 for record in piece.records)

@@ -13,14 +13,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
 from softgen.three_d.clip_setup.setup import SfInput
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from tests.three_d.geometry_state import (
-    EXTENT,
     GENERATIONS,
     chunk_of,
-    copied,
     covered,
     geometry_state,
     line,
@@ -31,6 +28,7 @@ from tests.three_d.geometry_state import (
     value,
     vertex,
 )  # fmt: skip
+from tests.three_d.walk import pieces_of
 
 FIXED = [gen for gen in GENERATIONS if gen != 4.5]
 grid = st.integers(0, 64 * 256).map(lambda n: (n / 256 - 32) / 32)
@@ -156,10 +154,10 @@ def test_only_triangles_are_offset(gen: float) -> None:
 
 
 def sf_inputs(objects: Sequence[PrimitiveObject], vertices: Sequence[bytes], **fields: Any) -> list[tuple[SfInput, SetupRecord]]:
-    geometry = Geometry(geometry_state(4.5, **fields), GeometryMemory(), EXTENT)
-    (piece,) = geometry.pieces(chunk_of(vertices, objects))
-    held = (SfInput * piece.records.count).from_address(piece.sf_inputs)
-    return [(SfInput.from_buffer_copy(item), record) for item, record in zip(held, copied(piece.records), strict=True)]
+    seen = pieces_of(geometry_state(4.5, **fields), chunk_of(vertices, objects))
+    (piece,) = seen.pieces
+    held = (SfInput * len(piece.records)).from_address(seen.record.geometry.struct.sf_inputs)
+    return [(SfInput.from_buffer_copy(item), record) for item, record in zip(held, piece.records, strict=True)]
 
 
 def floats(words: Any) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from softgen import three_d
 from softgen.threads.native.scheduler import ReturnReason
-from softgen.three_d.draw.draw_structures import Base, DrawReason, Stage
+from softgen.three_d.draw.draw_structures import Base, DrawReason, Phase
 
 HEADER = (Path(three_d.__file__).parent / "draw" / "draw.h").read_text("utf-8")
 
@@ -30,7 +30,7 @@ def members(name: str, prefix: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("kind, name, prefix", [(Stage, "draw_stage", "STAGE_"), (Base, "draw_base", "BASE_"),
+@pytest.mark.parametrize("kind, name, prefix", [(Phase, "draw_phase", "DRAW_"), (Base, "draw_base", "BASE_"),
                                                 (DrawReason, "draw_reason", "DRAW_")])  # fmt: skip
 def test_enumerations_are_the_same_in_both_languages(kind: type[IntEnum], name: str, prefix: str) -> None:
     assert {member.name: member.value for member in kind} == members(name, prefix)

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
-from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 
 from softgen.errors import DecodeError
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.shared_functions import pixel_interpolator
 from softgen.shared_functions.descriptors import encode
+from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
+from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.three_d.clip_setup.setup import SMOOTH_LINE
 from softgen.three_d.pixels.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelPlan, library
 from softgen.three_d.pixels.rasterizer import RasterPlan
-from softgen.three_d.structures import Plane, SetupRecord
+from softgen.three_d.structures import Plane, SetupRecord, StageLoop
 from tests.conftest import ROOT
 from tests.shared_functions.test_gateway import Sent, connect
 from tests.three_d.pixels.test_rasterizer import blocks
@@ -62,9 +62,8 @@ class Draw:
         self.loop = PixelLoop()
 
     def run(self, worker: RecordingWorker, first_slot: int = 0, built: ctypes.CDLL | None = None) -> list[Thread]:
-        self.loop = PixelLoop(plan=ctypes.addressof(self.plan), records=ctypes.addressof(self.records.array),
-                              bins=ctypes.addressof(self.binned.bins), next_tile=ctypes.addressof(self.next_tile), worker=worker.address,
-                              first_slot=first_slot)  # fmt: skip
+        self.loop = PixelLoop(StageLoop(worker.address, first_slot), ctypes.addressof(self.plan), ctypes.addressof(self.records.array),
+                              ctypes.addressof(self.binned.bins), ctypes.addressof(self.next_tile))  # fmt: skip
         self.returns = 0
         while (built or library()).shade_tiles(ctypes.byref(self.loop), ctypes.byref(ctypes.c_uint64())) != DONE:
             self.returns += 1
@@ -304,7 +303,7 @@ def test_every_host_gets_the_same(flags: str, tmp_path: Path) -> None:
     """The library chooses among vector code for several hosts; here each is built alone."""
     if not shutil.which("gcc") or platform.machine() != "x86_64":
         pytest.skip("gcc is absent, or the host is another one")
-    names = ("pixels/rasterizer", "clip_setup/lines", "pixels/payload", "pixels/pixel_shader", "pixels/pixel_threads")
+    names = ("pixels/rasterizer", "clip_setup/lines", "pixels/payload", "pixels/pixel_shader", "pixels/pixel_threads", "draw/draw_loops")
     files = [str(ROOT / "softgen" / "three_d" / f"{name}.c") for name in names]
     made, common = str(tmp_path / "one.so"), ["-O3", "-DVECTORIZED=", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run(["gcc", *common, *flags.split(), *files, "-o", made, "-lm"], check=True)

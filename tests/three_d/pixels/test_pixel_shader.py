@@ -5,20 +5,21 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from softgen.bits.generation import device
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.workers import worker
-from softgen.three_d.pixels import pixel_shader
-from softgen.three_d.pixels.pixel_shader import PixelCounts, PixelLoop, PixelShader, PixelTargets
+from softgen.three_d.draw import draw_walk
+from softgen.three_d.pixels.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.structures import SetupRecord
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
@@ -26,6 +27,7 @@ from tests.gpgpu.job import CODE, END, SURFACES, TABLE, Job
 from tests.three_d.pixels.test_pixel_payload import arranged, order, payload
 from tests.three_d.pixels.test_rasterizer import blocks
 from tests.three_d.shaded import Binned, Records, Stream, triangle, with_planes
+from tests.three_d.walk import PixelCounts, shade
 
 SIZE = 512  # bytes that a thread stores: r0 to r15
 ACROSS, DOWN = 32, 32  # threads: blocks of 4x2 pixels of two tiles
@@ -95,13 +97,17 @@ class Scene:
                           constant_buffer=[{}, {}, {}, {"pointer": self.job.address(1)}])  # fmt: skip
         self.records = Records(scene() if records is None else records, ATTRIBUTES)
         self.binned = Binned(self.records, 2, 1)
-        self.shader = PixelShader()
-        self.shader.plan.generic = 1  # whose threads the twin knows: each has a block
+        self.shader: Any = None
+        self.counting: dict[str, Any] = {}  # capabilities of another generation
 
     def draw(self, choice: Choice | EngineDispatcher, targets: PixelTargets | None = None) -> PixelCounts:
         self.stream.dispatcher = choice if isinstance(choice, EngineDispatcher) else choice.groups()
-        self.shader.prepare(self.stream.state())
-        return self.shader.draw(self.stream, self.records.array, self.binned.bins, targets)  # type: ignore[arg-type]
+        state = self.stream.state()
+        generation = state.generation
+        state.generation = replace(generation, capabilities=(*self.counting.items(), *generation.capabilities))
+        self.shader = PixelShader(state)
+        self.shader.plan.generic = 1  # whose threads the twin knows: each has a block
+        return shade(self.stream, self.records.array, self.binned.bins, state, self.shader, targets)
 
     def stored(self) -> npt.NDArray[np.uint32]:
         """What threads stored, by place; without the slot in r0.5."""
@@ -113,7 +119,6 @@ class Scene:
 
     def expected(self, limit: float | None = None) -> npt.NDArray[np.uint32]:
         """The same from the twin: the last record that covers a block is what remains."""
-        assert self.shader.state is not None
         parts, found = self.shader.state.parts, np.zeros((ACROSS * DOWN, 128), np.uint32)
         for number, record in enumerate(self.records):
             for block in blocks(record) + blocks(record, 64):
@@ -162,13 +167,12 @@ def test_a_second_draw_with_other_constants(name: str) -> None:
     """Plans are kept; constants, kernels and records are those of the draw."""
     made, dispatcher = Scene(), EngineDispatcher(name, 1)
     made.draw(dispatcher)
-    first = made.shader.plan.payload
     made.stream.space.write(made.job.address(1), CONSTANTS[::-1])
     made.draw(dispatcher)
     wanted = made.expected()
     shown = wanted.any(1)
     wanted[shown, START * 8 : START * 8 + 8] = np.frombuffer(CONSTANTS[::-1], np.uint32)
-    assert (made.stored() == wanted).all() and ctypes.addressof(made.shader.plan.payload) == ctypes.addressof(first)
+    assert (made.stored() == wanted).all()
 
 
 def test_other_state_and_other_attributes_make_another_plan() -> None:
@@ -176,7 +180,7 @@ def test_other_state_and_other_attributes_make_another_plan() -> None:
     made.draw(dispatcher)
     made.stream.latch("3DSTATE_WM", barycentric_interpolation_mode=8)
     made.draw(dispatcher)
-    assert made.shader.state is not None and made.shader.state.parts.barycentrics == (*(False,) * 3, True, False, False)
+    assert made.shader.state.parts.barycentrics == (*(False,) * 3, True, False, False)
     assert (made.stored() == made.expected()).all()
     made.records = Records(scene(), 4)
     made.draw(dispatcher)
@@ -208,14 +212,8 @@ def test_workers_share_tiles(threads: int) -> None:
     records = scene(count=120, size=24)  # 68,000 pixels and more
     alone, shared = Scene(records), Scene(records)
     alone_picture = alone.draw(EngineDispatcher("t1", 1))
-    assert shared.draw(EngineDispatcher("t1", threads)) == alone_picture and len(shared.shader._loops) == threads
+    assert shared.draw(EngineDispatcher("t1", threads)) == alone_picture
     assert (shared.stored() == alone.stored()).all() and alone.stored().any()
-
-
-def test_few_records_stay_on_the_calling_thread() -> None:
-    made = Scene()
-    made.draw(EngineDispatcher("t1", 4))
-    assert len(made.shader._loops) == 1
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------------
@@ -223,6 +221,7 @@ def test_few_records_stay_on_the_calling_thread() -> None:
 
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_the_time_limit_names_thread_and_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw_walk, "SLICE", 0)
     monkeypatch.setattr(worker, "SLICE", 0)
     monkeypatch.setattr(worker, "TURN", 100)
     made = Scene(kernel=SLOW)
@@ -238,11 +237,6 @@ def test_the_time_limit_before_the_first_thread(name: str) -> None:
     made.stream.late = True
     with pytest.raises(SoftgenError, match="time is up: pixel shader, tile 0, no thread started"):
         made.draw(Choice(name))
-
-
-def test_late_tests_need_threads() -> None:
-    with pytest.raises(SoftgenError, match="no pixel shader threads are started"):
-        Scene(pixel_shader_valid=0).draw(Choice("t1"), PixelTargets(late=True))
 
 
 @pytest.mark.parametrize("name", ["t0", "t1"])
@@ -344,22 +338,18 @@ def test_statistics_can_be_off() -> None:
 @pytest.mark.parametrize(("gpu", "factor"), [("ivb", 1), ("hsw", 4), ("bdw", 4), ("skl", 1), ("icl", 1)])
 def test_invocations_count_fourfold_on_some(gpu: str, factor: int) -> None:
     """Drivers divide by four there; so the register must have the fourfold number."""
-    made = Scene()
-    made.draw(Choice("t0"))
-    assert made.shader.state is not None
-    made.stream.gpu = gpu
-    loops = made.shader._loops
-    assert made.shader._counts(made.stream, made.shader.state, loops).invocations == factor * made.lit  # type: ignore[arg-type]
+    made, generation = Scene(), device(gpu).generation
+    counts = {name: getattr(generation, name) for name in ("ps_invocations_per_pixel", "counts_tested_pixels")}
+    made.counting = counts
+    assert made.draw(Choice("t0")).invocations == factor * made.lit
 
 
 @pytest.mark.behaviour("G45-WM-46", shows="action")
 def test_the_oldest_counts_pixels_that_early_tests_reject(depth_function: int) -> None:
     """PS_INVOCATION_COUNT grows by all pixels that objects cover, those that early tests reject, too."""
     made = Scene()
-    made.draw(Choice("t0"), with_depth(depth_function))
-    made.stream.gpu = "g45"
-    assert made.shader.state is not None
-    assert made.shader._counts(made.stream, made.shader.state, made.shader._loops).invocations == made.lit  # type: ignore[arg-type]
+    made.counting = {"counts_tested_pixels": True}
+    assert made.draw(Choice("t0"), with_depth(depth_function)).invocations == made.lit
 
 
 @pytest.mark.behaviour("BDW-WM-02", shows="action")
@@ -392,24 +382,3 @@ def test_scratch_space_limits_threads_that_run_together(threads: int) -> None:
     assert max(value & 0xFF for value in offsets) < threads
 
 
-@pytest.mark.parametrize(("scratch", "given", "loops", "batch"), [
-    (None, 1, 1, 64), (None, 4, 4, 64), (64, 1, 1, 64), (100, 1, 1, 64), (100, 2, 2, 50), (100, 3, 3, 33), (5, 4, 2, 2), (4, 4, 2, 2),
-    (3, 4, 1, 3), (2, 2, 1, 2), (1, 3, 1, 2),
-])  # fmt: skip
-def test_host_threads_and_batches_by_scratch_space(scratch: int | None, given: int, loops: int, batch: int,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """Two threads of each loop have scratch space at least, as a block may need two; batches are as large as it allows, up to 64."""
-    shader, held, started = PixelShader(), [PixelLoop() for _ in range(given)], list[Any]()
-    pixels: Any = SimpleNamespace(scratch=None if scratch is None else SimpleNamespace(threads=scratch))
-
-    def run_loops(context: Any, dispatch: Any, native_loops: Any, late: Any) -> Any:
-        started.extend((dispatch, loop.bind(7)) for loop in native_loops)
-        return [SimpleNamespace(threads=3, instructions=40)] * len(native_loops)
-
-    monkeypatch.setattr(pixel_shader, "dispatch_context", lambda cs: None)
-    monkeypatch.setattr(shader, "_dispatch", lambda cs, pixels, targets, capacity: capacity)
-    cs: Any = SimpleNamespace(dispatcher=SimpleNamespace(run_loops=run_loops), counters=SimpleNamespace(threads=1, instructions=2))
-    shader._run_threads(cs, pixels, held, PixelTargets())
-    assert started == [(batch, ctypes.addressof(loop)) for loop in held[:loops]]
-    assert [(loop.worker, loop.first_slot) for loop in held[:loops]] == [(7, batch * number) for number in range(loops)]
-    assert (cs.counters.threads, cs.counters.instructions) == (1 + 3 * loops, 2 + 40 * loops)

@@ -11,8 +11,9 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, Unsupported
-from softgen.three_d.draw.prepared_draws import PreparedDraws
-from softgen.three_d.stage_threads.thread_output import ThreadOutput
+from softgen.three_d.draw.draw_cache import RecordCache
+from softgen.three_d.stage_threads.stage_threads import ThreadOutputStruct
+from softgen.three_d.stage_threads.thread_output import complaints
 from tests.three_d.g45_draw import (
     GEN,
     LINES,
@@ -154,15 +155,12 @@ def test_threads_that_allocate_no_handle_may_have_one_entry_between_them() -> No
 def test_how_many_handles_each_topology_needs(threads: int) -> None:
     """Line strips 3, fans and polygons 4, triangle strips 5 for each thread (G45 1424-1428); other topologies none."""
     least = dict.fromkeys((3, 18, 19, 20), 3) | dict.fromkeys((6, 14, 22), 4) | dict.fromkeys((5, 13), 5)
-    output: Any = object.__new__(ThreadOutput)
-    output.urb = SimpleNamespace(pools=[{"retained": 0}])
+    output = ThreadOutputStruct(put_out=(1 << 23) - 1)
     for clip, entries in ((1, 0), (1, 3 * threads), (1, 4 * threads), (1, 5 * threads - 1), (1, 5 * threads), (0, 0)):
         unit: Any = SimpleNamespace(number_of_urb_entries=entries, maximum_number_of_threads=threads - 1)
-        output.state = SimpleNamespace(command=lambda name, clip=clip: SimpleNamespace(clip_enable=clip))
-        output.struct = SimpleNamespace(rewritten=0, incomplete=0, put_out=(1 << 23) - 1)
         wanted = {code: handles * threads for code, handles in least.items() if clip and entries < handles * threads}
-        assert list(output._complaints("CLIP", unit)) == []
-        assert list(output._complaints("GS", unit)) == [
+        assert list(complaints("CLIP", unit, output, 0, bool(clip))) == []
+        assert list(complaints("GS", unit, output, 0, bool(clip))) == [
             f"GS_STATE: number_of_urb_entries {entries}; {threads} threads that put out topology {code} to CLIP need {wanted[code]}"
             for code in sorted(wanted)]  # fmt: skip
 
@@ -210,12 +208,12 @@ SHADED = {"enable": 1, "kernel_start_pointer": 0x1000, "vertex_urb_entry_read_le
 @pytest.mark.behaviour("G45-FF-04", shows="action")
 @pytest.mark.parametrize(("stage", "start", "registers"), [("SF", 12, 15), ("WM", 12, 17), ("GS", 12, 18), ("CLIP", 10, 16),
                                                           ("CLIP", 11, 17), ("VS", 12, 16), ("VS", 13, 17)])  # fmt: skip
-@pytest.mark.parametrize("prepared", [True, False])
-def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int, registers: int, prepared: bool,
+@pytest.mark.parametrize("kept", [True, False])
+def test_payloads_must_fit_into_the_registers_of_a_thread(stage: str, start: int, registers: int, kept: bool,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     """16 registers for code 0, 32 for 1."""
-    if not prepared:
-        monkeypatch.setattr(PreparedDraws, "draw", lambda self, cs, call: False)
+    if not kept:
+        monkeypatch.setattr(RecordCache, "ready", lambda self, cs: False)
     field = "dispatch_grf_start_register_for_" + ("constant_setup_data_0" if stage == "WM" else "urb_data")
     suffix = "_0" if stage == "WM" else ""
     for count in (0, 1):

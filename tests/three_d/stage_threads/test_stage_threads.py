@@ -4,7 +4,7 @@ put out against a plain model."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -20,27 +20,32 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.urb.memory import COMPLETE, POOL, USED, UrbMemory
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.three_d.clip_setup.geometry import Geometry, GeometryMemory
-from softgen.three_d.stage_threads.clip_threads import ClipLoop, ClipThreads
-from softgen.three_d.stage_threads.geometry_threads import GeometryLoop, GeometryThreads
-from softgen.three_d.stage_threads.setup_threads import SetupLoop, SetupThreads
+from softgen.three_d.clip_setup.bins import BinStage
+from softgen.three_d.clip_setup.clip import ClipStage
+from softgen.three_d.clip_setup.setup import SetupStage
+from softgen.three_d.draw.draw_structures import DrawStruct
+from softgen.three_d.draw.stage import Stage
+from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
+from softgen.three_d.stage_threads.geometry_threads import GeometryStage
+from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
 from softgen.three_d.stage_threads.stage_threads import ThreadOutputStruct, ThreadStage, library
-from softgen.three_d.stage_threads.thread_output import PUT_OUT, ThreadOutput, set_topologies
+from softgen.three_d.stage_threads.thread_output import PUT_OUT, refuse_output, set_topologies
 from softgen.three_d.state.state import DrawCall, DrawState
-from softgen.three_d.structures import ObjectArray, PrimitiveObject, SetupRecord
-from softgen.three_d.vertices.assembly import ALL_EDGES, EDGES_SHIFT, TOPOLOGIES, TOPOLOGY_SHIFT
-from softgen.three_d.vertices.chunk import Chunk, aligned
-from softgen.three_d.vertices.front import Front
+from softgen.three_d.structures import ObjectArray, PrimitiveObject, VertexArray
+from softgen.three_d.vertices.assembly import ALL_EDGES, EDGES_SHIFT, TOPOLOGIES, TOPOLOGY_SHIFT, AssembleStage
+from softgen.three_d.vertices.chunk import Chunk, OutputChunk
+from softgen.three_d.vertices.vertex_shader import VertexStage
 from tests.conftest import ROOT
 from tests.eu.semantics.build import dst, imm, instr, reg
 from tests.three_d.captured import draw_call, walk_capture
 from tests.three_d.made import made_state
-from tests.three_d.vertices.test_vertex_shader import TOO_LONG, FakeWorker
+from tests.three_d.walk import DONE, Own, SeenChunk, chunks_of, given, pieces_of
 
 ENGINES = ("reference", "t0", "t1")
 TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES, LINE_LIST = 4, 6, 14, 7, 8, 16, 3, 2
 RECTANGLE, INVERTED, BACK_FACING, LAST, CONTINUES = 1 << 2, 1 << 3, 1 << 9, 1 << 10, 1 << 11
 GEN = 4.5
+FRONT, CLIPPED = (AssembleStage, VertexStage), (ClipStage, ClipThreadStage, SetupStage, BinStage)
 TRIANGLE = ROOT / "tests" / "data" / "g45-gles-tri"
 
 
@@ -64,17 +69,19 @@ def with_draw(engine: str, then: Any) -> int:
     return steps[0]
 
 
-def entries_of(vertices: Any) -> Any:
+def entries_of(vertices: VertexArray) -> Any:
     raw = (ctypes.c_uint8 * (vertices.count * vertices.stride)).from_address(vertices.entries)
     return np.frombuffer(memoryview(raw), np.uint8).view(np.float32).reshape(vertices.count, -1)
 
 
-def objects_of(chunk: Chunk) -> list[PrimitiveObject]:
-    return list((PrimitiveObject * chunk.objects.count).from_address(chunk.objects.objects))
+def changed(change: Callable[[VertexArray, ObjectArray], None]) -> Callable[[], Stage]:
+    """A stage that changes what the one before it puts out."""
 
+    def run(draw: DrawStruct) -> int:
+        change(VertexArray.from_address(draw.chunk.vertices), ObjectArray.from_address(draw.chunk.objects))
+        return DONE
 
-def shaded(cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
-    yield from Front().chunks(cs, state, call)
+    return lambda: Own(run)
 
 
 def test_a_stages_payload_has_room_for_some_bits_of_a_threads_number() -> None:
@@ -97,34 +104,24 @@ def test_setup_threads_write_plane_coefficients(engine: str) -> None:
     """Mesa's kernel: the planes that its coefficients make give the attributes of all three vertices."""
 
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
-        geometry, setup = Geometry(state, GeometryMemory(), (64, 64)), SetupThreads(state)
-        for chunk in shaded(cs, state, call):
-            held = entries_of(chunk.vertices)
-            for piece in geometry.pieces(chunk):
-                assert setup.run(cs, piece) == piece.records.count == 1
-                record = SetupRecord.from_address(piece.records.records)
-                raw = (ctypes.c_float * (setup.stage.entry_bytes // 4)).from_address(piece.records.attributes + record.attributes)
-                rows = np.array(raw, np.float64).reshape(-1, 4)
-                for vertex in held:
-                    x, y = (vertex[4:6].astype(np.float64) * 32 + 32) - 0.5 - np.array([record.x_start, record.y_start])
-                    found = rows[:8, 3] + rows[:8, 0] * x + rows[:8, 1] * y
-                    assert np.allclose(found[[0, 1, 2]], vertex[4:7] * [1, 1, 0.5] + [0, 0, 0.5], atol=1e-2), "position; z of the screen"
-                    assert np.allclose(found[3], 1) and np.allclose(found[4:6], vertex[12:14], atol=1e-2), "1/w and texture coordinates"
-                setup_again = setup.run(cs, type(piece)(piece.records, piece.bins, piece.sf_inputs, piece.vertices, new=False))
-                assert setup_again == 0, "bins that hold the rest of the same records"
+        size = ThreadStage(state, "SF", 3).entry_bytes
+        seen = pieces_of(state, None, stages=(*FRONT, ClipStage, SetupStage, SetupThreadStage, BinStage), call=call, cs=cs,
+                         attribute_bytes=size)  # fmt: skip
+        (piece,), (chunk,) = seen.pieces, seen.chunks
+        (record,), (data,) = piece.records, piece.attributes
+        assert seen.threads["SF"] == 1
+        rows = np.frombuffer(data, np.float32).astype(np.float64).reshape(-1, 4)
+        for vertex in chunk.words:
+            x, y = (vertex[4:6].astype(np.float64) * 32 + 32) - 0.5 - np.array([record.x_start, record.y_start])
+            found = rows[:8, 3] + rows[:8, 0] * x + rows[:8, 1] * y
+            assert np.allclose(found[[0, 1, 2]], vertex[4:7] * [1, 1, 0.5] + [0, 0, 0.5], atol=1e-2), "position; z of the screen"
+            assert np.allclose(found[3], 1) and np.allclose(found[4:6], vertex[12:14], atol=1e-2), "1/w and texture coordinates"
 
     left = with_draw(engine, then)
     assert engine == "reference" or left == 0, "compiled code executes it all"
 
 
 # -- CLIP --------------------------------------------------------------------------------------------------------------
-
-
-def move_far(chunk: Chunk) -> Any:
-    """The first vertex behind the far plane: normalised z is 3, and 1 / w is 1."""
-    held = entries_of(chunk.vertices)
-    held[0, 6] = held[0, 10] = 3
-    return held.copy()
 
 
 @pytest.mark.behaviour("G45-CLIP-25", shows="action")
@@ -136,53 +133,56 @@ def move_far(chunk: Chunk) -> Any:
 def test_clip_threads_clip_what_must_be(engine: str) -> None:
     """Mesa's kernel makes a fan of four vertices of a triangle with one of its own behind a plane."""
 
+    held: list[Any] = []
+
+    def move_far(vertices: VertexArray, objects: ObjectArray) -> None:
+        """The first vertex behind the far plane: normalised z is 3, and 1 / w is 1."""
+        entries = entries_of(vertices)
+        entries[0, 6] = entries[0, 10] = 3
+        held.append(entries.copy())
+
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
-        clipper = ClipThreads(cs, state)
-        geometry = Geometry(state, GeometryMemory(), (64, 64), clipper.clip)
-        for chunk in shaded(cs, state, call):
-            before = move_far(chunk)
-            (piece,) = geometry.pieces(chunk)
-            assert clipper.threads == 1 and piece.records.count == 2 and piece.vertices.count == 3 + 4
-            after = entries_of(piece.vertices)
-            assert (after[:3, : before.shape[1]] == before).all(), "source vertices stay"
-            corners = [(before[1 + i % 2], before[0]) for i in range(2)]
-            wanted = [before[1], before[2], *(a + (b - a) / 3 for a, b in corners)]  # z from 0 to 3 crosses 1 after a third
-            for vertex in after[3:]:
-                assert vertex[7] == 1 and vertex[6] <= 1
-                places = [4, 5, 6, *range(8, 16)]
-                found = [np.allclose(vertex[places], item[places], atol=1e-6) for item in wanted]
-                assert sum(found) == 1, vertex
-            assert all(record.topology == FAN for record in (SetupRecord * 2).from_address(piece.records.records))
+        seen = pieces_of(state, None, stages=(*FRONT, changed(move_far), *CLIPPED), call=call, cs=cs)
+        (piece,), (chunk,), (before,) = seen.pieces, seen.chunks, held
+        assert seen.threads["CLIP"] == 1 and len(piece.records) == 2 and len(chunk.words) == 3 + 4
+        after = chunk.words
+        assert (after[:3, : before.shape[1]] == before).all(), "source vertices stay"
+        corners = [(before[1 + i % 2], before[0]) for i in range(2)]
+        wanted = [before[1], before[2], *(a + (b - a) / 3 for a, b in corners)]  # z from 0 to 3 crosses 1 after a third
+        for vertex in after[3:]:
+            assert vertex[7] == 1 and vertex[6] <= 1
+            places = [4, 5, 6, *range(8, 16)]
+            found = [np.allclose(vertex[places], item[places], atol=1e-6) for item in wanted]
+            assert sum(found) == 1, vertex
+        assert all(record.topology == FAN for record in piece.records)
 
     left = with_draw(engine, then)
     assert engine == "reference" or left == 0, "compiled code executes it all"
 
 
-def test_objects_keep_their_order_around_clipped_ones() -> None:
+@pytest.mark.parametrize("objects", [4, 1000])
+def test_objects_keep_their_order_around_clipped_ones(objects: int) -> None:
+    """Every other one is clipped; of many, there is room for what threads put out of some at a time."""
+
+    def repeat(vertices: VertexArray, array: ObjectArray) -> None:
+        held = (PrimitiveObject * objects).from_address(array.objects)
+        for number in range(1, objects):
+            held[number] = held[0]
+            held[number].primitive = number
+        array.count, vertices.count = objects, 6
+        entries = entries_of(vertices)
+        entries[3:6] = entries[:3]
+        entries[0, 6] = entries[0, 10] = 3
+        for number in range(1, objects, 2):
+            held[number].vertex[:] = [3, 4, 5]
+
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
-        clipper = ClipThreads(cs, state)
-        made: list[Chunk] = []
+        seen = pieces_of(state, None, stages=(*FRONT, changed(repeat), *CLIPPED), call=call, cs=cs)
+        found = [record.primitive for piece in seen.pieces for record in piece.records]
+        assert found == [number for number in range(objects) for _ in range(2 - number % 2)] and seen.threads["CLIP"] == objects // 2
+        assert (len(seen.pieces) > 1) == (objects > 4)
 
-        def clip(geometry: Geometry, chunk: Chunk) -> Chunk:
-            made.append(clipper.clip(geometry, chunk))
-            return made[-1]
-
-        geometry = Geometry(state, GeometryMemory(), (64, 64), clip)
-        for chunk in shaded(cs, state, call):
-            held = (PrimitiveObject * 4).from_address(chunk.objects.objects)
-            for number in range(1, 4):
-                held[number] = held[0]
-                held[number].primitive = number
-            chunk.objects.count, chunk.vertices.count = 4, 6
-            entries = entries_of(chunk.vertices)
-            entries[3:6] = entries[:3]
-            entries[0, 6] = entries[0, 10] = 3  # objects 0 and 2 are clipped
-            for number in (1, 3):
-                held[number].vertex[:] = [3, 4, 5]
-            list(geometry.pieces(chunk))
-            assert [item.primitive for item in objects_of(made[0])] == [0, 0, 1, 2, 2, 3] and clipper.threads == 2
-
-    with_draw("t0", then)
+    with_draw("t1" if objects > 4 else "t0", then)
 
 
 # -- GS ----------------------------------------------------------------------------------------------------------------
@@ -235,13 +235,14 @@ def with_gs(cs: CommandStreamer, state: DrawState, kernel: bytes, **fields: int)
     return DrawState(state.generation, state.space, Overlaid(state.latched, name, pointers), state.bases, state.register)
 
 
-def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chunk: Chunk) -> Chunk:
-    return GeometryThreads(cs, state, call).run(chunk)
+def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chunk: Chunk) -> list[SeenChunk]:
+    """What threads make of a chunk, part by part."""
+    return chunks_of(state, call, cs, (given(chunk), GeometryStage)).chunks
 
 
 def quad_chunk(quads: int) -> Chunk:
     """Quadrilaterals as assembly makes them for GS threads: three vertices, and the fourth."""
-    chunk, rng = Chunk(64, 256, 256), np.random.default_rng(3)
+    chunk, rng = Chunk(64, 4096, 4096), np.random.default_rng(3)
     chunk.vertices.count, chunk.objects.count = 4 * quads, 2 * quads
     entries_of(chunk.vertices)[:] = rng.normal(size=(4 * quads, 16))
     held = (PrimitiveObject * (2 * quads)).from_address(chunk.objects.objects)
@@ -264,14 +265,13 @@ def test_geometry_threads_get_quadrilaterals_whole(engine: str) -> None:
     quads = 5 if engine == "reference" else 70  # more than a batch
 
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
-        chunk = quad_chunk(min(quads, 60))
+        chunk = quad_chunk(quads)
         before = entries_of(chunk.vertices).copy()
         gs = with_gs(cs, state, gs_kernel(4, POLYGON))
-        count = min(quads, 60)
-        made = geometry_threads(cs, gs, DrawCall(QUADS, False, 4 * count, 0, 1, 0, 0), chunk)
-        after, found = entries_of(made.vertices), objects_of(made)
-        assert len(found) == 2 * count and made.vertices.count == 8 * count
-        for quad in range(count):
+        (made,) = geometry_threads(cs, gs, DrawCall(QUADS, False, 4 * quads, 0, 1, 0, 0), chunk)
+        after, found = made.words, made.objects
+        assert len(found) == 2 * quads
+        for quad in range(quads):
             first, second = found[2 * quad : 2 * quad + 2]
             corners = [first.vertex[0], first.vertex[1], first.vertex[2], second.vertex[2]]
             assert (after[corners][:, :16] == before[4 * quad : 4 * quad + 4]).all() and second.vertex[0] == first.vertex[0]
@@ -287,11 +287,23 @@ def test_geometry_threads_get_quadrilaterals_whole(engine: str) -> None:
 def test_geometry_threads_may_put_out_nothing() -> None:
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         chunk, quads = quad_chunk(3), DrawCall(QUADS, False, 12, 0, 1, 0, 0)
-        assert geometry_threads(cs, state, quads, chunk) is chunk, "GS is off"
-        made = geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON, used=False)), quads, chunk)
-        assert made.objects.count == 0
+        assert len(geometry_threads(cs, state, quads, chunk)[0].objects) == 6, "GS is off"
+        assert not geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON, used=False)), quads, chunk)
 
     with_draw("t0", then)
+
+
+def test_many_objects_go_through_geometry_threads_in_parts() -> None:
+    """As many at a time as there is room for what they put out."""
+    quads = 600
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        gs = with_gs(cs, state, gs_kernel(4, POLYGON))
+        made = geometry_threads(cs, gs, DrawCall(QUADS, False, 4 * quads, 0, 1, 0, 0), quad_chunk(quads))
+        assert [item.primitive for part in made for item in part.objects] == [quad for quad in range(quads) for _ in range(2)]
+        assert len(made) > 1
+
+    with_draw("t1", then)
 
 
 @pytest.mark.behaviour("G45-GS-13", shows="action")
@@ -320,7 +332,7 @@ def test_where_a_stages_payload_has_its_parts(name: str, start: int, constants: 
                        blocks={0x20000: (f"{name}_STATE", fields)}, warn=remarks.append)  # fmt: skip
     state.curbe = bytes(range(256))
     stage = ThreadStage(state, name, vertices)
-    assert (stage.entry_bytes, stage.constants) == (192, state.curbe[32 : 32 + 32 * constants])
+    assert (stage.entry_bytes, stage.constant_bytes) == (192, 32 * constants)
     assert (stage.constant_offset, stage.vertex_offset, stage.read_bytes) == (32 * start, 32 * (start + constants), 32 * length)
     dwords = catalogue.layout(f"{name}_THREAD_PAYLOAD", GEN).dwords
     assert stage.registers == (-(-dwords // 8) if registers is None else registers) and stage.batch == 64
@@ -409,23 +421,33 @@ def model(stream: list[tuple[int, int]]) -> list[tuple[list[int], bool, bool]]:
     return found
 
 
+class Output:
+    """Arrays for what threads put out."""
+
+    def __init__(self, state: DrawState) -> None:
+        self.held = OutputChunk(128)
+        assert self.held.urb.entries is not None
+        self.entries = self.held.urb.entries
+        self.struct = ThreadOutputStruct(vertices=self.held.vertices, objects=self.held.objects, entries=self.entries.ctypes.data)
+        set_topologies(state, self.struct)
+
+
 def test_topologies_that_threads_may_put_out() -> None:
     """Points, lines, triangles, polygons and rectangles: no adjacency, quadrilaterals or loops (G45 3336-3341, 4735)."""
     refused = {7, 8, 9, 10, 11, 12, 16, 21}
 
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         for topology in range(1, 23):
-            output, count = ThreadOutput(state, Chunk(64, 4, 4), 128, 2), 6
-            entries = output.urb.entries
-            assert entries is not None
+            output, count = Output(state), 6
+            entries = output.entries
             for n in range(count):
                 entries[2 * n] = (COMPLETE | USED, topology << 2 | (n == 0) << 1 | (n == count - 1), 2 * n + 2 if n + 1 < count else 0, 0)
             library().read_output(ctypes.byref(output.struct), 0, 17)
             if topology in refused:
                 with pytest.raises(DecodeError, match=f"a CLIP thread put out a vertex of topology {topology}, which none may"):
-                    output.chunk("CLIP")
+                    refuse_output(output.struct, "CLIP")
             else:
-                assert output.chunk("CLIP").objects.count
+                assert output.struct.objects.count and not output.struct.refused
 
     with_draw("reference", then)
 
@@ -460,24 +482,24 @@ def test_objects_of_what_threads_put_out() -> None:
 
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         for _ in range(60):
-            chunk = Chunk(64, 4, 4)
-            output = ThreadOutput(state, chunk, 128, 2)
-            entries = output.urb.entries
-            assert entries is not None
+            output = Output(state)
+            entries = output.entries
             stream: list[tuple[int, int]] = []
             for _ in range(rng.integers(1, 4)):
                 topology, count = int(rng.choice(PUT_OUT)), int(rng.integers(1, 8))
                 stream += [(len(stream) + n, topology << 2 | (n == 0) << 1 | (n == count - 1)) for n in range(count)]
             for vertex, dw2 in stream:
                 entries[2 * vertex] = (COMPLETE | USED, dw2, 2 * vertex + 2 if vertex + 1 < len(stream) else 0, 0)
-            output.urb.bytes[: 128 * len(stream)] = rng.integers(0, 64, 128 * len(stream))
+            output.held.urb.bytes[: 128 * len(stream)] = rng.integers(0, 64, 128 * len(stream))
             library().read_output(ctypes.byref(output.struct), 0, 17)
-            made = output.chunk("GS")
-            found, wanted = objects_of(made), model(stream)
+            assert not output.struct.refused
+            objects = output.struct.objects
+            found, wanted = list((PrimitiveObject * objects.count).from_address(objects.objects)), model(stream)
             assert [list(item.vertex[: item.flags & 3]) for item in found] == [corners for corners, _, _ in wanted]
             assert [(bool(item.flags & INVERTED), bool(item.flags & CONTINUES)) for item in found] == [(a, b) for _, a, b in wanted]
             assert all(item.primitive == 17 for item in found)
-            positions = np.frombuffer((ctypes.c_float * (4 * len(stream))).from_address(made.vertices.positions), np.float32)
-            assert (positions.reshape(-1, 4).view(np.uint32) == output.urb.bytes.view(np.uint32).reshape(-1, 32)[: len(stream), 4:8]).all()
+            positions = np.frombuffer((ctypes.c_float * (4 * len(stream))).from_address(output.struct.vertices.positions), np.float32)
+            entered = output.held.urb.bytes.view(np.uint32).reshape(-1, 32)[: len(stream), 4:8]
+            assert (positions.reshape(-1, 4).view(np.uint32) == entered).all()
 
     with_draw("t0", then)

@@ -1,4 +1,4 @@
-"""Latched commands of prepared draws: bits of pointers are copied into plans, all others are compared."""
+"""Latched commands of kept records: bits of pointers are copied into plans, all others are compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.three_d.state.latched_state import LatchedBytes, NotPrepared
+from softgen.three_d.state.latched_state import LatchedBytes, NotKept
 
 START, SLOT = 40, 2
 HELD = [0x7826_0000, 0xABCD_1234, 0x0000_0056]
@@ -80,7 +80,7 @@ def test_every_bit_is_copied_or_compared_once(copies: dict[int, int]) -> None:
 def test_a_command_without_a_slot_is_not_compared() -> None:
     commands: Any = SimpleNamespace(place=lambda name: None)
     assert not any(LatchedBytes(commands, 9, 48).compared(["3DSTATE_VS"]))
-    with pytest.raises(NotPrepared, match="3DSTATE_VS was not latched"):
+    with pytest.raises(NotKept, match="3DSTATE_VS was not latched"):
         LatchedBytes(commands, 9, 48).place("3DSTATE_VS")
 
 
@@ -93,5 +93,5 @@ def test_numbers_are_copied_as_whole_dwords_and_others_are_ignored() -> None:
     made.ignore(START + 1, 2)
     left = made.compared(["3DSTATE_INDEX_BUFFER"])
     assert [(run.offset, run.count) for run in left.dwords] == [(START, 1)] and not left.bits
-    with pytest.raises(NotPrepared, match="index_format is no whole dword"):
+    with pytest.raises(NotKept, match="index_format is no whole dword"):
         made.number(layout("3DSTATE_INDEX_BUFFER", 9).field("index_format"), START)

@@ -1,4 +1,4 @@
-"""Blocks of state that a driver writes elsewhere for each batch: prepared draws are used again while the same bytes are there.
+"""Blocks of state that a driver writes elsewhere for each batch: records are used again while the same bytes are there.
 
 The state is that of the last draw of kbl-es2gears, or of kbl-gles-tri, a copy which has samplers. A block moves to a page of its own behind
 the dynamic state base; then what was at the old place does not count, and what is at the new one does.
@@ -18,7 +18,7 @@ from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d.commands import primitive
 from softgen.three_d.state.state_blocks import BLEND, CC, HEADER_CC, HEADER_SAMPLERS, POINTERS, SAMPLERS
 from tests.conftest import SHARED, needs_shared
-from tests.three_d.draw.test_prepared_draws import CAPTURE, PAGE, GearDraws, at_the_last_draw
+from tests.three_d.draw.test_draw_cache import CAPTURE, PAGE, GearDraws, at_the_last_draw
 
 pytestmark = needs_shared("traces")
 FREE = 0x1000_0000  # an offset from the dynamic state base where nothing is
@@ -51,11 +51,11 @@ class MovingDraws:
         """Whether a draw after the change uses the plans of the one before; its picture is that of a fresh pipeline."""
         first = self.draws.again()
         assert first and self.draws.again() == first
-        (prepared,) = self.draws.prepared
+        (record,) = self.draws.records
         change()
         after = self.draws.again()
         assert after == self.draws.fresh() == self.draws.again()
-        return self.draws.prepared == [prepared] and after == first
+        return self.draws.records == [record] and after == first
 
 
 def moving(check: Callable[[MovingDraws], None], name: str = "t1", capture: Path = CAPTURE) -> None:
@@ -64,10 +64,10 @@ def moving(check: Callable[[MovingDraws], None], name: str = "t1", capture: Path
 
 @pytest.mark.parametrize("engine", ["t1", "auto"])
 @pytest.mark.parametrize("name", MOVED)
-def test_a_prepared_draw_follows_a_block(name: str, engine: str) -> None:
+def test_a_record_follows_a_block(name: str, engine: str) -> None:
     def check(draws: MovingDraws) -> None:
         assert draws.used_again(lambda: draws.space.write(draws.move(name), b"\xa5" * 4))
-        header = draws.draws.prepared[0]._kept["pixels"].payload.header
+        header = draws.draws.records[0].stages[-1]._plan.payload.header
         assert header[HEADER_CC] == draws.offset(CC) and header[HEADER_SAMPLERS] & ~31 == draws.offset(SAMPLERS + "PS")
 
     moving(check, engine, TEXTURED)

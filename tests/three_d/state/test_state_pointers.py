@@ -1,4 +1,4 @@
-"""Pointers of prepared draws: what was read through one stands where it leads now."""
+"""Pointers of kept records: what was read through one stands where it leads now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from softgen.bits import catalogue
 from softgen.shared_functions.unit import ResolvedState
 from softgen.three_d.draw.draw_structures import Base, PointedBits
-from softgen.three_d.state.latched_state import NotPrepared
+from softgen.three_d.state.latched_state import NotKept
 from softgen.three_d.state.plan_cache import Notes, noted
 from softgen.three_d.state.state_blocks import BLEND, CC, SAMPLERS, StateBlocks
 from softgen.three_d.state.state_pointers import COMMAND, ROOT, UNIT, UNITS, FollowedPointer, StatePointers
@@ -80,7 +80,7 @@ def test_there_is_room_for_96_pointers(count: int, fits: bool, monkeypatch: pyte
     if fits:
         assert len(made.collect(notes(), bound()).pointers) == count
     else:
-        with pytest.raises(NotPrepared, match="more pointers than there is room for"):
+        with pytest.raises(NotKept, match="more pointers than there is room for"):
             made.collect(notes(), bound())
 
 
@@ -91,7 +91,7 @@ def test_blocks_of_other_commands_cannot_be_followed(reader: str) -> None:
         kept.blocks = {("pointer", 0x7000, 4): b"word"}
     else:
         shaders["PS"].resolved.blend = {(0x7000, 4): b"word"}
-    with pytest.raises(NotPrepared, match="blocks that pointers of other commands lead to"):
+    with pytest.raises(NotKept, match="blocks that pointers of other commands lead to"):
         made.collect(kept, shaders)
 
 

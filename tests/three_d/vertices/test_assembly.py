@@ -16,9 +16,10 @@ from softgen.bits.generation import generations
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, library
-from softgen.three_d.vertices.assembly import TOPOLOGIES, TOPOLOGY_SHIFT, Assembly, AssemblyMemory, AssemblyState
+from softgen.three_d.vertices.assembly import TOPOLOGIES, TOPOLOGY_SHIFT, AssemblyStage, AssemblyState, assembly_plan
 from softgen.three_d.vertices.chunk import Chunk
 from tests.three_d.made import call, made_state, record
+from tests.three_d.walk import Assembly
 
 GENS = tuple(generations())
 AT = 0x10000
@@ -367,15 +368,16 @@ def test_a_cut_among_sequential_vertices_is_not_built() -> None:
 def test_structures_are_the_same_in_both_languages() -> None:
     import ctypes
 
-    from softgen.three_d.vertices.vertex_fetch import FetchElement, FetchStore, VertexFetch
-    from softgen.three_d.vertices.vertex_shader import VertexShaderLoop
+    from softgen.three_d.vertices.vertex_fetch import FetchElement, FetchRun, FetchStore, VertexFetch
+    from softgen.three_d.vertices.vertex_shader import VertexShaderLoop, VertexStagePlan
 
     theirs = (ctypes.c_uint64 * 16)()
     count = library().front_layout(theirs)
     ours = [*map(ctypes.sizeof, (FetchStore, FetchElement, VertexFetch, AssemblyState)), AssemblyState.objects.offset,
-            AssemblyState.held.offset, AssemblyState.cache.offset]  # fmt: skip
+            AssemblyState.held.offset, AssemblyState.cache.offset, *map(ctypes.sizeof, (FetchRun, AssemblyStage))]  # fmt: skip
     assert list(theirs[:count]) == ours
-    assert library().vertex_shader_size() == ctypes.sizeof(VertexShaderLoop)
+    count = library().vertex_shader_layout(theirs)
+    assert list(theirs[:count]) == [ctypes.sizeof(VertexShaderLoop), ctypes.sizeof(VertexStagePlan)]
 
 
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
@@ -387,25 +389,14 @@ def test_the_last_vertex_of_a_quadrilateral_provokes_whatever_the_select_for_tri
         assert {made.provoking for chunk in chunks for made in chunk} == {3}
 
 
-def test_memory_of_an_earlier_draw_keeps_nothing_of_its_topology() -> None:
-    memory = AssemblyMemory()
-    for topology, select in ((TRILIST, 0), (TRILIST, 2), (TRILIST, 2), (5, 2), (15, 2), (TRILIST, 0)):
-        state = made_state(9, {AT: b""}, {"3DSTATE_SF": {"triangle_strip_list_provoking_vertex_select": select}})
-        kept, fresh = Assembly(state, call(3, topology), memory=memory), Assembly(state, call(3, topology))
-        for name in ("flags", "minimum", "next", "step", "corners", "inverts", "provoking"):
-            assert getattr(kept.state, name) == getattr(fresh.state, name), (topology, select, name)
-
-
 @pytest.mark.parametrize("topology", [QUADLIST, QUADSTRIP, LINELIST_ADJ, LINESTRIP_ADJ, TRILIST_ADJ, TRISTRIP_ADJ, TRILIST])
-def test_memory_of_an_earlier_draw_does_not_keep_whether_gs_threads_get_whole_objects(topology: int) -> None:
-    memory, held = AssemblyMemory(), {0x20000: b""}
+def test_gs_threads_get_whole_objects(topology: int) -> None:
+    """And see the topology of the draw."""
     blocks: dict[int, tuple[str, dict[str, Any]]] = {0x20000: ("SF_STATE", {}), 0x20040: ("GS_STATE", {})}
-    state = made_state(4.5, held, blocks=blocks)
-    for enabled in (0, 1, 1, 0, 0, 1):
+    state = made_state(4.5, {0x20000: b""}, blocks=blocks)
+    for enabled in (0, 1):
         pointers = {"gs_enable": enabled, "pointer_to_gs_state": 0x20040, "pointer_to_sf_state": 0x20000}
         state.latched["3DSTATE_PIPELINED_POINTERS"] = record("3DSTATE_PIPELINED_POINTERS", 4.5, pointers)  # type: ignore[index]
-        kept, fresh = Assembly(state, call(12, topology), memory=memory).state, Assembly(state, call(12, topology)).state
-        for name in ("whole", "adjacent_strip", "corners", "minimum", "next", "step", "flags", "provoking"):
-            assert getattr(kept, name) == getattr(fresh, name), (enabled, name)
-        assert (kept.whole, kept.adjacent_strip) == (enabled and topology != TRILIST, enabled and topology == TRISTRIP_ADJ)
-        assert not enabled or kept.flags >> TOPOLOGY_SHIFT == topology, "GS threads see the topology of the draw"
+        plan = assembly_plan(state, call(12, topology))
+        assert (plan.whole, plan.adjacent_strip) == (enabled and topology != TRILIST, enabled and topology == TRISTRIP_ADJ)
+        assert not enabled or plan.flags >> TOPOLOGY_SHIFT == topology

@@ -3,53 +3,29 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from softgen.bits.record import Record
-from softgen.command import CommandStreamer, Counters
+from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d.state.constants import push_constants
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
-from softgen.three_d.structures import PrimitiveObject
 from softgen.three_d.vertices import chunk as chunks
-from softgen.three_d.vertices.chunk import Chunk
-from softgen.three_d.vertices.front import Front, FrontCounts
+from softgen.three_d.vertices.front import Front
 from tests.conftest import needs_shared
 from tests.three_d.captured import draw_call, walk
 from tests.three_d.made import call, controls, made_state
+from tests.three_d.walk import Pipeline, Streamer, chunks_of
 
 GPUS = ["g45", "ivb", "hsw", "bdw", "kbl", "icl"]
 AT = 0x10000
 SRC, ZERO, ONE = 1, 2, 3
 TRILIST, TRISTRIP, RECTLIST = 4, 5, 15
-Floats = npt.NDArray[np.float32]
-
-
-class Streamer:
-    """What the front uses of a command streamer where no thread runs."""
-
-    def __init__(self, state: DrawState, timed_out: Callable[[], bool] = lambda: False) -> None:
-        self.generation, self.space, self.bases, self.latched = state.generation, state.space, state.bases, state.latched
-        self.timed_out, self.counters, self.dispatcher = timed_out, Counters(), EngineDispatcher()
-
-
-def streamer(state: DrawState, **more: Any) -> CommandStreamer:
-    return cast(CommandStreamer, Streamer(state, **more))
-
-
-def vertex_data(chunk: Chunk) -> Floats:
-    return chunk.urb.bytes[: chunk.vertices.count * chunk.vertices.stride].view(np.float32).reshape(chunk.vertices.count, -1).copy()
-
-
-def corners(chunk: Chunk) -> list[list[int]]:
-    return [list(made.vertex) for made in (PrimitiveObject * chunk.objects.count).from_address(chunk.objects.objects)]
 
 
 # -- captures --------------------------------------------------------------------------------------------------------
@@ -61,12 +37,11 @@ def corners(chunk: Chunk) -> list[list[int]]:
 def test_without_a_vertex_shader_fetch_writes_the_entries(gpu: str) -> None:
     """The clear of gles-tri: a rectangle with the header, the corners (twice on G45) and the colour."""
     found = []
-    front = Front()
 
     def draw(cs: CommandStreamer, cmd: Record) -> None:
         made = draw_call(cs, cmd)
         if not unit_state(DrawState.of(cs), "VS").enable:
-            found.extend((vertex_data(chunk), corners(chunk)) for chunk in front.chunks(cs, DrawState.of(cs), made))
+            found.extend((chunk.words, chunk.corners) for chunk in chunks_of(DrawState.of(cs), made, cs).chunks)
 
     assert walk(f"{gpu}-gles-tri", draw) == []
     colour = 12 if gpu == "g45" else 8
@@ -84,7 +59,7 @@ def test_without_a_vertex_shader_fetch_writes_the_entries(gpu: str) -> None:
 @pytest.mark.parametrize("gpu", GPUS)
 def test_a_captured_model_in_many_chunks(gpu: str) -> None:
     """The 43044 vertices of glmark2-shading: clip-space positions are those of the buffer, times the matrix among the constants."""
-    front, seen = Front(), 0
+    seen, pipeline = 0, Pipeline()
 
     def draw(cs: CommandStreamer, cmd: Record) -> None:
         nonlocal seen
@@ -93,7 +68,8 @@ def test_a_captured_model_in_many_chunks(gpu: str) -> None:
             return
         if gpu == "g45":  # the interpreter executes math messages there
             made = made._replace(vertices=300)
-        parts = [(vertex_data(chunk), corners(chunk)) for chunk in front.chunks(cs, state, made)]
+        found_chunks = chunks_of(state, made, cs, pipeline=pipeline)
+        parts, counts = [(chunk.words, chunk.corners) for chunk in found_chunks.chunks], found_chunks.counts
         buffer = state.latched.by_index("3DSTATE_VERTEX_BUFFERS")[0]
         data = state.space.read(state.address("", buffer.buffer_starting_address), made.vertices * buffer.buffer_pitch)
         positions = np.frombuffer(data, np.float32).reshape(made.vertices, -1)[:, :3]
@@ -104,7 +80,7 @@ def test_a_captured_model_in_many_chunks(gpu: str) -> None:
         np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4)
         assert len(parts) == -(-made.vertices // 12279)
         assert all(objects == [[n, n + 1, n + 2] for n in range(0, len(words), 3)] for words, objects in parts)
-        assert front.counts.ia_primitives * 3 == front.counts.ia_vertices == made.vertices
+        assert counts["IA_PRIMITIVES_COUNT"] * 3 == counts["IA_VERTICES_COUNT"] == made.vertices
         seen += 1
 
     assert walk(f"{gpu}-glmark2-shading", draw, EngineDispatcher("t1", 2)) == [] and seen == 2
@@ -131,29 +107,21 @@ def plain_state(gen: float = 9, vertices: int = 100, statistics: bool = True, in
 def test_long_strips_and_instances_go_on_from_chunk_to_chunk() -> None:
     """10000 vertices, twice: every triangle once and in order, whichever chunk has its vertices."""
     state, found = plain_state(vertices=10000), []
-    for chunk in Front().chunks(streamer(state), state, call(10000, TRISTRIP, instances=2)):
-        words = vertex_data(chunk)
+    for chunk in chunks_of(state, call(10000, TRISTRIP, instances=2)).chunks:
+        words = chunk.words
         instances = words.view(np.uint32)[:, 1]
-        found += [(int(instances[a]), *(int(words[n, 0]) for n in (a, b, c))) for a, b, c in corners(chunk)]
-        assert chunk.vertices.count <= chunks.VERTICES and chunk.objects.count <= chunks.OBJECTS
+        found += [(int(instances[a]), *(int(words[n, 0]) for n in (a, b, c))) for a, b, c in chunk.corners]
+        assert len(words) <= chunks.VERTICES and len(chunk.objects) <= chunks.OBJECTS
     assert found == [(instance, n, n + 1, n + 2) for instance in range(2) for n in range(9998)]
-
-
-@pytest.mark.behaviour("BDW-VF-04", "G45-VF-03", shows="action")
-def test_draws_of_nothing_make_no_chunk() -> None:
-    state = made_state(9, {AT: b""})  # not even state is looked at
-    front = Front()
-    assert list(front.chunks(streamer(state), state, call(0))) == list(front.chunks(streamer(state), state, call(3, instances=0))) == []
-    assert front.counts == FrontCounts()
 
 
 @pytest.mark.behaviour("BDW-VF-29", "G45-VF-40", "G45-VF-41", "BDW-VS-13", shows="action")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_statistics_count_vertices_and_objects(enabled: bool) -> None:
     """Of both instances, dangling vertices included; no vertex is shaded."""
-    state, front = plain_state(statistics=enabled), Front()
-    list(front.chunks(streamer(state), state, call(8, TRILIST, instances=2)))
-    assert front.counts == (FrontCounts(16, 4, 0) if enabled else FrontCounts())
+    counts = chunks_of(plain_state(statistics=enabled), call(8, TRILIST, instances=2)).counts
+    found = [counts[name] for name in ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT")]
+    assert found == ([16, 4, 0] if enabled else [0, 0, 0])
 
 
 def test_a_draw_ends_at_the_time_limit() -> None:
@@ -161,14 +129,8 @@ def test_a_draw_ends_at_the_time_limit() -> None:
     state = plain_state(vertices=4, indices=[7])
     state.latched["3DSTATE_VF"] = made_state(9, {AT: b""}, {"3DSTATE_VF": {"indexed_draw_cut_index_enable": 1}}).command("3DSTATE_VF")  # type: ignore[index]
     with pytest.raises(SoftgenError, match="time is up: 3DPRIMITIVE has more vertices"):
-        list(Front().chunks(streamer(state, timed_out=lambda: True), state, call(0xFFFFFFF0, TRISTRIP, True)))
-    assert len(list(Front().chunks(streamer(state, timed_out=lambda: True), state, call(3, TRILIST)))) == 1  # it was done in time
-
-
-def test_chunks_are_used_again() -> None:
-    state, front = plain_state(), Front()
-    first, second = (next(front.chunks(streamer(state), state, call(6, TRILIST))) for _ in range(2))
-    assert first is second
+        chunks_of(state, call(0xFFFFFFF0, TRISTRIP, True), Streamer(state, timed_out=lambda: True))
+    assert len(chunks_of(state, call(3, TRILIST), Streamer(state, timed_out=lambda: True)).chunks) == 1  # it was done in time
 
 
 def test_chunks_of_four_sizes_are_kept() -> None:
@@ -176,7 +138,7 @@ def test_chunks_of_four_sizes_are_kept() -> None:
     front = Front()
     first, second, *_ = (front.chunk(size) for size in (64, 128, 192, 256))
     assert front.chunk(64) is first
-    assert front.chunk(320).vertices.stride == 320 and len(front._chunks) == 4
+    assert front.chunk(320).vertices.stride == 320
     assert front.chunk(64) is first and front.chunk(128) is not second
 
 
@@ -190,6 +152,6 @@ def test_without_a_vertex_shader_entries_have_room_for_all_elements(elements: in
     commands: dict[str, Any] = {"3DSTATE_VS": {}, "3DSTATE_URB_VS": {"urb_entry_allocation_size": allocated, "number_of_urb_entries": 64}}
     buffers = {0: {"buffer_pitch": 16, "buffer_starting_address": AT, "buffer_size": 16, "address_modify_enable": 1}}
     state = made_state(9, {AT: data}, {**commands, "3DSTATE_VF_TOPOLOGY": {"primitive_topology_type": 1}}, buffers, made)
-    [chunk] = Front().chunks(streamer(state), state, call(1, 1))
-    assert chunk.vertices.stride == size
-    assert vertex_data(chunk).tolist() == [[1, 2, 3, 4] * elements + [0] * (size // 4 - 4 * elements)]
+    [chunk] = chunks_of(state, call(1, 1)).chunks
+    assert chunk.stride == size
+    assert chunk.words.tolist() == [[1, 2, 3, 4] * elements + [0] * (size // 4 - 4 * elements)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,17 @@ from softgen.bits.generation import generations
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError
-from softgen.eu.native import address
-from softgen.threads.dispatch import DispatchContext, Scratch, control_register
+from softgen.threads.dispatch import DispatchContext, Scratch, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import LoopPayload
-from softgen.three_d.state.state import DrawCall, DrawState
-from softgen.three_d.structures import library
-from softgen.three_d.vertices.assembly import Assembly
+from softgen.three_d.state.state import DrawState
 from softgen.three_d.vertices.chunk import Chunk
-from softgen.three_d.vertices.front import Front
-from softgen.three_d.vertices.vertex_shader import BATCH, VertexShader, VertexShaderLoop
+from softgen.three_d.vertices.vertex_shader import BATCH, VertexShaderPlan
 from tests.conftest import needs_shared
 from tests.three_d.captured import draw_call, walk
 from tests.three_d.made import call, controls, made_state
 from tests.three_d.own_draw import OwnDraw, rectangle
+from tests.three_d.walk import Pipeline, chunks_of
 
 GENS = tuple(generations())
 REGISTER_DWORDS = 8
@@ -45,7 +43,13 @@ Words = npt.NDArray[np.uint32]
 class Api(ctypes.Structure):
     """struct threads_api."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("capacity", "payload", "pending", "run", "resume")]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("capacity", "payload", "pending", "run", "resume", "context", "begin", "counts")]
+
+
+class Counts(ctypes.Structure):
+    """struct threads_counts."""
+
+    _fields_ = [("threads", ctypes.c_uint64), ("instructions", ctypes.c_uint64)]
 
 
 class FakeWorker(ctypes.Structure):
@@ -60,9 +64,11 @@ class FakeWorker(ctypes.Structure):
         self.stop, self.left = stop, False
         u64, pointer = ctypes.c_uint64, ctypes.c_void_p
         kinds = {"capacity": (u64, pointer), "payload": (pointer, pointer, u64), "pending": (ctypes.c_int64, pointer),
-                 "run": (ctypes.c_int64, pointer, pointer, u64, pointer), "resume": (ctypes.c_int64, pointer, pointer)}  # fmt: skip
+                 "run": (ctypes.c_int64, pointer, pointer, u64, pointer), "resume": (ctypes.c_int64, pointer, pointer),
+                 "context": (pointer, pointer), "begin": (None, pointer, u64), "counts": (u64, pointer)}  # fmt: skip
         bodies: dict[str, Any] = {"capacity": lambda w: capacity, "payload": self.payload, "pending": lambda w: self.left,
-                                  "run": self.run, "resume": self.resume}  # fmt: skip
+                                  "run": self.run, "resume": self.resume, "context": lambda w: None, "begin": lambda w, deadline: None,
+                                  "counts": lambda w: 0}  # fmt: skip
         self.made = {name: ctypes.CFUNCTYPE(*kinds[name])(bodies[name]) for name in kinds}
         self.held = Api(*(ctypes.cast(self.made[name], pointer) for name in kinds))
         self.api = ctypes.pointer(self.held)
@@ -80,18 +86,16 @@ class FakeWorker(ctypes.Structure):
         self.left = False
         return 0
 
-    def shade(self, shader: VertexShader, chunk: Chunk, assembly: Assembly) -> list[tuple[list[int], int]]:
-        """Runs the shader's loop to its end; each thread's dwords and mask."""
-        (loop,) = shader.loops(context_of(assembly), chunk, assembly, 1)
-        function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(loop.function)
-        argument = loop.bind(ctypes.addressof(self))
-        while function(argument, None):
-            pass
+    def loop(self, context: DispatchContext, dispatch: ThreadDispatch) -> Any:
+        """As a lease gives loops."""
+        self.dispatch = dispatch
+        worker = SimpleNamespace(address=ctypes.addressof(self))
+        return SimpleNamespace(worker=worker, dispatch=dispatch, statistics=None, answer=lambda context, why, *more: None)
+
+    @property
+    def threads(self) -> list[tuple[list[int], int]]:
+        """Each thread's dwords and mask."""
         return [(row.tolist(), 0xFF if masks is None else masks[n]) for rows, masks in self.batches for n, row in enumerate(rows)]
-
-
-def context_of(assembly: Assembly) -> DispatchContext:
-    return DispatchContext(next(iter(generations().values())), assembly.space, {})
 
 
 # -- state -----------------------------------------------------------------------------------------------------------
@@ -129,15 +133,15 @@ def shader_state(gen: float, simd8: bool, vertices: int, constants: bool = True,
 
 
 def payloads(state: DrawState, vertices: int, capacity: int = BATCH, **worker: Any) -> tuple[list[tuple[list[int], int]], FakeWorker]:
-    draw = call(vertices, 1)
-    shader, assembly, chunk = VertexShader(state, draw), Assembly(state, draw), Chunk(128, 256, 256)
+    draw, pipeline = call(vertices, 1), Pipeline()
+    chunk = pipeline.front.chunk(128)
     chunk.urb.bytes[:] = 0xFF
-    assembly.fill(chunk)
-    fake = FakeWorker(capacity, shader.registers, **worker)
-    found = fake.shade(shader, chunk, assembly)
+    fake = FakeWorker(capacity, 64, **worker)
+    chunks_of(state, draw, lease=fake, pipeline=pipeline)
     entries = chunk.urb.bytes[: vertices * 128].reshape(vertices, 128)
     assert not entries[:, :16].any() and entries[:, 16:].all()  # the vertex header alone is cleared
-    return found, fake
+    registers = fake.dispatch.payload.registers * REGISTER_DWORDS
+    return [(dwords[:registers], mask) for dwords, mask in fake.threads], fake
 
 
 def header(handles: list[int], thread: int, in_r1: bool) -> list[int]:
@@ -215,8 +219,8 @@ def test_threads_have_scratch_space_of_their_own(gen: float, bits: int) -> None:
     state = shader_state(gen, False, 6, False, scratch_space_base_pointer=0x4000, per_thread_scratch_space=1, maximum_number_of_threads=1)
     found, _ = payloads(state, 6, 2)
     assert [dwords[5] for dwords, _ in found] == [0x4000, 0x4801, 0x4000] and [dwords[3] for dwords, _ in found] == [0x5541] * 3
-    shader = VertexShader(state, call(6, 1))
-    assert shader.batch == 2 and shader.fields["scratch"] == Scratch(0x4000, 2048, 2) and shader.plan.thread_mask == bits
+    plan = VertexShaderPlan(state)
+    assert plan.batch == 2 and plan.fields["scratch"] == Scratch(0x4000, 2048, 2) and plan.thread_mask == bits
 
 
 @pytest.mark.parametrize("gen", GENS)
@@ -224,21 +228,9 @@ def test_threads_have_scratch_space_of_their_own(gen: float, bits: int) -> None:
 def test_scratch_space_of_vertex_shaders(gen: float, base: int, code: int, size: int | None) -> None:
     """2^n KiB for each thread, wherever it is; none without a pointer and a size, as drivers leave it."""
     given = {"scratch_space_base_pointer": base, "per_thread_scratch_space": code, "maximum_number_of_threads": 9}
-    shader = VertexShader(shader_state(gen, False, 6, False, **given), call(6, 1))
+    shader = VertexShaderPlan(shader_state(gen, False, 6, False, **given))
     assert shader.fields["scratch"] == (None if size is None else Scratch(base, size, 10))
     assert shader.batch == (BATCH if size is None else 10)
-
-
-@pytest.mark.parametrize(("threads", "workers", "loops"), [(64, 8, 1), (127, 8, 1), (128, 8, 2), (300, 8, 4), (300, 3, 3), (2, 8, 1)])
-def test_loops_have_scratch_space_of_their_own(threads: int, workers: int, loops: int) -> None:
-    """As many as there is space for a batch of each; the numbers of their threads follow one another."""
-    state, draw = shader_state(9, False, 4000, False, per_thread_scratch_space=1, maximum_number_of_threads=threads - 1), call(4000, 1)
-    shader, assembly, chunk = VertexShader(state, draw), Assembly(state, draw), Chunk(128)
-    assembly.fill(chunk)
-    held, batch = shader.loops(context_of(assembly), chunk, assembly, workers), min(threads, BATCH)
-    made = [VertexShaderLoop.from_address(loop.bind(5)) for loop in held]
-    assert [loop.first_slot for loop in made] == [batch * number for number in range(loops)]
-    assert {(loop.worker, loop.scratch_step, loop.end, loop.next) for loop in made} == {(5, 2048, 4000, made[0].next)}
 
 
 # -- payloads longer than registers -----------------------------------------------------------------------------------
@@ -249,13 +241,14 @@ def test_loops_have_scratch_space_of_their_own(threads: int, workers: int, loops
     (11, True, 8, 15, False)])  # fmt: skip
 def test_payloads_longer_than_a_threads_registers_are_refused(gen: float, simd8: bool, start: int, length: int, constants: bool) -> None:
     """128 fit."""
-    def shader(start: int) -> VertexShader:
+    def registers(start: int) -> int:
         fields = {"dispatch_grf_start_register_for_urb_data": start, "vertex_urb_entry_read_length": length}
-        return VertexShader(shader_state(gen, simd8, 8, constants, **fields), call(8, 1))
+        plan = VertexShaderPlan(shader_state(gen, simd8, 8, constants, **fields))
+        return plan.dispatch(Chunk(128, 64, 64), 64 if constants else 0).registers
 
-    assert shader(start).registers == shader(start).dispatch(Chunk(128, 64, 64)).registers == 128
+    assert registers(start) == 128
     with pytest.raises(DecodeError, match="VS: a payload of 129 registers; threads have 128"):
-        shader(start + 1)
+        registers(start + 1)
 
 
 @pytest.mark.parametrize("gpu, length", [("kbl", 20), ("icl", 63)])
@@ -266,32 +259,12 @@ def test_a_draw_whose_payloads_are_too_long_is_refused(gpu: str, length: int, en
         OwnDraw(gpu, rectangle(0, 0, 8, 8), vs=END, state={"3DSTATE_VS": unit}).run(engine)
 
 
-@pytest.mark.parametrize(("change", "fits"), [
-    ({}, True), ({"attribute_offset": 4096 - 256}, True), ({"attribute_offset": 4096 - 256 + 4}, False), ({"header_bytes": 68}, False),
-    ({"constant_bytes": 4096 - 96}, True), ({"constant_bytes": 4096 - 92}, False), ({"handle_offset": 4096 - 32}, True),
-    ({"handle_offset": 4096 - 28}, False), ({"constant_offset": 0xFFFFFFE0}, False),
-    ({"attribute_offset": 0xFFFFFFFF}, False)])  # fmt: skip
-def test_the_loop_writes_into_registers_alone(change: dict[str, int], fits: bool) -> None:
-    """What a plan can be wrong in; the loop writes nothing then."""
-    shader, assembly, chunk = VertexShader(shader_state(9, True, 8), call(8, 1)), Assembly(shader_state(9, True, 8), call(8, 1)), Chunk(128)
-    assembly.fill(chunk)
-    fake, constants = FakeWorker(2, 128), bytes(4096)
-    (native,) = shader.loops(context_of(assembly), chunk, assembly, 1)
-    loop = VertexShaderLoop.from_address(native.bind(ctypes.addressof(fake)))
-    loop.constants = ctypes.cast(ctypes.c_char_p(constants), ctypes.c_void_p).value or 0
-    for name, value in change.items():
-        setattr(loop, name, value)
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(native.function)
-    assert function(ctypes.addressof(loop), None) == (0 if fits else TOO_LONG)
-    assert fits or (fake.blocks == 0xDEADBEEF).all()
-
-
 # -- dispatches ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gen", [4.5, 9])
 def test_a_dispatch_is_kept_while_chunk_and_length_of_constants_are_the_same(gen: float) -> None:
-    plan, chunks = VertexShader(shader_state(gen, False, 8), call(8, 1)).plan, [Chunk(128, 64, 64) for _ in range(2)]
+    plan, chunks = VertexShaderPlan(shader_state(gen, False, 8)), [Chunk(128, 64, 64) for _ in range(2)]
     first = plan.dispatch(chunks[0], 64)
     assert plan.dispatch(chunks[0], 64) is first and first.payload == LoopPayload(1 + 2 + 2)
     assert plan.dispatch(chunks[0], 96).payload == LoopPayload(1 + 3 + 2)
@@ -302,9 +275,9 @@ def test_a_dispatch_is_kept_while_chunk_and_length_of_constants_are_the_same(gen
 @pytest.mark.behaviour("BDW-VS-03", "BDW-VS-09", shows="action")
 @pytest.mark.parametrize("gen", GENS)
 def test_a_dispatch_has_what_state_says(gen: float) -> None:
-    shader = VertexShader(shader_state(gen, False, 8, floating_point_mode=1, software_exception_enable=1), call(8, 1))
+    shader = VertexShaderPlan(shader_state(gen, False, 8, floating_point_mode=1, software_exception_enable=1))
     chunk = Chunk(128, 64, 64)
-    found = shader.dispatch(chunk)
+    found = shader.dispatch(chunk, 64)
     assert (found.kernel, found.binding_table, found.samplers, found.simd, found.threads) == (0x1240, 0x660, 0x5540, 8, BATCH)
     assert found.control == control_register(gen, alternate_float_mode=True, software_enable=1) and found.scratch is None
     assert found.payload == LoopPayload(1 + 2 + 2) and dict(found.unit_states) == {"urb": chunk.urb} and "urb" in found.units
@@ -316,27 +289,9 @@ def test_a_dispatch_has_what_state_says(gen: float) -> None:
 def test_counts_of_tables_change_nothing(gen: float) -> None:
     """They say what may be prefetched, also where they are a mask of cache lines."""
     chunk = Chunk(128, 64, 64)
-    plain, hinted = (VertexShader(shader_state(gen, False, 8, **counts), call(8, 1)).dispatch(chunk)
+    plain, hinted = (VertexShaderPlan(shader_state(gen, False, 8, **counts)).dispatch(chunk, 64)
                      for counts in ({}, {"binding_table_entry_count": 200, "sampler_count": 3}))  # fmt: skip
     assert plain == hinted
-
-
-def test_large_chunks_are_shared_by_several_loops() -> None:
-    state, draw = shader_state(9, True, 4000, False), call(4000, 1)
-    shader, assembly, chunk = VertexShader(state, draw), Assembly(state, draw), Chunk(128)
-    assembly.fill(chunk)
-    assert len(shader.loops(context_of(assembly), chunk, assembly, 8)) == 1  # 500 threads
-    pairs = VertexShader(shader_state(9, False, 4000, False), draw)
-    assert len(pairs.loops(context_of(assembly), chunk, assembly, 8)) == 7
-    held = pairs.loops(context_of(assembly), chunk, assembly, 2)
-    assert [VertexShaderLoop.from_address(loop.bind(0)).first_slot for loop in held] == [0, BATCH]
-
-
-def test_the_function_is_that_of_the_library() -> None:
-    state, draw = shader_state(9, True, 8), call(8, 1)
-    assembly, chunk = Assembly(state, draw), Chunk(128, 64, 64)
-    (loop,) = VertexShader(state, draw).loops(context_of(assembly), chunk, assembly, 1)
-    assert loop.function == address(library().run_vertex_shader)
 
 
 # -- captures --------------------------------------------------------------------------------------------------------
@@ -345,20 +300,14 @@ def test_the_function_is_that_of_the_library() -> None:
 def shaded(name: str, engine: str) -> list[npt.NDArray[np.float32]]:
     """The vertex entries of a capture's draws that have a vertex shader."""
     found: list[npt.NDArray[np.float32]] = []
-    front = Front()
 
     def draw(cs: CommandStreamer, cmd: Record) -> None:
         state, made = DrawState.of(cs), draw_call(cs, cmd)
-        if VertexShader(state, made).enabled:
-            found.extend(entries(front, cs, state, made))
+        if VertexShaderPlan(state).enabled:
+            found.extend(chunk.words for chunk in chunks_of(state, made, cs).chunks)
 
     assert walk(name, draw, EngineDispatcher(engine, 1)) == []
     return found
-
-
-def entries(front: Front, cs: CommandStreamer, state: DrawState, draw: DrawCall) -> list[npt.NDArray[np.float32]]:
-    return [chunk.urb.bytes[: chunk.vertices.count * chunk.vertices.stride].view(np.float32).reshape(chunk.vertices.count, -1).copy()
-            for chunk in front.chunks(cs, state, draw)]  # fmt: skip
 
 
 @needs_shared("traces")

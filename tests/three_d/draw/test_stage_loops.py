@@ -1,4 +1,4 @@
-"""Loops of stage threads: draws share them, and when their engine looks for better code."""
+"""Loops of stage threads, which records share where threads read no surfaces."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from softgen.shared_functions.unit import ResolvedState
 from softgen.threads.dispatch import ThreadDispatch, control_register
 from softgen.threads.payload import LoopPayload
-from softgen.three_d.draw.prepared import LOOK_DRAWS, LOOK_WORK, PreparedDraw
-from softgen.three_d.draw.prepared_threads import StageLoops
+from softgen.three_d.draw.stage_loops import StageLoops
 from tests.three_d.own_draw import OwnDraw, rectangle
 
 DISPATCH = ThreadDispatch(0, control_register(4.5), 16, 16, 0, LoopPayload(3))
@@ -23,7 +20,7 @@ class Dispatcher:
     """Makes a loop for every dispatch it is asked to prepare; their threads have read `entries` of the binding table."""
 
     def __init__(self, entries: dict[int, bytes] | None = None) -> None:
-        self.dispatcher, self.resolved = self, ResolvedState()
+        self.resolved = ResolvedState()
         self.resolved.entries |= entries or {}
 
     def prepare(self, context: Any, dispatch: ThreadDispatch) -> Any:
@@ -31,13 +28,13 @@ class Dispatcher:
         return SimpleNamespace(dispatch=dispatch, program=program, shared=SimpleNamespace(bound=bound))
 
 
-def test_draws_share_a_loop_wherever_their_tables_are_until_all_are_forgotten() -> None:
-    loops, cs = StageLoops(), Dispatcher()
-    first: Any = loops.get(cs, None, DISPATCH)  # type: ignore[arg-type]
+def test_records_share_a_loop_wherever_their_tables_are_until_all_are_forgotten() -> None:
+    loops, dispatcher = StageLoops(), Dispatcher()
+    first: Any = loops.get(dispatcher, None, DISPATCH)  # type: ignore[arg-type]
     assert first is not None and first.dispatch == replace(DISPATCH, binding_table=0, samplers=0)
-    assert loops.get(cs, None, replace(DISPATCH, binding_table=64, samplers=32)) is first  # type: ignore[arg-type]
+    assert loops.get(dispatcher, None, replace(DISPATCH, binding_table=64, samplers=32)) is first  # type: ignore[arg-type]
     loops.clear()
-    assert loops.get(cs, None, DISPATCH) is not first  # type: ignore[arg-type]
+    assert loops.get(dispatcher, None, DISPATCH) is not first  # type: ignore[arg-type]
 
 
 def test_threads_that_read_surfaces_have_loops_of_their_own() -> None:
@@ -48,15 +45,8 @@ def test_threads_that_read_surfaces_have_loops_of_their_own() -> None:
     assert loops.get(Dispatcher(), None, DISPATCH) is not None  # type: ignore[arg-type]
 
 
-def test_kernels_of_prepared_draws_have_the_seconds_that_their_threads_took() -> None:
+def test_kernels_of_draws_have_the_seconds_that_their_threads_took() -> None:
     began = time.perf_counter()
     drawn = OwnDraw("skl", rectangle(0, 0, 16, 16), primitives=({}, {}))._executed("t1", 1)
     (kernel,) = drawn.gpu.hooks.dispatcher.ran.values()  # type: ignore[attr-defined]
     assert (kernel.dispatches, kernel.threads) == (2, drawn.gpu.counters.threads) and 0 < kernel.seconds < time.perf_counter() - began
-
-
-@pytest.mark.parametrize("work, calls", [(0, LOOK_DRAWS + 1), (LOOK_WORK, 1), (LOOK_WORK // 2, 2)])
-def test_better_code_is_looked_for_after_some_draws_or_much_work(work: int, calls: int) -> None:
-    draw = PreparedDraw.__new__(PreparedDraw)
-    draw._unsettled, draw._work = [], (0, 0)
-    assert [draw.ran([work]) for _ in range(calls)] == [False] * (calls - 1) + [True]

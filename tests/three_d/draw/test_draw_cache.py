@@ -1,15 +1,14 @@
-"""Prepared draws: plans of the draw before are used where only values differ that draws may differ in, and never where others do.
+"""Kept records: the one of the draw before is used where only values differ that draws may differ in, and never where others do.
 
 The state is that of the last draw of kbl-es2gears, with push constants and vertex buffers. A draw is repeated, something changes, and the
-next draw must leave what a pipeline leaves that has seen nothing before; it must be the same prepared draw where only constants, addresses
-of buffers or the place of the binding table have changed.
+next draw must leave what a pipeline leaves that has seen nothing before; it must have the same record where only constants, addresses of
+buffers or the place of the binding table have changed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import struct
-import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,12 +24,11 @@ from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d.commands import primitive
-from softgen.three_d.draw import prepared_draws
-from softgen.three_d.draw.prepared_draws import LATEST, TRY_AGAIN
+from softgen.three_d.draw.draw_cache import LATEST, TRY_AGAIN, RecordCache
+from softgen.three_d.draw.draw_record import DrawRecord
 from softgen.three_d.state.constants import constant_ranges
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table
-from softgen.three_d.vertices.chunk import Chunk
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work
@@ -54,8 +52,8 @@ class GearDraws(Draws):
         cs.space.map(COPY, MemfdBuffer(16 * PAGE, "copies"))
 
     @property
-    def prepared(self) -> list[prepared_draws.PreparedDraw]:
-        return list(self.kept.prepared._draws.values())
+    def records(self) -> list[DrawRecord]:
+        return list(self.kept.cache._records.values())
 
     def dwords(self, name: str, change: Callable[[list[int]], None]) -> None:
         """Latch a command with other dwords."""
@@ -92,7 +90,7 @@ def scaled(draws: GearDraws, address: int) -> None:
     draws.cs.space.write(address, struct.pack("<f", value / 2))
 
 
-# -- changes that a prepared draw follows ------------------------------------------------------------------------------------------
+# -- changes that a record follows ------------------------------------------------------------------------------------------
 
 
 def constants_written(draws: GearDraws) -> None:
@@ -239,15 +237,15 @@ def at_the_last_draw(name: str, hook: Callable[[GearDraws], None], threads: int 
 
 @pytest.mark.parametrize("change", FOLLOWED)
 @pytest.mark.parametrize("name", ["t1", "auto"])
-def test_a_prepared_draw_takes_values_that_draws_differ_in(name: str, change: str) -> None:
+def test_a_record_takes_values_that_draws_differ_in(name: str, change: str) -> None:
     def check(draws: GearDraws) -> None:
         first = draws.again()
         assert first and draws.again() == first
-        (prepared,) = draws.prepared
+        (record,) = draws.records
         FOLLOWED[change](draws)
         after = draws.again()
-        assert draws.prepared == [prepared]
-        assert prepared._kept["pixels"].payload.header[4] == binding_table(DrawState.of(draws.cs), "PS")  # r0.4 of threads
+        assert draws.records == [record]
+        assert record.stages[-1]._plan.payload.header[4] == binding_table(DrawState.of(draws.cs), "PS")  # r0.4 of threads
         assert (after == first) == (change in SAME_PICTURE)
         assert after == draws.fresh() == draws.again()
 
@@ -256,7 +254,7 @@ def test_a_prepared_draw_takes_values_that_draws_differ_in(name: str, change: st
 
 @pytest.mark.behaviour("G45-VF-15", "BDW-VF-09", "KBL-VF-17", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "kbl", "icl"])
-def test_vertices_beyond_their_buffer_are_zero_in_prepared_draws(gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vertices_beyond_their_buffer_are_zero_of_kept_records(gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However commands say where it ends: by the last index, the last byte, or the size; and where it ends before it begins."""
 
     def check(draws: GearDraws) -> None:
@@ -271,9 +269,9 @@ def test_vertices_beyond_their_buffer_are_zero_in_prepared_draws(gpu: str, monke
 
             draws.dwords("3DSTATE_VERTEX_BUFFERS", change)
             found = draws.again()
-            assert len(draws.prepared) == 1
+            assert len(draws.records) == 1
             with monkeypatch.context() as patch:
-                patch.setattr(prepared_draws.PreparedDraws, "draw", lambda self, cs, call: False)
+                patch.setattr(RecordCache, "ready", lambda self, cs: False)
                 assert draws.fresh() == found
             return found
 
@@ -288,7 +286,7 @@ def test_vertices_beyond_their_buffer_are_zero_in_prepared_draws(gpu: str, monke
 
 @pytest.mark.behaviour("BDW-CS-09", shows="action")
 @pytest.mark.parametrize("change", REFUSED)
-def test_a_prepared_draw_is_not_used_for_other_state(change: str) -> None:
+def test_a_record_is_not_used_for_other_state(change: str) -> None:
     def check(draws: GearDraws) -> None:
         first = draws.again()
         assert first and draws.again() == first
@@ -300,21 +298,21 @@ def test_a_prepared_draw_is_not_used_for_other_state(change: str) -> None:
     at_the_last_draw("t1", check)
 
 
-def test_a_prepared_draw_whose_constants_are_gone_is_forgotten() -> None:
-    """The draw faults as one that was not prepared does; those of other state are still found, and it is prepared again later."""
+def test_a_record_whose_constants_are_gone_is_forgotten() -> None:
+    """The draw faults as one without a record does; those of other state are still found, and one is made again later."""
 
     def check(draws: GearDraws) -> None:
         first = draws.again()
         constants_moved(draws)
         moved, data = draws.again(), draws.cs.space.read(COPY, PAGE)
-        assert len(draws.prepared) == 1 and moved != first
+        assert len(draws.records) == 1 and moved != first
         draws.cs.space.unmap(COPY, 16 * PAGE)
         with pytest.raises(GpuFault, match=f"{COPY:#x}"):
             draws.again()
-        assert not draws.prepared
+        assert not draws.records
         draws.cs.space.map(COPY, MemfdBuffer(16 * PAGE, "copies"))
         draws.cs.space.write(COPY, data)
-        assert draws.again() == moved and len(draws.prepared) == 1
+        assert draws.again() == moved and len(draws.records) == 1
 
     at_the_last_draw("t1", check)
 
@@ -323,19 +321,19 @@ def test_a_draw_that_follows_the_same_one_as_before_is_found_at_once() -> None:
     """Frames repeat the order of their draws: in the third, one comparison finds each, and the order of the kept draws stays as it is."""
 
     def check(draws: GearDraws) -> None:
-        kept, compared, order = draws.kept.prepared, list[int](), list[list[int]]()
+        kept, compared, order = draws.kept.cache, list[int](), list[list[int]]()
         for _ in range(3):
             for number in (1, 2, 3):
                 draws.dwords("3DSTATE_VF", lambda dwords, number=number: dwords.__setitem__(1, number))  # type: ignore[misc]
                 draws.again()
                 compared.append(int(kept._now.compared))
                 order.append(list(kept._pointers[:3]))
-        assert len(draws.prepared) == 3 and compared[3:] == [4, 4, 4, 1, 1, 1] and order[5:] == [order[5]] * 4
+        assert len(draws.records) == 3 and compared[3:] == [4, 4, 4, 1, 1, 1] and order[5:] == [order[5]] * 4
 
     at_the_last_draw("t1", check)
 
 
-def test_draws_are_prepared_where_that_pays() -> None:
+def test_records_are_kept_where_that_pays() -> None:
     """Not where state is another one with each draw; again, when the same state comes back."""
 
     def check(draws: GearDraws) -> None:
@@ -346,27 +344,11 @@ def test_draws_are_prepared_where_that_pays() -> None:
         for number in range(1, 3 * LATEST):
             other_state(number)
             assert draws.again() == first
-        assert LATEST <= len(draws.prepared) <= LATEST + 2 * LATEST // TRY_AGAIN
+        assert LATEST <= len(draws.records) <= LATEST + 2 * LATEST // TRY_AGAIN
         for _ in range(TRY_AGAIN + 1):
             assert draws.again() == first
-        made = len(draws.prepared)
+        made = len(draws.records)
         other_state(3 * LATEST)
-        assert draws.again() == first and len(draws.prepared) == made + 1
-
-    at_the_last_draw("t1", check)
-
-
-def test_a_prepared_draw_keeps_its_memory_when_a_larger_chunk_gets_more() -> None:
-    """Such as that of GS threads, which put out more vertices than they get."""
-
-    def check(draws: GearDraws) -> None:
-        first, memory = draws.again(), draws.kept.prepared.pipeline.memory
-        (prepared,) = draws.prepared
-        held = [weakref.ref(array) for array in (memory.outcodes, memory.results)]
-        memory.reserve_chunk(Chunk(64, 1 << 16, 1 << 16))
-        assert memory.addresses != (prepared.geometry.outcodes, prepared.geometry.results)
-        places = [array.ctypes.data for array in (ref() for ref in held) if array is not None]
-        assert places == [prepared.geometry.outcodes, prepared.geometry.results]
-        assert draws.again() == first
+        assert draws.again() == first and len(draws.records) == made + 1
 
     at_the_last_draw("t1", check)

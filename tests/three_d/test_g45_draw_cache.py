@@ -1,6 +1,6 @@
-"""Prepared draws of Gen4.5: the second draw of a batch uses the plans of the first, wherever its state is now, and sees what has changed.
+"""Kept records of Gen4.5: the second draw of a batch uses that of the first, wherever its state is now, and sees what has changed.
 
-Each batch has two triangles with commands between them. The picture must be that of draws which are not prepared.
+Each batch has two triangles with commands between them. The picture must be that of draws whose records are not kept.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.streamer.latch_rules import latch_table
-from softgen.three_d.draw import prepared_draws
-from softgen.three_d.draw.prepared import PreparedDraw
+from softgen.three_d.draw import draw_walk
+from softgen.three_d.draw.draw_cache import RecordCache
 from tests.three_d.g45_draw import (
     BLOCKS,
     CONSTANTS,
@@ -73,19 +73,18 @@ def moved_pointers(draw: G45Draw) -> list[int]:
     return command("3DSTATE_PIPELINED_POINTERS", **pointers)
 
 
-def check(draw: G45Draw, monkeypatch: pytest.MonkeyPatch, prepared: int, threads: int = 1) -> np.ndarray[Any, Any]:
-    """The picture, which must be that of draws that are not prepared, as statistics, threads and remarks must; `prepared`: how many are."""
-    made: list[PreparedDraw] = []
+def check(draw: G45Draw, monkeypatch: pytest.MonkeyPatch, records: int, threads: int = 1) -> np.ndarray[Any, Any]:
+    """The picture, which must be that of draws whose records are not kept, as statistics, threads and remarks must; `records`: how many."""
+    made, add = list[Any](), RecordCache.add
 
-    class Counted(PreparedDraw):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            made.append(self)
+    def counted(*given: Any) -> Any:
+        made.append(add(*given))
+        return made[-1]
 
-    monkeypatch.setattr(prepared_draws, "PreparedDraw", Counted)
+    monkeypatch.setattr(RecordCache, "add", counted)
     found = draw.run(threads=threads)
-    assert len(made) == prepared
-    monkeypatch.setattr(prepared_draws.PreparedDraws, "draw", lambda self, cs, call: False)
+    assert sum(record is not None for record in made) == records
+    monkeypatch.setattr(RecordCache, "ready", lambda self, cs: False)
     plain = draw.run(threads=threads)
     assert np.array_equal(found.pixels, plain.pixels) and left(found) == left(plain)
     return found.pixels
@@ -197,9 +196,9 @@ def test_many_threads_are_shared_by_host_threads(monkeypatch: pytest.MonkeyPatch
     assert picture[2, 2, 0] == 1 and picture[10, 10].tolist() == [2, 3, 4, 5]
 
 
-def test_threads_with_scratch_space_are_shared_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_with_scratch_space_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """SF threads of many objects; the second draw has other objects than the first."""
-    monkeypatch.setattr(prepared_draws, "PER_LOOP", 1)  # little work is shared, too
+    monkeypatch.setattr(draw_walk, "PER_LOOP", 1)  # little work is shared, too
     indices = struct.pack("<3H", 0, 1, 2) * 400 + struct.pack("<3H", 3, 4, 5) * 400
     parts = ({"vertex_count_per_instance": 1200}, {"vertex_count_per_instance": 1200, "start_vertex_location": 1200})
     scratch = {"SF_STATE": {"scratch_space_base_pointer": SCRATCH - GENERAL, "maximum_number_of_threads": 7}}
@@ -253,7 +252,7 @@ def test_a_border_colour_elsewhere_is_the_same_state(red: float, prepared: int, 
 
 
 def test_a_command_that_no_batch_has_had_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no place among latched commands when the first draw is prepared."""
+    """It has no place among latched commands when the first record is made."""
     latch_table.cache_clear()
     stipple = command("3DSTATE_POLY_STIPPLE_PATTERN", row=[{"pattern": 0xFFFFFFFF if row < 8 else 0} for row in range(32)])
     offset = command("3DSTATE_POLY_STIPPLE_OFFSET", polygon_stipple_y_offset=24)
