@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,23 +24,34 @@ class Binning(ctypes.Structure):
                 ("start", ctypes.c_uint64)]  # fmt: skip
 
 
+class BinSizes(NamedTuple):
+    """Tiles across and down; pairs of tile and record that bins hold."""
+
+    tiles_x: int
+    tiles_y: int
+    capacity: int
+
+
 class BinMemory:
     """Bins for surfaces of any size, reused; they hold as many records at a time as there is room for."""
 
     def __init__(self, numbers: int = NUMBERS) -> None:
         self.least, self.bins = numbers, Bins()
+        self._sizes: dict[tuple[int, int], BinSizes] = {}  # by extent: there is memory for all of them
         self._first, self._numbers, self._tiles, self._ends = (aligned(0) for _ in range(4))
         self.binning = Binning(bins=ctypes.addressof(self.bins))
 
-    def resize(self, extent: tuple[int, int]) -> None:
+    def resize(self, extent: tuple[int, int]) -> BinSizes:
         """Tiles for a surface of this size in pixels."""
-        self.bins.tiles_x, self.bins.tiles_y = (-(-side // TILE) for side in extent)
-        tiles = self.bins.tiles_x * self.bins.tiles_y
-        self.bins.capacity = max(self.least, tiles)
-        self._first, self._numbers = grown(self._first, 4 * (tiles + 1)), grown(self._numbers, 4 * self.bins.capacity)
-        self._tiles = grown(self._tiles, 4 * self.bins.capacity)
-        self.binning.tiles = self._tiles.ctypes.data
-        self.bins.first, self.bins.numbers = self._first.ctypes.data, self._numbers.ctypes.data
+        found = self._sizes.get(extent)
+        if found is None:
+            across, down = (-(-side // TILE) for side in extent)
+            found = self._sizes[extent] = BinSizes(across, down, max(self.least, across * down))
+            self._first, self._numbers = grown(self._first, 4 * (across * down + 1)), grown(self._numbers, 4 * found.capacity)
+            self._tiles = grown(self._tiles, 4 * found.capacity)
+            self.binning.tiles = self._tiles.ctypes.data
+            self.bins.first, self.bins.numbers = self._first.ctypes.data, self._numbers.ctypes.data
+        return found
 
     def fit(self, records: RecordArray) -> None:
         """Makes room for so many records."""
@@ -63,10 +75,8 @@ class BinStage(Stage):
         if record.plans.draws_nothing:
             return False
         memory = record.pipeline.memory
-        memory.bins.resize(record.plans.extent)
+        self._plan = BinStagePlan(*memory.bins.resize(record.plans.extent))
         memory.bins.fit(memory.array)
-        bins = memory.bins.bins
-        self._plan = BinStagePlan(bins.tiles_x, bins.tiles_y, bins.capacity)
         into.plan, into.loop = ctypes.addressof(self._plan), ctypes.addressof(memory.bins.binning)
         return True
 

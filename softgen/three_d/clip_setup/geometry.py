@@ -13,7 +13,7 @@ from softgen.errors import UsageError
 from softgen.eu import native
 from softgen.three_d.clip_setup import attributes, clip, setup
 from softgen.three_d.clip_setup.attributes import ATTRIBUTE_BYTES, AttributePlan
-from softgen.three_d.clip_setup.bins import BinMemory, Binning, grown
+from softgen.three_d.clip_setup.bins import BinMemory, Binning
 from softgen.three_d.clip_setup.clip import ClipPlan, ClipResult, ClipStagePlan
 from softgen.three_d.clip_setup.setup import SetupPlan, SfInput
 from softgen.three_d.state.plan_cache import PlanCache
@@ -81,15 +81,20 @@ class GeometryMemory:
         self.records = aligned(records * ctypes.sizeof(SetupRecord))
         self.attributes, self.sf_inputs = aligned(0), aligned(0)
         self.outcodes, self.results = aligned(4 * MOST_VERTICES), aligned(ctypes.sizeof(ClipResult) * (MOST_VERTICES + OBJECTS))
+        self.addresses = self.outcodes.ctypes.data, self.results.ctypes.data
+        self.inputs = 0  # address of sf_inputs
         self.stipple = ctypes.c_uint32()  # the Line Stipple Counter
         self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
 
     def reserve(self, outputs: int, threads: bool) -> None:
         """Room for this many attributes of each record, and for the inputs of SF threads."""
-        self.attributes = grown(self.attributes, self.capacity * outputs * ATTRIBUTE_BYTES)
-        self.array.attributes = self.attributes.ctypes.data
-        if threads:
-            self.sf_inputs = grown(self.sf_inputs, self.capacity * ctypes.sizeof(SfInput))
+        if len(self.attributes) < (size := self.capacity * outputs * ATTRIBUTE_BYTES):
+            self.attributes = aligned(size)
+        if not threads and size:
+            self.array.attributes = self.attributes.ctypes.data
+        elif threads and not self.inputs:
+            self.sf_inputs = aligned(self.capacity * ctypes.sizeof(SfInput))
+            self.inputs = self.sf_inputs.ctypes.data
 
 
 class Geometry:
@@ -102,7 +107,7 @@ class Geometry:
         self.attribute_stride = plans.attributes.count * ATTRIBUTE_BYTES
         self.struct = GeometryStruct(
             clip=ctypes.addressof(plans.clip), setup=ctypes.addressof(plans.setup), attributes=ctypes.addressof(plans.attributes),
-            outcodes=memory.outcodes.ctypes.data, tested=memory.results.ctypes.data, records=ctypes.addressof(memory.array),
-            sf_inputs=memory.sf_inputs.ctypes.data if by_threads else 0, stipple=ctypes.addressof(memory.stipple),
+            outcodes=memory.addresses[0], tested=memory.addresses[1], records=ctypes.addressof(memory.array),
+            sf_inputs=memory.inputs if by_threads else 0, stipple=ctypes.addressof(memory.stipple),
         )  # fmt: skip
-        self._kept = plans, memory.sf_inputs
+        self._kept = plans

@@ -36,7 +36,7 @@ class Pipeline3D(PipelinePlans):
         if not cache.ready(cs):
             self._draw_new(cs, call)
             return
-        why = self.walk.find(cs, call)
+        why = self.walk.find(call)
         if why != DONE and not self._go_on(cs, call, why):
             return
         record = cache.current
@@ -48,17 +48,18 @@ class Pipeline3D(PipelinePlans):
         """After draw.c has returned to Python; False: the draw is done, with a record that is not kept."""
         why = self._search(why)
         if self.walk.struct.phase == FIND:
-            plans = self._plans(cs, call)
+            state = DrawState.of(cs)
+            plans = self._plans(state, call)
             record = self.cache.add(cs, call, plans) if plans is not None else None
             if record is not None:
                 self.walk.struct.previous = 0
-                why = self.walk.find(cs, call)
+                why = self.walk.find(call)
             if record is None or self.walk.struct.phase != Phase.WALK:
                 if record is not None and plans is not None:  # its state is written while it is built
                     plans.keeps = False
                     self.cache.forget(record)
                 if plans is not None:
-                    self._draw_unkept(cs, call, plans)
+                    self._draw_unkept(cs, state, call, plans)
                 return False
         try:
             self.walk.go_on(cs, self.cache.current, why)
@@ -100,21 +101,20 @@ class Pipeline3D(PipelinePlans):
 
     # -- without -----------------------------------------------------------------------------------------------------------------------
 
-    def _plans(self, cs: CommandStreamer, call: DrawCall) -> DrawPlans | None:
+    def _plans(self, state: DrawState, call: DrawCall) -> DrawPlans | None:
         """What the state means; None: the draw has nothing to do."""
-        state = DrawState.of(cs)
         self.check(state, call)
         plans = self.plans.get(state)
         return None if plans.resolve else plans
 
     def _draw_new(self, cs: CommandStreamer, call: DrawCall) -> None:
-        plans = self._plans(cs, call)
-        if plans is not None:
-            self._draw_unkept(cs, call, plans)
-
-    def _draw_unkept(self, cs: CommandStreamer, call: DrawCall, plans: DrawPlans) -> None:
-        """Execute a draw with a record for it alone; where engines are compared, on each of them."""
         state = DrawState.of(cs)
+        plans = self._plans(state, call)
+        if plans is not None:
+            self._draw_unkept(cs, state, call, plans)
+
+    def _draw_unkept(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> None:
+        """Execute a draw with a record for it alone; where engines are compared, on each of them."""
         names = DrawNames(cs.counters.draws - cs.earlier_draws, state, call, plans.target)
         record, found = cs.dispatcher.whole(cs.space, lambda: self._walk_once(cs, state, call, plans), names)
         self._finish(cs, record, found)

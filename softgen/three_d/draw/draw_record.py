@@ -28,7 +28,7 @@ from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.state.unit_state import dispatch_context
 from softgen.three_d.structures import ChunkStruct, ObjectArray, VertexArray
 from softgen.three_d.vertices.chunk import Chunk
-from softgen.three_d.vertices.front import FrontPlan, entry_bytes
+from softgen.three_d.vertices.front import FrontPlan
 from softgen.three_d.vertices.vertex_fetch import FetchPlan
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class DrawRecord:
         self.struct.stages, self.struct.stage_count = ctypes.addressof(self.array), len(self.stages)
         self.cs = None  # which may be another one's later
         self.reporting = [stage for stage in self.stages if stage.reports]
+        # The stages that count the work of their threads, in order.
+        self.threaded = [stage for stage in self.stages if isinstance(stage, ThreadedStage) and stage.into.threaded]
         self.count()
 
     def _add(self, stage: Stage) -> None:
@@ -78,7 +80,7 @@ class DrawRecord:
 
     @cached_property
     def chunk(self) -> Chunk:
-        return self.pipeline.front.chunk(entry_bytes(self.state, self.call, self.front.shader))
+        return self.pipeline.front.chunk(self.fetch.entry_bytes)
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -87,11 +89,6 @@ class DrawRecord:
     @property
     def address(self) -> int:
         return ctypes.addressof(self.struct)
-
-    @property
-    def threaded(self) -> list[ThreadedStage]:
-        """The stages that count the work of their threads, in order."""
-        return [stage for stage, into in zip(self.stages, self.array, strict=False) if into.threaded and isinstance(stage, ThreadedStage)]
 
     @property
     def loops(self) -> list[KeptLoop]:

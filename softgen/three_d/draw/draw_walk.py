@@ -1,8 +1,7 @@
 """DrawWalk: the draw under way. draw.c walks the stages of its record; Python answers where a stage returns to it.
 
-    record = walk.find(cs, call)         # the kept record for the state, its draw done; or None
-    walk.run(cs, call, record)           # a draw with a record that was built for it
-    walk.finish(cs, record, found)
+    why = walk.find(call)                   # with the kept record for the state, which draw.c looks for
+    found = walk.run(cs, call, record)      # with a record that was built for the draw
 """
 
 from __future__ import annotations
@@ -57,32 +56,32 @@ class DrawWalk:
 
     # -- running ---------------------------------------------------------------------------------------------------------------------
 
-    def find(self, cs: CommandStreamer, call: DrawCall) -> int | None:
+    def find(self, call: DrawCall) -> int | None:
         """Walk the draw with the kept record for its state; why draw.c returned."""
-        self.struct.compared = 0
-        self._set(call, FIND)
-        return self.resume()
+        now, fault = self.struct, self.fault
+        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
+        base_vertex &= DWORD_MASK
+        CALL.pack_into(now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex, FIND)
+        now.compared, fault.ip = 0, guard.NO_IP
+        return None if self._call(self._function, self._address, fault) else int(fault.result)
 
     def run(self, cs: CommandStreamer, call: DrawCall, record: DrawRecord) -> Results:
         """Walk a draw to its end, with a record that is not looked for; what it has counted."""
-        now = self.struct
+        now, dispatcher = self.struct, cs.dispatcher
         self.enter(cs)
-        now.memory, now.select = ctypes.addressof(cs.space.table), cs.dispatcher.selection is not None
+        now.memory, now.select = ctypes.addressof(cs.space.table), dispatcher.selection is not None
         now.found = record.address
-        self._set(call, BEGIN)
+        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
+        base_vertex &= DWORD_MASK
+        CALL.pack_into(now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex, BEGIN)
         self.go_on(cs, record, self.resume())
-        return self.results(len(record.threaded))
+        return self.results(len(record.counted))
 
     def enter(self, cs: CommandStreamer) -> None:
         """Draws have so many host threads from now on."""
         if cs.dispatcher.threads != self.struct.host_threads:
             self._running = (WorkerPart * cs.dispatcher.threads)()
             self.struct.host_threads, self.struct.running = cs.dispatcher.threads, ctypes.addressof(self._running)
-
-    def _set(self, call: DrawCall, phase: int) -> None:
-        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
-        base_vertex &= DWORD_MASK
-        CALL.pack_into(self.struct, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex, phase)
 
     def set_curbe(self, cs: CommandStreamer) -> None:
         curbe = cs.state(PipelineContext).curbe

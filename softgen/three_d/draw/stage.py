@@ -42,6 +42,7 @@ class BuiltRecord(Protocol):
     struct: RecordStruct
     last_chunk: ChunkStruct  # what the stage before puts out, and the URB that has its entries
     last_urb: UrbMemory
+    threaded: list[ThreadedStage]
 
     @property
     def front(self) -> Any: ...
@@ -51,8 +52,6 @@ class BuiltRecord(Protocol):
     def chunk(self) -> Any: ...
     @property
     def geometry(self) -> Any: ...
-    @property
-    def threaded(self) -> Sequence[ThreadedStage]: ...
     @property
     def loops(self) -> Sequence[KeptLoop]: ...
 
@@ -103,6 +102,9 @@ class Stage:
         """Warn of rules that the draw's threads have broken."""
 
 
+NOT_BUILT = StageStruct()
+
+
 class ThreadedStage(Stage):
     """A stage whose work EU threads do, batch after batch, on one or several host threads."""
 
@@ -110,7 +112,7 @@ class ThreadedStage(Stage):
     own = True  # no other record has its loop
 
     def __init__(self) -> None:
-        self.into = StageStruct()
+        self.into = NOT_BUILT
         self.kept: KeptLoop | None = None
         self._shared: tuple[object, ...] = ()  # memory that C points to
 

@@ -160,7 +160,7 @@ struct pixel_loop {
 };
 
 /* The subspans that have a lit pixel. */
-static inline uint32_t lit_subspans(uint32_t lit)
+INLINE uint32_t lit_subspans(uint32_t lit)
 {
     lit |= lit >> 1;
     lit |= lit >> 2;
@@ -168,7 +168,7 @@ static inline uint32_t lit_subspans(uint32_t lit)
 }
 
 /* All four pixels of a subspan that has a lit one: neighbours are needed for derivatives (BDW-WM, G45 7282-7303). */
-static inline uint32_t whole_subspans(uint32_t lit)
+INLINE uint32_t whole_subspans(uint32_t lit)
 {
     return ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x11111111u) * 0xf;
 }

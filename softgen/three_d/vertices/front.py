@@ -79,9 +79,10 @@ class _Values:
 
 
 def _fetch(state: DrawState, plan: FrontPlan, key: tuple[int, ...], values: _Values) -> FetchPlan:
-    if plan.shader.enabled:
-        return vertex_fetch(state, values.call, plan.shader.destination)
-    return vertex_fetch(state, values.call, Destination.entry(entry_bytes(state, values.call, plan.shader) // 4))
+    size = entry_bytes(state, values.call, plan.shader)
+    made = vertex_fetch(state, values.call, plan.shader.destination if plan.shader.enabled else Destination.entry(size // 4))
+    made.entry_bytes = size
+    return made
 
 
 def entry_bytes(state: DrawState, call: DrawCall, shader: VertexShaderPlan) -> int:

@@ -257,6 +257,7 @@ class FetchPlan:
     def __init__(self, state: DrawState, structure: VertexFetch, numbers: tuple[int, ...] = (), *owned: object) -> None:
         self.structure, self.owned, self.space = structure, owned, state.space
         self.numbers = numbers  # of the elements that have source data
+        self.entry_bytes = 0  # of the vertices' URB entries, where the plan is a draw's
 
     def starting(self, call: DrawCall) -> FetchPlan:
         """The same for another draw: where its vertices and instances start."""
