@@ -67,7 +67,7 @@ def mac(c: Computation, a: Value, b: Value) -> Value:
 @op()
 def mach(c: Computation, a: Value, b: Value) -> Value:
     """Multiply-accumulate high: add the product with the upper half of the source of which `mul` takes the lower half to the accumulator,
-    which holds that product; the result is the high dword. On generations with the `short_mach` rule, without AccWrEn, it is the low one."""
+    which holds that product; the result is the high dword, or on generations with the `short_mach` rule, without AccWrEn, the low one."""
     if c.state.rules.multiply == "low_first":
         a, b = b, a
     total = a * (b >> WORD_BITS << WORD_BITS) + c.accumulator()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
+from softgen.three_d import three_d_h
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage
 from softgen.three_d.state.state import DrawCall, DrawState

@@ -352,7 +352,7 @@ def test_payloads_longer_than_a_threads_registers_are_refused(name: str, vertice
         state.curbe = bytes(4096)
         return ThreadStage(state, name, vertices)
 
-    assert stage(start).registers == stage(start).dispatch(UrbMemory(aligned(0))).registers == 128
+    assert stage(start).registers == stage(start).dispatch(UrbMemory(np.zeros(0, np.uint8))).registers == 128
     with pytest.raises(DecodeError, match=f"{name}: a payload of 129 registers; threads have 128"):
         stage(start + 1)
 
@@ -362,33 +362,6 @@ def nothing_to_do() -> tuple[ObjectArray, ThreadOutputStruct]:
     output, pools = ThreadOutputStruct(), np.ones(1, POOL)
     output.held, output.pool = pools, pools.ctypes.data
     return ObjectArray(), output
-
-
-@pytest.mark.parametrize("name", ["GS", "CLIP", "SF"])
-@pytest.mark.parametrize(("change", "fits"), [
-    ({}, True), ({"vertex_offset": 4096 - 3 * 64}, True), ({"vertex_offset": 4096 - 3 * 64 + 1}, False), ({"read_bytes": 1 << 31}, False),
-    ({"constant_offset": 4096 - 32, "constant_bytes": 32}, True), ({"constant_offset": 4096 - 32, "constant_bytes": 33}, False),
-    ({"header_bytes": 100}, False)])  # fmt: skip
-def test_loops_write_into_registers_alone(name: str, change: dict[str, int], fits: bool) -> None:
-    """What a plan can be wrong in; a loop without objects says so, too."""
-    (nothing, output), next_record = nothing_to_do(), ctypes.c_uint64()
-    made = {"GS": GeometryLoop, "CLIP": ClipLoop, "SF": SetupLoop}[name]
-    loop = SetupLoop(next=ctypes.addressof(next_record)) if name == "SF" else (
-        made(objects=ctypes.addressof(nothing), output=ctypes.addressof(output)))  # fmt: skip
-    for field, value in {"vertex_offset": 64, "read_bytes": 64, "header_bytes": 32, **change}.items():
-        setattr(loop.stage, field, value)
-    fake = FakeWorker(2, 128)
-    function = getattr(library(), {"GS": "run_geometry_threads", "CLIP": "run_clip_threads", "SF": "run_setup_threads"}[name])
-    assert function(ctypes.c_void_p(loop.bind(ctypes.addressof(fake))), None) == (0 if fits else TOO_LONG)
-
-
-def test_a_quadrilaterals_vertices_count_as_many_as_they_are() -> None:
-    nothing, output = nothing_to_do()
-    loop, fake = GeometryLoop(objects=ctypes.addressof(nothing), output=ctypes.addressof(output), whole=4), FakeWorker(2, 128)
-    loop.stage.vertex_offset, loop.stage.read_bytes = 4096 - 4 * 64, 64
-    assert library().run_geometry_threads(ctypes.c_void_p(loop.bind(ctypes.addressof(fake))), None) == 0
-    loop.whole = 6
-    assert library().run_geometry_threads(ctypes.c_void_p(ctypes.addressof(loop)), None) == TOO_LONG
 
 
 @pytest.mark.parametrize(("threads", "batch"), [(1, 1), (2, 2), (63, 63), (64, 64)])
