@@ -11,17 +11,13 @@ import pytest
 
 from softgen.inspect.report.pictures import picture
 from softgen.memory.space import Space
-from softgen.shared_functions.pixel_backend import BackendState, DepthState, DepthTarget
 from softgen.surface.image import SurfaceImage
 from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.dispatcher_protocol import Dispatcher
-from softgen.three_d.draw import draw_plans
-from softgen.three_d.pixels.color_calculator import ColorCalculator
 from softgen.trace.file import open_trace
 from softgen.trace.replay import replay
 from tests.conftest import ROOT, SHARED
-from tests.three_d.made import made_state
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -87,11 +83,3 @@ def test_one_gl_program_has_the_same_picture_on_every_gpu(gpu: str) -> None:
 @pytest.mark.parametrize("gpu", GLES)
 def test_one_vulkan_program_has_the_same_picture_on_every_gpu(gpu: str) -> None:
     np.testing.assert_array_equal(last_picture(f"{gpu}-vk-tri"), vulkan_triangle()[-1])
-
-
-@pytest.mark.parametrize("shaded", [False, True])
-def test_draws_without_threads_test_depth_early_whatever_the_alpha_test_says(shaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    tests = DepthTarget(DepthState(format="d32_float", test="less", write=True))
-    monkeypatch.setattr(draw_plans, "color_calculator", lambda state: ColorCalculator(BackendState(late=tests), None))
-    targets = draw_plans.pixel_targets(made_state(9, {}), shaded)
-    assert (targets.late, bool(targets.depth_function)) == (shaded, not shaded)
