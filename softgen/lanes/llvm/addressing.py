@@ -51,7 +51,7 @@ class LlvmAddressing:
 
     def __init__(self, code: LlvmCode, another: Callable[[], LlvmAddressing]) -> None:
         """`another` makes those of another function of the module."""
-        self.code, self.ir, self.masks, self.another = code, code.ir, code.masks, another
+        self.machine, self.code, self.ir, self.masks, self.another = code.machine, code, code.ir, code.masks, another
         self.in_loop = False  # what is written now runs again: contiguous loads are prefetched
         self.prefetched: Counter[int] = Counter()  # loads outside loops that are, by stream
 

@@ -29,7 +29,7 @@ class LlvmAdjacent:
     """Adjacent elements of regions. Those that are not accessed together are so many accesses of the machine."""
 
     def __init__(self, regions: LlvmRegions) -> None:
-        self.regions, self.ir, self.machine = regions, regions.ir, regions.addressing.code.machine
+        self.regions, self.ir, self.machine = regions, regions.ir, regions.addressing.machine
 
     def load(self, type: LaneType, count: int, base: Region, offsets: Value, mask: Value | None) -> list[Value]:
         ir = self.ir

@@ -132,7 +132,7 @@ class LlvmRegions:
         kind = f"<{lanes} x i32>"
         splat = ir.splat("i32", lanes, ir.emit(f"trunc i64 {last} to i32"))
         near = ir.intrinsic("llvm.umin", kind, [(kind, str(offsets.payload)), (kind, splat)], (kind,))
-        found = self._gathered(vector, lanes, origin, Value(self.addressing.code.machine, offsets.type, lanes, near), "splat (i1 true)")
+        found = self._gathered(vector, lanes, origin, Value(offsets.machine, offsets.type, lanes, near), "splat (i1 true)")
         return ir.emit(f"select <{lanes} x i1> {inside}, {vector} {found}, {vector} zeroinitializer")
 
     def _gathered(self, vector: str, lanes: int, origin: str, offsets: Value, mask: str) -> str:
@@ -228,7 +228,7 @@ class LlvmRegions:
 
     def atomic(self, op: str, type: LaneType, base: Region, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
         shape = self.shape(op, type, base, offsets)
-        values = [Value(self.addressing.code.machine, type, offsets.lanes, operand) for operand in operands]
+        values = [Value(offsets.machine, type, offsets.lanes, operand) for operand in operands]
 
         def one_lane(how: Callable[..., str]) -> Callable[[LlvmAddressing], OneLane]:
             def act(inner: LlvmAddressing, place: str, operands: list[str]) -> tuple[str, str]:
@@ -273,7 +273,7 @@ class LlvmRegions:
         vector = ir.vector(shape.type, shape.lanes)
         both = f"{{ {vector}, {vector} }}"
         pair = self.ask(shape, both, base, offsets, mask, operands,
-                         lambda inner: AccessFunction(inner, shape).change(operands, one_lane(inner), alone(inner)))
+                        lambda inner: AccessFunction(inner, shape).change(operands, one_lane(inner), alone(inner)))
         return ir.emit(f"extractvalue {both} {pair}, 0"), ir.emit(f"extractvalue {both} {pair}, 1")
 
     def write_note(self, base: Region, word: str, at: str) -> None:
@@ -322,8 +322,8 @@ def _computed_once(addressing: LlvmAddressing, type: LaneType, scalars: list[str
     ir = addressing.ir
     element = ir.element(type)
     vectors = [ir.emit(f"insertelement <1 x {element}> poison, {element} {scalar}, i64 0") for scalar in scalars]
-    values = [Value(addressing.code.machine, type, 1, vector) for vector in vectors]
-    return ir.emit(f"extractelement <1 x {element}> {function(addressing.code.machine, *values).payload}, i64 0")
+    values = [Value(addressing.machine, type, 1, vector) for vector in vectors]
+    return ir.emit(f"extractelement <1 x {element}> {function(addressing.machine, *values).payload}, i64 0")
 
 
 def region(m: Operators, place: FlatRegion | TableRegion, name: str = "") -> Region:
