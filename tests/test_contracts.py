@@ -52,7 +52,7 @@ def test_packages_and_their_rooms_name_their_files() -> None:
         if path.parent.name == "cli":
             continue  # one module per verb
         text = docstring(path)
-        here = [file.name for file in path.parent.glob("*.py") if file.name != "__init__.py"]
+        here = [re.sub(r"_h\.py$", ".h", file.name) for file in path.parent.glob("*.py") if file.name != "__init__.py"]
         here += [f"{room.name}/" for room in path.parent.iterdir() if path.parent.name in DIVIDED and (room / "__init__.py").exists()]
         assert [name for name in here if name not in text] == [], f"{path} does not say what these are"
         gone = [name for name in re.findall(r"^([\w/]+(?:\.py|\.c|/))\s", text, re.MULTILINE) if not (path.parent / name).exists()]

@@ -15,6 +15,7 @@ import pytest
 
 from softgen import library
 from softgen.errors import SoftgenError
+from softgen.inspect.cli import main
 from softgen.memory import guard_h
 from tests.conftest import ROOT
 
@@ -195,3 +196,13 @@ def test_every_header_is_compared_when_a_part_is_loaded() -> None:
     calls = [call for text in texts for call in re.findall(r"\bload\w*\(([^()]+)\)", text)]
     compared = {name for call in calls for name in re.findall(r"\b(\w+_h)\b", call)}
     assert compared | {"shim_h"} == {structures.module_path(header).stem for header in HEADERS}
+
+
+def test_a_tree_that_was_not_built_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(name: str) -> int:
+        return main.guarded(lambda: int(bool(importlib.import_module(name))))
+
+    assert missing("softgen.memory.no_such_h") == 1
+    assert "softgen.memory.no_such_h is not built; run `make` or" in capsys.readouterr().err
+    with pytest.raises(ModuleNotFoundError):
+        missing("softgen.memory.no_such")

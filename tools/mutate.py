@@ -58,7 +58,7 @@ PROCESSORS = os.cpu_count() or 1
 def sources(package: str = "") -> list[Path]:
     """Files that faults are planted in."""
     if package:
-        return sorted((ROOT / "softgen" / package).rglob("*.py"))
+        return sorted(path for path in (ROOT / "softgen" / package).rglob("*.py") if not path.name.endswith("_h.py"))  # made of headers
     return sorted(path for pattern in FILES for path in ROOT.glob(pattern) if path.parent.name != "compile")
 
 

@@ -5,7 +5,7 @@ Out: memory changed.
 
 commands.py  handlers: what a command asks for, as surfaces, a rectangle and a raster operation
 raster.py    raster operations as masks
-blit.py      the plan of a blit, carried out by blit.c
+blit.py      the plan of a blit, carried out by blit.c (blit.h)
 operands.py  blits with 8x8 patterns, monochrome sources, text and transparent colours, as arrays; rectangle.py reads and writes those
 """
 

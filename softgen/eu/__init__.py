@@ -19,5 +19,5 @@ engine_protocol.py  protocol of the compiling engines: what is asked of them and
 threaded/        T0: a compiled handler for each instruction
 translate/       T1: the whole kernel as one native function
 promotion.py     auto: T0 first, T1 once a kernel is hot
-native.py        native.c: T0's loop, barriers
+native.py        native.c: T0's loop, barriers; native.h a thread as C knows it
 """

@@ -29,7 +29,7 @@ static struct native_op *find(const struct native_program *program, uint32_t ip)
 }
 
 /* The handler of an op that the interpreter must execute. */
-int64_t native_escape(uint8_t *block, struct native_op *op, struct context *context, uint64_t executed)
+int64_t native_escape(uint8_t *block, struct native_op *op, struct context_head *context, uint64_t executed)
 {
     struct control_block *control = (struct control_block *)(block + place.control);
     (void)context;
@@ -39,7 +39,7 @@ int64_t native_escape(uint8_t *block, struct native_op *op, struct context *cont
 }
 
 /* Code for a thread that only the interpreter runs. */
-int64_t native_interpret(uint8_t *block, struct context *context)
+int64_t native_interpret(uint8_t *block, struct context_head *context)
 {
     (void)block;
     (void)context;
@@ -56,7 +56,7 @@ static void clear_upper_halves(void)
 #endif
 
 /* Each handler calls the next one in its place, until one leaves: then the block is as the thread stands, and what it gives is a status. */
-int64_t native_threaded(uint8_t *block, struct context *context)
+int64_t native_threaded(uint8_t *block, struct context_head *context)
 {
     struct native_op *op = find(context->program, ((struct control_block *)(block + place.control))->ip);
     if (!op)
@@ -72,7 +72,7 @@ int64_t native_threaded(uint8_t *block, struct context *context)
 /* -- barriers ------------------------------------------------------------------------------------------------------------------------ */
 
 /* A thread of the group has reached the barrier; the last one notifies all. Compiled code calls this. */
-void native_barrier(struct context *context)
+void native_barrier(struct context_head *context)
 {
     if (++context->arrived < context->threads)
         return;

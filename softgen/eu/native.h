@@ -34,10 +34,10 @@ struct control_block {
     uint32_t stray;                 /* 1: it returned to where no call was; facts of a translation do not hold any more */
 };
 
-typedef int64_t thread_function(uint8_t *block, struct context *context);
+typedef int64_t thread_function(uint8_t *block, struct context_head *context);
 
 struct native_op;
-typedef int64_t handler(uint8_t *block, struct native_op *op, struct context *context, uint64_t executed);
+typedef int64_t handler(uint8_t *block, struct native_op *op, struct context_head *context, uint64_t executed);
 
 /* One operation of a threaded program, with what its handler needs to know beside its shape (eu/threaded/record.py). */
 struct native_op {
@@ -47,7 +47,8 @@ struct native_op {
     uint32_t dst, src0, src1, src2; /* where operands start in the block; of a branch, addresses */
     uint64_t immediate;
     uint32_t group, flag;
-    uint64_t first, second;         /* of a branch, the records of src0 and src1; of a stream, the handler for when `need` is not, and the stream */
+    uint64_t first, second;         /* of a branch, the records of src0 and src1; of a stream, the handler for when `need` is not on, and the
+                                     * stream */
 };
 
 /* A threaded program. */
@@ -61,7 +62,7 @@ struct native_program {
 struct single_thread {
     thread_function *function;
     uint8_t *block;
-    struct context *context;
+    struct context_head *context;
 };
 
 #endif

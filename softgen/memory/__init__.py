@@ -9,5 +9,6 @@ address_space.py  AddressSpace: buffers mapped by page into 4 GiB arenas, which 
 page_table.py     PageTableSpace: the same interface over PhysicalMemory (physical.py), by walking real page tables (walk.py);
                   mirror.py maps its pages for compiled code
 guard.py guard.c  call(): runs compiled code; an access to an unmapped page of an arena becomes a GpuFault, any other crash stays a crash
+guard.h           the record of a fault; graphics_memory.h addresses in C code
 host.py arena.py  mmap, and the host address ranges of arenas
 """

@@ -8,7 +8,7 @@ units.py           the registry of units
 message_table.py   which message a descriptor names (spec/message/messages.table)
 descriptors.py     descriptors: identify, describe, problems, encode; extended descriptors
 message.py         Message: what lane programs that execute messages are written against, on any lane machine
-context.py         the context of compiled code: a fixed head, and the fields of units
+context.py         the context of compiled code: a fixed head (context.h), and the fields of units
 compiled.py        MessageCode: a send being compiled into a kernel
 bindings.py        binding table entries for compiled code; bound_surfaces.py resolves them, surface_binding.py shares them among units
 ahead.py           functions of copies of images, compiled before kernels call them

@@ -9,7 +9,7 @@ enum { CHANNELS = 32 };
 struct native_program;
 
 /* The head of a context, which C knows; fields of units follow it. All pointers are host addresses. */
-struct context {
+struct context_head {
     uint64_t table;      /* host bases of the address space's 4 GiB parts */
     uint64_t surfaces;   /* Bindings (bindings.py) */
     uint8_t *local;      /* shared local memory of the group */

@@ -13,8 +13,7 @@ from enum import Enum
 
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, u64
-from softgen.shared_functions.context_h import CHANNELS
-from softgen.shared_functions.context_h import Context as ContextHead
+from softgen.shared_functions.context_h import CHANNELS, ContextHead
 
 HEAD = RecordLayout.of(ContextHead)
 

@@ -7,7 +7,7 @@ Out   commands in the order the hardware meets them, through chained and second-
 window.py         dwords at an address, read ahead in pieces
 parser.py         dwords -> commands: rings, batches, chaining, ends
 latch.py          state commands kept as raw dwords, merged as their pages say
-latch_rules.py    rules for that, made from pages, which latch.c applies
+latch_rules.py    rules for that, made from pages, which latch.c applies (latch_rules.h)
 context.py        SavedContext: what a hardware context keeps on an engine
 interface.py      what a streamer uses of its device and of the submitter; types of handlers
 execute.py        Streamer: commands executed one after another; handler_services.py: what their handlers use of it

@@ -8,7 +8,7 @@ tile_table.py  the same within a tile as tables for compiled code
 image.py       SurfaceImage: a decoded surface state; slices, bounds
 levels.py      where mip levels are
 texel.py       channels in and out of texels, by the table of formats
-blocks.py      compressed blocks of 4x4 texels; coded.py those that C decodes (coded.c, bptc.c, etc.c, astc.c)
+blocks.py      compressed blocks of 4x4 texels; coded.py those that C decodes (coded.c, bptc.c, etc.c, astc.c, astc.h)
 fetch.py       texels out of memory
 texels.py      places of all texels of a level, and the texel at an address
 """

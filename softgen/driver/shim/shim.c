@@ -74,7 +74,7 @@ int open_node(int minor, int flags)
 }
 
 /* A signal ended DRM_IOCTL_I915_GEM_WAIT: its argument gets what is left of its time, as from the kernel's driver: programs ask again. */
-static void write_time_left(const struct message *request, const char *data, uint64_t began)
+static void write_time_left(const struct message_head *request, const char *data, uint64_t began)
 {
     enum { TIMEOUT = 8 }; /* where it is in the argument */
     int64_t left, passed = (int64_t)(nanoseconds() - began);
@@ -94,7 +94,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(rest, request);
     void *argument = va_arg(rest, void *);
     va_end(rest);
-    struct message out = {.kind = IOCTL, .a = request, .b = (uintptr_t)argument, .c = (uint64_t)fd}, last;
+    struct message_head out = {.kind = IOCTL, .a = request, .b = (uintptr_t)argument, .c = (uint64_t)fd}, last;
     struct stat what;
     unsigned type = _IOC_TYPE(request);
     if (!run_length || (type != 'd' && type != 'b' && type != '>'))
@@ -123,7 +123,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-    struct message out = {.kind = MMAP, .a = (uint64_t)offset, .b = length, .c = (uint64_t)fd}, last;
+    struct message_head out = {.kind = MMAP, .a = (uint64_t)offset, .b = length, .c = (uint64_t)fd}, last;
     if (fd < 0 || flags & MAP_ANONYMOUS || node_of(fd, out.name) < 0)
         return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
     int file = -1;

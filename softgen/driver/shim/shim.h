@@ -28,7 +28,7 @@ enum { DONE = 16, READ = 17, GIVE = 18, MAPS = 19, SWAP = 20, MAP = 21, NOT_MINE
 enum { NAME = 8, DRM_MAJOR = 226 };
 
 /* The head of a message. */
-struct message {
+struct message_head {
     uint32_t kind, size; /* size of what follows */
     uint64_t a, b, c;
     char name[NAME]; /* which opened node */
@@ -50,7 +50,7 @@ void forget_channel(void);
 int connect_to(const char *name, int flags, int named, uint64_t *patience);
 uint64_t nanoseconds(void);
 int copy(void *ours, uint64_t theirs, size_t size, int to_program);
-int64_t exchange(const struct message *request, const void *payload, struct message *last, int *file);
+int64_t exchange(const struct message_head *request, const void *payload, struct message_head *last, int *file);
 
 /* shim_paths.c */
 void find_root(void);

@@ -36,7 +36,7 @@ static void lost(void)
     _exit(1);
 }
 
-static int send_all(int fd, const struct message *message, const void *payload, int descriptor)
+static int send_all(int fd, const struct message_head *message, const void *payload, int descriptor)
 {
     struct iovec parts[2] = {{(void *)message, sizeof *message}, {(void *)payload, message->size}};
     union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
@@ -100,7 +100,7 @@ static int receive(int fd, void *to, size_t size, int *descriptors, int *count, 
 int connect_to(const char *name, int flags, int named, uint64_t *patience)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct message greeting = {0};
+    struct message_head greeting = {0};
     int fd = socket(AF_UNIX, SOCK_STREAM | (flags & SOCK_CLOEXEC), 0);
     if (fd < 0)
         return -1;
@@ -143,7 +143,7 @@ static void wait_awake(const struct channel *channel)
 }
 
 /* Ioctls that only wait: a signal whose handler does not restart them ends them, as it does in the kernel. */
-static int only_waits(const struct message *request)
+static int only_waits(const struct message_head *request)
 {
     static const unsigned char waiting[] = {0x5f, 0x6c, 0xc3, 0xca}; /* SET_DOMAIN, WAIT, DRM_IOCTL_SYNCOBJ_WAIT, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT */
     return request->kind == IOCTL && memchr(waiting, (int)(request->a & 0xff), sizeof waiting) != NULL;
@@ -263,7 +263,7 @@ int copy(void *ours, uint64_t theirs, size_t size, int to_program)
 
 static void answer(int fd, int64_t result, const void *payload, size_t size, int descriptor)
 {
-    struct message reply = {.kind = REPLY, .size = (uint32_t)size, .a = (uint64_t)result};
+    struct message_head reply = {.kind = REPLY, .size = (uint32_t)size, .a = (uint64_t)result};
     if (send_all(fd, &reply, payload, descriptor))
         lost();
 }
@@ -281,7 +281,7 @@ static void answer_read(int fd, const struct part *wanted, size_t count)
     free(data);
 }
 
-static int64_t finish(const struct message *message, const char *payload, const int *descriptors, int count)
+static int64_t finish(const struct message_head *message, const char *payload, const int *descriptors, int count)
 {
     int bad = 0;
     for (size_t at = 0; at + sizeof(struct part) <= message->size;) {
@@ -299,7 +299,7 @@ static int64_t finish(const struct message *message, const char *payload, const 
     return bad && (int64_t)message->a >= 0 ? -EFAULT : (int64_t)message->a;
 }
 
-static void serve(int fd, const struct message *message, const void *payload, const int *descriptors, int count)
+static void serve(int fd, const struct message_head *message, const void *payload, const int *descriptors, int count)
 {
     int given = count ? descriptors[0] : -1;
     size_t size = 0;
@@ -314,7 +314,7 @@ static void serve(int fd, const struct message *message, const void *payload, co
         answer(fd, given < 0 ? -errno : 0, NULL, 0, given);
         break;
     case WRITE:
-        answer(fd, finish(&(struct message){.size = message->size}, payload, NULL, 0), NULL, 0, -1);
+        answer(fd, finish(&(struct message_head){.size = message->size}, payload, NULL, 0), NULL, 0, -1);
         break;
     case MAPS:
         text = maps_of_range(message->a, message->b, &size);
@@ -336,7 +336,7 @@ static void serve(int fd, const struct message *message, const void *payload, co
 }
 
 /* The server's next message. A wait that a signal may end is not spent awake: the signal would be missed. */
-static int next_message(struct channel *channel, const struct message *request, struct message *message, int *descriptors, int *count)
+static int next_message(struct channel *channel, const struct message_head *request, struct message_head *message, int *descriptors, int *count)
 {
     uint64_t began = channel->patience ? nanoseconds() : 0;
     int may_stop = only_waits(request);
@@ -348,7 +348,7 @@ static int next_message(struct channel *channel, const struct message *request, 
 }
 
 /* One request until it is done. Returns the result; *last is the server's last message, *file a descriptor for mmap. */
-int64_t exchange(const struct message *request, const void *payload, struct message *last, int *file)
+int64_t exchange(const struct message_head *request, const void *payload, struct message_head *last, int *file)
 {
     struct channel spare, *channel = take_channel(&spare);
     int64_t result = 0;

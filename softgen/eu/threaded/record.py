@@ -1,6 +1,6 @@
 """Records: one of 64 bytes for each operation of a linked program, with what its handler needs to know beside its shape.
 
-A handler is `int64_t h(uint8_t *block, struct native_op *op, struct context *context, uint64_t executed)`, where `executed` counts
+A handler is `int64_t h(uint8_t *block, struct native_op *op, struct context_head *context, uint64_t executed)`, where `executed` counts
 instructions of this turn. It ends with a call of another record's handler in its place, or exits: then it has stored the thread's ip and
 what was executed, and returns a ThreadStatus. native.c has what calls the first one.
 """

@@ -121,6 +121,11 @@ def guarded(work: Callable[[], int]) -> int:
     except MemoryError:
         complain("not enough memory")
         return 1
+    except ModuleNotFoundError as error:
+        if not str(error.name).endswith("_h"):
+            raise
+        complain(f"{error.name} is not built; run `make` or `python setup.py build_ext --inplace` at the repository's root")
+        return 1
 
 
 def system_error(error: OSError) -> object:

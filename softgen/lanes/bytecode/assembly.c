@@ -118,12 +118,12 @@ static u32 operand(const struct work *work, u64 slot) {
 }
 
 static void encode(const struct assembly_record *assembly, const struct work *work) {
-    struct operation *next = assembly->encoded;
+    struct encoded_operation *next = assembly->encoded;
     for (u64 number = 0; number < assembly->operations; number++) {
         if (!is_used(work, number))
             continue;
         const struct written_operation *op = &assembly->written[number];
-        *next++ = (struct operation){
+        *next++ = (struct encoded_operation){
             .code = (u16)op->code, .lanes = (u16)op->lanes, .flags = (u32)op->flags,
             .result = operand(work, op->result), .a = operand(work, op->a), .b = operand(work, op->b), .c = operand(work, op->c),
             .immediate = op->how & JUMPS ? work->following[assembly->labels[op->immediate]] : op->immediate};

@@ -13,7 +13,7 @@ struct written_operation {
 };
 
 /* The first operation of a loop, and the one after the last. */
-struct loop {
+struct written_loop {
     u64 first, after;
 };
 
@@ -23,9 +23,9 @@ struct assembly_record {
     const u64 *sizes;                   /* of places, in bytes */
     const u64 *kept;                    /* places that have their bytes for the whole program */
     const u64 *labels;                  /* the operation that each is in front of */
-    const struct loop *loops;
+    const struct written_loop *loops;
     u64 operations, places, kept_places, label_count, loop_count;
-    struct operation *encoded;          /* room for all operations */
+    struct encoded_operation *encoded;          /* room for all operations */
     u64 used, frame;                    /* results */
 };
 #endif

@@ -132,7 +132,7 @@ static inline u16 to_half(f32 value) {
             }                                                                                                                                  \
     } while (0)
 #define REGION                                                                                                                                 \
-    struct region region = {table, note, *AT(const u64, op->a) + op->immediate, program->address_mask};
+    struct graphics_region region = {table, note, *AT(const u64, op->a) + op->immediate, program->address_mask};
 
 /* Run a program; `record` is what a handler of the threaded engine continues with, or 0. */
 HOST_FEATURES u64 bytecode_run(struct program_record *program, const u64 *arguments, u64 *record) {
@@ -144,7 +144,7 @@ HOST_FEATURES u64 bytecode_run(struct program_record *program, const u64 *argume
     memcpy(frame, arguments, ARGUMENTS * sizeof *arguments);
     if (++program->calls == program->hot)
         report(program);
-    for (const struct operation *op = program->operations;; op++) {
+    for (const struct encoded_operation *op = program->operations;; op++) {
         unsigned n = op->lanes;
         switch (op->code) {
 #define CASE1(name, T, R, expression)                                                                                                          \

@@ -21,7 +21,7 @@ enum { NO_OPERAND = 0xFFFFFFFF };
 enum { WIDE_OFFSETS = 1 };              /* flag of an access: offsets have 64 bits */
 
 /* An operation as the interpreter reads it. */
-struct operation {
+struct encoded_operation {
     u16 code, lanes;
     u32 result, a, b, c;
     u32 flags;                          /* WIDE_OFFSETS; bytes of an integer that masks come from or go to */
@@ -30,7 +30,7 @@ struct operation {
 
 /* A program that can be called. */
 struct program_record {
-    const struct operation *operations;
+    const struct encoded_operation *operations;
     const u8 *constants;
     u64 frame;                          /* bytes */
     u64 context;                        /* the argument that points at the context */

@@ -15,13 +15,13 @@ enum {
 };
 
 /* Graphics memory, as an operation accesses it. */
-struct region {
+struct graphics_region {
     const u64 *table;
     u64 *note;
     u64 base, mask;
 };
 
-static inline u8 *host(const struct region *region, u64 address) {
+static inline u8 *host(const struct graphics_region *region, u64 address) {
     return (u8 *)(uintptr_t)(region->table[address >> 32] + (address & 0xFFFFFFFF));
 }
 
@@ -30,7 +30,7 @@ static inline u64 offset_at(const u8 *offsets, unsigned lane, u32 flags) {
 }
 
 /* Write the note of an access, with the addresses of lanes; returns the lanes that are on. */
-static inline u64 note_lanes(const struct region *region, const u8 *offsets, u32 flags, const u8 *mask, unsigned lanes, unsigned size) {
+static inline u64 note_lanes(const struct graphics_region *region, const u8 *offsets, u32 flags, const u8 *mask, unsigned lanes, unsigned size) {
     u64 on = 0;
     for (unsigned i = 0; i < lanes; i++) {
         region->note[2 + i] = (region->base + offset_at(offsets, i, flags)) & region->mask;
@@ -42,7 +42,7 @@ static inline u64 note_lanes(const struct region *region, const u8 *offsets, u32
     return on;
 }
 
-static inline u8 *note_block(const struct region *region, u64 offset, u64 size) {
+static inline u8 *note_block(const struct graphics_region *region, u64 offset, u64 size) {
     u64 address = (region->base + offset) & region->mask;
     region->note[0] = 1ull << NOTE_TABLE | 1ull << NOTE_BLOCK | size << SIZE_SHIFT;
     region->note[1] = address;

@@ -16,13 +16,13 @@ from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import assembly_h, bytecode_h, memory_h
 from softgen.lanes.bytecode.assembly_h import JUMPS, PURE, READS_RESULT, SLOT_SHIFT, AssemblyRecord, WrittenOperation
-from softgen.lanes.bytecode.bytecode_h import ARGUMENTS, CONSTANT_SHIFT, NO_OPERAND, WIDE_OFFSETS, Operation, ProgramRecord
+from softgen.lanes.bytecode.bytecode_h import ARGUMENTS, CONSTANT_SHIFT, NO_OPERAND, WIDE_OFFSETS, EncodedOperation, ProgramRecord
 from softgen.library import load
 
 CONSTANT = 1 << CONSTANT_SHIFT
 HANDLER_CONTEXT = 2  # number of the argument
 LARGEST_FRAME = 1 << 18  # bytes of a host thread's stack
-OPERATION = ctypes.sizeof(Operation)
+OPERATION = ctypes.sizeof(EncodedOperation)
 ALIGNMENT = 16  # of constants
 PLACE = 1 << SLOT_SHIFT  # slots from a place to the next
 WRITTEN = ctypes.sizeof(WrittenOperation) // QWORD  # numbers of an operation before it is encoded

@@ -13,7 +13,7 @@ blend.py        blending, clamps, logic operations
 depth.py        depth and stencil tests
 surface.py      addresses of pixels; blocks of 4x4 pixels
 records.py      numbers that code reads at run time
-functions.py    compiled functions
+functions.py    compiled functions; blocks.h what tests take
 interpreter.py  the environment of messages on the interpreter; compiled.py the one in compiled code
 targets.py      binding table entries with their blend state; binding.py those that compiled code has used
 """

@@ -171,7 +171,7 @@ static enum return_reason passed_barrier(struct scheduler_state *w)
 /* A call that runs threads from the current one on; whether all of the group have ended in order. */
 static int joint_call(struct scheduler_state *w, int64_t *status)
 {
-    struct context *c = w->context;
+    struct context_head *c = w->context;
     c->budget = w->turn;
     c->program = w->program;
     c->turns = c->threads - w->current;
@@ -186,7 +186,7 @@ static int joint_call(struct scheduler_state *w, int64_t *status)
 /* A round of turns by one function that runs one thread after another: fewer calls, and what threads have in common is done once. */
 static enum return_reason joint_turns(struct scheduler_state *w)
 {
-    struct context *c = w->context;
+    struct context_head *c = w->context;
     uint64_t barriers = c->notified;
     while (w->current < c->threads && !w->apart) {
         int64_t status;
@@ -362,7 +362,7 @@ static int64_t run(struct threads_worker *worker, void *record, uint64_t count, 
     return run_group(w);
 }
 
-static struct context *context_of(const struct threads_worker *worker)
+static struct context_head *context_of(const struct threads_worker *worker)
 {
     return ((const struct scheduler_state *)worker)->context;
 }

@@ -51,7 +51,7 @@ struct group_share {
 /* A dispatch as one host thread runs it. `function` is what threads start with; members may go on with another one. */
 struct scheduler_state {
     struct threads_worker public;
-    struct context *context;
+    struct context_head *context;
     uint8_t *templates; /* a block for each thread of a group, as it starts, */
     uint64_t template_stride; /* so many bytes apart; 0: one for all */
     struct group_member *members;

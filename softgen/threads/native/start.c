@@ -231,7 +231,7 @@ static void reset_members(struct scheduler_state *w)
  * thread's first turn: others may notify it before. */
 void start_group(struct scheduler_state *w)
 {
-    struct context *c = w->context;
+    struct context_head *c = w->context;
     w->masked |= w->masks != NULL;
     if (w->axes)
         count_group(w);
@@ -282,7 +282,7 @@ void next_group(struct scheduler_state *w)
 /* The same of a plain dispatch whose blocks are fresh: all else is as the group before left it. */
 void restart_group(struct scheduler_state *w)
 {
-    struct context *c = w->context;
+    struct context_head *c = w->context;
     if (w->axes) {
         count_group(w);
         refresh_blocks(w);

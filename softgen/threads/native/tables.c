@@ -2,7 +2,7 @@
 #include "tables.h"
 
 /* Copies the surface states; 0 where the kernel is another one. Runs under the guard: it is left at a page that is not mapped. */
-int64_t threads_read_table(const struct table_reader *r, void *record)
+int64_t threads_read_table(const struct reader_record *r, void *record)
 {
     (void)record;
     if (!same_memory(r->memory, r->program))

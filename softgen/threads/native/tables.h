@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* What is read, and where to. */
-struct table_reader {
+struct reader_record {
     const uint64_t *memory; /* graphics_memory */
     const struct memory_range *program; /* the kernel, which has to be as it was */
     uint64_t table, base; /* where the table is, from the address on that its entries count from, too */

@@ -15,7 +15,7 @@ from softgen.memory import guard
 from softgen.memory.space import Space
 from softgen.shared_functions.unit import pointer_bits
 from softgen.threads.native import scheduler
-from softgen.threads.native.tables_h import TableReader
+from softgen.threads.native.tables_h import ReaderRecord
 from softgen.threads.programs import DispatchProgram
 
 
@@ -36,7 +36,7 @@ class SurfaceStateReader:
         self.memory, self.size = space.table, size
         self._program, self._indices = program, (ctypes.c_uint32 * len(indices))(*indices)
         self._states, self._fault = ctypes.create_string_buffer(len(indices) * size), guard.FaultRecord()
-        self._record = TableReader(
+        self._record = ReaderRecord(
             ctypes.addressof(self.memory), ctypes.addressof(program.range), 0, bases.get("surface", 0), (1 << space.bits) - 1,
             pointer_bits(gen), ctypes.addressof(self._indices), len(indices), size, ctypes.addressof(self._states))  # fmt: skip
         self._call, function = _reading()

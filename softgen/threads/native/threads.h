@@ -40,7 +40,7 @@ enum return_reason {
 enum { THREADS_PAYLOAD = 128 * 32 }; /* bytes of the longest payload: the registers of a thread */
 
 struct threads_worker;
-struct context; /* shared_functions/context.h */
+struct context_head; /* shared_functions/context.h */
 
 /* Work done since threads_begin. */
 struct threads_counts { uint64_t threads, instructions; };
@@ -66,7 +66,7 @@ struct threads_api {
     int64_t (*pending)(const struct threads_worker *worker);
     int64_t (*run)(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks);
     int64_t (*resume)(struct threads_worker *worker, void *record);
-    struct context *(*context)(const struct threads_worker *worker);
+    struct context_head *(*context)(const struct threads_worker *worker);
     void (*begin)(struct threads_worker *worker, uint64_t deadline);
     struct threads_counts (*counts)(const struct threads_worker *worker);
     int64_t (*parallel)(struct threads_part *parts, uint64_t count, threads_guard *guard);
@@ -110,7 +110,7 @@ static inline int64_t threads_resume(struct threads_worker *worker, void *record
 }
 
 /* The environment of the worker's threads, for compiled functions that a loop calls itself. */
-static inline struct context *threads_context(const struct threads_worker *worker)
+static inline struct context_head *threads_context(const struct threads_worker *worker)
 {
     return worker->api->context(worker);
 }

@@ -1,10 +1,10 @@
 """A draw: its stages in order, and what is kept from draw to draw.
 
-draw.py             a draw that is not prepared, stage by stage; draw_names.py names of a draw and its pixels
-draw_plans.py       the plans of a draw, kept from draw to draw
-prepared.py         the plans of all stages for one state
-prepared_front.py   its stages up to the vertex shader; prepared_threads.py its CLIP and SF threads on Gen4.5 (draw_threads.c);
-                    shared_stages.py its stages on several host threads (draw_loops.c)
-prepared_draws.py   the prepared draws of a context, which draw.c finds and runs; draw_state.c and draw_pointers.c compare; their
-                    structures are in draw.h, draw_structures.py
+draw.py             Pipeline3D: the draws of a context
+stage.py            what a stage is; draw_plans.py the plans of a draw, draw_names.py names of it and of its pixels
+draw_record.py      DrawRecord: what state means to all stages of a draw, as an array that draw.c walks
+draw_walk.py        the draw under way (draw_loops.c: stages on several host threads); draw.h, draw_structures.py structures
+draw_cache.py       records kept from draw to draw, which draw.c finds
+record_keeper.py    what a record depends on (draw_state.c compares it, draw_pointers.c what pointers lead to); stage_tables.py binding
+                    tables; stage_loops.py loops that records share
 """

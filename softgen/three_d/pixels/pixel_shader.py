@@ -28,9 +28,10 @@ from softgen.three_d.draw.draw_structures import StageStruct, function
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage, WalkedDraw
 from softgen.three_d.pixels.pixel_payload import PayloadPlan, place_parts
 from softgen.three_d.pixels.pixel_state import PixelState, pixel_inputs, pixel_state
-from softgen.three_d.pixels.rasterizer import PixelBlock, RasterPlan, raster_plan
+from softgen.three_d.pixels.rasterizer import RasterPlan, raster_plan
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import StageLoop
+from softgen.three_d.three_d_h import PixelBlock
 
 BATCH = 64  # threads
 MIN_BATCH, SHARED_BATCH = 2, 16  # that a block may need; at least, where loops share scratch space

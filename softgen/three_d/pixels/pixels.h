@@ -128,7 +128,7 @@ struct pixel_plan {
 struct pixel_stage {
     const struct pixel_plan *plan;
     const struct bins *bins;
-    struct context *context; /* where pixels are only tested */
+    struct context_head *context; /* where pixels are only tested */
     uint32_t counts; /* statistics are wanted */
     uint32_t counts_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
     uint32_t reserved;
@@ -141,7 +141,7 @@ struct pixel_loop {
     const struct record_array *records;
     const struct bins *bins;
     uint64_t *next_tile; /* shared by all loops of a draw */
-    struct context *context;
+    struct context_head *context;
     /* progress */
     uint64_t tile;
     uint32_t entry, last_entry; /* in bins->numbers */

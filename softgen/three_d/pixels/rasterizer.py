@@ -46,12 +46,6 @@ class RasterPlan(ctypes.Structure):
                 ("sample", (ctypes.c_int32 * 2) * MOST_SAMPLES)]  # fmt: skip
 
 
-class PixelBlock(ctypes.Structure):
-    """struct pixel_block of three_d.h: covered pixels of a 4x4 block."""
-
-    _fields_ = [("x", ctypes.c_uint16), ("y", ctypes.c_uint16), ("mask", ctypes.c_uint32)]
-
-
 def refuse(name: str, record: Record | None, fields: tuple[str, ...]) -> None:
     """Raises Unsupported if one of the fields is set."""
     for field in fields:

@@ -19,8 +19,8 @@ from tests.driver.program import Memory
 
 
 def test_a_message_is_packed_as_the_shim_has_it() -> None:
-    packed = shim_h.Message.from_buffer_copy(MESSAGE.pack(1, 2, 3, 4, 5, b"node"))
-    fields = {name: getattr(packed, name) for name, *_ in shim_h.Message._fields_}
+    packed = shim_h.MessageHead.from_buffer_copy(MESSAGE.pack(1, 2, 3, 4, 5, b"node"))
+    fields = {name: getattr(packed, name) for name, *_ in shim_h.MessageHead._fields_}
     assert fields == {"kind": 1, "size": 2, "a": 3, "b": 4, "c": 5, "name": b"node"} and ctypes.sizeof(packed) == MESSAGE.size
 
 

@@ -7,7 +7,7 @@ struct target { uint64_t address; float limit; };
 
 uint32_t test_depth(void *context, void *target, struct depth_block *block)
 {
-    const struct context *c = context;
+    const struct context_head *c = context;
     const struct target *t = target;
     volatile const uint8_t *memory = graphics_memory((const uint64_t *)c->table, t->address);
     uint32_t passed = 0, read = *memory;

@@ -12,8 +12,9 @@ import pytest
 from softgen.errors import DecodeError, Unsupported
 from softgen.three_d.pixels import rasterizer
 from softgen.three_d.pixels.pixel_shader import library
-from softgen.three_d.pixels.rasterizer import PixelBlock, RasterPlan, draws_nothing, raster_plan
+from softgen.three_d.pixels.rasterizer import RasterPlan, draws_nothing, raster_plan
 from softgen.three_d.structures import TILE, SetupRecord
+from softgen.three_d.three_d_h import PixelBlock
 from tests.three_d.shaded import Stream, triangle
 
 Pixels = set[tuple[int, int]]
