@@ -139,6 +139,8 @@ static struct collocated collocated(const struct avc_decoder *d, const struct av
     if (!base)
         return found;
     unsigned row = locate(d, base, r, &y, &found.change);
+    if (row >= d->avc->height << d->avc->field) /* a pair of fields at the end of a frame that is not made of pairs */
+        return found;
     memcpy(words, base + ((size_t)row * d->avc->width + d->x) * AVC_MOTION, AVC_MOTION);
     memcpy(ids, words + ID_WORD, sizeof ids);
     int quarter = (y >> 3) * 2 + (x >> 3), block = (y >> 2) * 4 + (x >> 2);

@@ -214,6 +214,8 @@ static int intra(struct avc_decoder *d, int type)
     if (type) {
         d->now.intra16_mode = (type - 1) & 3;
         d->mb->pattern = (uint8_t)((type >= 13 ? 15 : 0) | ((type - 1) / 4 % 3) << 4);
+        if (d->avc->monochrome && d->mb->pattern >> 4)
+            return failed(d, AVC_BAD_TYPE);
     } else if (!read_pattern(d))
         return 0;
     return read_residual(d) && avc_reconstruct(d);
