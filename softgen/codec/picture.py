@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.codec.library import library, run_rows
 from softgen.codec.structures import GraphicsTable, PictureRecord, SampleFrame, SurfaceLayout, VideoSurface
@@ -113,6 +114,7 @@ def open_picture(cs: CommandStreamer, engine: PictureState, shape: PictureShape,
     record.source = video_surface(state, layout)
     for number, name in enumerate(("pre_deblocking", "post_deblocking")):
         if getattr(mode, f"{name}_output_enable"):
+            _refuse_compression(cs.generation.number, getattr(buffers, f"{name}_destination_attributes"))
             record.surfaces[number] = _own(record.source, getattr(buffers, f"{name}_destination_address"), shape, bottom)
     if not any(surface.base for surface in record.surfaces):
         raise DecodeError("MFX_PIPE_MODE_SELECT and MFX_PIPE_BUF_ADDR_STATE name no surface to write to")
@@ -131,6 +133,11 @@ def add_references(picture: VideoPicture, frames: FramePool, buffers: Record, sh
             slot.address, slot.state = item.address, IN_MEMORY
             slot.frame, samples = frames.take(shape.planes(shape.fields))
             picture.keep.append(samples)
+
+
+def _refuse_compression(gen: float, attributes: int) -> None:
+    if getattr(catalogue().layout("MEMORYADDRESSATTRIBUTES", gen).raw([attributes]), "memory_compression_enable", 0):
+        raise Unsupported("memory compression of a video surface: not yet simulated")
 
 
 def _own(source: VideoSurface, base: int, shape: PictureShape, bottom: bool) -> VideoSurface:
