@@ -48,13 +48,12 @@ struct avc_picture {
     uint32_t field, bottom, mbaff, cabac, transform8, constrained_intra, inference8, weighted, weighted_b, monochrome;
     int32_t chroma_offset[2];
     int32_t poc[34]; /* top and bottom of each frame store; of the picture */
-    uint16_t ids[MOST_REFERENCES]; /* picture ids */
-    uint16_t id, reserved;
+    uint16_t ids[MOST_REFERENCES]; /* of the pictures in the frame stores */
     uint8_t matrix4[6][16], matrix8[2][64]; /* raster */
     uint32_t scale4[6][52][16], scale8[2][52][64]; /* LevelScale by matrix and QP, with the shift to the left of large QPs (8.5.9) */
     const uint8_t *collocated[MOST_REFERENCES]; /* motion of each frame store, AVC_MOTION bytes a macroblock of the frame; may be null */
     uint8_t *motion; /* of this picture's frame; may be null */
-    uint32_t slices, decoded;
+    uint32_t slices, reserved; /* slices: so far */
 };
 
 struct avc_decoder;
@@ -65,10 +64,10 @@ struct avc_slice {
     uint64_t size, start; /* bytes; bit at which slice data begins */
     uint32_t type, counts[AVC_LISTS], weight_shift[2], spatial_direct, filter, cabac_init, qp;
     int32_t filter_alpha, filter_beta;
-    uint32_t first_x, first_y, next_x, next_y; /* macroblocks; next: 0, 0 if unknown */
+    uint32_t first_x, first_y; /* macroblocks */
     struct avc_reference list[AVC_LISTS][AVC_MOST_INDEX];
     struct avc_weight weight[AVC_LISTS][AVC_MOST_INDEX];
-    struct avc_decoder *decoder; /* progress; AVC_DECODER bytes */
+    struct avc_decoder *decoder; /* progress */
     uint32_t begun, reserved;
 };
 
@@ -137,9 +136,7 @@ static inline struct avc_place avc_luma(const struct avc_decoder *d, int x, int 
     return avc_neighbour(d, x, y, 16, 16);
 }
 
-/* syntax: cavlc.c and cabac.c; negative: no such code */
-int cavlc_mb_type(struct avc_decoder *d);
-int cavlc_residual(struct avc_decoder *d, int32_t *out, int n, int most);
+/* cavlc.c, cabac.c, cabac_residual.c: syntax elements; negative: no such code */
 int cavlc_block(struct avc_decoder *d, int plane, int block, const uint8_t *scan, const uint32_t *scale, int shift, int first, int most,
                 int32_t *out);
 int cavlc_dc(struct avc_decoder *d, int plane);
@@ -160,7 +157,6 @@ void cabac_contexts(struct avc_decoder *d);
 
 /* residual.c: all blocks of a macroblock; whether they are well formed */
 int avc_residual(struct avc_decoder *d);
-void avc_pcm(struct avc_decoder *d, const uint8_t *samples);
 void avc_scales(struct avc_picture *p);
 
 /* macroblock.c */

@@ -163,7 +163,6 @@ def _decode(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, state:
     slice.cabac_init, slice.qp = state.cabac_init_idc, state.slice_quantization_parameter
     slice.filter_alpha, slice.filter_beta = 2 * state.slice_alpha_c0_offset_div2, 2 * state.slice_beta_offset_div2
     slice.first_x, slice.first_y = state.slice_horizontal_position, state.slice_vertical_position
-    slice.next_x, slice.next_y = state.next_slice_horizontal_position, state.next_slice_vertical_position
     _check(slice)
     _lists(cs, picture, image, slice)
     run_rows(cs, library().avc_decode, slice)

@@ -24,9 +24,9 @@ class AvcPicture(ctypes.Structure):
         *_words("width", "height", "field", "bottom", "mbaff", "cabac", "transform8", "constrained_intra", "inference8", "weighted",
                 "weighted_b", "monochrome"),
         ("chroma_offset", ctypes.c_int32 * 2), ("poc", ctypes.c_int32 * 34), ("ids", ctypes.c_uint16 * MOST_REFERENCES),
-        ("id", ctypes.c_uint16), ("reserved", ctypes.c_uint16), ("matrix4", ctypes.c_uint8 * 16 * 6), ("matrix8", ctypes.c_uint8 * 64 * 2),
+        ("matrix4", ctypes.c_uint8 * 16 * 6), ("matrix8", ctypes.c_uint8 * 64 * 2),
         ("scale4", ctypes.c_uint32 * 16 * 52 * 6), ("scale8", ctypes.c_uint32 * 64 * 52 * 2),
-        ("collocated", ctypes.c_uint64 * MOST_REFERENCES), ("motion", ctypes.c_uint64), *_words("slices", "decoded"),
+        ("collocated", ctypes.c_uint64 * MOST_REFERENCES), ("motion", ctypes.c_uint64), *_words("slices", "reserved"),
     ]  # fmt: skip
 
 
@@ -49,6 +49,6 @@ class AvcSlice(ctypes.Structure):
         ("avc", ctypes.c_uint64), ("data", ctypes.c_uint64), ("size", ctypes.c_uint64), ("start", ctypes.c_uint64), *_words("type"),
         ("counts", ctypes.c_uint32 * LISTS), ("weight_shift", ctypes.c_uint32 * 2),
         *_words("spatial_direct", "filter", "cabac_init", "qp"), ("filter_alpha", ctypes.c_int32), ("filter_beta", ctypes.c_int32),
-        *_words("first_x", "first_y", "next_x", "next_y"), ("list", AvcReference * MOST_INDEX * LISTS),
+        *_words("first_x", "first_y"), ("list", AvcReference * MOST_INDEX * LISTS),
         ("weight", AvcWeight * MOST_INDEX * LISTS), ("decoder", ctypes.c_uint64), *_words("begun", "reserved"),
     ]  # fmt: skip
