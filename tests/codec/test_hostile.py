@@ -1,4 +1,4 @@
-"""Damaged streams, state and side buffers: decoding ends, with the same result each time, and touches nothing that is not mapped."""
+"""Damaged streams, state and side buffers: decoding ends and touches nothing that is not mapped; streams have the same result each time."""
 
 from __future__ import annotations
 
@@ -78,5 +78,6 @@ def test_damaged_data_decodes_to_the_same_each_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", clips())
 def test_damaged_state_is_refused_or_decoded(name: str) -> None:
+    """Each submission ends, or is refused in words: any other exception, or a crash, fails here."""
     for seed in range(ROUNDS):
-        assert outcome(name, seed, 0.02, True) == outcome(name, seed, 0.02, True)
+        outcome(name, seed, 0.02, True)
