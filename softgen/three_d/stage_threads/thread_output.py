@@ -66,6 +66,7 @@ class OutputStage(ThreadedStage):
         in_place = in_place and stride == before.stride
         self.urb = own.sharing(record.last_urb) if in_place else own.urb
         assert self.urb.entries is not None and self.urb.pools is not None
+        self.urb.pools[0]["retained"] = 0
         self.output = ThreadOutputStruct(
             vertices=before if in_place else own.vertices, objects=own.objects, entries=self.urb.entries.ctypes.data,
             pool=self.urb.pools.ctypes.data,
