@@ -10,14 +10,20 @@ from softgen.lanes.types import MOST_LANES, u32
 from softgen.surface.image import SurfaceImage, locate
 
 
-def texel_offsets(image: SurfaceImage) -> npt.NDArray[np.int64]:
-    """Byte offsets from the base, as an array of rows.
+def texel_axes(image: SurfaceImage) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Byte offsets of the columns from the first one, and of the rows from the base.
 
     In every tiling each bit of an address comes from one coordinate alone, so that a texel's offset is the sum of its column's and row's.
     """
     width, height = _extent(image)
-    across, down = _offsets(image, 0, width), _offsets(image, 1, height)
-    found: npt.NDArray[np.int64] = np.add.outer(down, across - across[0])
+    across = _offsets(image, 0, width)
+    return across - across[0], _offsets(image, 1, height)
+
+
+def texel_offsets(image: SurfaceImage) -> npt.NDArray[np.int64]:
+    """Byte offsets from the base, as an array of rows."""
+    across, down = texel_axes(image)
+    found: npt.NDArray[np.int64] = np.add.outer(down, across)
     return found
 
 

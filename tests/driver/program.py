@@ -237,9 +237,10 @@ def served(name: str, runner: SubmissionRunner | None = None, save: Callable[[Su
     """A server in a thread. Without a runner the real device executes."""
     folder = Path(tempfile.mkdtemp(prefix="softgen-test-"))
     told: list[str] = []
-    executor = Executor(device(name), [], save, told.append, charge=lambda pid, size: shared.budget.note(pid, size))
+    executor = Executor(device(name), [], save, told.append)
     log: list[str] = []
     shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append, memory_limit)
+    executor.budget = shared.budget
     ours, theirs = socket.socketpair()
     server = Server(shared, Service(theirs, folder, listen(folder)))
     thread = threading.Thread(target=server.run, daemon=True)

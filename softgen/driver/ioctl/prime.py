@@ -27,6 +27,7 @@ def export(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = gem.lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.EINVAL, "memory of the program itself cannot be shared")
+    node.gpu.budget.export(call.channel.pid, bo.pieces[0].buffer)
     leave_some()
     try:
         descriptor = bo.pieces[0].buffer.reopen()

@@ -37,6 +37,7 @@ class Budget:
         self.resident: Counter[int] = Counter()  # of the touched ones, when they were last counted
         self.other: Counter[int] = Counter()  # memory besides buffers
         self.since: Counter[int] = Counter()  # granted since pages were counted
+        self.exported: weakref.WeakSet[MemfdBuffer] = weakref.WeakSet()  # buffers that count with all of their pages
         self.counted = 0.0
         self.grown = 0  # how often memory was taken,
         self._fitting: dict[int, int] = {}  # and at which of those a process was within its limit, with all pages of its buffers
@@ -72,6 +73,24 @@ class Budget:
         """Memory that an object takes until it is gone, without asking."""
         self.note(pid, size)
         weakref.finalize(owner, self.give, pid, size).atexit = False
+
+    def export(self, pid: int, buffer: MemfdBuffer) -> None:
+        """A buffer whose file programs get, who may touch its pages without asking: from now on it counts with all of them."""
+        with self.lock:
+            if buffer not in self.exported:
+                self.check(self.buffers.get(buffer, pid), buffer.capacity - buffer.resident(), "an exported buffer")
+                self.exported.add(buffer)
+
+    def outgrown(self, pid: int, before: int) -> tuple[int, bool]:
+        """What a process has taken, and whether that is too much: more than one may take, or more than `before` while all together have
+        more than the limit. For work that touches pages as it goes on."""
+        with self.lock:
+            self._settle()
+            if self._fits(self.size, pid, 0):
+                return before, False
+            self._count()
+            taken = self.resident[pid] + self.other[pid]
+            return taken, not self._fits(self.resident, pid, 0) and (taken > self.client_limit or taken > before)
 
     def check(self, pid: int, more: int, what: str) -> None:
         """May a process take so many bytes more? Where even untouched pages fit, nothing needs to be counted."""
@@ -110,4 +129,4 @@ class Budget:
     def _count(self) -> None:
         self.resident, self.since, self.counted = Counter(), Counter(), time.monotonic()
         for buffer, pid in list(self.buffers.items()):
-            self.resident[pid] += buffer.resident()
+            self.resident[pid] += buffer.capacity if buffer in self.exported else buffer.resident()

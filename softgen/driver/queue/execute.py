@@ -7,7 +7,9 @@ A recorder, where there is one, sees every submission before and after it runs.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
+import sys
 import threading
 import time
 import traceback
@@ -21,6 +23,7 @@ from softgen.bits.generation import Device
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
 from softgen.driver.ioctl.user_copy import Copied
+from softgen.driver.objects.budget import Budget
 from softgen.driver.objects.submission import Submission
 from softgen.driver.queue.hints import hint
 from softgen.driver.queue.parking import LOOK_AGAIN, Parking
@@ -36,6 +39,8 @@ ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enh
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
 MOST_REPORTED = 20  # failing submissions that are kept and reported one by one
 MOST_LISTED = 1000  # of each kind that the report names: a program may fail for as long as it likes
+LOOK = 0.02  # seconds of a submission until the memory it touches is counted, and between two counts
+LOOK_SHARE = 20  # a count may take no more than this part of the time between two
 HANG = 10.0  # seconds a semaphore may be waited for, not counting those in which others have the engine
 
 
@@ -77,6 +82,26 @@ class RunReport:
         return not (self.faults or self.unsupported)
 
 
+class WatchedMemory:
+    """The memory that a submission touches while it runs. Nobody asks before a page is touched: the budget is looked at now and then."""
+
+    def __init__(self, budget: Budget | None) -> None:
+        self.budget, self.outgrown, self.look_at, self.taken = budget, False, math.inf, 0
+
+    def begin(self, now: float) -> None:
+        """A submission begins; most are over before anybody looks."""
+        if self.budget is not None:
+            self.taken, self.outgrown, self.look_at = 0, False, now + LOOK
+
+    def look(self, pid: int) -> None:
+        """Count what its process has taken; the first time, what it takes in all shows and not yet whether that becomes more."""
+        assert self.budget is not None
+        began = time.monotonic()
+        self.taken, self.outgrown = self.budget.outgrown(pid, self.taken or sys.maxsize)
+        now = time.monotonic()
+        self.look_at = now + max(LOOK, LOOK_SHARE * (now - began))
+
+
 class ContextEngine:
     """An entry of a context's engine map: its state on the engine, the slot it has, and what failed in the submission that runs."""
 
@@ -89,6 +114,7 @@ class ContextEngine:
         self.errors: list[SoftgenError] = []
         self.copies: list[Copied] = []  # memory of the program that is copied
         self.seen = -1  # commands done when it was last given back
+        self.memory = WatchedMemory(executor.budget)
         self.saved = executor.device.new_context(self.engine)
         drawn = None if executor.drawn is None else self.drawn
         self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn, self.completed)
@@ -100,18 +126,23 @@ class ContextEngine:
 
     def over(self) -> bool:
         """Whether nothing needs the result any more."""
-        return self.executor.ending or self.slot is not None and self.slot.submission.context.cancelled
+        if self.slot is None:
+            return self.executor.ending
+        return self.executor.ending or self.memory.outgrown or self.slot.submission.context.cancelled
 
     def timed_out(self) -> bool:
         """Polled at every command and thread group."""
         slot = self.slot
         if slot is None:
             return self.executor.ending
-        if slot.engine.waiting or time.monotonic() > slot.caller.until:
+        now = time.monotonic()
+        if slot.engine.waiting or now > slot.caller.until:
             slot.pause()
         if self.copies:
             self._give_copies_back()
-        return self.executor.ending or slot.submission.context.cancelled  # over(), without a call
+        if now > self.memory.look_at:
+            self.memory.look(slot.submission.pid)
+        return self.executor.ending or self.memory.outgrown or slot.submission.context.cancelled  # over(), without a call
 
     def _give_copies_back(self) -> None:
         """The next command may write a tag: the data that it announces comes first."""
@@ -143,6 +174,7 @@ class ContextEngine:
         """Executes a submission; raises its first error after all of it was done."""
         self.slot, self.errors, self.copies, self.seen = slot, [], submission.bound.copies, -1
         execution, self.done, space, began = self.done, None, submission.vm.space, time.monotonic()
+        self.memory.begin(began)
         if execution is not None and execution.streamer.space is space:
             self.executor.device.begin_again(execution, submission.batch)
         else:
@@ -152,6 +184,10 @@ class ContextEngine:
         try:
             if not execution.run():
                 self._pass_semaphores(execution, submission, slot)
+        except SoftgenError as ended:
+            if not self.memory.outgrown:
+                raise
+            raise SoftgenError(f"its work takes {self.memory.taken >> 20} MiB, more than the memory limit leaves ({ended})") from None
         finally:
             self.slot = self.execution = None
             self.executor.parking.written(submission.bound.bos)
@@ -188,12 +224,12 @@ class Executor:
     def __init__(self, gpu: Device, recorders: list[SubmissionRecorder], save: Callable[[Submission, str], str], log: Callable[[str], None],
                  device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = EngineDispatcher,
                  drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None,
-                 charge: Callable[[int, int], None] = lambda pid, size: None) -> None:  # fmt: skip
+                 budget: Budget | None = None) -> None:  # fmt: skip
         """`save` keeps a failing submission and answers where; `log` gets a line for each failure; each context and engine has a
-        dispatcher of its own; `drawn` is called with the render targets that a draw wrote to; `charge` with a process and bytes of memory
-        that are taken for its contexts, or negative, given back."""
+        dispatcher of its own; `drawn` is called with the render targets that a draw wrote to; the memory of contexts, and what work
+        touches, counts in `budget`."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
-        self.device, self.new_dispatcher, self.drawn, self.charge = device or GpuDevice(gpu), new_dispatcher, drawn, charge
+        self.device, self.new_dispatcher, self.drawn, self.budget = device or GpuDevice(gpu), new_dispatcher, drawn, budget
         self.report, self.parking = RunReport(), Parking()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
@@ -202,7 +238,8 @@ class Executor:
 
     def _new_context_engine(self, submission: Submission) -> ContextEngine:
         made = submission.context.context_engines[submission.engine, submission.slot] = ContextEngine(self, submission.engine)
-        made.hooks.dispatcher.count_memory(partial(self.charge, submission.pid))
+        if self.budget is not None:
+            made.hooks.dispatcher.count_memory(partial(self.budget.note, submission.pid))
         weakref.finalize(submission.context, made.end).atexit = False
         return made
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softgen.driver.errors import Errno
 from softgen.driver.objects import display
 from softgen.driver.objects.node import Shared
 from softgen.driver.queue.queue import Queues
 from softgen.driver.run.collector import Collector
 from softgen.driver.run.server import DRAIN, Server
+from softgen.errors import SoftgenError
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 RECORDER_TIMEOUT = 0.5  # seconds
 PATIENCE = 0.3  # seconds in which short programs have submitted their first work
+
+Room = Callable[[int, int], AbstractContextManager[None]]  # for a process, so many bytes
 
 
 class SimulatorOptions(NamedTuple):
@@ -52,6 +56,7 @@ class Observers:
     recorders: Sequence[SubmissionRecorder] = ()
     drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None  # the targets of each draw
     presented: display.Presented | None = None
+    use_room: Callable[[Room], None] | None = None  # is given what takes memory for pictures of what a process has drawn
     close: Callable[[], None] | None = None  # ends what recorders write, before work that still runs is dropped
 
 
@@ -71,8 +76,23 @@ class Simulator:
         self.shared.display.mode = display.mode(*options.display)
         if observers.presented:
             self.shared.display.presented = observers.presented
+        if observers.use_room:
+            observers.use_room(self.room)
         self.server = Server(self.shared, service, observers.ioctls, options.spare_processor)
         service.orphaned.append(self.leave)
+
+    @contextmanager
+    def room(self, pid: int, size: int) -> Iterator[None]:
+        """Memory for a picture of what a process has drawn; SoftgenError where there is none."""
+        budget = self.shared.budget
+        try:
+            budget.take(pid, size, "a picture")
+        except Errno as refused:
+            raise SoftgenError(str(refused)) from None
+        try:
+            yield
+        finally:
+            budget.give(pid, size)
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         try:
@@ -93,7 +113,7 @@ class Simulator:
                 seen = self.observers
                 hardware = GpuDevice(self.gpu, self.clock, trace=seen.trace)
                 self.made = Executor(self.gpu, list(seen.recorders), self.save, self.failed, hardware, self.new_dispatcher, seen.drawn,
-                                     self.shared.budget.note)  # fmt: skip
+                                     self.shared.budget)  # fmt: skip
             return self.made
 
     def compile_ahead(self) -> None:

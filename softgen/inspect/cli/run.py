@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from softgen.driver.run.launcher import Outcome
     from softgen.driver.run.service import Service
     from softgen.driver.run.simulator import Observers
-    from softgen.inspect.report.pictures import SubmissionPictures
+    from softgen.inspect.report.pictures import Room, SubmissionPictures
     from softgen.inspect.report.recording import Recorder
     from softgen.threads.compare.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
@@ -238,8 +238,13 @@ def observers(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, 
     if pictures:
         from softgen.inspect.report.frames import FramePictures
 
-        found.drawn = pictures.drawn
-        found.presented = FramePictures(pictures.folder, pictures.files, complain).presented
+        frames = FramePictures(pictures.folder, pictures.files, complain)
+        found.drawn, found.presented = pictures.drawn, frames.presented
+
+        def use_room(room: Room) -> None:
+            pictures.room = frames.room = room
+
+        found.use_room = use_room
     return found
 
 

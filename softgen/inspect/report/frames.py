@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from softgen.errors import SoftgenError
 from softgen.inspect.output_file import write_file
-from softgen.inspect.report.pictures import picture, png
+from softgen.inspect.report.pictures import Box, Room, any_room, picture, picture_bytes, png
 from softgen.memory.address_space import AddressSpace
 from softgen.surface.image import SurfaceImage
 
@@ -30,8 +30,13 @@ def frame(crtc: Crtc) -> Image | None:
         return None
     space, buffer = AddressSpace("display"), crtc.framebuffer.bo.pieces[0].buffer
     space.map(BASE, buffer)
+    return picture(space, surface(crtc.framebuffer), viewport(crtc))
+
+
+def viewport(crtc: Crtc) -> Box:
+    """The part of its framebuffer that the CRTC shows."""
     width, height = crtc.size
-    return picture(space, surface(crtc.framebuffer)).crop((crtc.x, crtc.y, crtc.x + width, crtc.y + height))
+    return Box(crtc.x, crtc.y, crtc.x + width, crtc.y + height)
 
 
 def surface(framebuffer: Framebuffer) -> SurfaceImage:
@@ -46,17 +51,20 @@ def surface(framebuffer: Framebuffer) -> SurfaceImage:
 class FramePictures:
     """Frames written to a folder, and the paths of their files."""
 
-    def __init__(self, folder: Path, files: list[str], complain: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, folder: Path, files: list[str], complain: Callable[[str], None] = lambda text: None,
+                 room: Room = any_room) -> None:  # fmt: skip
         """`files`: the list to which paths are added."""
-        self.folder, self.files, self.complain = folder, files, complain
+        self.folder, self.files, self.complain, self.room = folder, files, complain, room
 
     def presented(self, crtc: Crtc, number: int) -> None:
         """Write a frame, if it is one of those that are written. One that cannot be shown or written is complained about."""
-        if number > FIRST and number % THEN_EVERY:
+        framebuffer = crtc.framebuffer
+        if framebuffer is None or number > FIRST and number % THEN_EVERY:
             return
         path = self.folder / f"frame-{number:04}.png"
         try:
-            data = None if (image := frame(crtc)) is None else png(image)
+            with self.room(framebuffer.bo.pid, picture_bytes(surface(framebuffer), viewport(crtc))):
+                data = None if (image := frame(crtc)) is None else png(image)
         except SoftgenError as error:
             self.complain(f"{path.name}: {error}")
             return

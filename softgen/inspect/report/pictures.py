@@ -12,8 +12,9 @@ import io
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from softgen.errors import SoftgenError, Unsupported, UsageError
 from softgen.inspect.output_file import write_file
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
-from softgen.surface.texels import texel_offsets
+from softgen.surface.texels import texel_axes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,23 +32,56 @@ if TYPE_CHECKING:
     from softgen.driver.objects.submission import Submission
 
 Array = npt.NDArray[Any]
+BAND, BAND_BYTES = 1 << 16, 64  # texels that are read at a time, and what each takes meanwhile
+COPIES = 3  # of a picture: as an array, as an image, and as a file
 DWORD_BITS = 32
 WHITE = 255
 HALF_SHIFTS = {10: 5, 11: 4}  # an unsigned float of 10 or 11 bits, shifted so far left, is a half float (public Intel PRM, formats)
 
 
-def picture(space: Space, image: SurfaceImage) -> Image:
-    """The level and slice of a surface that its state addresses, as a Pillow image."""
+Room = Callable[[int, int], AbstractContextManager[None]]  # for a process, so many bytes; SoftgenError where there is none
+
+
+def any_room(pid: int, size: int) -> AbstractContextManager[None]:
+    """No limit."""
+    return nullcontext()
+
+
+class Box(NamedTuple):
+    """A part of a picture, in texels."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def picture(space: Space, image: SurfaceImage, box: Box | None = None) -> Image:
+    """The level and slice of a surface that its state addresses, or a part of it, as a Pillow image. Made in bands: surfaces are large."""
     from PIL import Image
 
-    channels = shown(image)
-    texels = read_words(space, image)
-    planes = [eight_bits(channel, bits(texels, at, channel.bits)) for channel, at in channels.values()]
-    if len(planes) == 1:
-        return Image.fromarray(planes[0])
-    while len(planes) < 3:  # red and green alone
-        planes.append(np.zeros_like(planes[0]))
-    return Image.fromarray(np.ascontiguousarray(np.stack(planes, -1)))
+    channels, (across, down) = list(shown(image).values()), texel_axes(image)
+    if box is not None:
+        across, down = across[box.left : box.right], down[box.top : box.bottom]
+    found, rows = np.zeros((len(down), len(across), _planes(channels)), np.uint8), max(BAND // max(len(across), 1), 1)
+    for first in range(0, len(down), rows):
+        texels = read_words(space, image, np.add.outer(down[first : first + rows], across))
+        for plane, (channel, at) in enumerate(channels):
+            found[first : first + rows, :, plane] = eight_bits(channel, bits(texels, at, channel.bits))
+    return Image.fromarray(found[..., 0] if len(channels) == 1 else found)
+
+
+def picture_bytes(image: SurfaceImage, box: Box | None = None) -> int:
+    """Memory that a picture takes while it is made and written, about."""
+    _, _, width, height = image.level_box(image.level)
+    if box is not None:
+        width, height = box.right - box.left, box.bottom - box.top
+    return COPIES * width * height * _planes(list(shown(image).values())) + BAND * BAND_BYTES
+
+
+def _planes(channels: list[tuple[FormatChannel, int]]) -> int:
+    """The channels of a picture: where there are several, red, green and blue are among them."""
+    return 1 if len(channels) == 1 else max(len(channels), 3)
 
 
 def png(image: Image) -> bytes:
@@ -80,10 +114,10 @@ def channel_bits(format: Format) -> dict[str, tuple[FormatChannel, int]]:
     return found
 
 
-def read_words(space: Space, image: SurfaceImage) -> list[npt.NDArray[np.uint32]]:
-    """The 32-bit words of each texel, as arrays of rows; memory that is not mapped reads as zero."""
-    at = texel_offsets(image)
-    data = np.frombuffer(read(space, image.base, int(at.max()) + image.size), np.uint8)
+def read_words(space: Space, image: SurfaceImage, at: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+    """The 32-bit words of texels at offsets, as arrays of rows; memory that is not mapped reads as zero."""
+    low = int(at.min())
+    data, at = np.frombuffer(read(space, image.base + low, int(at.max()) + image.size - low), np.uint8), at - low
     words = []
     for first in range(0, image.size, 4):
         word = np.zeros(at.shape, np.uint32)
@@ -145,6 +179,7 @@ class TargetPictures:
     def __init__(self, folder: str | os.PathLike[str], complain: Callable[[str], None] = lambda text: None) -> None:
         self.folder, self.complain = Path(folder), complain
         self.files: list[str] = []
+        self.room: Room = any_room
         self._drawn: dict[Hashable, _Submission] = {}
         self._lock = threading.Lock()
         try:
@@ -160,15 +195,16 @@ class TargetPictures:
         with self._lock:
             self._drawn.setdefault(submission, _Submission()).add(space, targets)
 
-    def write(self, submission: Hashable, label: str) -> list[str]:
-        """Write the targets that a submission drew to; paths of the files. A target that cannot be shown is complained about."""
+    def write(self, submission: Hashable, label: str, pid: int = 0) -> list[str]:
+        """Write the targets that a submission of a process drew to; paths of the files. What cannot be shown is complained about."""
         with self._lock:
             ended = self._drawn.pop(submission, None)
         written = []
         for (number, image), (draw, space) in ended.targets.items() if ended else ():
             path = self.folder / f"{label}-draw-{draw}-target-{number}.png"
             try:
-                data = png(picture(space, image))
+                with self.room(pid, picture_bytes(image)):
+                    data = png(picture(space, image))
             except SoftgenError as error:
                 self.complain(f"{path.name}: {error}")
                 continue
@@ -185,7 +221,7 @@ class SubmissionPictures(TargetPictures):
         pass
 
     def after(self, submission: Submission, fine: bool) -> None:
-        self.write(submission, f"submission-{submission.sequence}")
+        self.write(submission, f"submission-{submission.sequence}", submission.pid)
 
 
 class _Submission:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
+from softgen.driver.objects.budget import Budget
 from softgen.driver.objects.buffer_list import BufferList
 from softgen.driver.queue import execute
 from softgen.driver.queue.execute import Executor
@@ -360,8 +361,9 @@ def test_the_time_of_a_semaphore_is_its_own(waits: tuple[int, ...], fine: bool, 
 
 
 def test_memory_of_programs_is_charged_to_the_process_of_their_context() -> None:
-    charged = list[tuple[int, int]]()
-    made = Executor(device("kbl"), [], lambda submission, text: "", lambda text: None, charge=lambda pid, size: charged.append((pid, size)))
+    charged, budget = list[tuple[int, int]](), Budget(1 << 30)
+    budget.note = lambda pid, size: charged.append((pid, size))  # type: ignore[method-assign]
+    made = Executor(device("kbl"), [], lambda submission, text: "", lambda text: None, budget=budget)
 
     class Context:
         context_engines: dict[tuple[str, int], Any] = {}

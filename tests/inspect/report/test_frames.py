@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,11 @@ from softgen.driver.objects import display
 from softgen.driver.objects.display import Crtc, Framebuffer
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.uapi import facts
-from softgen.inspect.report.frames import FramePictures, frame
+from softgen.errors import SoftgenError
+from softgen.inspect.report.frames import FramePictures, frame, surface, viewport
+from softgen.inspect.report.pictures import picture_bytes
 from softgen.memory.store import MemfdBuffer
+from tests.driver.objects.test_budget import Growth
 from tests.inspect.report.test_pictures import place
 
 KBL = facts.display("kbl")
@@ -75,6 +80,41 @@ def test_the_first_ten_and_every_sixtieth_frame_are_written(tmp_path: Path) -> N
         pictures.presented(crtc, number)
     names = [f"frame-{number:04}.png" for number in (*range(1, 11), 60, 120)]
     assert sorted(os.listdir(tmp_path)) == names and files == ["before", *(str(tmp_path / name) for name in names)]
+
+
+@pytest.mark.parametrize("modifier", ["linear", "x_tiled", "y_tiled"])
+def test_a_part_of_a_large_framebuffer_takes_no_more_memory_than_it_has(modifier: str) -> None:
+    """8192x8192 pixels once took 3 GiB, whatever was shown of them."""
+    size, (x, y), pitch = 1 << 28, (4000, 3333), 8192 * 4
+    buffer = MemfdBuffer(size, "frame")
+    [pixels] = [each for each in KBL.formats.values() if each.name == "XR24"]
+    [tiling] = [each for each in KBL.modifiers.values() if each.name == modifier]
+    framebuffer = Framebuffer(101, None, GemObject(1, 1, [Piece(buffer, 0, size)], 1), 8192, 8192, pixels, tiling, pitch, 0)
+    for place_x, place_y, colour in ((x, y, 1), (x + 639, y + 479, 2), (x - 1, y, 3), (x, y + 480, 4)):
+        buffer.view[place(tiling.tiling, pitch, 4 * place_x, place_y)] = colour
+    with Growth() as growth:
+        found = frame(Crtc(framebuffer, display.mode(640, 480), x, y))
+    assert found is not None and growth.bytes < 80 << 20
+    seen = np.asarray(found)
+    assert seen.shape == (480, 640, 3) and [seen[0, 0, 2], seen[479, 639, 2], np.count_nonzero(seen)] == [1, 2, 2]
+
+
+def test_a_frame_needs_room(tmp_path: Path) -> None:
+    asked, said = list[tuple[int, int]](), list[str]()
+
+    @contextmanager
+    def room(pid: int, size: int) -> Iterator[None]:
+        asked.append((pid, size))
+        if len(asked) > 1:
+            raise SoftgenError("no room")
+        yield
+
+    crtc, _ = shown()
+    pictures = FramePictures(tmp_path, [], said.append, room)
+    for number in (1, 2):
+        pictures.presented(crtc, number)
+    assert os.listdir(tmp_path) == ["frame-0001.png"] and said == ["frame-0002.png: no room"]
+    assert asked == [(1, picture_bytes(surface(crtc.framebuffer), viewport(crtc)))] * 2 and asked[0][1] > 3 * 3 * 200 * 90
 
 
 def test_a_frame_that_cannot_be_written_is_complained_about(tmp_path: Path) -> None:
