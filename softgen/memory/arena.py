@@ -22,6 +22,7 @@ MIN_TAIL = 1 << 16  # bytes of the next part that a tail maps at least; larger t
 ARENA_STRIDE = 2 * ARENA_SIZE  # a tail never needs more than the next part
 _PER_ZONE = 128
 _MOST_ZONES = 64  # the size of guard.c's array
+MOST_ARENAS = _PER_ZONE * _MOST_ZONES
 
 _zones: list[tuple[int, int]] = []
 _free: list[int] = []
@@ -98,7 +99,7 @@ def _grow() -> None:
         if _free:
             return
         if len(_zones) == _MOST_ZONES:
-            raise SoftgenError(f"host memory: more than {_MOST_ZONES * _PER_ZONE} parts of 4 GiB are in use by address spaces")
+            raise SoftgenError(f"host memory: more than {MOST_ARENAS} parts of 4 GiB are in use by address spaces")
         size = ARENA_STRIDE * _PER_ZONE
         start = host.reserve(size + (1 << 21))
         start = -(-start >> 21) << 21

@@ -36,7 +36,7 @@ def lookup(node: Node, number: int) -> GemContext:
 def new_vm(node: Node) -> Vm:
     gpu = node.gpu
     return Vm(f"address space {next(gpu.names)}", gpu.device.generation.address_bits, gpu.kernel.gtt_bytes, gpu.signals,
-              partial(gpu.budget.note, node.pid))  # fmt: skip
+              partial(gpu.budget.note, node.pid), gpu.parts, node.pid)  # fmt: skip
 
 
 def new(node: Node) -> GemContext:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
+from softgen.driver.objects.address_parts import AddressParts
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl.user_copy import Copied
 from softgen.driver.objects.budget import Budget, default_limit
@@ -101,6 +102,7 @@ class Shared:
         """`memory_limit`: bytes the server may take for all programs; the default is a share of the host's memory."""
         self.device, self.runner, self.log = device, runner, log
         self.budget = Budget(memory_limit or default_limit(), self.log_once)
+        self.parts = AddressParts(self.log_once)
         self.kernel = facts.kernel(device.name)
         self.signals = Signals()
         self.display = Display(self.signals)

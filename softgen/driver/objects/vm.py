@@ -11,9 +11,12 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from softgen.bits.units import PAGE_SIZE
+from softgen.driver.objects import address_parts
+from softgen.driver.objects.address_parts import AddressParts
 from softgen.driver.errors import Errno
 from softgen.driver.objects.buffer_list import BufferList
 from softgen.driver.objects.fence import Signals
@@ -23,7 +26,8 @@ from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
 
 PLACED_BYTES = 640  # memory of the server that a buffer takes in an address space, about
-HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
+HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits,
+ANYWHERE = 0, HIGHEST  # and are among these
 ZONE_4G = (1 << 32) - PAGE_SIZE  # where buffers without EXEC_OBJECT_SUPPORTS_48B_ADDRESS must end (the kernel's PIN_ZONE_4G)
 
 
@@ -42,25 +46,29 @@ class PlacementRequest(NamedTuple):
         return not (self.alignment and address % self.alignment) and (self.high or address + self.bo.size <= ZONE_4G)
 
 
-def ended(space: AddressSpace, placed: Placement) -> None:
+def ended(space: AddressSpace, placed: Placement, give_parts: Callable[[int], None], parts: set[int]) -> None:
     """Release what an address space had. Executions in it may be kept, in cycles that the garbage collector frees much later: its buffers
     are not to wait for that."""
     space.close()
     placed.charge(-len(placed))
+    give_parts(len(parts))
 
 
 class Vm:
     """An address space: addresses given to buffers, and buffers mapped now."""
 
-    def __init__(self, name: str, address_bits: int, gtt_bytes: int, signals: Signals,
-                 charge: Callable[[int], None] = lambda size: None) -> None:  # fmt: skip
-        """`charge` is called with bytes of memory that are taken, or negative, given back."""
+    def __init__(self, name: str, address_bits: int, gtt_bytes: int, signals: Signals, charge: Callable[[int], None] = lambda size: None,
+                 parts: AddressParts | None = None, pid: int = 0) -> None:  # fmt: skip
+        """`charge` is called with bytes of memory that are taken, or negative, given back; parts of 4 GiB count for process `pid`."""
         self.name, self.signals = name, signals
         self.space = AddressSpace(name, address_bits)
         self.limit = min(gtt_bytes, HIGHEST)
         self.lock = threading.RLock()
         self.placed, self.mapped = Placement(lambda count: charge(count * PLACED_BYTES)), Placement()
-        weakref.finalize(self, ended, self.space, self.placed).atexit = False
+        self.parts: set[int] = set()  # in which there were buffers: they stay with the space
+        shared = parts or AddressParts()
+        self._take_parts = partial(shared.take, pid)
+        weakref.finalize(self, ended, self.space, self.placed, partial(shared.give, pid), self.parts).atexit = False
         self.running: list[BufferList] = []  # of submissions that run now
 
     def place(self, requests: list[PlacementRequest]) -> list[int]:
@@ -74,6 +82,7 @@ class Vm:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
             if any(end > 1 << self.space.bits for _, end in taken):
                 raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
+            self._claim_parts(taken + [ANYWHERE] * any(address is None for _, address, _, _ in requests))
             for start, end in taken:
                 for bo in self.placed.overlapping(start, end):
                     self.placed.remove(bo)
@@ -82,6 +91,13 @@ class Vm:
                     self.placed.put(bo, address)
                     bo.bind(self)
             return [self._place(request) for request in requests]
+
+    def _claim_parts(self, ranges: list[tuple[int, int]]) -> None:
+        """Count the parts that ranges of addresses lie in; ENOSPC where they are too many."""
+        new = {part for start, end in ranges for part in address_parts.parts(start, end)} - self.parts
+        if new:
+            self._take_parts(len(new))
+            self.parts |= new
 
     def _kept(self, requests: list[PlacementRequest]) -> list[int] | None:
         """The addresses they have, if all may stay where they are: those do not overlap."""
