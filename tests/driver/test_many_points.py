@@ -12,7 +12,7 @@ import pytest
 
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl.syncobj import MOST, WAIT_ALL, WAIT_AVAILABLE, WAIT_FOR_SUBMIT, PendingPoints
-from softgen.driver.objects.fence import Fence, Signals, Syncobj
+from softgen.driver.objects.fence import RECENT, Fence, Signals, Syncobj, all_of
 from softgen.driver.uapi import i915_drm as i915
 from softgen.driver.uapi.uapi import EXTENSION, TIMELINE_FENCES
 from tests.driver.execbuffer import buffer, row, submit
@@ -104,6 +104,63 @@ def test_a_point_may_come_later(flags: int, number: int) -> None:
         if not flags & WAIT_ALL:
             break
     assert waits.ready() and waits.first == number
+
+
+@pytest.fixture
+def waiting() -> Signals:
+    """Somebody waits, so that changes are known one by one."""
+    signals = Signals()
+    signals.waiting = 1
+    return signals
+
+
+def test_what_does_not_concern_a_wait_costs_it_nothing(waiting: Signals) -> None:
+    """Eight waits for 65,536 points made each SIGNAL of others take 8 ms."""
+    fences = [Fence(waiting) if number % 2 else None for number in range(1000)]
+    objects, other = [Counted(waiting, fence) for fence in fences], Syncobj(waiting)
+    waits = pending(objects, WAIT_FOR_SUBMIT)
+    assert not waits.ready()
+    looks = sum(each.looks for each in objects)
+    for _ in range(RECENT // 2):
+        other.replace(Fence(waiting, done=True))
+        assert not waits.ready()
+    assert sum(each.looks for each in objects) == looks
+    objects[600].add(1, Fence(waiting))
+    assert not waits.ready() and sum(each.looks for each in objects) == looks + 1, "its own change does"
+    for _ in range(RECENT + 1):
+        other.replace(None)
+    assert not waits.ready() and sum(each.looks for each in objects) == looks + 501, "all, where too much has changed to know what"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("how", ["fence", "object", "fence of object", "fences together"])
+def test_what_concerns_a_wait_ends_it(waiting: Signals, how: str, lost: bool) -> None:
+    first, second = Fence(waiting), Fence(waiting)
+    together = all_of(waiting, [first, second])
+    objects = [Syncobj(waiting), Syncobj(waiting, together if how == "fences together" else first if how == "fence" else None)]
+    waits = PendingPoints(objects, (0, 0), WAIT_FOR_SUBMIT)
+    assert not waits.ready()
+    if how == "object":
+        objects[1].replace(Fence(waiting, done=True))
+    elif how == "fence of object":
+        objects[1].replace(first)
+        assert not waits.ready()
+    for fence in (first, second):
+        fence.signal()
+    for _ in range(RECENT * lost):
+        waiting.notify()
+    assert waits.ready() and waits.first == 1
+
+
+def test_changes_are_forgotten_when_nobody_waits() -> None:
+    signals, fence = Signals(), Fence(Signals())
+    assert not signals.wait_unlocked(lambda: bool(signals.notify(fence)), 0.0) and not signals.recent  # type: ignore[func-returns-value]
+    signals.notify(fence)
+    assert not signals.recent and signals.since(signals.changes) == []
+    with signals.lock:
+        signals.tell(fence)
+        signals.tell()
+    assert signals.since(signals.changes - 2) == [fence, None] and signals.since(signals.changes - 3) is None
 
 
 def test_a_point_that_is_named_often_is_looked_at_once() -> None:

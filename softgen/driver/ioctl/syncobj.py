@@ -130,7 +130,8 @@ class PendingPoint(NamedTuple):
 
 
 class PendingPoints:
-    """The points of sync objects that a program waits for: there may be many thousands, and each fence that is done is a reason to look.
+    """The points of sync objects that a program waits for: there may be many thousands, and each fence that is done is a reason to look,
+    but only at those points that it may concern.
 
     A point whose fence is known keeps that fence, as in the kernel (drm_syncobj_array_wait_timeout).
     """
@@ -142,6 +143,8 @@ class PendingPoints:
         if not flags & (WAIT_FOR_SUBMIT | WAIT_AVAILABLE) and any(entry.fence is None for entry in left):
             raise Errno(errno.EINVAL, "waits for something nobody submitted")
         self.left = deque(sorted(left, key=lambda entry: entry.number))
+        self.signals, self.seen = objects[0].signals, -1  # changes that were seen
+        self.concerned: dict[object, list[PendingPoint]] = {}  # by fence or sync object
         self.first = next((entry.number for entry in self.left if self._passed(entry.fence)), -1)
 
     def _passed(self, fence: Fence | None) -> bool:
@@ -151,7 +154,7 @@ class PendingPoints:
         """Whether all, or one of them, are done; of all, those that are done are not looked at again."""
         if not self.all:
             if self.first < 0:
-                self.first = next((entry.number for entry in self.left if self._passed(entry.found())), -1)
+                self._look()
             return self.first >= 0
         while self.left:
             if not self._passed(self.left[0].found()):
@@ -159,6 +162,24 @@ class PendingPoints:
             number = self.left.popleft().number
             self.first = number if self.first < 0 else self.first
         return True
+
+
+    def _look(self) -> None:
+        """Look for one that is done: at all of them the first time, later at those that changes concern."""
+        seen, self.seen = self.seen, self.signals.changes
+        changed = self.signals.since(seen) if seen >= 0 and self.signals.waiting else None
+        if changed is None:
+            self.concerned.clear()
+        entries = self.left if changed is None else (entry for what in changed for entry in self.concerned.get(what, ()))
+        for entry in list(entries):
+            fence = entry.found()
+            if self._passed(fence):
+                self.first = entry.number
+                return
+            if changed is None:
+                self.concerned.setdefault(entry.fence or entry.syncobj, []).append(entry)
+            if fence is not None and entry.fence is None:
+                self.concerned.setdefault(fence, []).append(entry)
 
 
 def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Generic, TypeVar
 
 from softgen.driver.objects.descriptors import leave_some
@@ -20,6 +21,7 @@ from softgen.memory.store import Identity, identity
 Ready = Callable[[], bool]
 Item = TypeVar("Item")
 POLL_INTERVAL = 0.5  # seconds between two looks at whether the waiting program still lives
+RECENT = 4096  # changes that are known one by one
 SWEPT = 1024  # events asked of epoll at a time
 
 
@@ -31,6 +33,7 @@ class Signals:
         self.changed = threading.Condition(self.lock)
         self.following = threading.local()  # functions that a thread has yet to call for fences that are done
         self.changes = 0  # notifications so far
+        self.recent: deque[object] = deque(maxlen=RECENT)  # what has changed last, while anybody waits
         self.waiting = 0  # threads in wait(); counted before they look, so that who changes something and then finds 0 need not notify
 
     def wait(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
@@ -45,7 +48,7 @@ class Signals:
                     self.changed.wait(left)
                 return True
             finally:
-                self.waiting -= 1
+                self._waits_no_more()
 
     def wait_unlocked(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
         """The same for a `ready` that takes long: it is called without the lock, which all fences of all programs need."""
@@ -64,7 +67,18 @@ class Signals:
                         self.changed.wait(left)
         finally:
             with self.lock:
-                self.waiting -= 1
+                self._waits_no_more()
+
+    def _waits_no_more(self) -> None:
+        self.waiting -= 1
+        if not self.waiting:
+            self.recent.clear()
+
+    def since(self, seen: int) -> list[object] | None:
+        """What has changed since there were `seen` changes, for who has waited from then on; None where that is not known any more."""
+        with self.lock:
+            count = self.changes - seen
+            return list(islice(self.recent, len(self.recent) - count, None)) if count <= len(self.recent) else None
 
     def follow(self, functions: list[Callable[[], None]]) -> None:
         """Call functions of a fence that is done, and those of the fences that they complete: one after the other, as a chain of fences
@@ -80,14 +94,15 @@ class Signals:
         finally:
             self.following.left = None
 
-    def notify(self) -> None:
+    def notify(self, what: object = None) -> None:
         if self.waiting:
             with self.changed:
-                self.tell()
+                self.tell(what)
 
-    def tell(self) -> None:
-        """Wake those that wait; called with the lock held."""
+    def tell(self, what: object = None) -> None:
+        """Wake those that wait: `what` has changed, a fence or a sync object. Called with the lock held."""
         self.changes += 1
+        self.recent.append(what)
         self.changed.notify_all()
 
 
@@ -109,7 +124,7 @@ class Fence:
                 return
             self.error, self.done, self.when = error, True, time.monotonic_ns()
             if signals.waiting:
-                signals.tell()
+                signals.tell(self)
         if self._then:  # nothing is added any more
             then, self._then = self._then, []
             signals.follow(then)
@@ -149,7 +164,7 @@ class Syncobj:
 
     def replace(self, fence: Fence | None) -> None:
         self.points = [] if fence is None else [(0, fence)]
-        self.signals.notify()
+        self.signals.notify(self)
 
     def add(self, point: int, fence: Fence) -> None:
         """Add a point to the timeline; point 0 replaces all."""
@@ -159,7 +174,7 @@ class Syncobj:
         with self.signals.lock:  # others may add points
             before = [last for _, last in self.points[-1:] if not last.done]
             self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
-        self.signals.notify()
+        self.signals.notify(self)
 
     def fence(self, point: int = 0) -> Fence | None:
         """The fence of a point; None where it has not been submitted yet."""
