@@ -41,6 +41,7 @@ HEADER = 12
 LARGEST = 1 << 30  # bytes of memory in one message
 CHUNK = 1 << 20  # bytes of memory read or written at a time
 MOST_CONNECTIONS = 64  # at once
+FIRST_MESSAGE = 20.0  # seconds until a connection has sent one: others may want its place
 HOST_SHARE = 0.75  # of the host's memory for all of them
 BREATH = 0.1  # seconds until the next try to accept a connection, where the host has no descriptor left
 REFUSALS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EPROTO)  # of accept(), which others survive
@@ -166,9 +167,11 @@ class Connection:
         self.layouts = {number: catalogue.layout(name, gen) for number, name in BODIES.items()}
         self.header = catalogue.layout("TBX_HEADER", gen)
         self.gen = gen
+        self.until: float | None = None  # when the first message must be there; None afterwards
 
     def serve(self) -> None:
         """Answer messages until the client disconnects; a malformed one is a DecodeError."""
+        self.until = time.monotonic() + FIRST_MESSAGE
         while (head := self._take(HEADER, optional=True)) is not None:
             header: Any = self.header.unpack(memoryview(head).cast("I"))
             layout = self.layouts.get(header.type)
@@ -178,6 +181,9 @@ class Connection:
                 raise DecodeError(f"{layout.name} has {4 * layout.dwords} bytes, not {header.bytes}")
             body = self._take(header.bytes)
             assert body is not None
+            if self.until is not None:
+                self.until = None
+                self.stream.settimeout(None)
             self.simulator.statistics.messages += 1
             self._answer(header, layout.raw(memoryview(body).cast("I")))
 
@@ -224,7 +230,12 @@ class Connection:
         buffer = bytearray(count)
         view, done = memoryview(buffer), 0
         while done < count:
-            received = self.stream.recv_into(view[done:])
+            try:
+                if self.until is not None:
+                    self.stream.settimeout(max(self.until - time.monotonic(), 0.001))
+                received = self.stream.recv_into(view[done:])
+            except TimeoutError:
+                raise DecodeError(f"it has sent no message in {FIRST_MESSAGE:g} s") from None
             if not received:
                 if optional and not done:
                     return None

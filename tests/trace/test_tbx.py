@@ -258,6 +258,19 @@ def test_too_many_connections_are_refused(running: Running, monkeypatch: pytest.
     assert [client.read_register(0x2600) for client in clients] == [0, 0]
 
 
+@pytest.mark.parametrize("part", [b"", b"\0", struct.pack("<3I", 0, 1, 12), struct.pack("<3I", 0, 1, 12) + bytes(4)])
+def test_a_connection_without_a_message_gives_its_place_to_others(running: Running, part: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 idle connections once shut others out for ever. Who has sent a message may take its time."""
+    monkeypatch.setattr(tbx, "FIRST_MESSAGE", 0.5)
+    monkeypatch.setattr(tbx, "MOST_CONNECTIONS", 2)
+    patient, idle = running.client(), running.client()
+    assert patient.read_register(0x2600) == 0
+    idle.stream.sendall(part)
+    assert idle.stream.recv(1) == b"" and "it has sent no message in 0.5 s; the connection is closed" in "\n".join(running.log)
+    time.sleep(0.5)
+    assert running.client().read_register(0x2600) == 0 == patient.read_register(0x2600)
+
+
 @pytest.mark.parametrize("taken", [63, 64])
 def test_64_connections_are_served_at_once(running: Running, taken: int) -> None:
     pairs = [socket.socketpair() for _ in range(taken)]

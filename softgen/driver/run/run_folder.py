@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 
 NAME = re.compile(r"softgen-[0-9a-f]{12}")
+MARK = ".softgen-run"  # a file in it: other folders of such a name are left alone
 MEMORY = "/dev/shm"  # a tmpfs for everybody, like /tmp
 LONGEST = 63  # bytes of its path that the shim has room for (begin() in shim.c); a socket's path has room for more
 OWN = len("/softgen-") + 12  # bytes of them that are its own name
@@ -34,7 +35,9 @@ def create() -> tuple[Path, int]:
         folder = parent() / f"softgen-{os.urandom(6).hex()}"
         folder.mkdir(0o700)
         try:
-            return folder, _lock(folder)
+            descriptor = _lock(folder)
+            (folder / MARK).touch()
+            return folder, descriptor
         except (BlockingIOError, FileNotFoundError):
             continue  # another run found it before it was locked, and took it for a dead one
         except OSError:  # no locks in this file system, or too many open files: it would not be otherwise next time
@@ -69,7 +72,7 @@ def remove_dead() -> None:
         except OSError:
             continue  # it is in use, or gone
         try:
-            if not _has_sockets(folder):
+            if (folder / MARK).is_file() and not _has_sockets(folder):
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(descriptor)

@@ -27,6 +27,13 @@ from softgen.driver.run import launcher, run_folder, service
 from tests.driver.running import Softgen, needs_shim, softgen_run
 
 
+def left(folder: Path) -> Path:
+    """A folder as a run that was killed leaves it."""
+    folder.mkdir()
+    (folder / run_folder.MARK).touch()
+    return folder
+
+
 @pytest.fixture
 def short() -> Iterator[Path]:
     """A folder whose path leaves room for the names of sockets."""
@@ -72,6 +79,18 @@ def test_a_path_has_as_many_bytes_as_the_shim_has_room_for(letter: str, short: P
         place = long_path(short, size, letter)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
         assert run_folder.parent() == (place if fits else short), size
+
+
+def test_only_folders_of_runs_are_removed(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what a user has called softgen-0123456789ab himself."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
+    dead, lock = run_folder.create()
+    (dead / "tree").mkdir()
+    os.close(lock)
+    (mine := short / "softgen-0123456789ab").mkdir()
+    (mine / "thesis").write_text("years of work")
+    run_folder.remove_dead()
+    assert os.listdir(short) == [mine.name] and (mine / "thesis").read_text() == "years of work"
 
 
 @needs_shim
@@ -126,8 +145,7 @@ def test_only_folders_of_runs_that_have_ended_are_removed(short: Path, monkeypat
     alive, lock = run_folder.create()
     dead, listening, file = (short / f"softgen-{digit * 12}" for digit in "abc")
     for folder in (dead, listening, other := short / "other"):
-        folder.mkdir()
-        (folder / "tree").touch()
+        (left(folder) / "tree").touch()
     file.touch()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(listening / "server"))
@@ -156,7 +174,7 @@ def test_a_folder_that_a_link_leads_to_is_not_locked(short: Path, monkeypatch: p
 
 def test_folders_stay_where_nobody_can_say_who_listens_in_them(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
-    (folder := short / "softgen-0123456789ab").mkdir()
+    folder = left(short / "softgen-0123456789ab")
 
     def unreadable(path: Path, *_: str) -> str:
         raise PermissionError(errno.EACCES, "not for you", str(path))
@@ -173,7 +191,7 @@ def test_a_folder_that_cannot_be_removed_is_no_error(short: Path, monkeypatch: p
     """A file in it may belong to another user; the next run goes on without."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     for digit in "ab":
-        ((folder := short / f"softgen-{digit * 12}") / "tree").mkdir(parents=True)
+        (left(folder := short / f"softgen-{digit * 12}") / "tree").mkdir()
     rmdir, tried = os.rmdir, list[str]()
 
     def refused(path: str, **fields: Any) -> None:
