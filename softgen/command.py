@@ -154,6 +154,10 @@ class CommandStreamer(Protocol):
         """State commands as they were latched, by name."""
         ...
 
+    def latch(self) -> None:
+        """Latches the command being executed: what a state command needs of its handler, besides what it does."""
+        ...
+
     @property
     def system_routine(self) -> int | None:
         """Offset of the system routine from the instruction base, as STATE_SIP set it."""

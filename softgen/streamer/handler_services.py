@@ -70,6 +70,10 @@ class HandlerServices:
             self._executing = Command(*self._executing)
         return self._executing
 
+    def latch(self) -> None:
+        """Latches the command being executed: what a state command needs of its handler, besides what it does."""
+        self.saved.latched.note(self.command)
+
     @property
     def bases(self) -> Mapping[str, int]:
         """Base addresses that STATE_BASE_ADDRESS set."""

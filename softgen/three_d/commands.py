@@ -62,8 +62,18 @@ def pipeline(cs: CommandStreamer) -> DrawingPipeline:
     if context.pipeline is None:
         from softgen.three_d.draw.draw import Pipeline3D
 
-        context.pipeline = Pipeline3D()
+        context.pipeline = Pipeline3D(context.stipple)
     return context.pipeline
+
+
+@handles("3DSTATE_LINE_STIPPLE")
+def line_stipple(cs: CommandStreamer, cmd: Record) -> None:
+    """Latched; with modify_enable it also sets the counter that lines advance: pixels since the pattern began, by the repeat counter, from
+    1 on, and the pattern's index (BDW 6706-6733)."""
+    cs.latch()
+    if cmd.modify_enable:
+        repeated = max(cmd.current_repeat_counter, 1) - 1
+        cs.state(PipelineContext).stipple.value = cmd.current_stipple_index * max(cmd.line_stipple_repeat_count, 1) + repeated
 
 
 @handles("CONSTANT_BUFFER")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import numpy as np
@@ -130,6 +130,8 @@ class OwnDraw:
     `primitives` are fields of 3DPRIMITIVE, one for each draw; `between` are commands before each draw after the first.
     """
 
+    defaults: ClassVar[Mapping[str, Fields]] = DEFAULTS
+    blocks: ClassVar[Mapping[str, int]] = BLOCKS
     gpu: str
     vertices: Sequence[bytes]
     state: Mapping[str, Fields] = field(default_factory=dict)
@@ -156,7 +158,7 @@ class OwnDraw:
     def fields(self, name: str) -> Fields:
         """Those of the defaults that the generation has, and what the test says."""
         known = {field.name for field in layout(name, self.gen).fields} | {group.name for group in layout(name, self.gen).groups}
-        defaults = {key: value for key, value in {**DEFAULTS, **BLOCK_DEFAULTS}.get(name, {}).items() if key in known}
+        defaults = {key: value for key, value in {**self.defaults, **BLOCK_DEFAULTS}.get(name, {}).items() if key in known}
         return {**defaults, **self.state.get(name, {})}
 
     @property
@@ -170,9 +172,9 @@ class OwnDraw:
         buffer = {"buffer_pitch": 48, "buffer_starting_address": VERTICES, "buffer_size": 48 * len(self.vertices),
                   "address_modify_enable": 1}  # fmt: skip
         edges = {"clipped_drawing_rectangle_x_max": self.size[0] - 1, "clipped_drawing_rectangle_y_max": self.size[1] - 1}
-        own = [name for name in self.state if name not in DEFAULTS and name not in BLOCKS and name.isupper()]
+        own = [name for name in self.state if name not in self.defaults and name not in self.blocks and name.isupper()]
         own = [name for name in own if name not in ("RENDER_SURFACE_STATE", "3DSTATE_DRAWING_RECTANGLE", "3DSTATE_VERTEX_BUFFERS")]
-        known = [name for name in DEFAULTS if catalogue().get(name, self.gen) is not None]
+        known = [name for name in self.defaults if catalogue().get(name, self.gen) is not None]
         whole = {"vertex_count_per_instance": len(self.vertices), "instance_count": 1}
         made: list[Sequence[int]] = [
             self.pack("STATE_BASE_ADDRESS", **bases, **{f"{name}_modify_enable": 1 for name in bases}),
@@ -188,7 +190,7 @@ class OwnDraw:
 
     def _dynamic(self) -> bytes:
         held = bytearray(SIZE)
-        for name, at in BLOCKS.items():
+        for name, at in self.blocks.items():
             block = np.array(self.pack(name, **self.fields(name)), np.uint32).tobytes()
             held[at : at + len(block)] = block
         return bytes(held)
@@ -217,7 +219,7 @@ class OwnDraw:
         held = {BATCH: batch, DYNAMIC: self._dynamic(), SURFACES: self._surfaces(), CODE: self._code(), VERTICES: b"".join(self.vertices),
                 TARGET: b"", DEPTH: b"" if self.depth is None else self.depth.tobytes(), STENCIL: b"", DATA: b"",
                 CONSTANTS: b""}  # fmt: skip
-        return filled_space("own", 48, SIZE, held, self.patch)
+        return filled_space("own", device(self.gpu).generation.address_bits, SIZE, held, self.patch)
 
     def run(self, engine: str = "t0", threads: int = 1) -> Drawn:
         """Execute the batch; and once more with records that are not kept, which must leave the same."""

@@ -15,9 +15,9 @@ from functools import partial
 from typing import NamedTuple
 
 from softgen.bits.units import PAGE_SIZE
+from softgen.driver.errors import Errno
 from softgen.driver.objects import address_parts
 from softgen.driver.objects.address_parts import AddressParts
-from softgen.driver.errors import Errno
 from softgen.driver.objects.buffer_list import BufferList
 from softgen.driver.objects.fence import Signals
 from softgen.driver.objects.gem_object import GemObject

@@ -71,7 +71,7 @@ def make_plans(state: DrawState, extent: tuple[int, int]) -> GeometryPlans:
 class GeometryMemory:
     """Memory and plans of CLIP, SETUP and BIN, used by one draw after another."""
 
-    def __init__(self, records: int = RECORDS, numbers: int | None = None) -> None:
+    def __init__(self, records: int = RECORDS, numbers: int | None = None, stipple: ctypes.c_uint32 | None = None) -> None:
         if records < PARTS:
             raise UsageError(f"GeometryMemory must have room for the {PARTS} records of one object, not {records}")
         library()
@@ -83,7 +83,7 @@ class GeometryMemory:
         self.outcodes, self.results = aligned(4 * MOST_VERTICES), aligned(ctypes.sizeof(ClipResult) * (MOST_VERTICES + OBJECTS))
         self.addresses = self.outcodes.ctypes.data, self.results.ctypes.data
         self.inputs = 0  # address of sf_inputs
-        self.stipple = ctypes.c_uint32()  # the Line Stipple Counter
+        self.stipple = ctypes.c_uint32() if stipple is None else stipple  # the Line Stipple Counter
         self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
 
     def reserve(self, outputs: int, threads: bool) -> None:

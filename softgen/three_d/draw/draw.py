@@ -7,6 +7,10 @@ The kept record for a draw's state is found in C (draw_cache.py); else one is bu
 
 from __future__ import annotations
 
+import copy
+import ctypes
+from typing import Any
+
 from softgen.command import CommandStreamer
 from softgen.three_d.clip_setup.geometry import oversized
 from softgen.three_d.draw.draw_cache import RecordCache
@@ -21,14 +25,14 @@ from softgen.three_d.state.state import DrawCall, DrawState
 class Pipeline3D(PipelinePlans):
     """The 3D pipeline of a hardware context."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, stipple: ctypes.c_uint32 | None = None) -> None:
+        super().__init__(stipple)
         self.walk = DrawWalk(self)
         self.cache = RecordCache(self, self.walk)
 
-    def __deepcopy__(self, memo: object) -> Pipeline3D:
-        """A copy of a context has a pipeline of its own; nothing in it is state."""
-        return Pipeline3D()
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline3D:
+        """A copy of a context has a pipeline of its own, with the copy's Line Stipple Counter."""
+        return Pipeline3D(copy.deepcopy(self.memory.stipple, memo))
 
     def draw(self, cs: CommandStreamer, call: DrawCall) -> None:
         """Execute a draw to its end."""

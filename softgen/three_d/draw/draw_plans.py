@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from functools import partial
 
@@ -67,10 +68,10 @@ def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTa
 
 
 class PipelinePlans:
-    """Memory and plans that the draws of a hardware context use one after another."""
+    """Memory and plans that the draws of a hardware context use one after another. `stipple`: its Line Stipple Counter."""
 
-    def __init__(self) -> None:
-        self.front, self.memory = Front(), GeometryMemory()
+    def __init__(self, stipple: ctypes.c_uint32 | None = None) -> None:
+        self.front, self.memory = Front(), GeometryMemory(stipple=stipple)
         self.primitives: dict[tuple[int, str], UrbMemory] = {}  # primitive URB entries by their size: as written, as read
         self.thread_stages = PlanCache(ThreadStage, MOST_PLANS)
         self.pixel_loop = native.on_own_lines(PixelLoop)

@@ -90,7 +90,11 @@ def _set_samples(plan: RasterPlan, state: DrawState) -> None:
 
 
 def check_topology(state: DrawState, topology: int) -> None:
-    """Raise Unsupported for lines and points whose pixels have several samples."""
+    """Raise errors for polygons whose stipple no command has set, and for lines and points whose pixels have several samples."""
+    if stippled_topologies(state.gen) >> topology & 1 and state.get("3DSTATE_POLY_STIPPLE_PATTERN") is None:
+        windower = unit_state(state, "PS") if state.generation.unit_state else state.get("3DSTATE_WM")
+        if getattr(windower, "polygon_stipple_enable", 0):
+            raise DecodeError("polygon_stipple_enable, but no 3DSTATE_POLY_STIPPLE_PATTERN has set a pattern")
     count, raster = forced_samples(state), state.get("3DSTATE_RASTER")
     if count == 1:
         return
@@ -100,8 +104,8 @@ def check_topology(state: DrawState, topology: int) -> None:
 
 def _set_polygon_stipple(plan: RasterPlan, state: DrawState) -> None:
     pattern, offset = state.get("3DSTATE_POLY_STIPPLE_PATTERN"), state.get("3DSTATE_POLY_STIPPLE_OFFSET")
-    if pattern is None:
-        raise DecodeError("polygon_stipple_enable, but no 3DSTATE_POLY_STIPPLE_PATTERN has set a pattern")
+    if pattern is None:  # no matter: see check_topology
+        return
     x, y = (offset.polygon_stipple_x_offset, offset.polygon_stipple_y_offset) if offset is not None else (0, 0)
     rows = [pattern.row[(number + y) % ROWS].pattern for number in range(ROWS)]
     plan.stipple[:] = [(row << x | row >> ROWS - x) & 0xFFFFFFFF for row in rows]
@@ -113,7 +117,6 @@ def _set_lines(plan: RasterPlan, state: DrawState, windower: Record) -> None:
     plan.legacy_diamond = windower.legacy_diamond_line_rasterization
     stipple = state.get("3DSTATE_LINE_STIPPLE")
     if windower.line_stipple_enable and stipple is not None:
-        refuse("3DSTATE_LINE_STIPPLE", stipple, ("modify_enable",))  # sets the counter; drivers leave it to the hardware
         plan.line_pattern, plan.line_repeat = stipple.line_stipple_pattern, max(stipple.line_stipple_repeat_count, 1)
     if not is_antialiased(state):
         return

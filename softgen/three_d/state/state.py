@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ class PipelineContext:
     curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
     streamer: ResourceStreamer = field(default_factory=ResourceStreamer)
     gathered: dict[str, bytes] = field(default_factory=dict)  # stages whose constants were gathered since the last draw: marks of then
+    stipple: ctypes.c_uint32 = field(default_factory=ctypes.c_uint32)  # the Line Stipple Counter, which SETUP advances
 
 
 class DrawState:

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from softgen.driver.errors import Errno
 from softgen.driver.objects import address_parts
 from softgen.driver.objects.address_parts import MOST, RESERVE, SHARE, AddressParts, parts
-from softgen.driver.errors import Errno
 from softgen.driver.run import server
 from softgen.memory.arena import MOST_ARENAS
 from tests.driver.execbuffer import END, HIGH, PINNED, buffer, refused, row, submit

@@ -12,7 +12,7 @@ import pytest
 from softgen.errors import DecodeError, Unsupported
 from softgen.three_d.pixels import rasterizer
 from softgen.three_d.pixels.pixel_shader import library
-from softgen.three_d.pixels.rasterizer import RasterPlan, draws_nothing, raster_plan
+from softgen.three_d.pixels.rasterizer import RasterPlan, check_topology, draws_nothing, raster_plan
 from softgen.three_d.structures import TILE, SetupRecord
 from softgen.three_d.three_d_h import PixelBlock
 from tests.three_d.shaded import Stream, triangle
@@ -121,8 +121,6 @@ def test_polygon_stipple(latched: tuple[int, int] | None) -> None:
     offset = latched or (0, 0)
     rows = np.random.default_rng(3).integers(0, 1 << 32, 32, np.uint64).tolist()
     stream = windowed(polygon_stipple_enable=1)
-    with pytest.raises(DecodeError, match="no 3DSTATE_POLY_STIPPLE_PATTERN"):
-        raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
     stream.latch("3DSTATE_POLY_STIPPLE_PATTERN", row=[{"pattern": row} for row in rows])
     if latched is not None:
         stream.latch("3DSTATE_POLY_STIPPLE_OFFSET", polygon_stipple_x_offset=offset[0], polygon_stipple_y_offset=offset[1])
@@ -133,6 +131,19 @@ def test_polygon_stipple(latched: tuple[int, int] | None) -> None:
     assert pixels(blocks(record, 64, 64, plan)) == shown
     record.topology = 15  # RECTLIST
     assert len(pixels(blocks(record, 64, 64, plan))) == TILE * TILE
+
+
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize(("topology", "stippled"), [(1, False), (2, False), (3, False), (4, True), (5, True), (6, True), (14, True),
+                                                    (15, False)])  # fmt: skip
+def test_only_polygons_need_a_stipple_pattern(topology: int, stippled: bool) -> None:
+    """Where polygon stipple is enabled."""
+    for enabled in (0, 1):
+        stream = windowed(polygon_stipple_enable=enabled)
+        raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+        refused = pytest.raises(DecodeError, match="no 3DSTATE_POLY_STIPPLE_PATTERN")
+        with refused if enabled and stippled else nullcontext():
+            check_topology(stream.state(), topology)
 
 
 def test_stippled_topologies_are_those_of_the_manual() -> None:
@@ -180,15 +191,6 @@ def test_forced_samples_have_places_and_a_mask(code: int, count: int, corner: in
     for field in ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable"):
         stream.latch("3DSTATE_WM_DEPTH_STENCIL", **{field: 1})
         with pytest.raises(Unsupported, match=f"forced_sample_count {count}, and 3DSTATE_WM_DEPTH_STENCIL has {field} 1"):
-            raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
-
-
-def test_a_line_stipple_counter_that_state_sets_is_refused() -> None:
-    """Only where lines are stippled: otherwise nothing depends on it."""
-    for enabled in (0, 1):
-        stream = windowed(line_stipple_enable=enabled)
-        stream.latch("3DSTATE_LINE_STIPPLE", modify_enable=1, line_stipple_pattern=0xFF, line_stipple_repeat_count=1)
-        with pytest.raises(Unsupported, match="3DSTATE_LINE_STIPPLE: modify_enable = 1") if enabled else nullcontext():
             raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
