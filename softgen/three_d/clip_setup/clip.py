@@ -135,6 +135,11 @@ def plan(state: DrawState) -> ClipPlan:
     return _unit_plan(state) if state.generation.unit_state else _command_plan(state)
 
 
+def rejects_all(plan: ClipPlan) -> bool:
+    """Whether no object passes."""
+    return bool(plan.enabled and plan.mode == REJECT_ALL)
+
+
 def _command_plan(state: DrawState) -> ClipPlan:
     fields = unit_fields(state, "3DSTATE_CLIP", "3DSTATE_RASTER")
     discard = _renders_nothing(state)

@@ -64,8 +64,11 @@ class GeometryPlans(NamedTuple):
     attributes: AttributePlan
 
 
-def make_plans(state: DrawState, extent: tuple[int, int]) -> GeometryPlans:
-    return GeometryPlans(clip.plan(state), setup.plan(state, extent), attributes.plan(state))
+def make_plans(state: DrawState, extent: tuple[int, int], shaded: bool = True) -> GeometryPlans:
+    clipping = clip.plan(state)
+    if clip.rejects_all(clipping) and not state.generation.unit_state:  # what comes after CLIP is not looked at
+        return GeometryPlans(clipping, SetupPlan(), AttributePlan())
+    return GeometryPlans(clipping, setup.plan(state, extent), attributes.plan(state) if shaded else AttributePlan())
 
 
 class GeometryMemory:

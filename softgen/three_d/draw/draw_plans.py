@@ -8,10 +8,14 @@ from functools import partial
 
 from softgen.eu import native
 from softgen.shared_functions import pixel_backend
+from softgen.shared_functions.pixel_backend import DepthTarget
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import UrbMemory
+from softgen.surface.image import SurfaceImage
 from softgen.three_d import stages
+from softgen.three_d.clip_setup.clip import plan as clip_plan
+from softgen.three_d.clip_setup.clip import rejects_all
 from softgen.three_d.clip_setup.geometry import GeometryMemory
 from softgen.three_d.pixels import clears
 from softgen.three_d.pixels.color_calculator import color_calculator, depth_target
@@ -28,6 +32,7 @@ from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.vertices.front import Front
 
 MOST_PLANS = 16  # kept
+NO_EXTENT = 1, 1  # pixels of a draw that reaches none
 
 
 class DrawPlans:
@@ -39,18 +44,25 @@ class DrawPlans:
         self.resolve = clears.is_resolve(state)
         if self.resolve:
             return
-        self.target = render_target(state)
-        self.targets = [] if self.target is None else [self.target]
-        check_state(state, self.target)
+        target = render_target(state)
+        check_state(state, target)
         check_commands(state)
-        self.extent = extent(self.target)
-        self.geometry = memory.plans.get(state, self.extent)
         self.clear = clears.rectangle_clear(state)
-        self.draws_nothing = self.clear is not None or draws_nothing(state)  # by pixel shader threads
-        if self.clear is None:
-            self.shader = PixelShader(state)
-            pixels = self.shader.state
-            self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
+        self.draws_nothing = self.clear is not None or rejects_all(clip_plan(state)) or draws_nothing(state)  # by pixels' tests and threads
+        self.extent = extent(target) if self.clear is not None else NO_EXTENT
+        shaded = False
+        if not self.draws_nothing:
+            shaded, self.extent = self._plan_pixels(state, target)
+        self.target = target if self.clear is not None or shaded else None
+        self.targets = [] if self.target is None else [self.target]
+        self.geometry = memory.plans.get(state, self.extent, shaded)
+
+    def _plan_pixels(self, state: DrawState, target: SurfaceImage | None) -> tuple[bool, tuple[int, int]]:
+        """Plan pixel shader, tests and render targets: whether there are threads, and how many pixels the draw may cover."""
+        self.shader = PixelShader(state)
+        pixels = self.shader.state
+        self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
+        return pixels.dispatched, extent(target) if pixels.dispatched else tested_extent(color_calculator(state, shaded=False).early)
 
 
 def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTargets:
@@ -65,6 +77,11 @@ def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTa
         return targets
     tests = early_depth(colors.early, state.space.bits)
     return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=(tests, targets.owner))
+
+
+def tested_extent(tests: DepthTarget | None) -> tuple[int, int]:
+    """Pixels that a draw may cover which only tests depth and stencil."""
+    return (tests.depth.width, tests.depth.height) if tests is not None else extent(None)
 
 
 class PipelinePlans:

@@ -39,6 +39,7 @@ COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTAT
 MOST_KEPT = 256  # states of draws
 COLORS = ("red", "green", "blue", "alpha")
 SIDES = ("", "backface_")
+TEST_ENABLES = ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable")
 
 
 @dataclass(frozen=True)
@@ -282,11 +283,13 @@ def _alpha_reference(calc: _Page) -> float:
 
 
 def depth_target(state: DrawState) -> DepthTarget:
-    """Depth and stencil tests of a draw, and their buffers."""
-    calc = _color_calc(state)
-    tests = _tests(state, calc)
+    """Depth and stencil tests of a draw, and their buffers. What is said about a test that is off, or about buffers that no test uses, is
+    not looked at."""
+    tests = _tests(state) if depth_buffer.is_there(state) else None
+    if tests is None or not any(tests.on(enable) for enable in TEST_ENABLES):
+        return DepthTarget()
     buffers = depth_buffer.depth_buffers(state)
-    testing = bool(tests.on("stencil_test_enable")) and buffers.has_stencil
+    testing = tests.on("stencil_test_enable") and buffers.has_stencil
     faces = _faces(tests) if testing else None
     made = DepthState(
         format=buffers.format,
@@ -297,12 +300,13 @@ def depth_target(state: DrawState) -> DepthTarget:
         stencil_write=testing and tests.on("stencil_buffer_write_enable") and buffers.stencil_write,
         separate_stencil=buffers.separate_stencil,
     )
-    return DepthTarget(made, buffers.depth, buffers.stencil, _numbers(tests, calc), _ranges(state, calc))
+    numbers = _numbers(state, tests) if testing else (StencilNumbers(), StencilNumbers())
+    return DepthTarget(made, buffers.depth, buffers.stencil, numbers, _ranges(state))
 
 
-def _tests(state: DrawState, calc: _Page) -> _Page:
+def _tests(state: DrawState) -> _Page:
     if state.generation.unit_state:
-        return calc
+        return _color_calc(state)
     if catalogue.catalogue().get("3DSTATE_WM_DEPTH_STENCIL", state.gen) is not None:
         return _Page("3DSTATE_WM_DEPTH_STENCIL", state.gen, state.command("3DSTATE_WM_DEPTH_STENCIL"))
     name = "3DSTATE_DEPTH_STENCIL_STATE_POINTERS"
@@ -322,18 +326,18 @@ def _faces(tests: _Page) -> tuple[StencilFace, StencilFace]:
     return front, back
 
 
-def _numbers(tests: _Page, calc: _Page) -> tuple[StencilNumbers, StencilNumbers]:
+def _numbers(state: DrawState, tests: _Page) -> tuple[StencilNumbers, StencilNumbers]:
     """References are in COLOR_CALC_STATE until Gen8."""
-    where = tests if "stencil_reference_value" in tests.record._fields else calc
+    where = tests if "stencil_reference_value" in tests.record._fields else _color_calc(state)
     front, back = (StencilNumbers(where.number(f"{side}stencil_reference_value"), tests.number(f"{side}stencil_test_mask"),
                                   tests.number(f"{side}stencil_write_mask")) for side in _sides(tests))  # fmt: skip
     return front, back
 
 
-def _ranges(state: DrawState, calc: _Page) -> tuple[tuple[float, float], ...]:
+def _ranges(state: DrawState) -> tuple[tuple[float, float], ...]:
     """The depth ranges of the viewports that CLIP lets through."""
     if state.generation.unit_state:
-        address, name = state.address("general", calc.record.cc_viewport_pointer), ""
+        address, name = state.address("general", _color_calc(state).record.cc_viewport_pointer), ""
     else:
         name = "3DSTATE_VIEWPORT_STATE_POINTERS_CC"
         address = state.address("dynamic", state.command(name).cc_viewport_pointer)

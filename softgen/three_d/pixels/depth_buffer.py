@@ -39,16 +39,22 @@ class DepthBuffers:
     stencil_write: bool = True
 
 
+def is_there(state: DrawState) -> bool:
+    """Whether there is a depth buffer; a null surface is none."""
+    buffer = state.get(DEPTH)
+    return buffer is not None and value_name(catalogue.layout(DEPTH, state.gen), buffer, "surface_type") != "null"
+
+
 def depth_buffers(state: DrawState) -> DepthBuffers:
     """The depth and stencil buffers of a draw."""
     buffer = state.get(DEPTH)
     if buffer is None:
         return DepthBuffers()
+    separate = catalogue.catalogue().get(STENCIL, state.gen) is not None
+    if not is_there(state):
+        return DepthBuffers(separate_stencil=separate)
     page = catalogue.layout(DEPTH, state.gen)
     kind, format = value_name(page, buffer, "surface_type"), value_name(page, buffer, "surface_format")
-    separate = catalogue.catalogue().get(STENCIL, state.gen) is not None
-    if kind == "null":
-        return DepthBuffers(separate_stencil=separate)
     mode = int(getattr(buffer, "tiled_resource_mode", 0))
     if format not in FORMATS or mode:
         described = f"a {kind} surface of format {format}, level {buffer.lod}, tiled_resource_mode {mode}"

@@ -37,15 +37,15 @@ NULL_SURFACE = 7
 HEADER_DWORDS, FLAGS_DWORD = 8, 14  # r0; r1.6, which depths a payload of Gen4.5 has
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
-# State that would change the picture and is not built.
-NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable",
-             "rt_independent_rasterization_enable", "pixel_shader_is_per_coarse_pixel", "force_computed_depth",
-             "pixel_shader_requires_requested_coarse_pixel_shading_size",
-             "pixel_shader_requires_source_depth_and_or_w_plane_coefficients",
-             "pixel_shader_requires_perspective_bary_plane_coefficients",
-             "pixel_shader_requires_non_perspective_bary_plane_coefficients", "pixel_shader_requires_subpixel_sample_offsets",
-             "legacy_depth_buffer_clear_enable", "legacy_depth_buffer_resolve_enable", "legacy_hierarchical_depth_buffer_resolve_enable",
-             "render_target_fast_clear_enable", "render_target_resolve_enable", "render_target_resolve_type")  # fmt: skip
+# State that would change the picture and is not built; and that of threads.
+NOT_BUILT = ("rt_independent_rasterization_enable", "legacy_depth_buffer_clear_enable", "legacy_depth_buffer_resolve_enable",
+             "legacy_hierarchical_depth_buffer_resolve_enable", "render_target_fast_clear_enable", "render_target_resolve_enable",
+             "render_target_resolve_type")  # fmt: skip
+NOT_BUILT_OF_THREADS = (
+    "contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable", "pixel_shader_is_per_coarse_pixel",
+    "force_computed_depth", "pixel_shader_requires_requested_coarse_pixel_shading_size",
+    "pixel_shader_requires_source_depth_and_or_w_plane_coefficients", "pixel_shader_requires_perspective_bary_plane_coefficients",
+    "pixel_shader_requires_non_perspective_bary_plane_coefficients", "pixel_shader_requires_subpixel_sample_offsets")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ def pixel_state(state: DrawState, inputs: PixelInputs) -> PixelState:
 
 def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
     fields = Fields(inputs.windower, inputs.shader, inputs.extra)
-    _refuse(inputs)
     width, number = chosen_kernel(fields)
     kills = _kills(fields, inputs)
     computes = bool(fields.pixel_shader_computed_depth_mode or fields.pixel_shader_computes_stencil)
     dispatched = _dispatched(fields, inputs, kills or computes)
+    _refuse(inputs, dispatched)
     if dispatched and not enabled_widths(fields):
         raise DecodeError("3DSTATE_PS: pixel shader threads are to be started, but no dispatch width is enabled")
     scratch = _scratch(state, fields)
@@ -158,10 +158,10 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
                       bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")))  # fmt: skip
 
 
-def _refuse(inputs: PixelInputs) -> None:
+def _refuse(inputs: PixelInputs, dispatched: bool) -> None:
     for record in (inputs.windower, inputs.shader, inputs.extra):
         if record is not None:
-            rasterizer.refuse(type(record).__name__, record, NOT_BUILT)
+            rasterizer.refuse(type(record).__name__, record, (*NOT_BUILT, *(NOT_BUILT_OF_THREADS if dispatched else ())))
 
 
 def chosen_kernel(fields: Fields) -> tuple[int, int]:
@@ -281,9 +281,10 @@ def _early_depth(inputs: PixelInputs, fields: Fields) -> DepthOrder:
 
 def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     fields = Fields(inputs.shader)
-    _refuse(inputs)
+    dispatched = bool(fields.thread_dispatch_enable)
+    _refuse(inputs, dispatched)
     width, number = chosen_kernel(fields)
-    if enabled_widths(fields) == (8, 32):
+    if dispatched and enabled_widths(fields) == (8, 32):
         raise DecodeError("WM_STATE: 8 and 32 pixel dispatch without 16 (G45-WM-30)")
     depth = _early_depth(inputs, fields)
     scratch = _scratch(state, fields)
@@ -297,7 +298,6 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
         held_stencil=depth.destination_stencil, held_depth=depth.destination_depth, antialias=rasterizer.is_antialiased(state),
         attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
-    dispatched = bool(fields.thread_dispatch_enable)
     if dispatched:
         check_registers(state, "WM", fields.grf_register_count_0,
                         parts.start + fields.constant_urb_entry_read_length + fields.setup_urb_entry_read_length)  # fmt: skip

@@ -15,9 +15,11 @@ from softgen.surface.image import SurfaceImage
 from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.dispatcher_protocol import Dispatcher
+from softgen.three_d.draw import draw_plans
 from softgen.trace.file import open_trace
 from softgen.trace.replay import replay
 from tests.conftest import ROOT, SHARED
+from tests.three_d.pixels.test_color_calculator import TESTS, Draw, buffers
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,3 +85,10 @@ def test_one_gl_program_has_the_same_picture_on_every_gpu(gpu: str) -> None:
 @pytest.mark.parametrize("gpu", GLES)
 def test_one_vulkan_program_has_the_same_picture_on_every_gpu(gpu: str) -> None:
     np.testing.assert_array_equal(last_picture(f"{gpu}-vk-tri"), vulkan_triangle()[-1])
+
+
+@pytest.mark.parametrize("shaded", [False, True])
+def test_draws_without_threads_test_depth_early_whatever_the_alpha_test_says(shaded: bool) -> None:
+    draw = Draw(9, tests=TESTS, common={"alpha_test_enable": 1, "alpha_test_function": 1}, **buffers(9))
+    targets = draw_plans.pixel_targets(draw.state, shaded)
+    assert (targets.late, bool(targets.depth_function)) == (shaded, not shaded)

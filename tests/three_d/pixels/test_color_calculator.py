@@ -367,13 +367,13 @@ def test_what_is_missing_or_not_built_is_named() -> None:
     with pytest.raises(DecodeError, match="3DSTATE_CC_STATE_POINTERS"):
         color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}, no_registers))
     with pytest.raises(Unsupported, match="tiled_resource_mode 1"):
-        Draw(9, depth={"surface_format": 1, "tiled_resource_mode": 1}).made()
+        Draw(9, tests=TESTS, depth={"surface_format": 1, "tiled_resource_mode": 1}).made()
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_state_in_memory_that_changed_is_read_again(gen: float) -> None:
     """Drivers rewrite structures in place; the same bytes give the same object."""
-    draw = Draw(gen, blend=BLENDING)
+    draw = Draw(gen, tests=TESTS, blend=BLENDING, **buffers(gen))
     first = draw.made()
     assert draw.made() is first
     draw.put("CC_VIEWPORT", VIEWPORT, minimum_depth=0.0, maximum_depth=0.5)
