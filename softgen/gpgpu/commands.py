@@ -36,9 +36,12 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
     cs.counters.dispatches += 1
     media.warn_of(cs, walker.broken_rules(cmd, cs.generation.walker_data, front.watermark))
     front.watermark = False
-    if cmd.indirect_parameter_enable:
+    grid = dimensions(cs) if cmd.indirect_parameter_enable else None
+    if not walker.starts_groups(cmd, grid):
+        return
+    if grid is not None:
         context = dispatch_context(cs)
-        dispatch = walker.dispatch(context, front, cmd, dimensions(cs))
+        dispatch = walker.dispatch(context, front, cmd, grid)
     else:
         context, dispatch = cs.state(WalkerPlans).dispatch(cs, front, cmd)
     media.run_dispatch(cs, front, context, dispatch)
@@ -48,7 +51,9 @@ def gpgpu_walker(cs: CommandStreamer, cmd: Record) -> None:
 def prepare_walker(cs: CommandStreamer, cmd: Record, place: Callable[[str], FieldPlace]) -> PreparedCommand | None:
     """A walker that fetches its data itself, from another place each time."""
     fetches = optional(cmd, "indirect_data_length")
-    if cmd.predicate_enable or cmd.indirect_parameter_enable or not fetches or any(walker.broken_rules(cmd, cs.generation.walker_data)):
+    if cmd.predicate_enable or cmd.indirect_parameter_enable or not fetches or not walker.starts_groups(cmd):
+        return None
+    if any(walker.broken_rules(cmd, cs.generation.walker_data)):
         return None
     front, prepared = cs.state(FrontEnd), PreparedWalker(cmd, place("indirect_data_start_address"))
 

@@ -37,16 +37,24 @@ def dispatch(context: DispatchContext, front: FrontEnd, walker: Record, dimensio
     descriptor = front_end.descriptor(context.generation.number, front, walker.interface_descriptor_offset, NAME)
     shape = (walker.thread_width_counter_maximum + 1, walker.thread_height_counter_maximum + 1, walker.thread_depth_counter_maximum + 1)
     threads = shape[0] * shape[1] * shape[2]
+    simd, fields = _simd(context.generation.number, walker.simd_size), front_end.dispatch_fields(context, front, descriptor)
     if threads != descriptor.number_of_threads_in_gpgpu_thread_group:
         expected = descriptor.number_of_threads_in_gpgpu_thread_group
-        raise DecodeError(f"{NAME}: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {expected}")
-    simd, fields = _simd(context.generation.number, walker.simd_size), front_end.dispatch_fields(context, front, descriptor)
+        text = f"{NAME}: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {expected}"
+        if descriptor.barrier_enable or fields["local_bytes"]:
+            raise DecodeError(text)
+        context.warn(text)  # all the same without a barrier, but to preemption (BDW 21405; KBL 12788-12795)
     header = front_end.thread_header(context, HEADER, fields, front)
     payload = _payload(context, front, walker, descriptor, threads, header)
     patch = _patch(context.generation.number, *_grid(walker, dimensions))
     masks = _masks(shape, simd, walker.right_execution_mask, walker.bottom_execution_mask)
     return ThreadDispatch(simd=simd, threads=threads, groups=patch.groups, payload=payload, masks=masks, patch=patch, kind=kind,
                           barrier=bool(descriptor.barrier_enable), **fields)  # fmt: skip
+
+
+def starts_groups(walker: Record, dimensions: Triple | None = None) -> bool:
+    """Whether a walker starts any thread; otherwise nothing else that state says is looked at."""
+    return all(start < end for start, end in zip(*_grid(walker, dimensions), strict=True))
 
 
 @lru_cache(64)

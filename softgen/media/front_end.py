@@ -92,11 +92,12 @@ def _descriptor(gen: float, data: bytes) -> Record:
     return catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen).raw(array("I", data))
 
 
-def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
-    """The fields of a ThreadDispatch that an interface descriptor and state determine."""
+def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record, shares: bool = True) -> dict[str, Any]:
+    """The fields of a ThreadDispatch that an interface descriptor and state determine. `shares`: threads are of a group, which may have a
+    barrier and local memory."""
     at = descriptor._fields.index("binding_table_pointer")  # drivers have another one for each dispatch of a kernel
     rest = type(descriptor)((*descriptor[:at], 0, *descriptor[at + 1 :]))
-    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine),
+    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine, shares),
             "binding_table": binding_table(context, descriptor), "unit_states": context.unit_states}  # fmt: skip
 
 
@@ -109,16 +110,16 @@ def binding_table(context: DispatchContext, descriptor: Record) -> int:
 
 
 @lru_cache(256)
-def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, system_routine: int | None) -> dict[str, Any]:
+def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, system_routine: int | None, shares: bool) -> dict[str, Any]:
     layout, rounding = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), descriptor.rounding_mode
-    if optional(descriptor, "global_barrier_enable"):
+    if shares and descriptor.barrier_enable and optional(descriptor, "global_barrier_enable"):
         raise DecodeError("INTERFACE_DESCRIPTOR_DATA: global_barrier_enable 1; global barriers cannot be used (KBL 12772)")
     exceptions = {enable: optional(descriptor, name) for name, enable in EXCEPTIONS.items()}
     control = control_register(gen, bool(descriptor.single_program_flow), bool(descriptor.floating_point_mode), rounding, **exceptions)
     return {
         "system_routine": system_routine,
         "kernel": descriptor.kernel_start_pointer, "control": control,
-        "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")),
+        "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")) if shares else 0,
         "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
     }  # fmt: skip
 

@@ -138,10 +138,8 @@ def distances(front: FrontEnd, command: Record) -> list[tuple[int, int]]:
 def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: Sequence[RootThread], shares: bool) -> ThreadDispatch:
     """`shares`: barrier and local memory are the group's; threads of no group have neither."""
     descriptor = front_end.descriptor(context.generation.number, front, index, BY)
-    fields: dict[str, Any] = front_end.dispatch_fields(context, front, descriptor)
-    if not shares:
-        fields = fields | {"local_bytes": 0}
-    elif descriptor.barrier_enable and len(roots) != descriptor.number_of_threads_in_gpgpu_thread_group:
+    fields = front_end.dispatch_fields(context, front, descriptor, shares)
+    if shares and descriptor.barrier_enable and len(roots) != descriptor.number_of_threads_in_gpgpu_thread_group:
         expected = descriptor.number_of_threads_in_gpgpu_thread_group
         raise DecodeError(f"{len(roots)} threads in a group with a barrier, its interface descriptor says {expected}")
     headers = [_header(context, front, fields, index, root.position) for root in roots]

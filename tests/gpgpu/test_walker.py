@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,21 @@ def test_a_grid_that_ends_where_it_starts_has_no_groups(starts: tuple[int, int, 
     assert ran.gpu.counters.threads == ran.buffer(0)[0] == 0
 
 
+@pytest.mark.parametrize("indirect", [False, True])
+@pytest.mark.parametrize("state", [
+    {"descriptor": {"number_of_threads_in_gpgpu_thread_group": 3, "barrier_enable": 1}}, {"descriptor": {"shared_local_memory_size": 9}},
+    {"descriptor": {"constant_urb_entry_read_length": 200}}, {"walker": {"simd_size": 3}}, {"walker": {"interface_descriptor_offset": 9}},
+    {"front": {"per_thread_scratch_space": 15}}])  # fmt: skip
+def test_state_is_not_looked_at_where_there_are_no_groups(state: dict[str, Any], indirect: bool) -> None:
+    """Nor by a walker that takes its dimensions from registers, which are 0 here."""
+    walker = {**state.get("walker", {}), "indirect_parameter_enable": int(indirect)}
+    ends = (4, 1, 1) if indirect else (4, 0, 1)
+    ran = Job(TICKETS, [bytes(4), bytes(64)], simd=8, ends=ends, **{**state, "walker": walker}).run()
+    assert ran.gpu.counters.threads == ran.buffer(0)[0] == 0
+    with pytest.raises(DecodeError):
+        Job(TICKETS, [bytes(4), bytes(64)], simd=8, ends=(4, 1, 1), **state).run()
+
+
 def test_threads_of_a_group_are_numbered() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 6)], simd=8, shape=(3, 2, 1))
     found = job.run().buffer(1)
@@ -71,9 +87,15 @@ def test_threads_of_a_group_are_numbered() -> None:
 
 @pytest.mark.behaviour("BDW-GPGPU-02", shows="action")
 def test_a_group_size_that_differs_from_the_descriptor_is_refused() -> None:
-    job = Job(KERNEL, [bytes(4)], shape=(2, 1, 1), descriptor={"number_of_threads_in_gpgpu_thread_group": 3})
-    with pytest.raises(DecodeError, match=r"GPGPU_WALKER at .*2 x 1 x 1 threads in a group, its interface descriptor says 3"):
-        job.run()
+    """Where threads wait for each other, or share memory; otherwise it is remarked alone (KBL 12788-12795)."""
+    for more in ({"barrier_enable": 1}, {"shared_local_memory_size": 1}):
+        job = Job(KERNEL, [bytes(4)], shape=(2, 1, 1), descriptor={"number_of_threads_in_gpgpu_thread_group": 3, **more})
+        with pytest.raises(DecodeError, match=r"GPGPU_WALKER at .*2 x 1 x 1 threads in a group, its interface descriptor says 3"):
+            job.run()
+    ran = Job(TICKETS, [bytes(4), bytes(64)], simd=8, shape=(2, 1, 1), descriptor={"number_of_threads_in_gpgpu_thread_group": 3}).run()
+    assert ran.buffer(0)[0] == 2
+    assert [text.split(": ", 1)[1] for text in ran.gpu.remarks] == [
+        "GPGPU_WALKER: 2 x 1 x 1 threads in a group, its interface descriptor says 3"]  # fmt: skip
 
 
 @pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04", shows="action")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +16,10 @@ from softgen.errors import DecodeError
 from softgen.media import checks, front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatcher_protocol import Dispatcher
-from tests.gpgpu.job import CODE, INDIRECT, TABLE, Job, dwords, stores
+from tests.gpgpu.job import CODE, INDIRECT, TABLE, Job, dwords, stores, vector_add
 from tests.gpgpu.test_dispatch import SHOWS, groups, said, walker
 from tests.gpgpu.test_walker import KERNEL, context, planned
+from tests.three_d.noise import Noise, noisy
 
 __all__ = ["groups"]  # a fixture
 
@@ -142,8 +143,32 @@ def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
 
 @pytest.mark.behaviour("KBL-GPGPU-12", shows="action")
 def test_global_barriers_cannot_be_used() -> None:
+    """The bit tells the kind of a barrier, if there is one (KBL 12766-12772)."""
     with pytest.raises(DecodeError, match="global barriers cannot be used"):
         planned(Job(KERNEL, [], simd=8, descriptor={"barrier_enable": 1, "global_barrier_enable": 1}))
+    assert not planned(Job(KERNEL, [], simd=8, descriptor={"global_barrier_enable": 1})).barrier
+
+
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+@pytest.mark.parametrize("seed", range(4))
+def test_state_that_a_kernel_has_no_use_for_makes_no_difference(gpu: str, seed: int) -> None:
+    """Samplers, exceptions, the kind of a barrier that is off; of the front end, anything but the size of scratch space."""
+    @dataclass
+    class Noisy(Job):
+        def pack(self, name: str, **values: Any) -> list[int]:
+            used = ("kernel_start_pointer", "binding_table_pointer", "barrier_enable", "number_of_threads_in_gpgpu_thread_group",
+                    "constant_urb_entry_read_length", "constant_urb_entry_read_offset", "cross_thread_constant_data_read_length",
+                    "shared_local_memory_size", "single_program_flow", "software_exception_enable",
+                    "illegal_opcode_exception_enable")  # fmt: skip
+            noise: Noise = {"INTERFACE_DESCRIPTOR_DATA": used, "MEDIA_VFE_STATE": ("per_thread_scratch_space",)}
+            return noisy(name, self.gen, super().pack(name, **values), noise, seed)
+
+    found = []
+    for kind in (Job, Noisy):
+        plain = vector_add(gpu)
+        found.append(kind(plain.kernel, plain.buffers, gpu, ends=plain.ends, shared=plain.shared, own=plain.own).run().buffer(1))
+    assert found[0] == found[1] == tuple(range(1000, 1064))
 
 
 @pytest.mark.parametrize("gpu, enable, pooled", [("icl", 1, True), ("icl", 0, False), ("skl", 1, False)])

@@ -51,6 +51,16 @@ def test_a_thread_is_told_where_it_stands(gpu: str, engine: Choice) -> None:
     assert first == (5 | 9 << 12 | 3 << 24 if gpu == "icl" else 5 | 9 << 16) and second == (0 if gpu == "icl" else 3)
 
 
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize("gpu", GPUS)
+def test_threads_of_no_group_have_no_use_for_barriers_and_local_memory(gpu: str) -> None:
+    """Whatever their interface descriptor says of both: a size that means nothing, a kind of barrier that cannot be used."""
+    of_its_kind = {"shared_local_memory_size": 3} if gpu == "bdw" else {"shared_local_memory_size": 9, "global_barrier_enable": 1}
+    descriptor = {"barrier_enable": 1, "number_of_threads_in_gpgpu_thread_group": 5, **of_its_kind}
+    ran = job(gpu, TICKETS, [bytes(4), bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(3)}), descriptor=descriptor).run()
+    assert ran.buffer(0)[0] == 1
+
+
 @pytest.mark.parametrize("traced", [True, False])
 def test_dispatches_are_traced_where_somebody_listens(traced: bool) -> None:
     lines: list[tuple[str, str]] = []
