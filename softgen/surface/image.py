@@ -27,6 +27,7 @@ TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
 FACES = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")
 ALL_FACES = (1 << len(FACES)) - 1
+NO_FORMAT = 0xC7  # R8G8B8A8_UNORM, in place of what null surfaces say: nothing of their state counts but the type (KBL 18924-18935)
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
     """The image of a state; every draw asks for its textures again. Errors are sentences without their subject."""
     layout = catalogue.layout("RENDER_SURFACE_STATE", gen)
     kind = value_name(layout, state, "surface_type")
-    format = surface_formats().get(state.surface_format)
+    format = surface_formats().get(NO_FORMAT if kind == "null" else state.surface_format)
     whole = kind in ("buffer", "null")
     if kind == "strbuf" or format is None or not (format.bits or whole):  # planar and raw formats have no texels
         name = state.surface_format if format is None else format.name

@@ -450,6 +450,20 @@ def test_what_is_not_simulated_is_named() -> None:
         Texture().send("sample_lz", *at, answer=4, simd_mode=0)
 
 
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize("gen", [9, 11])
+def test_filters_that_mean_nothing_are_not_looked_at_where_nothing_is_filtered(gen: float) -> None:
+    """By a sampler that is disabled, and of levels where there is one; gather4 takes the four texels as they are."""
+    wrong, at = {"mag_mode_filter": 5, "min_mode_filter": 7}, [np.linspace(0.1, 0.9, 16, dtype=np.float32)] * 2
+    assert not Texture(gen, sampler={**wrong, "sampler_disable": 1}).ask("sample_lz", *at).any()
+    one_level = modes("clamp") | {"mip_mode_filter": 2}
+    assert (Texture(gen, sampler=one_level).ask("sample_lz", *at) == Texture(gen, sampler=modes("clamp")).ask("sample_lz", *at)).all()
+    found, plain = (Texture(gen, sampler=modes("clamp") | state).ask("gather4", *at) for state in (wrong, {}))
+    assert (found == plain).all() and found.any()
+    with pytest.raises(Unsupported, match="sampler 0: a sampler state with min_mode_filter value 7"):
+        Texture(gen, sampler=modes("clamp") | {"min_mode_filter": 7}).ask("sample_lz", *at)
+
+
 def test_states_that_are_not_there_are_faults() -> None:
     texture, top = Texture(), header(d3=0x100000)
     with pytest.raises(GpuFault, match="state of sampler 3 should be there") as caught:

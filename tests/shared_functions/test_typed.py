@@ -185,6 +185,15 @@ def test_a_counter_gives_each_lane_a_number(gen: float, more: dict[str, int]) ->
     assert (np.delete(slots, (0, 4)) == 0xEEEEEEEE).all(), "the rest of the answer stays as it was"
 
 
+@pytest.mark.parametrize(("gen", "more"), [(7.5, {"append_counter_enable": 1}), (8, {"auxiliary_surface_mode": 2}), (9, {})])
+def test_a_null_surface_counts_nothing(gen: float, more: dict[str, int]) -> None:
+    """All messages may be sent to one; whatever else its state says of a counter is ignored (KBL 18918-18928)."""
+    bench = picture(gen, surface_type=7, **more)
+    before = bench.data.array.copy()
+    found = bench.send("atomic_counter", header(), mask=0b10110, answer=1, operation="inc", return_data=1, simd_mode="simd8", **BOUND)
+    assert not found.view(u32)[[1, 2, 4]].any() and (bench.data.array == before).all()
+
+
 @pytest.mark.parametrize(("name", "more"), [("atomic_counter", {"simd_mode": "simd8"}), ("atomic_counter_simd4x2", {})])
 def test_a_counter_whose_answer_has_no_room_does_not_count(name: str, more: dict[str, str]) -> None:
     """One that returns nothing needs none."""

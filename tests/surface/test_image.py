@@ -252,6 +252,22 @@ def test_buffers_and_null_surfaces() -> None:
         assert where.type is u64 and not inside.payload.any(), width
 
 
+@pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.parametrize("gen", [4.5, 7, 7.5, 8, 9, 11])
+def test_of_a_null_surface_only_the_type_counts(gen: float) -> None:
+    """All other fields are ignored (KBL 18918-18935), those that mean nothing elsewhere too: format, tiling, levels, samples."""
+    page = layout("RENDER_SURFACE_STATE", gen)
+    kind, whole = page.field("surface_type"), (1 << 32 * page.dwords) - 1
+    null = 7 << kind.low
+    for seed in range(20):
+        random = int.from_bytes(np.random.default_rng(seed).bytes(4 * page.dwords), "little")
+        for noise in (0, random, whole):
+            bits = noise & ~kind.mask | null
+            state = page.raw([bits >> 32 * n & 0xFFFFFFFF for n in range(page.dwords)])
+            image = image_from_state(page, state, "surface 0")
+            assert (image.kind, image.format.name, image.size, image.tiling) == ("null", "R8G8B8A8_UNORM", 4, "linear")
+
+
 @pytest.mark.parametrize("kind", ["3d", "cube"])
 def test_packed_slices_lie_as_the_words_of_isl_have_it(kind: str) -> None:
     """Level 2 of five planes: one plane; of six faces, which are not reduced: four beside each other, then two."""

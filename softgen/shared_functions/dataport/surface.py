@@ -100,6 +100,8 @@ class Surfaces:
     def counter(self, index: int) -> AccessTarget:
         """The counter of a surface: its own address, or that of an auxiliary surface that is one."""
         state, layout, what = self._state(index, False)
+        if value_name(layout, state, "surface_type") == "null":
+            return Nothing()
         if getattr(state, "append_counter_enable", 0):
             return GraphicsMemory(self.space, int(state.append_counter_address), 4)
         if "auxiliary_surface_mode" in state._fields and value_name(layout, state, "auxiliary_surface_mode") == "append":

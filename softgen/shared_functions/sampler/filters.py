@@ -22,7 +22,7 @@ from softgen.shared_functions.sampler.chroma_key import ChromaKeying
 from softgen.shared_functions.sampler.lod import LevelChoice, Levels
 from softgen.shared_functions.sampler.reduction import NAMES, Reduction
 from softgen.shared_functions.sampler.request import EdgeTexels, SamplePosition, SampleRequest, Tap
-from softgen.shared_functions.sampler.state import BORDERS, Sampling
+from softgen.shared_functions.sampler.state import BORDERS, Sampling, check_filters
 from softgen.surface import fetch, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number, column_offset, extent, row_offset
 
@@ -58,6 +58,7 @@ class ImageSampler:
     def sample(self, request: SampleRequest) -> list[Value]:
         """Red, green, blue and alpha as bits."""
         m, how = self.m, self.how
+        check_filters(how, self.image.mipmapped)
         self._compare(request.reference)
         position, spread = self._position(request), self._footprint(request)
         detail = self.level_of_detail(request, spread) if self.choice.needed else None

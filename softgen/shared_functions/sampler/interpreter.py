@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from softgen.errors import Unsupported
 from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.bindings import SAMPLING
@@ -47,7 +48,11 @@ class SamplerPort:
     def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
         if what not in SAMPLING and what != KILLING:
             return execute(x, what, None, given, mask)
-        return execute(x, what, self.sampling(sampler, self._table, picture(x).partial), given, mask)
+        sampling = self.sampling(sampler, self._table, picture(x).partial)
+        try:
+            return execute(x, what, sampling, given, mask)
+        except Unsupported as error:
+            raise Unsupported(f"sampler {sampler}: {error}") from None
 
     def absolute(self, base: int) -> Region:
         target = GraphicsMemory(self.surfaces.space, base)

@@ -25,7 +25,7 @@ from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface import texel
 
 BORDERS = ("clamp_border", "half_border")
-FILTERS = ("nearest", "linear", "anisotropic")
+FILTERS, MIP_FILTERS = ("nearest", "linear", "anisotropic"), ("none", "nearest", "linear")
 ORDER = texel.ORDER
 COLOURS = ("red", "green", "blue", "alpha")
 LOD_BITS = 8  # of fractions, here
@@ -110,22 +110,20 @@ def _apart(format: Format, held: Four) -> list[int]:
     return [(value ^ 1 << width - 1) - (1 << width - 1) & 0xFFFFFFFF if signed else value for value in found]
 
 
-def understood(layout: Layout, state: Record, what: str) -> Sampling:
-    """A sampler state without its border colour; what is not simulated is refused by name."""
-    try:
-        return _decoded(layout.gen, state)
-    except Unsupported as error:
-        raise Unsupported(f"{what} {error}") from None
+def check_filters(how: Sampling, mipmapped: bool) -> None:
+    """Raise Unsupported for filters that are not simulated. Messages that do not filter have no use for them, nor surfaces of one level
+    for that of levels."""
+    for name, word, known in (("mag_mode_filter", how.mag, FILTERS), ("min_mode_filter", how.min, FILTERS),
+                              ("mip_mode_filter", how.mip if mipmapped else "none", MIP_FILTERS)):  # fmt: skip
+        if word not in known:
+            raise Unsupported(f"a sampler state with {name} {word}: not yet simulated")
 
 
 @lru_cache(1024)
-def _decoded(gen: float, state: Record) -> Sampling:
-    """Every draw asks for its samplers again. Errors are sentences without their subject."""
+def understood(gen: float, state: Record) -> Sampling:
+    """A sampler state without its border colour. Every draw asks for its samplers again."""
     layout = catalogue.layout("SAMPLER_STATE", gen)
     word = {name: value_name(layout, state, name) for name in state._fields if name.endswith(("_filter", "_mode", "_function"))}
-    for name in ("mag_mode_filter", "min_mode_filter"):
-        if word[name] not in FILTERS:
-            raise Unsupported(f"has {name} {word[name]}: not yet simulated")
     rounds = [tuple(bool(getattr(state, f"{axis}_address_{way}_filter_rounding_enable")) for axis in "uvr") for way in ("mag", "min")]
     bias = _lod(layout, state, "texture_lod_bias")
     return Sampling(
@@ -191,7 +189,7 @@ class Samplers:
         layout = catalogue.layout("SAMPLER_STATE", self.gen)
         at, what = self.base + table + index * 4 * layout.dwords, f"sampler {index}"
         state = self._read(layout, at, f"state of {what}")
-        found = understood(layout, state, f"{what} (state at {at:#x})")
+        found = understood(self.gen, state)
         if state.chromakey_enable:
             found = replace(found, key=self.tables.keys[state.chromakey_index])
         if not bordered and not set(found.modes) & set(BORDERS):
