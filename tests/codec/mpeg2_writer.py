@@ -1,4 +1,4 @@
-"""MPEG-2 streams of random macroblocks: field pictures, 16x8 and dual prime vectors and concealment vectors, which ffmpeg's coder never uses.
+"""MPEG-2 streams of random macroblocks: field pictures, 16x8 and dual prime vectors, concealment vectors, which ffmpeg never writes.
 
 Codes come from tables.c; a stream is right if ffmpeg decodes it without complaint (record.py).
 """
@@ -11,10 +11,10 @@ import re
 from tests.conftest import ROOT
 
 TABLES = (ROOT / "softgen/codec/mfx/mpeg2/tables.c").read_text("utf-8")
-I, P, B = 1, 2, 3
+INTRA, P, B = 1, 2, 3
 TOP, BOTTOM, FRAME = 1, 2, 3
 TYPES = {  # quant, forward, backward, pattern, intra -> code
-    I: {(0, 0, 0, 0, 1): "1", (1, 0, 0, 0, 1): "01"},
+    INTRA: {(0, 0, 0, 0, 1): "1", (1, 0, 0, 0, 1): "01"},
     P: {(0, 1, 0, 1, 0): "1", (0, 0, 0, 1, 0): "01", (0, 1, 0, 0, 0): "001", (0, 0, 0, 0, 1): "00011", (1, 1, 0, 1, 0): "00010"},
     B: {(0, 1, 1, 0, 0): "10", (0, 1, 1, 1, 0): "11", (0, 0, 1, 0, 0): "010", (0, 0, 1, 1, 0): "011", (0, 1, 0, 0, 0): "0010",
         (0, 1, 0, 1, 0): "0011", (0, 0, 0, 0, 1): "00011"},
@@ -62,7 +62,7 @@ class Mpeg2Writer:
         self.start(0)
         self.put((number, 10), (type, 3), (0xFFFF, 16), *[(7, 4)] * (type - 1), (0, 1))
         self.start(0xB5)
-        forward, backward = (F_CODE if type != I or self.concealment else 15), F_CODE if type == B else 15
+        forward, backward = (F_CODE if type != INTRA or self.concealment else 15), F_CODE if type == B else 15
         self.put((8, 4), *[(forward, 4)] * 2, *[(backward, 4)] * 2, (0, 2), (structure, 2), (int(structure == FRAME), 1), (0, 1),
                  (self.concealment, 1), (0, 4), (0, 1), (0, 1), (0, 1))  # fmt: skip
         for row in range(self.size[1] // 16 // (1 if structure == FRAME else 2)):
@@ -169,8 +169,8 @@ class Mpeg2Writer:
 def fields(width: int, height: int, seed: int) -> bytes:
     """Field pictures of all types, dual prime in both structures, and a frame picture between."""
     w = Mpeg2Writer(width, height, seed)
-    w.picture(0, I, TOP)
-    w.picture(0, I, BOTTOM)  # one that is predicted would have nothing but the field before it
+    w.picture(0, INTRA, TOP)
+    w.picture(0, INTRA, BOTTOM)  # one that is predicted would have nothing but the field before it
     w.picture(1, P, FRAME, dual=True)
     w.picture(2, P, TOP, dual=True)
     w.picture(2, P, BOTTOM, dual=True)

@@ -38,8 +38,6 @@ MIN_BATCH, SHARED_BATCH = 2, 16  # that a block may need; at least, where loops 
 TILE_BLOCKS = 256
 LOOP_PIXELS = 1 << 14  # of bounding boxes that are worth another host thread
 TESTS = "early depth and stencil tests"
-NO_PIXELS = PixelState(PayloadParts(HeaderFormat.BARYCENTRIC, 16, 0, (0,) * 8), 0, (0,), dispatched=False, late=False, statistics=False,
-                       push_constants=False, attributes=False, setup_bytes=None, binding_table=0, samplers=0, scratch=None)  # fmt: skip
 
 
 class PixelPlan(ctypes.Structure):
