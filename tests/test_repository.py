@@ -104,12 +104,22 @@ def test_documents_show_only_verbs_that_exist() -> None:
             assert verb in VERBS, f"{page.name} shows softgen {verb}"
 
 
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """The options of a verb and of its commands."""
+    found = set()
+    for action in parser._actions:
+        found |= set(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            found |= {option for command in action.choices.values() for option in options(command)}
+    return found
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_documents_show_only_options_that_exist(verb: str) -> None:
     parser = argparse.ArgumentParser()
     subparsers = parser.add_subparsers()
     importlib.import_module(f"softgen.inspect.cli.{verb}").add(subparsers)
-    known = {option for action in subparsers.choices[verb]._actions for option in action.option_strings}
+    known = options(subparsers.choices[verb])
     for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         for shown in re.findall(rf"softgen {verb} ([^|`\n]*?)(?: -- |   |[|`\n]|$)", document.read_text("utf-8")):
             assert set(re.findall(r"(?<!\S)--[a-z][a-z-]+", shown)) <= known, f"{document.name}: softgen {verb} {shown}"

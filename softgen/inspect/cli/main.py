@@ -31,6 +31,7 @@ VERBS = {
     "spec": "look up a command, structure, register or message: its bits, per GPU, and what changed between GPUs",
     "gpus": "list the graphics processors softgen knows",
     "behaviours": "list which numbered behaviours of the manuals are covered by tests",
+    "farm": "run many tests or captures, on one machine or on many, and keep their results",
     "doctor": "check this machine: drivers, libraries, limits, and what to do about what is missing",
     "cache": "show or clear the cache of compiled objects",
 }
