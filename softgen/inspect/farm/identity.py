@@ -60,8 +60,12 @@ def program_parts(command: list[str], folder: str) -> list[str]:
 
 def program_context(gpu: str, environment: Mapping[str, str]) -> str:
     """A sum of what all programs on a GPU have in common: the drivers and their settings."""
-    parts = (drivers.driver_sums(gpu), drivers.settings(environment))
-    return drivers.digest(f"{name}={value}" for part in parts for name, value in sorted(part.items()))
+    return _context(gpu, tuple(drivers.settings(environment).items()))
+
+
+@lru_cache
+def _context(gpu: str, settings: tuple[tuple[str, str], ...]) -> str:
+    return drivers.digest(f"{name}={value}" for name, value in (*sorted(drivers.driver_sums(gpu).items()), *settings))
 
 
 def line_key(line: str, gpu: str, options: Iterable[object], context: str, folder: str) -> str:

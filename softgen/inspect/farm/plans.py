@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Protocol
 
 from softgen.inspect.farm import drivers, identity
 from softgen.inspect.farm.shards import WHOLE, Shard
@@ -37,24 +37,53 @@ class UnitSettings:
                    **more)  # type: ignore[arg-type]  # fmt: skip
 
 
-class UnitPlan(Protocol):
-    """A suite's side of a farm."""
+class UnitPlan(ABC):
+    """A suite's side of a farm: which units there are, their hashes, and how they run."""
 
-    def units(self) -> list[FarmUnit]: ...
-    def jobs(self, units: list[FarmUnit], workers: int) -> Iterator[Job]: ...
+    def __init__(self, settings: UnitSettings) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def everything(self) -> list[tuple[str, str]]:
+        """GPU and name of every unit, of all shards."""
+
+    @abstractmethod
+    def key(self, gpu: str, name: str) -> str:
+        """A unit's hash."""
+
+    @abstractmethod
+    def jobs(self, units: list[FarmUnit], workers: int) -> Iterator[Job]:
+        """Jobs that run these units, for so many workers."""
+
+    def units(self) -> list[FarmUnit]:
+        """The units of this shard."""
+        return [FarmUnit(name, gpu, self.key(gpu, name)) for gpu, name in self.settings.shard.part(self.everything())]
+
+    def whole_list(self) -> dict[str, object]:
+        """The whole list, by which its shards are known to belong together: a sum of it, and how many units it has."""
+        units = self.everything()
+        return {"list": drivers.digest(f"{gpu} {name}" for gpu, name in units)[:16], "units": len(units)}
 
 
-class CommandPlan:
+class ProgramPlan(UnitPlan):
+    """A suite whose units are programs: drivers and their settings are part of each hash."""
+
+    def context(self, gpu: str) -> str:
+        return identity.program_context(gpu, self.settings.environment)
+
+
+class CommandPlan(ProgramPlan):
     """Commands of a list, each on each GPU."""
 
     def __init__(self, lines: list[str], gpus: list[str], settings: UnitSettings) -> None:
-        self.lines, self.gpus, self.settings = lines, gpus, settings
+        super().__init__(settings)
+        self.lines, self.gpus = lines, gpus
 
-    def units(self) -> list[FarmUnit]:
-        given = self.settings
-        contexts = {gpu: identity.program_context(gpu, given.environment) for gpu in self.gpus}
-        return [FarmUnit(line, gpu, identity.line_key(line, gpu, given.decisive, contexts[gpu], given.folder))
-                for gpu, line in given.shard.part(list(product(self.gpus, self.lines)))]  # fmt: skip
+    def everything(self) -> list[tuple[str, str]]:
+        return list(product(self.gpus, self.lines))
+
+    def key(self, gpu: str, name: str) -> str:
+        return identity.line_key(name, gpu, self.settings.decisive, self.context(gpu), self.settings.folder)
 
     def jobs(self, units: list[FarmUnit], workers: int) -> Iterator[Job]:
         return (self.settings.job("run", unit.gpu, (unit,)) for unit in units)

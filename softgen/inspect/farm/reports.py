@@ -9,7 +9,8 @@ from pathlib import Path
 from softgen.errors import SoftgenError
 from softgen.inspect.farm.expectations import STATUS_OF, Expectations
 from softgen.inspect.farm.junit import junit
-from softgen.inspect.farm.store import read_results
+from softgen.inspect.farm.shards import WHOLE, Shard
+from softgen.inspect.farm.store import read_results, suffix
 from softgen.inspect.farm.unit import UnitResult
 from softgen.inspect.output_file import write_file
 
@@ -23,10 +24,10 @@ def chosen(folder: Path, keys: Iterable[str]) -> Iterator[UnitResult]:
             yield result
 
 
-def write_reports(folder: Path, results: list[UnitResult], expected: Expectations, junit_file: str | None) -> None:
+def write_reports(folder: Path, results: list[UnitResult], expected: Expectations, junit_file: str | None, shard: Shard = WHOLE) -> None:
     gpus = sorted({result.gpu for result in results})
     for gpu in gpus:
-        name = "failures.csv" if len(gpus) == 1 else f"failures-{gpu}.csv"
+        name = f"failures{'' if len(gpus) == 1 else f'-{gpu}'}{suffix(shard)}.csv"
         write_file(folder / name, failures(result for result in results if result.gpu == gpu).encode())
     if junit_file:
         write_file(junit_file, junit(results, expected, read_logs(folder, results)))

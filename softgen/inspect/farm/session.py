@@ -38,8 +38,9 @@ class FarmSession:
         self.store.open(self.units, self.again)
         self.missing = [unit for unit in self.units if unit.key not in self.store.known]
         self.store.findings = [] if self.again else read_findings(self.store.folder)
-        self.store.write_plan({"shard": str(self.store.shard), "units": len(self.units), "there": len(self.units) - len(self.missing),
-                               "softgen": identity.version(), "began": time.time(), "expected": self.expected.as_json()})  # fmt: skip
+        there = len(self.units) - len(self.missing)
+        self.store.write_plan({**self.plan.whole_list(), "shard": str(self.store.shard), "there": there, "began": time.time(),
+                               "softgen": identity.version(), "expected": self.expected.as_json()})  # fmt: skip
 
     def results(self) -> Iterator[UnitResult]:
         """Run what is missing; each result when it is kept. Whatever ends this early, what is done is kept."""

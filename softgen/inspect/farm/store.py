@@ -174,6 +174,24 @@ def read_findings(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def is_written(folder: Path) -> bool:
+    """Whether a farm writes to one of the folder's files now."""
+    for path in folder.glob(".*.lock"):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return False
+
+
 def difference(result: UnitResult, before: UnitOutcome) -> dict[str, Any]:
     """The finding that two runs of a unit differ."""
     return {"name": result.name, "gpu": result.gpu, "hash": result.key, "finding": "two runs of the same unit differ",
@@ -187,8 +205,8 @@ def read_plans(folder: Path) -> list[dict[str, Any]]:
     for path in sorted(folder.glob("plan*.json")):
         try:
             plan = json.loads(path.read_text("utf-8"))
-            int(plan["units"]), str(plan["shard"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            int(plan["units"]), str(plan["list"]), [int(number) for number in plan["shard"].split("/")]
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise DecodeError(f"{path}: is no plan of a farm: {error}") from None
         plans.append(plan)
     return plans

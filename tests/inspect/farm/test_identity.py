@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,12 @@ from softgen.inspect.farm.shards import Shard
 
 
 @pytest.fixture(autouse=True)
-def no_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_drivers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Drivers of this machine take time to read."""
     monkeypatch.setattr(drivers, "driver_sums", lambda gpu: {"iris_dri.so": f"sum for {gpu}"})
+    identity._context.cache_clear()
+    yield
+    identity._context.cache_clear()
 
 
 def key(line: str, gpu: str = "kbl", environment: dict[str, str] | None = None, folder: str = "/", **given: object) -> str:
@@ -41,6 +45,7 @@ def test_what_changes_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "version", lambda: "0.2")
     keys.append(key("true x"))
     monkeypatch.setattr(drivers, "driver_sums", lambda gpu: {"iris_dri.so": "another"})
+    identity._context.cache_clear()
     keys.append(key("true x"))
     assert len(set(keys)) == len(keys)
     told = {"INTEL_DEBUG": "1", "LD_LIBRARY_PATH": "/y"}

@@ -157,8 +157,8 @@ def test_logs_and_pictures_are_those_of_the_last_run(tmp_path: Path) -> None:
 
 def test_plans_are_checked(tmp_path: Path) -> None:
     store = opened(tmp_path, shard=Shard(2, 5))
-    store.write_plan({"shard": "2/5", "units": 7})
-    assert read_plans(tmp_path) == [{"shard": "2/5", "units": 7}]
+    store.write_plan({"list": "L", "shard": "2/5", "units": 7})
+    assert read_plans(tmp_path) == [{"list": "L", "shard": "2/5", "units": 7}]
     (tmp_path / "plan.json").write_text('{"units": "many"}')
     with pytest.raises(DecodeError, match=r"plan\.json: is no plan of a farm"):
         read_plans(tmp_path)
