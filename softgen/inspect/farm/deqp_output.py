@@ -27,6 +27,7 @@ class DeqpOutput:
     def __init__(self) -> None:
         self.results: list[CaseResult] = []
         self.running = ""  # the case that has begun and not ended
+        self.complete = False
         self.began = time.monotonic()
 
     def line(self, text: str) -> None:
@@ -36,6 +37,8 @@ class DeqpOutput:
             seconds = time.monotonic() - self.began
             self.results.append(CaseResult(self.running, WORDS[status[1]], case_message(status[1], status[2]), seconds))
             self.running = ""
+        elif text == "DONE!":
+            self.complete = True
 
 
 def case_message(status: str, detail: str) -> str:

@@ -7,8 +7,8 @@ import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
+from softgen.inspect.farm.suites import run_job
 from softgen.inspect.farm.unit import Job, JobOutcome
-from softgen.inspect.farm.worker import run_job
 
 UNKNOWN = 256  # workers that an executor of a kind which does not say may have
 AHEAD = 2  # jobs a worker is given at once, so that it does not wait for the next

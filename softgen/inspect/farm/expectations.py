@@ -68,6 +68,10 @@ class Expectations:
             return "unexpected" if not expected else "" if result in GOOD else "expected"
         return "" if result in GOOD else "unexpected"
 
+    def worth_a_finding(self, finding: dict[str, Any]) -> bool:
+        """Whether two runs that differ are news: not of a unit that is known as flaky."""
+        return not (self.flaky and self.flaky.search(finding["name"]))
+
     def as_json(self) -> dict[str, Any]:
         return {"baseline": self.baseline, "flakes": self.flakes}
 

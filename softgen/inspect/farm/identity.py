@@ -70,8 +70,7 @@ def _context(gpu: str, settings: tuple[tuple[str, str], ...]) -> str:
 
 def line_key(line: str, gpu: str, options: Iterable[object], context: str, folder: str) -> str:
     """The hash of a command of a list."""
-    command = shlex.split(line)
-    return key("run", gpu, list(options), command, program_parts(command, folder), context)
+    return key("run", gpu, list(options), line, program_parts(shlex.split(line), folder), context)
 
 
 def tree_sum(path: str) -> str:

@@ -14,9 +14,9 @@ from softgen.errors import SoftgenError, UsageError
 from softgen.inspect.cli.output import counted
 from softgen.inspect.farm.expectations import Expectations, joined
 from softgen.inspect.farm.progress import duration
-from softgen.inspect.farm.store import difference, is_written, read_findings, read_plans, read_results
+from softgen.inspect.farm.store import is_written, read_findings, read_plans, read_results
 from softgen.inspect.farm.summary import FarmSummary, summarise
-from softgen.inspect.farm.unit import FarmUnit, UnitResult
+from softgen.inspect.farm.unit import FarmUnit, UnitResult, difference
 from softgen.inspect.output_file import write_file
 
 
@@ -59,7 +59,7 @@ class FarmFolders:
     def summary(self) -> FarmSummary:
         units = (FarmUnit(result.name, result.gpu, result.key) for result in self.results)
         found = summarise(units, {result.key: result.outcome for result in self.results}, self.expected)
-        found.findings = len(self.findings)
+        found.findings = sum(map(self.expected.worth_a_finding, self.findings))
         return found
 
     @property
@@ -80,7 +80,7 @@ def read_folders(folders: Iterable[Path]) -> FarmFolders:
             first = by_key.setdefault(result.key, result)
             found.origin.setdefault(result.key, folder)
             if first.outcome != result.outcome:
-                found.findings.append(difference(result, first.outcome))
+                found.findings.append(difference("two runs of the same unit differ", result, first.outcome))
         found.findings += read_findings(folder)
         plans |= {(plan["list"], plan["shard"]): plan for plan in read_plans(folder)}
     found.plans = list(plans.values())

@@ -66,7 +66,7 @@ class FarmSession:
 
     def summary(self) -> FarmSummary:
         found = summarise(self.units, self.store.known, self.expected)
-        found.findings = len(self.store.findings)
+        found.findings = sum(map(self.expected.worth_a_finding, self.store.findings))
         return found
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from softgen.errors import DecodeError, SoftgenError
 from softgen.inspect.farm.shards import WHOLE, Shard
-from softgen.inspect.farm.unit import FarmUnit, JobOutcome, UnitOutcome, UnitResult, parse_result
+from softgen.inspect.farm.unit import FarmUnit, JobOutcome, UnitOutcome, UnitResult, difference, parse_result
 from softgen.inspect.output_file import write_file
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}  # of file systems without locks
@@ -117,7 +117,7 @@ class ResultStore:
     def add(self, result: UnitResult) -> None:
         """Append a result. Where the disk is full the file keeps the lines before, whole, and the error says so."""
         if (before := self.before.pop(result.key, None) or self.known.get(result.key)) and before != result.outcome:
-            self.findings.append(difference(result, before))
+            self.findings.append(difference("two runs of the same unit differ", result, before))
         if result.key in self.known:
             return
         size = os.fstat(self.file).st_size
@@ -132,7 +132,8 @@ class ResultStore:
         self.known[result.key] = result.outcome
 
     def attach(self, outcome: JobOutcome) -> None:
-        """Keep what units printed and drew."""
+        """Keep what units printed and drew, and what was found out about them."""
+        self.findings += outcome.findings
         for result in outcome.results:
             self._attach(Path("logs", f"{result.key}.txt"), outcome.logs.get(result.key, "").encode())
             folder = Path("pictures", result.key)
@@ -190,13 +191,6 @@ def is_written(folder: Path) -> bool:
         finally:
             os.close(descriptor)
     return False
-
-
-def difference(result: UnitResult, before: UnitOutcome) -> dict[str, Any]:
-    """The finding that two runs of a unit differ."""
-    return {"name": result.name, "gpu": result.gpu, "hash": result.key, "finding": "two runs of the same unit differ",
-            "first": {"result": before[0], "message": before[1]},
-            "second": {"result": result.result, "message": result.message}}  # fmt: skip
 
 
 def read_plans(folder: Path) -> list[dict[str, Any]]:

@@ -42,6 +42,8 @@ class FarmSummary:
 
     def lines(self) -> list[str]:
         """A line for each GPU."""
+        if not self.counts:
+            return ["no units"]
         return [f"{gpu}: {counted(sum(counts[word] for word in (*RESULTS, 'missing')), 'unit')}: {self._row(counts)}"
                 for gpu, counts in sorted(self.counts.items())]  # fmt: skip
 

@@ -93,4 +93,12 @@ class JobOutcome:
     results: list[UnitResult] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)  # by key
     pictures: dict[str, dict[str, bytes]] = field(default_factory=dict)  # by key: PNG files by name
+    findings: list[dict[str, Any]] = field(default_factory=list)  # about several runs of one unit
     stopped: bool = False
+
+
+def difference(what: str, result: UnitResult, before: UnitOutcome) -> dict[str, Any]:
+    """The finding that two runs of a unit differ."""
+    return {"name": result.name, "gpu": result.gpu, "hash": result.key, "finding": what,
+            "first": {"result": before[0], "message": before[1]},
+            "second": {"result": result.result, "message": result.message}}  # fmt: skip

@@ -14,7 +14,8 @@ SAID = "softgen: "
 KILLED = re.compile(r"(?:simulator|server)\b.* \(killed by signal (\d+)\)")
 # What differs from run to run: where a failure is kept, numbers of processes, times, addresses of the host.
 VARIES = ((re.compile(r"; kept in \S+"), ""), (re.compile(r"\(process \d+, "), "("), (re.compile(r"\b(pid|process) \d+\b"), r"\1 N"),
-          (re.compile(r"0x(?:7f|55|56)[0-9a-f]{10}\b"), "0x…"), (re.compile(r"/(?:tmp|dev/shm|run/user/\d+)/\S+"), "/tmp/…"),
+          (re.compile(r"0x(?:7f|55|56)[0-9a-f]{10}\b"), "0x…"),
+          (re.compile(r"/[\w/]+/(?:softgen-(?:[0-9a-f]{12}|\w+-\w{8})|tmp\w{8})\b"), "…"),
           (re.compile(r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b"), "…"))  # fmt: skip
 NOT_THE_CAUSE = ("was ended by SIG", "the program is ended", "the launcher has ended", "picture", "note:", "no pictures")
 
@@ -47,7 +48,7 @@ def limit_verdict(ended: EndedProcess, limits: ProcessLimits) -> tuple[str, str]
     if ended.limit == "memory":
         return "crash", f"more than {limits.memory >> 20:,} MiB of memory"
     if ended.signal:
-        return "crash", f"ended by {ended.signal}"
+        return "crash", f"ended by {ended.signal}" + (f": {said}" if (said := last_error(ended.err)) else "")
     if killed := KILLED.search(ended.err):
         return "crash", f"the simulator was killed by signal {killed[1]}"
     return None
@@ -73,10 +74,16 @@ def first_error(err: str) -> str:
     return next((stable(line) for line in said if not any(part in line for part in NOT_THE_CAUSE)), "")
 
 
+def last_error(err: str) -> str:
+    """The last that a program printed on standard error, such as a failed assertion."""
+    lines = [line for line in err.splitlines() if line.strip() and not line.startswith(SAID)]
+    return stable(lines[-1].strip()) if lines else ""
+
+
 def last_line(ended: EndedProcess) -> str:
     """The exit code and the last that the program printed, on standard error if anything."""
-    lines = [line for text in (ended.out, ended.err) for line in text.splitlines() if line.strip() and not line.startswith(SAID)]
-    return f"exit code {ended.code}: {stable(lines[-1].strip())}" if lines else ""
+    said = last_error(ended.err) or last_error(ended.out)
+    return f"exit code {ended.code}: {said}" if said else ""
 
 
 def stable(text: str) -> str:

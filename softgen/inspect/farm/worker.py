@@ -1,9 +1,8 @@
-"""What a worker does with a job: starts `softgen …` for it, with limits, and says what became of its units."""
+"""What every suite needs on a worker: `softgen …` started with a job's limits, its log, its pictures."""
 
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,19 +12,9 @@ from pathlib import Path
 from softgen.inspect.farm import child
 from softgen.inspect.farm.process import EndedProcess, ProcessLimits, run_limited
 from softgen.inspect.farm.unit import FarmUnit, Job, JobOutcome, UnitResult
-from softgen.inspect.farm.verdicts import ProgramOutput, program_verdict
 
 Stop = Callable[[], bool]
 MOST_PICTURES = 16 << 20  # bytes of a unit's pictures that are kept
-
-
-def never() -> bool:
-    return False
-
-
-def run_job(job: Job, stop: Stop = never) -> JobOutcome:
-    """Run a job to its end. What goes wrong in units is in their results; an exception means that this worker cannot run any."""
-    return SUITES[job.suite](job, stop)
 
 
 def start(job: Job, arguments: list[str], on_line: Callable[[str], None], stop: Stop, silence: bool = False) -> EndedProcess:
@@ -33,16 +22,6 @@ def start(job: Job, arguments: list[str], on_line: Callable[[str], None], stop: 
     command = [sys.executable, "-P", child.__file__, str(os.getpid()), *arguments]
     limits = ProcessLimits(job.seconds, job.memory, silence)
     return run_limited(command, limits, {**os.environ, **job.environment}, job.folder, on_line, stop)
-
-
-def run_command(job: Job, stop: Stop) -> JobOutcome:
-    """A command of a list: `softgen run --gpu G -- LINE`."""
-    unit, output = job.units[0], ProgramOutput()
-    with pictures_folder(job) as folder:
-        ended = start(job, ["run", "--gpu", job.gpu, *job.options, *images(folder), "--", *shlex.split(unit.name)], output.line, stop)
-        outcome = judged(unit, ended, program_verdict(ended, ProcessLimits(job.seconds, job.memory), output))
-        outcome.pictures |= taken(unit, folder)
-    return outcome
 
 
 def judged(unit: FarmUnit, ended: EndedProcess, verdict: tuple[str, str], findings: tuple[str, ...] = ()) -> JobOutcome:
@@ -86,5 +65,3 @@ def taken(unit: FarmUnit, folder: Path | None) -> dict[str, dict[str, bytes]]:
         found[path.name] = path.read_bytes()
     return {unit.key: found} if found else {}
 
-
-SUITES: dict[str, Callable[[Job, Stop], JobOutcome]] = {"run": run_command}

@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 import pytest
 
 from softgen.errors import SoftgenError
-from softgen.inspect.farm import executors, worker
+from softgen.inspect.farm import executors, suites
 from softgen.inspect.farm.engine import RETRIES, FarmEngine
 from softgen.inspect.farm.executors import Backend, LocalBackend
 from softgen.inspect.farm.unit import Job, JobOutcome
@@ -122,7 +122,7 @@ def test_stopping_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.01)
         return JobOutcome(stopped=True)
 
-    monkeypatch.setitem(worker.SUITES, "run", run_one)
+    monkeypatch.setitem(suites.SUITES, "run", run_one)
     backend = LocalBackend(1)
     engine = FarmEngine(backend, iter([job("first"), job("second"), job("third")]))
     outcomes = engine.outcomes()

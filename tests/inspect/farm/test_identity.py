@@ -32,7 +32,7 @@ def key(line: str, gpu: str = "kbl", environment: dict[str, str] | None = None, 
 
 def test_the_same_unit_has_the_same_hash(tmp_path: Path) -> None:
     """Wherever it is run: the working folder may be another, and so may the places of drivers."""
-    assert key("true x") == key("true  'x'") == key("true x", folder=str(tmp_path))
+    assert key("true x") == key("true x", folder=str(tmp_path)) != key("true  'x'")
     assert key("true x") == key("true x", environment={"LD_LIBRARY_PATH": "/a", "VK_ICD_FILENAMES": "/b", "LIBGL_DRIVERS_PATH": "/c"})
     assert len(key("true x")) == 40
 

@@ -71,7 +71,8 @@ def test_results_of_one_hash_must_be_equal(tmp_path: Path, capsys: pytest.Captur
     one = folder(tmp_path / "one", [result("a", seconds=1), result("b", "fail", "x")], 2)
     two = folder(tmp_path / "two", [result("a", seconds=2), result("b", "fail", "y")], 2)
     assert main(["farm", "merge", one, two, "--out", str(tmp_path / "all")]) == 1
-    assert "kbl b: two runs differ: {'result': 'fail', 'message': 'x'} and {'result': 'fail', 'message': 'y'}" in capsys.readouterr().err
+    told = "kbl b: two runs of the same unit differ: {'result': 'fail', 'message': 'x'} and {'result': 'fail', 'message': 'y'}"
+    assert told in capsys.readouterr().err
     [finding] = json.loads((tmp_path / "all" / "findings.json").read_text())
     assert finding["name"] == "b" and len(lines(tmp_path / "all")) == 2
     assert main(["farm", "status", str(tmp_path / "all")]) == 1

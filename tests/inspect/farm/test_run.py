@@ -74,7 +74,7 @@ def test_a_unit_that_differs_is_a_finding(tmp_path: Path) -> None:
     command = ("run", "--tests", listed, "--out", tmp_path / "out")
     assert farm(*command).returncode == 0
     ran = farm(*command, "--again")
-    assert ran.returncode == 1 and "two runs differ: {'result': 'pass', 'message': ''} and {'result': 'fail'" in ran.stderr
+    assert ran.returncode == 1 and "two runs of the same unit differ: {'result': 'pass', 'message': ''} and {'result': 'fail'" in ran.stderr
     [finding] = json.loads((tmp_path / "out" / "findings.json").read_text())
     assert finding["finding"] == "two runs of the same unit differ" and len(lines(tmp_path / "out")) == 1
 

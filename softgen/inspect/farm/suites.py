@@ -1,0 +1,36 @@
+"""What a worker does with a job, by the suite that its units are of."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+from softgen.inspect.farm.deqp import run_deqp
+from softgen.inspect.farm.piglit import run_piglit
+from softgen.inspect.farm.process import ProcessLimits
+from softgen.inspect.farm.replays import run_replay
+from softgen.inspect.farm.unit import Job, JobOutcome
+from softgen.inspect.farm.verdicts import ProgramOutput, program_verdict
+from softgen.inspect.farm.worker import Stop, images, judged, pictures_folder, start, taken
+
+
+def never() -> bool:
+    return False
+
+
+def run_job(job: Job, stop: Stop = never) -> JobOutcome:
+    """Run a job to its end. What goes wrong in units is in their results; an exception means that this worker cannot run any."""
+    return SUITES[job.suite](job, stop)
+
+
+def run_command(job: Job, stop: Stop) -> JobOutcome:
+    """A command of a list: `softgen run --gpu G -- LINE`."""
+    unit, output = job.units[0], ProgramOutput()
+    with pictures_folder(job) as folder:
+        ended = start(job, ["run", "--gpu", job.gpu, *job.options, *images(folder), "--", *shlex.split(unit.name)], output.line, stop)
+        outcome = judged(unit, ended, program_verdict(ended, ProcessLimits(job.seconds, job.memory), output))
+        outcome.pictures |= taken(unit, folder)
+    return outcome
+
+
+SUITES: dict[str, Callable[[Job, Stop], JobOutcome]] = {"run": run_command, "deqp": run_deqp, "piglit": run_piglit, "replay": run_replay}
