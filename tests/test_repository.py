@@ -31,7 +31,7 @@ def pins() -> dict[str, str]:
 def wanted() -> list[Requirement]:
     project = PROJECT["project"]
     optional = project["optional-dependencies"]
-    texts = [*project["dependencies"], *optional["dev"], *optional["fuzz"], *optional["mutate"], *PROJECT["build-system"]["requires"]]
+    texts = [*project["dependencies"], *optional["dev"], *optional["farm"], *optional["fuzz"], *optional["mutate"], *PROJECT["build-system"]["requires"]]
     return [Requirement(text) for text in texts]
 
 

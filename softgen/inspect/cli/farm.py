@@ -13,7 +13,7 @@ EXAMPLE = """examples:
   softgen farm run --tests list.txt --out results              one command a line, each as softgen run -- LINE
   softgen farm run --tests list.txt --gpu kbl,icl --out results --junit junit.xml
 
-  softgen farm run --tests list.txt --out results --shard 3/40 the third of forty parts; or --shard auto in a job array
+  softgen farm run --tests list.txt --out results --shard 3/40   the third of forty parts; auto in a job array
   softgen farm merge part1 part2 part3 --out results
   softgen farm status results
 
@@ -126,6 +126,7 @@ def add_common(parser: argparse.ArgumentParser, seconds: float, of: str = "unit"
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder of results; what is there already is not run again")
     parser.add_argument("--shard", metavar="I/N", help="only this part of the list; auto: from variables of Slurm, Kubernetes, GitLab …")
     parser.add_argument("--again", action="store_true", help="run units that have a result too; a different result is a finding")
+    parser.add_argument("--on", metavar="WHERE", help="local (default), or the scheduler of a Dask cluster: dask://HOST:PORT")
     parser.add_argument("--workers", type=int, metavar="N", help="units that run at once (default: one per processor)")
     parser.add_argument("--time-limit", type=float, default=seconds, metavar="S", help=f"seconds for each {of} (default %(default)g)")
     parser.add_argument("--memory-limit", default="8G", metavar="SIZE", help="memory of a unit's processes (default %(default)s)")

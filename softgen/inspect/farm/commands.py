@@ -12,8 +12,8 @@ from typing import Any
 from softgen.errors import UsageError
 from softgen.inspect.cli.output import complain, counted, paint, print_json
 from softgen.inspect.cli.run import size
+from softgen.inspect.farm.backends import from_address
 from softgen.inspect.farm.deqp import DeqpPlan, read_cases
-from softgen.inspect.farm.executors import backend
 from softgen.inspect.farm.expectations import Expectations, read_expectations, read_patterns
 from softgen.inspect.farm.lists import find_captures, gpu_names, read_tests
 from softgen.inspect.farm.merge import FarmFolders, progress_lines, read_folders, write_merged
@@ -100,7 +100,8 @@ def farm(args: argparse.Namespace, plan: Callable[[UnitSettings], UnitPlan]) -> 
     if not args.out:
         raise UsageError("--out needs the name of a folder")
     given, expected = settings(args), read_expectations(args.baseline, args.flakes)
-    session = FarmSession(plan(given), ResultStore(Path(args.out), given.shard), backend(None, args.workers), expected, args.again)
+    planned = plan(given)
+    session = FarmSession(planned, ResultStore(Path(args.out), given.shard), from_address(args.on, args.workers), expected, args.again)
     try:
         session.open()
         run_session(args, session)

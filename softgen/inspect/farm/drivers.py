@@ -40,13 +40,17 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in driver_variables(environment).items() if name not in (*PLACES, *PATHS)}
 
 
-@lru_cache
-def driver_sums(gpu: str) -> dict[str, str]:
+def driver_sums(gpu: str, environment: Mapping[str, str]) -> dict[str, str]:
     """SHA-256 of each driver library for a GPU on this machine, by file name, with the libraries that they load."""
+    return _driver_sums(gpu, tuple((name, environment[name]) for name in (*PLACES, *PATHS) if name in environment))
+
+
+@lru_cache
+def _driver_sums(gpu: str, places: tuple[tuple[str, str], ...]) -> dict[str, str]:
     files: dict[str, None] = {}
     for runtime in runtimes_of(gpu):
-        for library in libraries(runtime, os.environ):
-            files |= dict.fromkeys([library, *needed(library)])
+        for library in libraries(runtime, dict(places)):
+            files |= dict.fromkeys([library, *needed(library, dict(places))])
     return {os.path.basename(path): sum for path in sorted(files) if (sum := file_sum(path))}
 
 
@@ -55,9 +59,9 @@ def libraries(runtime: Runtime, environment: Mapping[str, str]) -> Iterator[str]
     places = list(chosen(runtime, environment)) or ([found] if (found := installed(runtime)) else [])
     for place in places:
         if place.endswith(".json"):
-            yield from _named(place, _icd_library(place))
+            yield from _named(place, _icd_library(place), environment)
         elif place.endswith(".icd"):
-            yield from _named(place, Path(place).read_text("utf-8", "replace").strip())
+            yield from _named(place, Path(place).read_text("utf-8", "replace").strip(), environment)
         else:
             yield place
     if places:
@@ -90,13 +94,13 @@ def _icd_library(path: str) -> str:
         return ""  # the loader will say so
 
 
-def _named(place: str, library: str) -> Iterator[str]:
+def _named(place: str, library: str, environment: Mapping[str, str]) -> Iterator[str]:
     """The library that a loader's file names: a path, one beside the file, or a name that the dynamic loader finds."""
     yield place
     if not library:
         return
     beside = os.path.join(os.path.dirname(place), library)
-    path = library if library.startswith("/") else beside if "/" in library else find_library(library, os.environ)
+    path = library if library.startswith("/") else beside if "/" in library else find_library(library, environment)
     if path:
         yield path
 
@@ -123,10 +127,10 @@ def find_library(name: str, environment: Mapping[str, str]) -> str:
     return _loader_cache().get(name, "")
 
 
-def needed(library: str) -> list[str]:
+def needed(library: str, environment: Mapping[str, str]) -> list[str]:
     """The libraries that a library loads. Of another machine's code nothing is known: it counts by its own file alone."""
     try:
-        told = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
+        told = subprocess.run(["ldd", library], capture_output=True, text=True, check=False, env={**os.environ, **environment}).stdout
     except OSError:
         return []
     return re.findall(r"=> (/\S+)", told)

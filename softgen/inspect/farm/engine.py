@@ -8,10 +8,12 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future
 
 from softgen.errors import SoftgenError
 from softgen.inspect.farm.executors import Backend
+from softgen.inspect.farm.inputs import MissingInput, pack
 from softgen.inspect.farm.unit import FarmUnit, Job, JobOutcome
 
 RETRIES = 2  # of a job whose worker was lost
-LOST = {"KilledWorker", "CommClosedError", "FutureCancelledError", "FuturesCancelledError"}  # by name: Dask may not be there
+LOST = {"KilledWorker", "CommClosedError", "FutureCancelledError", "FuturesCancelledError", "UnfitWorker"}  # by name: Dask may not be there
+LOOK = 5.0  # seconds between two looks at the backend while nothing ends
 END = 10.0  # seconds that jobs have to end when the farm is stopped
 
 
@@ -33,12 +35,20 @@ class FarmEngine:
         """What became of each job, in the order in which they end."""
         self._hand_over()
         while self.running:
-            future = self.ended.get()
+            future = self._next_ended()
             job = self.running.pop(future)
             outcome = self._outcome(future, job)
             self._hand_over()
             if outcome is not None:
                 yield job, outcome
+
+    def _next_ended(self) -> Future[JobOutcome]:
+        """Wait for the end of a job, for as long as the backend is there."""
+        while True:
+            try:
+                return self.ended.get(timeout=LOOK)
+            except queue.Empty:
+                self.backend.check()
 
     def _hand_over(self) -> None:
         while len(self.running) < self.backend.window and (job := next(self.jobs, None)) is not None:
@@ -47,7 +57,9 @@ class FarmEngine:
     def _submit(self, job: Job) -> None:
         try:
             future = self.backend.submit(job)
-        except (BrokenExecutor, RuntimeError) as error:
+        except SoftgenError:
+            raise
+        except Exception as error:  # what an executor raises when it is closed, or its scheduler is gone, is its own
             raise SoftgenError(f"{self.backend.name}: takes no more units: {error or type(error).__name__}") from error
         self.running[future] = job
         future.add_done_callback(self.ended.put)
@@ -58,6 +70,11 @@ class FarmEngine:
             outcome = future.result()
             self.tries.pop(job.units, None)
             return outcome
+        except MissingInput as missing:
+            why = f"{missing}: could not be sent to the worker"
+            if not job.payload:
+                self._submit(pack(job))
+                return None
         except (BrokenExecutor, CancelledError, OSError, MemoryError) as error:
             why = f"{type(error).__name__}: {error}".rstrip(": ")
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any
 
 from softgen.inspect.farm.suites import run_job
 from softgen.inspect.farm.unit import Job, JobOutcome
@@ -33,6 +32,9 @@ class Backend:
     def submit(self, job: Job) -> Future[JobOutcome]:
         return self.executor.submit(run_job, job)
 
+    def check(self) -> None:
+        """Raise an error if the jobs that were handed over will never end."""
+
     def stop(self) -> None: ...
 
     def close(self) -> None: ...
@@ -59,8 +61,3 @@ class LocalBackend(Backend):
 def processors() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def backend(executor: Any, workers: int | None = None) -> Backend:
-    """The backend for an executor, or for this machine where there is none."""
-    return LocalBackend(workers) if executor is None else Backend(executor)

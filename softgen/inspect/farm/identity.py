@@ -60,12 +60,18 @@ def program_parts(command: list[str], folder: str) -> list[str]:
 
 def program_context(gpu: str, environment: Mapping[str, str]) -> str:
     """A sum of what all programs on a GPU have in common: the drivers and their settings."""
-    return _context(gpu, tuple(drivers.settings(environment).items()))
+    return _context(gpu, tuple(drivers.driver_variables(environment).items()))
 
 
 @lru_cache
-def _context(gpu: str, settings: tuple[tuple[str, str], ...]) -> str:
-    return drivers.digest(f"{name}={value}" for name, value in (*sorted(drivers.driver_sums(gpu).items()), *settings))
+def _context(gpu: str, variables: tuple[tuple[str, str], ...]) -> str:
+    parts = sorted(drivers.driver_sums(gpu, dict(variables)).items()), drivers.settings(dict(variables)).items()
+    return drivers.digest(f"{name}={value}" for part in parts for name, value in part)
+
+
+def host_sum(gpu: str, environment: Mapping[str, str]) -> str:
+    """A sum of softgen and the drivers on this machine: units run only where it is the same as in their hash."""
+    return drivers.digest([version(), program_context(gpu, environment)])[:16]
 
 
 def line_key(line: str, gpu: str, options: Iterable[object], context: str, folder: str) -> str:

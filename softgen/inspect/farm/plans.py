@@ -34,7 +34,7 @@ class UnitSettings:
 
     def job(self, suite: str, gpu: str, units: tuple[FarmUnit, ...], **more: object) -> Job:
         return Job(suite, gpu, units, self.seconds, self.memory, self.folder, self.options, self.environment, pictures=self.pictures,
-                   **more)  # type: ignore[arg-type]  # fmt: skip
+                   host=identity.host_sum(gpu, self.environment), **more)  # type: ignore[arg-type]  # fmt: skip
 
 
 class UnitPlan(ABC):

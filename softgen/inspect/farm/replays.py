@@ -8,6 +8,7 @@ from typing import Any
 
 from softgen.errors import UsageError
 from softgen.inspect.farm import identity
+from softgen.inspect.farm.inputs import local_path
 from softgen.inspect.farm.lists import own_gpu
 from softgen.inspect.farm.plans import UnitPlan, UnitSettings
 from softgen.inspect.farm.process import EndedProcess, ProcessLimits
@@ -35,7 +36,8 @@ class ReplayPlan(UnitPlan):
     def jobs(self, units: list[FarmUnit], workers: int) -> Iterator[Job]:
         for unit in units:
             as_gpu = ("--gpu", unit.gpu) if self.named else ()
-            yield self.settings.job("replay", unit.gpu, (unit,), program=as_gpu, commands=(tuple(self.checks),))
+            inputs = ((unit.name, identity.tree_sum(unit.name)),)
+            yield self.settings.job("replay", unit.gpu, (unit,), program=as_gpu, commands=(tuple(self.checks),), inputs=inputs)
 
 
 def check_worlds(text: str | None) -> list[str]:
@@ -55,11 +57,13 @@ def check_worlds(text: str | None) -> list[str]:
 def run_replay(job: Job, stop: Stop) -> JobOutcome:
     """`softgen replay CAPTURE`, or `softgen check CAPTURE` where worlds are named."""
     unit, worlds = job.units[0], job.commands[0]
+    path = local_path(job, unit.name)
     verb = ["check", "--worlds", ",".join(worlds)] if worlds else ["replay"]
     with pictures_folder(job) as folder:
         drawn = [] if worlds else images(folder)
-        ended = start(job, [*verb, "--json", *job.program, *job.options, *drawn, "--", unit.name], lambda line: None, stop)
+        ended = start(job, [*verb, "--json", *job.program, *job.options, *drawn, "--", path], lambda line: None, stop)
         result, message, findings = replay_verdict(ended, ProcessLimits(job.seconds, job.memory))
+        message = message.replace(path, unit.name)
         outcome = judged(unit, ended, (result, message), findings)
         outcome.pictures |= taken(unit, folder)
     return outcome

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 
+from softgen.errors import SoftgenError
+from softgen.inspect.farm import identity
 from softgen.inspect.farm.deqp import run_deqp
 from softgen.inspect.farm.piglit import run_piglit
 from softgen.inspect.farm.process import ProcessLimits
@@ -14,12 +17,20 @@ from softgen.inspect.farm.verdicts import ProgramOutput, program_verdict
 from softgen.inspect.farm.worker import Stop, images, judged, pictures_folder, start, taken
 
 
+class UnfitWorker(SoftgenError):
+    """Raised on a machine whose results would not be those of the units' hashes."""
+
+
 def never() -> bool:
     return False
 
 
 def run_job(job: Job, stop: Stop = never) -> JobOutcome:
     """Run a job to its end. What goes wrong in units is in their results; an exception means that this worker cannot run any."""
+    if job.host and job.host != identity.host_sum(job.gpu, job.environment):
+        raise UnfitWorker(f"{os.uname().nodename}: has another softgen ({identity.version()}) or other drivers for {job.gpu} than the farm")
+    if not os.path.isdir(job.folder):
+        raise UnfitWorker(f"{os.uname().nodename}: has no folder {job.folder}")
     return SUITES[job.suite](job, stop)
 
 

@@ -84,6 +84,9 @@ class Job:
     program: tuple[str, ...] = ()  # of suites whose cases one program runs: the program and its arguments
     commands: tuple[tuple[str, ...], ...] = ()  # of suites whose units have a command each that is not their name
     pictures: bool = False
+    host: str = ""  # a sum of the softgen and the drivers that a worker must have; "" for those of this process
+    inputs: tuple[tuple[str, str], ...] = ()  # path and sum of captures: a worker that has no such path is sent them
+    payload: bytes = b""  # the inputs, packed, for a worker that has asked for them
 
 
 @dataclass

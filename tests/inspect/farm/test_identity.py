@@ -18,7 +18,7 @@ from softgen.inspect.farm.shards import Shard
 @pytest.fixture(autouse=True)
 def no_drivers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Drivers of this machine take time to read."""
-    monkeypatch.setattr(drivers, "driver_sums", lambda gpu: {"iris_dri.so": f"sum for {gpu}"})
+    monkeypatch.setattr(drivers, "driver_sums", lambda gpu, environment: {"iris_dri.so": f"sum for {gpu}"})
     identity._context.cache_clear()
     yield
     identity._context.cache_clear()
@@ -44,7 +44,7 @@ def test_what_changes_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
             key("true x", environment={"MESA_GL_VERSION_OVERRIDE": "3.3"})]  # fmt: skip
     monkeypatch.setattr(identity, "version", lambda: "0.2")
     keys.append(key("true x"))
-    monkeypatch.setattr(drivers, "driver_sums", lambda gpu: {"iris_dri.so": "another"})
+    monkeypatch.setattr(drivers, "driver_sums", lambda gpu, environment: {"iris_dri.so": "another"})
     identity._context.cache_clear()
     keys.append(key("true x"))
     assert len(set(keys)) == len(keys)
@@ -124,7 +124,7 @@ def test_libraries_are_found_as_the_dynamic_loader_finds_them(tmp_path: Path) ->
     assert drivers.find_library("libc.so.6", {"LD_LIBRARY_PATH": f"/none:{tmp_path}"}) == str(tmp_path / "libc.so.6")
     system = drivers.find_library("libc.so.6", {})
     assert system.endswith("libc.so.6") and drivers.find_library("no such library", {}) == ""
-    assert any("libc.so" in path for path in drivers.needed("/bin/sh")) and drivers.needed(str(tmp_path / "libc.so.6")) == []
+    assert any("libc.so" in path for path in drivers.needed("/bin/sh", {})) and drivers.needed(str(tmp_path / "libc.so.6"), {}) == []
 
 
 def test_a_shard_has_the_hashes_of_the_whole() -> None:
