@@ -10,6 +10,7 @@ rules/              what software must not do
 vertices/           the front: vertex fetch, vertex shader, primitive assembly
 stage_threads/      Gen4.5's GS, CLIP and SF threads
 clip_setup/         from objects to setup records in bins
+tessellation/       points and triangles of patches
 pixels/             raster, pixel shader threads, colour, depth
 draw/               a draw: its stages in order, and what is kept from draw to draw
 """

@@ -1,0 +1,71 @@
+"""TE, the tessellator: the points of a patch's domain, and the triangles or lines between them (tessellator.c).
+
+    plan = tessellator.plan(state)
+    made = tessellator.tessellate(plan, outer=(3.0, 2.0, 4.0, 1.0), inner=(2.5, 3.0))
+    made.points, made.indices
+
+Reads   3DSTATE_TE
+Writes  points (u, v) of the domain, and the numbers of those that make each triangle or line
+
+The manual names the modes and leaves the algorithm open; this is Direct3D 11's, bit for bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.bits.record import to_float
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.structures import library
+
+FACTORS, MOST = 6, 64
+MOST_POINTS, MOST_INDICES = (MOST + 1) ** 2, MOST * MOST * 2 * 3
+CORNERS = {"point": 1, "line": 2, "tri_cw": 3, "tri_ccw": 3}  # by output topology
+
+
+class TessellatorPlan(ctypes.Structure):
+    """struct tess_plan of tessellator.h."""
+
+    _fields_ = [("partitioning", ctypes.c_uint32), ("output", ctypes.c_uint32), ("domain", ctypes.c_uint32),
+                ("maximum_odd", ctypes.c_float), ("maximum", ctypes.c_float)]  # fmt: skip
+
+
+class TessellationFactors(ctypes.Structure):
+    """struct tess_factors of tessellator.h."""
+
+    _fields_ = [("fixed", ctypes.c_uint32 * FACTORS), ("odd", ctypes.c_uint32), ("culled", ctypes.c_uint32)]
+
+
+class TessellatorResult(ctypes.Structure):
+    """struct tess_result of tessellator.h."""
+
+    _fields_ = [("points", ctypes.c_uint64), ("indices", ctypes.c_uint64), ("point_count", ctypes.c_uint32),
+                ("index_count", ctypes.c_uint32)]  # fmt: skip
+
+
+def plan(state: DrawState) -> TessellatorPlan:
+    """What 3DSTATE_TE means."""
+    unit = state.command("3DSTATE_TE")
+    return TessellatorPlan(unit.partitioning, unit.output_topology, unit.domain, to_float(unit.maximum_tessellation_factor_odd),
+                           to_float(unit.maximum_tessellation_factor_not_odd))  # fmt: skip
+
+
+class Tessellation(NamedTuple):
+    """The points of a patch's domain, and the numbers of those that make each triangle or line; of points themselves there are none."""
+
+    points: npt.NDArray[np.float32]
+    indices: npt.NDArray[np.uint16]
+
+
+def tessellate(plan: TessellatorPlan, outer: Sequence[float], inner: Sequence[float]) -> Tessellation:
+    """One patch: for tests and tools. Draws call tessellator.c."""
+    points, indices = np.zeros((MOST_POINTS, 2), np.float32), np.zeros(MOST_INDICES, np.uint16)
+    factors, made = TessellationFactors(), TessellatorResult(points.ctypes.data, indices.ctypes.data)
+    library().tess_read_factors(ctypes.byref(plan), (ctypes.c_float * 4)(*outer), (ctypes.c_float * 2)(*inner), ctypes.byref(factors))
+    library().tessellate(ctypes.byref(plan), ctypes.byref(factors), ctypes.byref(made))
+    return Tessellation(points[: made.point_count].copy(), indices[: made.index_count].copy())
