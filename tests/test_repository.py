@@ -31,7 +31,8 @@ def pins() -> dict[str, str]:
 def wanted() -> list[Requirement]:
     project = PROJECT["project"]
     optional = project["optional-dependencies"]
-    texts = [*project["dependencies"], *optional["dev"], *optional["farm"], *optional["fuzz"], *optional["mutate"], *PROJECT["build-system"]["requires"]]
+    extras = [text for name in ("dev", "farm", "fuzz", "mutate") for text in optional[name]]
+    texts = [*project["dependencies"], *extras, *PROJECT["build-system"]["requires"]]
     return [Requirement(text) for text in texts]
 
 

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from softgen.three_d.draw.prepared_draws import PreparedDraws
 
 from softgen.bits.catalogue import layout
+from softgen.three_d.draw.draw_cache import RecordCache
 from tests.three_d.g45_draw import DATA, DEPTH, SCRATCH, SIZE, TARGET, Drawn, Fields, G45Draw, vertex
 from tests.three_d.noise import Noise, noisy
 
@@ -96,7 +96,7 @@ def draw(unit: Unit, noise: Noise | None = None, seed: int = 0, null: bool = Fal
     made = Noisy(corners, state=unit.state, depth=None if null else np.ones((16, 16), np.float32), noise=noise or {}, seed=seed)
     made.before = [made.pack(name) for name in unit.state if name == "3DSTATE_INDEX_BUFFER"]  # which nothing else sets
     drawn = made.run()
-    with patch.object(PreparedDraws, "draw", lambda *given: False):
+    with patch.object(RecordCache, "ready", lambda *given: False):
         assert left(made.run()) == left(drawn)
     return left(drawn)
 
