@@ -2,9 +2,10 @@
 """Fuzzes softgen for a number of minutes: `make fuzz MINUTES=5`. Exit code 1 and the inputs, in build/fuzz, where something was found.
 
 Parts, each in processes of its own, with an equal share of the time:
-    decode, replay, ioctls, tbx     tests/fuzz/targets.py, guided by coverage (atheris) where it is installed, otherwise by mutation
-    c                               every C part of setup.py, built with ASan and UBSan in build/sanitized: replay by mutation, the tests
-                                    of the C parts, and a program whose calls go through the shim
+    decode, replay, draws, sends, ioctls, tbx
+                    tests/fuzz/targets.py, guided by coverage (atheris) where it is installed, otherwise by mutation
+    c               every C part of setup.py, built with ASan and UBSan in build/sanitized: replay, draws and sends by mutation, the tests
+                    of the C parts, and a program whose calls go through the shim
 
 An input that was found goes to tests/fuzz/found/TARGET with the fix; `make test` runs it from then on.
 """
@@ -24,7 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FINDS = ROOT / "build" / "fuzz"
 SANITIZED = ROOT / "build" / "sanitized"
-TARGETS = ("decode", "replay", "ioctls", "tbx")
+TARGETS = ("decode", "replay", "draws", "sends", "ioctls", "tbx")
+CHECKED = ("replay", "draws", "sends")  # targets that reach the C parts
 PARTS = (*TARGETS, "c")
 CHECKED_TESTS = ("tests/memory/test_guard.py", "tests/memory/test_store.py", "tests/eu/test_native.py",
                  "tests/threads/native/test_scheduler.py", "tests/streamer/test_latch.py")  # fmt: skip
@@ -102,16 +104,16 @@ def c_parts(seconds: float) -> bool:
         return False
     finds, variables = FINDS / "c", sanitized_environment(root)
     finds.mkdir(parents=True, exist_ok=True)
-    python, third = sys.executable, max(seconds / 3, 1)
-    calls = [python, str(root / "tests" / "fuzz" / "shim_calls.py"), f"{third:.0f}", str(random.randrange(1 << 30))]
+    python, each = sys.executable, max(seconds / (len(CHECKED) + 2), 1)
+    calls = [python, str(root / "tests" / "fuzz" / "shim_calls.py"), f"{each:.0f}", str(random.randrange(1 << 30))]
     commands = {
         "tests": [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKED_TESTS],
-        "replay": [python, "-m", "tests.fuzz.engine", "replay", "--seconds", f"{third:.0f}", "--finds", str(finds)],
+        **{name: [python, "-m", "tests.fuzz.engine", name, "--seconds", f"{each:.0f}", "--finds", str(finds)] for name in CHECKED},
         "shim": [python, "-m", "softgen", "run", "--gpu", "kbl", "--", *calls],
     }
     fine = True
     for name, command in commands.items():
-        code, output = run(command, third, variables, root)
+        code, output = run(command, each, variables, root)
         wrong = code != 0 or any(mark in output for mark in REPORT)
         fine = fine and not wrong
         lines = [line for line in output.splitlines() if "is not known" not in line]

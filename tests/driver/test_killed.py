@@ -118,6 +118,7 @@ def test_a_folder_with_a_socket_that_somebody_listens_on_is_not_removed(tmp_path
     monkeypatch.setattr(run_folder, "parent", lambda: tmp_path)
     place = tmp_path / f"softgen-{'a' * 12}"
     place.mkdir()
+    (place / run_folder.MARK).touch()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(place / "server"))
         listening.listen()

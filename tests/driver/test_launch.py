@@ -88,7 +88,8 @@ def test_a_run_from_its_beginning_to_its_end(place: Place) -> None:
     assert found.report == {"told": "end", "own session": True, "sockets": ["card0", "renderD128", "server"]}
     told = json.loads(place.told.read_text())
     assert told["blocked"] == sorted(int(number) for number in before | {signal.SIGWINCH}) and told["ends_with"] == signal.SIGKILL
-    assert {*told["files"]} - {"vendors"} == {"card0", "renderD128", "server", "tree"} and Path(told["run"]).parent == place.runs
+    assert {*told["files"]} - {"vendors"} == {"card0", "renderD128", "server", "tree", run_folder.MARK}
+    assert Path(told["run"]).parent == place.runs
     assert told["open"] and told["name"] == "name" and told["parent"] == os.getpid()
     assert not list(place.runs.iterdir()) and sorted(os.listdir("/proc/self/fd")) == descriptors and not launcher.children()
     assert place.asked == [(SUBREAPER, 1)] and not [warning for warning in warned if warning.category is ResourceWarning]
@@ -97,6 +98,7 @@ def test_a_run_from_its_beginning_to_its_end(place: Place) -> None:
 def test_folders_of_runs_that_were_killed_are_removed_before(place: Place) -> None:
     dead = place.runs / "softgen-0123456789ab"
     dead.mkdir()
+    (dead / run_folder.MARK).touch()
     place.launch()
     assert not dead.exists()
 

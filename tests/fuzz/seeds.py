@@ -11,6 +11,7 @@ from softgen.bits.generation import device
 from softgen.driver.uapi.uapi import ARGUMENTS
 from softgen.eu.text import dialect
 from tests.conftest import ROOT
+from tests.fuzz import captured_targets
 from tests.fuzz.targets import GPUS, NAMES
 from tests.gpgpu.job import CODE
 from tests.threads.test_reference import ENDLESS
@@ -72,6 +73,45 @@ def replay() -> Iterator[tuple[str, bytes]]:
         yield f"loop-{name}-root", edits(RING_SKL, REFERENCE, (0, at, PML4 | 7))
 
 
+def captured(name: str, *changes: tuple[int, int, int]) -> bytes:
+    """Set (0) or flip (1), place, value."""
+    return bytes([captured_targets.NAMES.index(name)]) + b"".join(struct.pack("<BHI", *change) for change in changes)
+
+
+def field(name: str, command: str, wanted: str) -> int:
+    """The place of a field in the first of its commands, or structures, that is not off."""
+    for sequence, _, what in captured_targets.items(name):
+        if getattr(what, "layout", None) is not None and what.layout.name == command and getattr(
+                what.layout.raw(what.dwords), "enable", 1):  # fmt: skip
+            place = captured_targets.Place(sequence, what.address, 4 * len(what.dwords), what.layout.field(wanted).mask)
+            return captured_targets.fields(name).index(place)
+    raise LookupError(f"{name} has no {command}")
+
+
+def draws() -> Iterator[tuple[str, bytes]]:
+    for name in captured_targets.NAMES:
+        yield name, captured(name)
+    # Payloads longer than the registers of a thread; what threads write beyond them.
+    length, first = "vertex_urb_entry_read_length", "dispatch_grf_start_register_for_urb_data"
+    vs = [field("kbl-vk-tri", "3DSTATE_VS", name) for name in (length, first)]
+    yield "long-payload-vs", captured("kbl-vk-tri", (0, vs[0], 63))
+    yield "late-payload-vs", captured("kbl-vk-tri", (0, vs[0], 15), (0, vs[1], 31))
+    for stage in ("VS", "SF", "CLIP"):
+        place = field("g45-gles-tri", f"{stage}_STATE", length)
+        yield f"long-payload-{stage.lower()}-g45", captured("g45-gles-tri", (0, place, 63))
+
+
+def sends() -> Iterator[tuple[str, bytes]]:
+    for name in captured_targets.NAMES:
+        yield name, captured(name)
+    # A payload in an architecture register, in align16; a descriptor of nothing.
+    for name in ("kbl-vk-tri", "kbl-vk-compute"):
+        yield f"payload-file-{name}", captured(name, (1, 1, 0x200), (1, 0, 0x100))
+        yield f"payload-file-align1-{name}", captured(name, (1, 5, 0x200))
+    yield "descriptor-kbl", captured("kbl-vk-tri", (0, 3, 0x3FFFFFFF))
+    yield "descriptor-g45", captured("g45-gles-tri", (0, 3, 0x3FFFFFFF))
+
+
 def message(kind: int, *body: int, data: bytes = b"") -> bytes:
     return struct.pack(f"<3I{len(body)}I", kind, 1, 4 * len(body), *body) + data
 
@@ -120,7 +160,7 @@ def ioctls() -> Iterator[tuple[str, bytes]]:
     yield "chain", b"\1" + call("DRM_IOCTL_I915_GEM_CREATE_EXT", size=page, extensions=bytes([3, 3, 3, 0]))
 
 
-SEEDS = {"decode": decode, "replay": replay, "ioctls": ioctls, "tbx": tbx}
+SEEDS = {"decode": decode, "replay": replay, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx}
 
 
 def write(folder: Path = CORPUS) -> None:

@@ -2,6 +2,8 @@
 
 decode   a file or a submission's JSON through `softgen decode --json`
 replay   a compute job, a ring behind page tables or a capture, edited dword by dword, then executed on one of the engines
+draws    a capture with fields of its state mutated, and
+sends    with the send instructions of its kernels mutated, on two engines (captured_targets.py)
 ioctls   a program's ioctls to a server
 tbx      a client's messages to a simulator
 
@@ -42,6 +44,7 @@ from softgen.trace.work import Work
 from tests.conftest import ROOT
 from tests.driver.program import Gpu as Served
 from tests.driver.program import Program, served
+from tests.fuzz import captured_targets
 from tests.gpgpu.job import BATCH, Job, vector_add
 from tests.trace import aub_bytes
 
@@ -306,6 +309,9 @@ class Stream:
         self.at += count
         return count
 
+    def settimeout(self, seconds: float | None) -> None:
+        """Nothing is waited for."""
+
     def sendall(self, data: bytes) -> None:
         self.sent += len(data)
 
@@ -320,4 +326,15 @@ def tbx(data: bytes) -> Counters:
     return simulator.gpu.counters
 
 
-TARGETS: dict[str, Target] = {"decode": decode, "replay": replay_edited, "ioctls": ioctls, "tbx": tbx}
+# -- captured draws and dispatches ---------------------------------------------------------------------------------
+
+
+def draws(data: bytes) -> Counters | None:
+    return captured_targets.on_both(data, captured_targets.fields, budget)
+
+
+def sends(data: bytes) -> Counters | None:
+    return captured_targets.on_both(data, captured_targets.sends, budget)
+
+
+TARGETS: dict[str, Target] = {"decode": decode, "replay": replay_edited, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx}

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from softgen.device.gpu import GpuDevice
+from softgen.errors import SoftgenError
+from softgen.trace.work import Work
 from tests.conftest import ROOT
 from tests.driver.running import needs_shim, softgen_run
-from tests.fuzz import engine, seeds, targets
+from tests.fuzz import captured_targets, engine, seeds, targets
 from tests.fuzz.engine import CORPUS, Mutator, corpus, inputs, limited, mutate
 from tests.fuzz.targets import TARGETS
 
-ROUNDS = {"decode": 80, "replay": 40, "ioctls": 60, "tbx": 60}  # inputs beyond the corpus, about a second's worth
+ROUNDS = {"decode": 80, "replay": 40, "draws": 8, "sends": 8, "ioctls": 60, "tbx": 60}  # inputs beyond the corpus, about a second's worth
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -68,6 +71,40 @@ def test_a_ring_leads_to_its_batch(name: str, monkeypatch: pytest.MonkeyPatch) -
 def test_a_client_starts_work(name: str) -> None:
     done = targets.tbx(seed("tbx", name))
     assert done is not None and done.batches == 1
+
+
+@pytest.fixture
+def errors(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a capture's submissions are refused for."""
+    found, execute = list[str](), captured_targets.GpuDevice.execute
+
+    def listed(gpu: GpuDevice, work: Work) -> None:
+        try:
+            execute(gpu, work)
+        except SoftgenError as error:
+            found.append(str(error))
+
+    monkeypatch.setattr(captured_targets.GpuDevice, "execute", listed)
+    monkeypatch.setattr(captured_targets, "ENGINES", ("t0",))
+    monkeypatch.setattr(targets, "SECONDS", 60)
+    return found
+
+
+@pytest.mark.parametrize(("target", "name", "why"), [
+    ("draws", "kbl-vk-tri", ""), ("draws", "g45-gles-tri", ""), ("draws", "kbl-vk-compute", ""),
+    ("draws", "long-payload-vs", "VS: a payload of"), ("draws", "late-payload-vs", "VS: a payload of"),
+    ("draws", "long-payload-sf-g45", "SF: a payload of 192 registers"),
+    ("sends", "payload-file-kbl-vk-compute", "a payload is in general registers"),
+    ("sends", "payload-file-align1-kbl-vk-tri", "a payload is in general registers")])  # fmt: skip
+def test_seeds_of_captures_reach_draws_and_what_was_wrong_there(target: str, name: str, why: str, errors: list[str]) -> None:
+    done = TARGETS[target](seed(target, name))
+    assert done is not None and done.draws + done.dispatches > 0
+    assert bool(errors) == bool(why) and all(why in error for error in errors)
+
+
+def test_bits_of_a_value_go_where_a_field_has_its_own() -> None:
+    assert captured_targets.deposit(0b1101_0010, 0b1011) == 0b1001_0010
+    assert captured_targets.deposit(0xFF00, 0x1FF) == 0xFF00 and captured_targets.deposit(0, 7) == 0
 
 
 def test_a_self_modifying_kernel_changes_itself(monkeypatch: pytest.MonkeyPatch) -> None:

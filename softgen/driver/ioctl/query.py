@@ -171,7 +171,7 @@ def version(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def unique(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """DRM_IOCTL_GET_UNIQUE: the bus id, which there is from SET_VERSION on (drm_set_busid); drmOpen by name takes a node without one."""
-    name = BUS if node.gpu.display.masters[node].named else b""
+    name = BUS if node.gpu.display.master_of(node).named else b""
     if arg.unique and arg.size >= len(name):
         call.write(arg.unique, name)
     arg.size = len(name)
@@ -197,7 +197,7 @@ def set_version(node: Node, call: Call, arg: SimpleNamespace) -> None:
         if major != ours[0] or not 0 <= minor <= ours[1]:
             raise Errno(errno.EINVAL, f"version {major}.{minor} of the {'driver' if number else 'interface'}")
         if not number and minor >= NAMING:
-            node.gpu.display.masters[node].named = True
+            node.gpu.display.master_of(node).named = True
 
 
 def capability(node: Node, call: Call, arg: SimpleNamespace) -> None:

@@ -167,6 +167,10 @@ class Display:
             if not self.connections:
                 self.crtc, self.untouched = Crtc(), True
 
+    def master_of(self, node: NODE) -> Master:
+        """The master under which a node was opened; another thread may close it meanwhile."""
+        return self.masters.get(node) or Master()
+
     def set_master(self, node: NODE) -> None:
         with self.lock:
             if self.master not in (None, node):

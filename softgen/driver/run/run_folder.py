@@ -35,13 +35,12 @@ def create() -> tuple[Path, int]:
         folder = parent() / f"softgen-{os.urandom(6).hex()}"
         folder.mkdir(0o700)
         try:
-            descriptor = _lock(folder)
             (folder / MARK).touch()
-            return folder, descriptor
+            return folder, _lock(folder)
         except (BlockingIOError, FileNotFoundError):
             continue  # another run found it before it was locked, and took it for a dead one
         except OSError:  # no locks in this file system, or too many open files: it would not be otherwise next time
-            folder.rmdir()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
 
 

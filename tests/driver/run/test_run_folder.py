@@ -121,7 +121,7 @@ def test_a_folder_that_another_run_removed_is_made_again(short: Path, monkeypatc
     def removed(descriptor: int, how: int) -> None:
         if len(taken) < 2:
             (folder,) = short.iterdir()
-            folder.rmdir()
+            shutil.rmtree(folder)
             taken.append(folder)
             if len(taken) == 2:
                 raise BlockingIOError
