@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Buffer,
         Capture,
         Command,
+        FarmResult,
         Field,
         Gpu,
         Image,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         assemble,
         decode,
         disassemble,
+        farm,
         load_kernels,
         open,
         spec,
@@ -50,13 +52,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ERRORS = ("DecodeError", "DriverError", "GpuFault", "SoftgenError", "SpecError", "Unsupported", "UsageError")
-_API = ("Buffer", "Capture", "Command", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local", "Prepared",
-        "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "load_kernels", "open",
-        "spec")  # fmt: skip
+_API = ("Buffer", "Capture", "Command", "FarmResult", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local",
+        "Prepared", "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "farm",
+        "load_kernels", "open", "spec")  # fmt: skip
 __all__ = [
-    "Buffer", "Capture", "Command", "DecodeError", "DriverError", "Field", "Gpu", "GpuFault", "Image", "Instruction", "Kernel",
-    "KernelCode", "Listing", "Local", "Prepared", "ReplayReport", "Run", "Sampler", "SoftgenError", "Spec", "SpecError", "State", "Trace",
-    "TraceRow", "Unsupported", "UsageError", "__version__", "assemble", "decode", "disassemble", "load_kernels", "open", "spec",
+    "Buffer", "Capture", "Command", "DecodeError", "DriverError", "FarmResult", "Field", "Gpu", "GpuFault", "Image", "Instruction",
+    "Kernel", "KernelCode", "Listing", "Local", "Prepared", "ReplayReport", "Run", "Sampler", "SoftgenError", "Spec", "SpecError",
+    "State", "Trace", "TraceRow", "Unsupported", "UsageError", "__version__", "assemble", "decode", "disassemble", "farm",
+    "load_kernels", "open", "spec",
 ]  # fmt: skip
 
 

@@ -4,6 +4,10 @@ A file is named by its key and holds the SHA-256 of key and data, then the data.
 sees all of it or nothing. An unexpected file (a wrong checksum, another key's data, a pipe, a directory) is a miss and is removed.
 No failure here (a read-only home, a full disk) costs more than a compilation.
 
+Beside it a team may share a folder that is read and never written: SOFTGEN_SHARED_CACHE is `FOLDER@SUM`, as `softgen cache --export` prints
+it. The folder's index has the SHA-256 of each object, and SUM is that of the index: what does not match is not used, whoever can write to
+the folder.
+
 The checksum has no secret in it: it finds damage, not intent. What is kept is code (machine code, pickles), and is trusted because of where
 it is: only its user can write to the folder, and a process that can do that can execute code as that user anyway.
 """
@@ -16,12 +20,14 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 LARGEST = 256 << 20         # bytes kept
 LOOKS = 64                  # at the whole folder, which may have very many files, while as much is saved as it may hold
 _SUM = 32
+INDEX = "index"             # of a shared folder: lines of SHA-256 and key
 _KEY = re.compile(r"[\w-][\w.-]{0,199}")            # no key leads out of the folder, nor is taken for a file being written
 T = TypeVar("T")
 
@@ -62,6 +68,37 @@ class Kept(NamedTuple):
     path: str
 
 
+class SharedObjects:
+    """The objects that a team shares, by key. Nothing of an index that does not have the sum that was named is used."""
+
+    def __init__(self, place: str) -> None:
+        folder, _, named = place.rpartition("@")
+        self.folder, self.sums = Path(folder), dict[str, str]()
+        try:
+            index = (self.folder / INDEX).read_bytes()
+        except (OSError, ValueError):
+            return
+        if hashlib.sha256(index).hexdigest() == named.lower():
+            self.sums = {key: found for found, _, key in (line.partition("  ") for line in index.decode("utf-8", "replace").splitlines())}
+
+    def load(self, key: str) -> bytes | None:
+        expected = self.sums.get(key)
+        if expected is None:
+            return None
+        try:
+            raw = (self.folder / key).read_bytes()
+        except (OSError, MemoryError):
+            return None
+        return raw[_SUM:] if hashlib.sha256(raw).hexdigest() == expected and checksum(key, raw[_SUM:]) == raw[:_SUM] else None
+
+
+@cache
+def shared_objects() -> SharedObjects | None:
+    """Those of SOFTGEN_SHARED_CACHE; its index is read once."""
+    place = os.environ.get("SOFTGEN_SHARED_CACHE", "")
+    return SharedObjects(place) if place.startswith("/") and "@" in place else None
+
+
 class Cache:
     """Compiled objects by key. `load` and `save` never raise; with folder None, or one that others can write to, nothing is kept."""
 
@@ -69,7 +106,13 @@ class Cache:
         self.folder, self.largest = folder, largest
 
     def load(self, key: str) -> bytes | None:
-        """The data saved under a key, or None. A file that does not match its checksum is removed."""
+        """The data saved under a key, here or in the folder that a team shares, or None."""
+        found = self._load(key)
+        shared = shared_objects() if found is None else None
+        return found if shared is None else shared.load(key)
+
+    def _load(self, key: str) -> bytes | None:
+        """The data of a file here. One that does not match its checksum is removed."""
         if self.folder is None or not _KEY.fullmatch(key) or not self.private():
             return None
         path = self.folder / key
@@ -189,6 +232,19 @@ class Cache:
             except OSError:
                 pass                                    # gone already, or a directory
         return removed
+
+    def export(self, target: Path) -> str:
+        """Copy every object to a folder for a team; what SOFTGEN_SHARED_CACHE is to be. An OSError says why that cannot be done."""
+        target.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for path in sorted(Path(file.path) for file in self.kept() if self.private()):
+            raw = self._read(path) if _KEY.fullmatch(path.name) else None
+            if raw is not None and checksum(path.name, raw[_SUM:]) == raw[:_SUM]:
+                (target / path.name).write_bytes(raw)
+                lines.append(f"{hashlib.sha256(raw).hexdigest()}  {path.name}\n")
+        index = "".join(lines).encode()
+        (target / INDEX).write_bytes(index)
+        return f"{target.resolve()}@{hashlib.sha256(index).hexdigest()}"
 
     def _shrink(self) -> None:
         """Drops the least recently used files until the rest fits."""

@@ -18,7 +18,7 @@ import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import compute, driver, graphics, growth, kernels, starts
+from bench import compute, driver, farm, graphics, growth, kernels, starts
 from bench.__main__ import as_json, available, measurements, row
 from bench._plot import plot
 from bench._program import Dispatch, kernel
@@ -272,6 +272,20 @@ def test_a_plot_shows_all_of_its_values() -> None:
     drawn = plot({"a": [1.0, 30.0], "b": [1.0, 0.01]}, (1, 4), "title")
     heights = [float(y) for y in re.findall(r"[\d.]+,([\d.]+)", drawn)]
     assert all(0 <= height <= 320 for height in heights) and len(heights) == 4
+
+
+def test_a_farm_is_beside_its_goals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units that do nothing leave the farm's own cost; captures are replayed by one worker and by two."""
+    monkeypatch.setattr(farm, "UNITS", 50)
+    monkeypatch.setattr(farm, "REPEATS", 1)
+    monkeypatch.setattr(farm, "CAPTURES", farm.CAPTURES[1:2])
+    monkeypatch.setattr(farm, "processors", lambda: 2)
+    monkeypatch.delenv("SOFTGEN_DEQP", raising=False)
+    own, memory, two, cases = farm.measure()
+    assert own.amount == 50 and own.peer_seconds == pytest.approx(0.5) and memory.quantity == "megabytes"
+    assert two.what == "2 workers, 1 captures" and two.ratio and "goal 1.8" in two.note and "did not pass" not in two.note
+    assert "name no program and list" in cases.note
+    assert [unit.key for unit in farm.RepeatedPlan(farm.CAPTURES, [], [], farm.UnitSettings()).units()] != []
 
 
 def test_memory_is_not_called_time() -> None:

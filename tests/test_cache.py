@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from softgen.cache import Cache, checksum, default_folder, user_folder
+from softgen.cache import Cache, checksum, default_folder, shared_objects, user_folder
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes.compile import jit
 from softgen.lanes.compile.routine import Routine
@@ -325,3 +325,58 @@ def test_no_object_in_the_cache_ends_the_process(tmp_path: Path) -> None:
     code = "from tests.test_cache import load_damaged_objects; load_damaged_objects()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-10:] + done.stderr[-2000:]
+
+
+@pytest.fixture
+def fresh_shared_objects() -> Iterator[None]:
+    shared_objects.cache_clear()
+    yield
+    shared_objects.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_shared_objects")
+def test_a_team_shares_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that one has compiled, the other loads; the shared folder is not written to."""
+    own, shared = Cache(tmp_path / "one"), tmp_path / "shared"
+    check(own)
+    own.save("text", b"kept")
+    monkeypatch.setenv("SOFTGEN_SHARED_CACHE", own.export(shared))
+    shared_objects.cache_clear()  # a process looks once
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in shared.iterdir())
+    made, other = compilations(monkeypatch), Cache(tmp_path / "two")
+    check(other)
+    assert not made and other.load("text") == b"kept" and other.load("nothing") is None and other.load("index") is None
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in shared.iterdir()) == before
+    other.save("text", b"newer")
+    assert other.load("text") == b"newer"
+
+
+@pytest.mark.usefixtures("fresh_shared_objects")
+@pytest.mark.parametrize("damage", ["object", "swapped", "added", "index", "sum", "gone", "relative"])
+def test_shared_objects_that_were_changed_are_not_used(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, shared = Cache(tmp_path / "one"), tmp_path / "shared"
+    for key in ("first", "second"):
+        own.save(key, key.encode())
+    place = own.export(shared)
+    evil = (shared / "second").read_bytes()
+    match damage:
+        case "object":
+            (shared / "first").write_bytes(evil[:-1] + b"x")
+        case "swapped":
+            (shared / "first").write_bytes(evil)
+        case "added":
+            (shared / "third").write_bytes(checksum("third", b"evil") + b"evil")
+        case "index":
+            with open(shared / "index", "a") as index:
+                index.write("0  third\n")
+        case "sum":
+            place = place[:-1] + ("0" if place[-1] != "0" else "1")
+        case "gone":
+            place = place.replace("shared", "nowhere")
+        case "relative":
+            place = place.lstrip("/")
+    monkeypatch.setenv("SOFTGEN_SHARED_CACHE", place)
+    other = Cache(tmp_path / "two")
+    loaded = {key: other.load(key) for key in ("first", "second", "third")}
+    good = {"object": ["second"], "swapped": ["second"], "added": ["first", "second"]}.get(damage, [])
+    assert loaded == {key: key.encode() if key in good else None for key in loaded}

@@ -19,6 +19,7 @@ run.py       Run, Trace, TraceRow: what a launch did
 assembly.py  assemble, disassemble
 lookup.py    spec: a command, structure, register or message
 captures.py  open, decode: captures, their commands, replay
+farming.py   farm: many captures or commands in parallel, here or by an executor
 html.py      tables for notebooks
 """
 
@@ -26,12 +27,13 @@ from softgen.api.assembly import ListedInstruction as Instruction
 from softgen.api.assembly import Listing, assemble, disassemble
 from softgen.api.captures import Capture, KernelCode, ReplayReport, State, decode, open
 from softgen.api.captures import DecodedCommand as Command
+from softgen.api.farming import FarmResult, farm
 from softgen.api.gpu import Gpu, Prepared
 from softgen.api.kernels import Kernel, load_kernels
 from softgen.api.lookup import Field, Spec, spec
 from softgen.api.memory import Buffer, Image, Local, Sampler
 from softgen.api.run import Run, Trace, TraceRow
 
-__all__ = ["Buffer", "Capture", "Command", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local", "Prepared",
-           "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "load_kernels",
-           "open", "spec"]  # fmt: skip
+__all__ = ["Buffer", "Capture", "Command", "FarmResult", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local",
+           "Prepared", "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "farm",
+           "load_kernels", "open", "spec"]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 from softgen.inspect.cli.output import counted, paint, print_json, table
@@ -12,8 +13,10 @@ EXAMPLE = """examples:
   softgen cache                its folder, size and age
   softgen cache --clear        remove every object; programs that run meanwhile compile theirs again
   softgen cache --json         the same for machines
+  softgen cache --export DIR   copy every object to a folder that a team shares, and print the variable that names it
 
-The cache is under XDG_CACHE_HOME. The least recently used objects are evicted; softgen works without a cache.
+The cache is under XDG_CACHE_HOME. The least recently used objects are evicted; softgen works without a cache. A shared folder
+(SOFTGEN_SHARED_CACHE=DIR@SUM) is read and never written; objects are for the installation of softgen that made them, or an equal image.
 
 exit codes: 0 fine, 1 some of it could not be removed, 2 usage error"""
 MEGABYTE = 1e6
@@ -24,6 +27,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser("cache", description="The cache of compiled objects.", epilog=EXAMPLE,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--clear", action="store_true", help="remove every object")
+    parser.add_argument("--export", metavar="DIR", help="copy every object to a folder that others may read")
     parser.add_argument("--json", action="store_true", help="one object, for machines")
 
 
@@ -37,13 +41,17 @@ def run(args: argparse.Namespace) -> int:
     from softgen.cache import Cache, default_folder
 
     cache = Cache(default_folder())
+    shared = cache.export(Path(args.export)) if args.export else ""
     removed = cache.clear() if args.clear else 0
     kept, exists = cache.kept(), default_folder().exists()
     size, state = sum(entry.size for entry in kept), "ok" if cache.private() else "unsafe" if exists else "empty"
     found = {"folder": str(default_folder()), "state": state, "objects": len(kept), "bytes": size, "limit": cache.largest,
             "oldest": kept[0].used if kept else None, "newest": kept[-1].used if kept else None, "removed": removed}  # fmt: skip
+    found |= {"shared": shared} if shared else {}
     if args.json:
         print_json(found)
+    elif shared:
+        print(f"SOFTGEN_SHARED_CACHE={shared}")
     else:
         show(found)
     return int(args.clear and bool(kept))

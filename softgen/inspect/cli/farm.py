@@ -10,15 +10,18 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXAMPLE = """examples:
-  softgen farm run --tests list.txt --out results              one command a line, each as softgen run -- LINE
-  softgen farm run --tests list.txt --gpu kbl,icl --out results --junit junit.xml
-
-  softgen farm run --tests list.txt --out results --shard 3/40   the third of forty parts; auto in a job array
+  softgen farm run --tests list.txt --out results                       one command a line, each as softgen run -- LINE
+  softgen farm run --tests list.txt --out results --gpu kbl,icl --junit junit.xml
+  softgen farm deqp --program ./deqp-gles2 --cases list.txt --out results --baseline fails.csv
+  softgen farm piglit --profile quick_shader --out results
+  softgen farm replay captures/ --out results
+  softgen farm run --tests list.txt --out part3 --shard 3/40            the third of forty parts; --shard auto in a job array
   softgen farm merge part1 part2 part3 --out results
-  softgen farm status results
+  softgen farm run --tests list.txt --out results --on dask://head:8786  on the workers of a Dask cluster
+  softgen farm status results                                           how far it is
 
 The same command again runs what is missing. DIR/results.jsonl has a line of JSON for each unit: name, gpu, result (pass, fail, crash,
-timeout, skip), seconds, message. Every command has --help, and --json for machines.
+timeout, skip), seconds, message; DIR/index.html shows what went wrong. Every command has --help, and --json for machines.
 
 exit codes: 0 all passed, were skipped or failed as expected; 1 otherwise; 2 usage error; 130 interrupted (what is done is kept)"""
 

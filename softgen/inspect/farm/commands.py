@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from softgen.errors import UsageError
+from softgen.errors import SoftgenError, UsageError
 from softgen.inspect.cli.output import complain, counted, paint, print_json
 from softgen.inspect.cli.run import size
 from softgen.inspect.farm.backends import from_address
@@ -24,7 +24,7 @@ from softgen.inspect.farm.replays import ReplayPlan, check_worlds
 from softgen.inspect.farm.reports import check_junit, chosen, write_reports
 from softgen.inspect.farm.session import FarmSession, ending_on_sigterm
 from softgen.inspect.farm.shards import parse_shard
-from softgen.inspect.farm.store import ResultStore
+from softgen.inspect.farm.store import ResultStore, suffix
 from softgen.inspect.farm.unit import UnitResult
 
 SHOWN = 50  # units that went wrong and are printed one by one; the folder has them all
@@ -122,14 +122,19 @@ def run_session(args: argparse.Namespace, session: FarmSession) -> None:
                     progress.show(bad_line(result))
     except KeyboardInterrupt:
         progress.close()
-        done = sum(unit.key in session.store.known for unit in session.units)
-        complain(f"interrupted: {done:,} of {counted(len(session.units), 'unit')} are done and kept in {args.out}; "
-                 "the same command goes on from there")  # fmt: skip
+        complain(f"interrupted: {kept_line(session)}")
         raise
+    except SoftgenError as error:  # such as a full disk, or a scheduler that is gone
+        raise SoftgenError(f"{error}; {kept_line(session)}") from None
     finally:
         progress.close()
     if shown > SHOWN and not args.json:
         print(f"and {shown - SHOWN:,} more; {args.out} has them all (failures.csv)")
+
+
+def kept_line(session: FarmSession) -> str:
+    done = sum(unit.key in session.store.known for unit in session.units)
+    return f"{done:,} of {counted(len(session.units), 'unit')} are done and kept in {session.store.folder}; the same command goes on"
 
 
 def bad_line(result: UnitResult) -> str:
@@ -141,16 +146,18 @@ def bad_line(result: UnitResult) -> str:
 def report(args: argparse.Namespace, session: FarmSession, expected: Expectations) -> int:
     """Write the reports, print the summary; the exit code."""
     results = list(chosen(session.store.folder, (unit.key for unit in session.units)))
-    write_reports(session.store.folder, results, expected, args.junit, session.store.shard)
     summary = session.summary()
-    say_findings(session.store.findings)
-    for unit, why in session.lost[:SHOWN]:
-        complain(f"{unit.gpu} {unit.name}: no result: {why}")
+    notes = [finding_line(finding) for finding in session.store.findings]
+    write_reports(session.store.folder, results, expected, summary, notes, args.junit, session.store.shard)
+    say(notes)
+    say([f"{unit.gpu} {unit.name}: no result: {why}" for unit, why in session.lost])
     if args.json:
         print_json(summary.as_json())
     else:
         there = len(session.units) - len(session.missing)
-        print("\n".join(summary.lines()) + (f"\n{there:,} of them were there already (--again runs them too)" if there else ""))
+        already = [f"{there:,} of them were there already (--again runs them too)"] if there else []
+        page = session.store.folder / f"index{suffix(session.store.shard)}.html"
+        print("\n".join([*summary.lines(), *already, f"{page} shows them"]))
     return 0 if summary.fine else 1
 
 
@@ -161,8 +168,9 @@ def merge_folders(args: argparse.Namespace) -> int:
         raise UsageError("--out must be another folder than those that are merged")
     found = read_folders(folders)
     write_merged(found, out)
-    write_reports(out, found.results, found.expected, args.junit)
-    return told(args, found, [] if found.fine else progress_lines(found, folders))
+    lines = [] if found.fine else progress_lines(found, folders)
+    write_reports(out, found.results, found.expected, found.summary(), [*map(finding_line, found.findings), *lines], args.junit)
+    return told(args, found, lines)
 
 
 def show_status(args: argparse.Namespace) -> int:
@@ -179,10 +187,17 @@ def told(args: argparse.Namespace, found: FarmFolders, lines: list[str]) -> int:
                                         "findings": found.findings})  # fmt: skip
     else:
         print("\n".join([*summary.lines(), *lines]))
-        say_findings(found.findings)
+        say([finding_line(finding) for finding in found.findings])
     return 0 if found.fine else 1
 
 
-def say_findings(findings: list[dict[str, Any]]) -> None:
-    for finding in findings[:SHOWN]:
-        complain(f"{finding['gpu']} {finding['name']}: {finding['finding']}: {finding['first']} and {finding['second']}")
+def finding_line(finding: dict[str, Any]) -> str:
+    return f"{finding['gpu']} {finding['name']}: {finding['finding']}: {finding['first']} and {finding['second']}"
+
+
+def say(lines: list[str]) -> None:
+    """Print the first lines of many on standard error."""
+    for line in lines[:SHOWN]:
+        complain(line)
+    if len(lines) > SHOWN:
+        complain(f"and {len(lines) - SHOWN:,} more")

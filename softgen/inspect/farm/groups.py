@@ -5,7 +5,6 @@ What goes wrong in a group runs again alone, and that result counts: it does not
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from softgen.inspect.farm.deqp_output import CaseResult
 from softgen.inspect.farm.process import EndedProcess, ProcessLimits
 from softgen.inspect.farm.unit import GOOD, FarmUnit, Job, JobOutcome, UnitOutcome, UnitResult, difference
 from softgen.inspect.farm.verdicts import first_error, last_line, limit_verdict
-from softgen.inspect.farm.worker import Stop, log_text, start
+from softgen.inspect.farm.worker import Stop, UnitFolder
 
 UNKNOWN = "the program has no such case"
 
@@ -63,15 +62,15 @@ class CaseGroup:
         self.outcome.results = list(self.done.values())
         return self.outcome
 
-    def _start(self, units: list[FarmUnit], folder: Path, alone: bool) -> tuple[EndedProcess, CaseReader]:
+    def _start(self, units: list[FarmUnit], folder: UnitFolder, alone: bool) -> tuple[EndedProcess, CaseReader]:
         reader = self.suite.reader(units)
-        program = self.suite.command(self.job, units, folder, alone)
-        ended = start(self.job, ["run", "--gpu", self.job.gpu, *self.job.options, "--", *program], reader.line, self.stop, silence=True)
+        program = self.suite.command(self.job, units, folder.path, alone)
+        ended = folder.start(["run", "--gpu", self.job.gpu, *self.job.options, "--", *program], reader.line, self.stop, silence=True)
         return ended, reader
 
     def _run_group(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="softgen-cases-", ignore_cleanup_errors=True) as folder:
-            ended, reader = self._start(list(self.left.values()), Path(folder), alone=False)
+        with UnitFolder(self.job) as folder:
+            ended, reader = self._start(list(self.left.values()), folder, alone=False)
         before = dict(self.left)
         for found in reader.results:
             if unit := self.left.pop(found.case, None):
@@ -118,16 +117,17 @@ class CaseGroup:
 
     def _run_alone(self, unit: FarmUnit) -> bool:
         """Run one case; its result counts. Whether the program has begun with it, or is not to be blamed."""
-        with tempfile.TemporaryDirectory(prefix="softgen-cases-", ignore_cleanup_errors=True) as name:
-            ended, reader = self._start([unit], Path(name), alone=True)
+        with UnitFolder(self.job) as folder:
+            ended, reader = self._start([unit], folder, alone=True)
             if ended.limit == "stopped":
                 self.outcome.stopped = True
                 return True
             result, message = self._verdict(unit, ended, reader)
             found = UnitResult(unit.name, unit.gpu, result, ended.seconds, message, unit.key)
             if not found.good:
-                text, pictures = self.suite.extras(Path(name))
-                self.outcome.logs[unit.key] = log_text(ended) + text
+                folder.explain(unit, ended, self.outcome)
+                text, pictures = self.suite.extras(folder.path)
+                self.outcome.logs[unit.key] += text
                 self.outcome.pictures |= {unit.key: pictures} if pictures else {}
         self.done[unit.name] = found
         if found.good and (first := self.first.get(unit.name)):

@@ -24,17 +24,20 @@ def read_lines(path: str) -> list[tuple[int, str]]:
 
 def read_tests(path: str) -> list[str]:
     """The commands of a list, one a line. A line that a shell could not split is a usage error."""
-    tests = []
-    for number, line in read_lines(path):
-        try:
-            if not shlex.split(line):
-                raise ValueError("no command")
-        except ValueError as error:
-            raise UsageError(f"{path}:{number}: cannot be split as a shell does: {error}") from None
-        tests.append(line)
+    tests = [check_line(line, f"{path}:{number}") for number, line in read_lines(path)]
     if not tests:
         raise UsageError(f"{path}: has no tests; each line is a command, lines with # are comments")
     return list(dict.fromkeys(tests))
+
+
+def check_line(line: str, place: str) -> str:
+    """A command, if a shell could split it."""
+    try:
+        if not shlex.split(line):
+            raise ValueError("no command")
+    except ValueError as error:
+        raise UsageError(f"{place}: cannot be split as a shell does: {error}") from None
+    return line
 
 
 def gpu_names(text: str) -> list[str]:

@@ -102,7 +102,7 @@ def write_merged(found: FarmFolders, out: Path) -> None:
     if found.findings:
         write_file(out / "findings.json", f"{json.dumps(found.findings, indent=1, ensure_ascii=False)}\n".encode())
     for key, folder in found.origin.items():
-        for part in (Path("logs", f"{key}.txt"), Path("pictures", key)):
+        for part in (Path("logs", f"{key}.txt"), Path("pictures", key), Path("captures", key)):
             copy(folder / part, out / part)
 
 

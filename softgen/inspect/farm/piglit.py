@@ -22,7 +22,7 @@ from softgen.inspect.farm.plans import ProgramPlan, UnitSettings
 from softgen.inspect.farm.process import ProcessLimits
 from softgen.inspect.farm.unit import FarmUnit, Job, JobOutcome, UnitResult
 from softgen.inspect.farm.verdicts import ProgramOutput, program_verdict
-from softgen.inspect.farm.worker import Stop, judged, start
+from softgen.inspect.farm.worker import Stop, UnitFolder
 
 PLACES = ("/usr/lib/*/piglit", "/usr/lib/piglit", "/usr/lib64/piglit", "/usr/local/lib/piglit")
 RUNNER = "shader_runner"
@@ -176,5 +176,6 @@ def run_piglit(job: Job, stop: Stop) -> JobOutcome:
     if len(job.units) > 1:
         return CaseGroup(job, stop, ShaderTests()).run()
     output = ProgramOutput()
-    ended = start(job, ["run", "--gpu", job.gpu, *job.options, "--", *job.commands[0]], output.line, stop)
-    return judged(job.units[0], ended, program_verdict(ended, ProcessLimits(job.seconds, job.memory), output))
+    with UnitFolder(job) as folder:
+        ended = folder.start(["run", "--gpu", job.gpu, *job.options, *folder.images(), "--", *job.commands[0]], output.line, stop)
+        return folder.judge(job.units[0], ended, program_verdict(ended, ProcessLimits(job.seconds, job.memory), output))

@@ -1,4 +1,4 @@
-"""How far a farm is: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+"""How far a farm is: a bar with rate and time left on a terminal and in a notebook, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -69,3 +69,32 @@ class FarmProgress:
         if self.live is not None:
             self.live.stop()
             self.live = None
+
+
+class NotebookProgress(FarmProgress):
+    """The bar in the output of a notebook's cell."""
+
+    def __init__(self, total: int, display: Any) -> None:
+        super().__init__(total)
+        self.bar, self.next = True, self.began
+        self.handle = display({"text/plain": self.text()}, raw=True, display_id=True)
+
+    def _draw(self) -> None:
+        html = f'<progress max="{self.total}" value="{self.done}"></progress> {self.text()}'
+        self.handle.update({"text/plain": self.text(), "text/html": html}, raw=True)
+
+    def close(self) -> None:
+        self._draw()
+
+
+def farm_progress(total: int, wanted: bool | None) -> FarmProgress:
+    """The progress of a farm that a program runs: in its notebook, on its terminal, or none."""
+    if wanted is not False and total and (display := notebook()):
+        return NotebookProgress(total, display)
+    return FarmProgress(total, quiet=not wanted if wanted is not None else not sys.stderr.isatty())
+
+
+def notebook() -> Any:
+    """IPython's display function, if this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return sys.modules["IPython"].display.display if shell is not None and hasattr(shell, "kernel") else None

@@ -14,7 +14,7 @@ from softgen.inspect.farm.plans import UnitPlan, UnitSettings
 from softgen.inspect.farm.process import EndedProcess, ProcessLimits
 from softgen.inspect.farm.unit import FarmUnit, Job, JobOutcome
 from softgen.inspect.farm.verdicts import LONGEST, first_error, last_line, limit_verdict, stable
-from softgen.inspect.farm.worker import Stop, images, judged, pictures_folder, start, taken
+from softgen.inspect.farm.worker import Stop, UnitFolder
 
 UNKNOWN = "unknown"  # the GPU of a capture that cannot be read
 
@@ -59,14 +59,12 @@ def run_replay(job: Job, stop: Stop) -> JobOutcome:
     unit, worlds = job.units[0], job.commands[0]
     path = local_path(job, unit.name)
     verb = ["check", "--worlds", ",".join(worlds)] if worlds else ["replay"]
-    with pictures_folder(job) as folder:
-        drawn = [] if worlds else images(folder)
-        ended = start(job, [*verb, "--json", *job.program, *job.options, *drawn, "--", path], lambda line: None, stop)
+    with UnitFolder(job) as folder:
+        drawn = [] if worlds else folder.images()
+        ended = folder.start([*verb, "--json", *job.program, *job.options, *drawn, "--", path], lambda line: None, stop)
         result, message, findings = replay_verdict(ended, ProcessLimits(job.seconds, job.memory))
         message = message.replace(path, unit.name)
-        outcome = judged(unit, ended, (result, message), findings)
-        outcome.pictures |= taken(unit, folder)
-    return outcome
+        return folder.judge(unit, ended, (result, message), findings)
 
 
 def replay_verdict(ended: EndedProcess, limits: ProcessLimits) -> tuple[str, str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What is written when a run or a merge ends: JUnit, and failures.csv (of several GPUs failures-kbl.csv …), which is a baseline."""
+"""What is written when a run or a merge ends: the page, JUnit, and failures.csv (of several GPUs failures-kbl.csv …), a baseline."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from softgen.errors import SoftgenError
 from softgen.inspect.farm.expectations import STATUS_OF, Expectations
 from softgen.inspect.farm.junit import junit
+from softgen.inspect.farm.page import page
 from softgen.inspect.farm.shards import WHOLE, Shard
 from softgen.inspect.farm.store import read_results, suffix
+from softgen.inspect.farm.summary import FarmSummary
 from softgen.inspect.farm.unit import UnitResult
 from softgen.inspect.output_file import write_file
 
@@ -24,7 +26,9 @@ def chosen(folder: Path, keys: Iterable[str]) -> Iterator[UnitResult]:
             yield result
 
 
-def write_reports(folder: Path, results: list[UnitResult], expected: Expectations, junit_file: str | None, shard: Shard = WHOLE) -> None:
+def write_reports(folder: Path, results: list[UnitResult], expected: Expectations, summary: FarmSummary, notes: list[str],
+                  junit_file: str | None, shard: Shard = WHOLE) -> None:  # fmt: skip
+    write_file(folder / f"index{suffix(shard)}.html", page(folder, results, expected, summary, notes).encode("utf-8", "replace"))
     gpus = sorted({result.gpu for result in results})
     for gpu in gpus:
         name = f"failures{'' if len(gpus) == 1 else f'-{gpu}'}{suffix(shard)}.csv"

@@ -2,7 +2,7 @@
 
     results.jsonl, or results-3-of-40.jsonl of a shard     a line for each unit; whole lines, appended as results come
     plan.json, or plan-3-of-40.json                        how many units there are, and which failures are expected
-    logs/HASH.txt, pictures/HASH/*.png                     of a unit, by its hash
+    logs/HASH.txt, pictures/HASH/*.png, captures/HASH/     what a unit printed and drew, and the submission that failed
     index.html, failures.csv, findings.json                written when a run or a merge ends
 
 Only one process writes to a file of results. One that was killed leaves at most half a line, which the next run removes.
@@ -24,6 +24,7 @@ from softgen.inspect.farm.shards import WHOLE, Shard
 from softgen.inspect.farm.unit import FarmUnit, JobOutcome, UnitOutcome, UnitResult, difference, parse_result
 from softgen.inspect.output_file import write_file
 
+MOST_CAPTURES = 100  # of submissions that failed, which a run keeps
 NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}  # of file systems without locks
 
 
@@ -60,6 +61,7 @@ class ResultStore:
         self.known: dict[str, UnitOutcome] = {}
         self.before: dict[str, UnitOutcome] = {}  # of units that run again
         self.findings: list[dict[str, Any]] = []
+        self.captures = 0  # of units that went wrong
         self.locks: list[int] = []
         self.file = -1
 
@@ -127,24 +129,28 @@ class ResultStore:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             os.ftruncate(self.file, size)
-            raise SoftgenError(f"{self.path}: cannot be written: {error.strerror}; {len(self.known):,} results are kept, "
-                               "and the same command goes on from there") from None  # fmt: skip
+            raise SoftgenError(f"{self.path}: cannot be written: {error.strerror}") from None
         self.known[result.key] = result.outcome
 
     def attach(self, outcome: JobOutcome) -> None:
-        """Keep what units printed and drew, and what was found out about them."""
+        """Keep what units left behind, in place of what an earlier run of them did, and what was found out about them."""
         self.findings += outcome.findings
         for result in outcome.results:
             self._attach(Path("logs", f"{result.key}.txt"), outcome.logs.get(result.key, "").encode())
-            folder = Path("pictures", result.key)
-            if pictures := outcome.pictures.get(result.key):
-                shutil.rmtree(self.folder / folder, ignore_errors=True)
-                for name, data in pictures.items():
-                    self._attach(folder / name, data)
+            for kind, files in (("pictures", outcome.pictures), ("captures", self._few(outcome.captures))):
+                shutil.rmtree(self.folder / kind / result.key, ignore_errors=True)
+                for name, data in files.get(result.key, {}).items():
+                    self._attach(Path(kind, result.key, name), data)
+
+    def _few(self, captures: dict[str, dict[str, bytes]]) -> dict[str, dict[str, bytes]]:
+        """The captures of the first units that went wrong: the others often failed for the same reasons."""
+        if captures:
+            self.captures += 1
+        return captures if self.captures <= MOST_CAPTURES else {}
 
     def _attach(self, name: Path, data: bytes) -> None:
         path = self.folder / name
-        if not data:
+        if not data and name.parts[0] == "logs":
             path.unlink(missing_ok=True)
             return
         try:

@@ -14,7 +14,7 @@ from softgen.inspect.farm.process import ProcessLimits
 from softgen.inspect.farm.replays import run_replay
 from softgen.inspect.farm.unit import Job, JobOutcome
 from softgen.inspect.farm.verdicts import ProgramOutput, program_verdict
-from softgen.inspect.farm.worker import Stop, images, judged, pictures_folder, start, taken
+from softgen.inspect.farm.worker import Stop, UnitFolder
 
 
 class UnfitWorker(SoftgenError):
@@ -37,11 +37,9 @@ def run_job(job: Job, stop: Stop = never) -> JobOutcome:
 def run_command(job: Job, stop: Stop) -> JobOutcome:
     """A command of a list: `softgen run --gpu G -- LINE`."""
     unit, output = job.units[0], ProgramOutput()
-    with pictures_folder(job) as folder:
-        ended = start(job, ["run", "--gpu", job.gpu, *job.options, *images(folder), "--", *shlex.split(unit.name)], output.line, stop)
-        outcome = judged(unit, ended, program_verdict(ended, ProcessLimits(job.seconds, job.memory), output))
-        outcome.pictures |= taken(unit, folder)
-    return outcome
+    with UnitFolder(job) as folder:
+        ended = folder.start(["run", "--gpu", job.gpu, *job.options, *folder.images(), "--", *shlex.split(unit.name)], output.line, stop)
+        return folder.judge(unit, ended, program_verdict(ended, ProcessLimits(job.seconds, job.memory), output))
 
 
 SUITES: dict[str, Callable[[Job, Stop], JobOutcome]] = {"run": run_command, "deqp": run_deqp, "piglit": run_piglit, "replay": run_replay}

@@ -91,11 +91,12 @@ class Job:
 
 @dataclass
 class JobOutcome:
-    """What came out of a job: results, and of units that went wrong what they printed. `stopped`: the rest was not run."""
+    """What came out of a job: results, and what units left behind. `stopped`: the rest was not run."""
 
     results: list[UnitResult] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)  # by key
     pictures: dict[str, dict[str, bytes]] = field(default_factory=dict)  # by key: PNG files by name
+    captures: dict[str, dict[str, bytes]] = field(default_factory=dict)  # by key: files of the submission that failed
     findings: list[dict[str, Any]] = field(default_factory=list)  # about several runs of one unit
     stopped: bool = False
 

@@ -113,7 +113,9 @@ class Recorder(CaptureWriter):
 
 
 def failures() -> Path:
-    """The directory of failing submissions (XDG_STATE_HOME)."""
+    """The directory of failing submissions: SOFTGEN_FAILURES, or in XDG_STATE_HOME."""
+    if (chosen := os.environ.get("SOFTGEN_FAILURES", "")).startswith("/"):
+        return Path(chosen)
     folder = user_folder("XDG_STATE_HOME", ".local/state")
     if folder is None:
         raise SoftgenError("there is no home folder; XDG_STATE_HOME may name another")

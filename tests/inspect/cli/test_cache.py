@@ -72,3 +72,14 @@ def test_what_cannot_be_removed_is_told(folder: Path, capsys: pytest.CaptureFixt
 ])  # fmt: skip
 def test_ages(seconds: float, text: str) -> None:
     assert age(seconds) == text
+
+
+def test_objects_are_exported_for_a_team(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Cache(folder).save("one", b"x" * 10)
+    assert main(["cache", "--export", str(tmp_path / "shared")]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"SOFTGEN_SHARED_CACHE={tmp_path}/shared@") and len(said.strip().partition("@")[2]) == 64
+    assert sorted(path.name for path in (tmp_path / "shared").iterdir()) == ["index", "one"]
+    assert told(capsys, "--export", str(tmp_path / "shared"))["shared"] == said.strip().partition("=")[2]
+    (tmp_path / "file").write_text("")
+    assert main(["cache", "--export", str(tmp_path / "file")]) == 1 and "file: File exists" in capsys.readouterr().err

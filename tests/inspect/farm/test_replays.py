@@ -97,3 +97,29 @@ def test_worlds_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_worlds("order,fill") == ["order", "fill"]
     with pytest.raises(UsageError, match="--check needs worlds"):
         check_worlds(",")
+
+
+AVX2 = """
+from softgen.lanes.compile import jit
+
+features = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx,+sse4.2"
+jit.host = lambda: jit.Target("x86_64-unknown-linux-gnu", "x86-64-v3", features)
+"""
+
+
+@pytest.mark.skipif("avx512f" not in Path("/proc/cpuinfo").read_text("utf-8"), reason="this processor has no AVX-512")
+def test_results_do_not_depend_on_the_hosts_vectors(tmp_path: Path) -> None:
+    """A farm's machines need not be alike: of code for AVX-512 and for AVX2 all is equal but the seconds, pictures too."""
+    (tmp_path / "sitecustomize.py").write_text(AVX2)
+    captures = [DATA / name for name in ("g45-gles-tri", "kbl-vk-compute", "kbl-vk-tri")]
+    places = {"wide": str(ROOT), "narrow": f"{tmp_path}:{ROOT}"}
+    for name, path in places.items():
+        command = ("replay", *captures, "--out", tmp_path / name, "--images", "--engine", "t1")
+        assert farm(*command, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / f"{name} cache")).returncode == 0
+    wide, narrow = ({line["name"]: {**line, "seconds": 0} for line in lines(tmp_path / name)} for name in places)
+    assert wide == narrow and len(wide) == 3
+    pictures = [{path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.png")} for name in places]
+    assert pictures[0] == pictures[1] and len(pictures[0]) >= 3
+    kept = [(tmp_path / f"{name} cache").rglob("*") for name in places]
+    objects = [{path.name for path in paths if path.is_file() and "-" not in path.name} for paths in kept]
+    assert objects[0] and objects[1] and not objects[0] & objects[1]  # other code was made

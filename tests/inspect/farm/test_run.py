@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from softgen.inspect.cli.main import main
+from tests.conftest import ROOT
 from tests.driver.running import needs_shim
 from tests.inspect.farm.farming import by_name, farm, lines, start, write_list
 
@@ -154,7 +157,7 @@ def test_a_farm_that_is_ended_goes_on_later(number: signal.Signals, code: int, t
     _, err = process.communicate(timeout=60)
     assert process.returncode == code and [line["result"] for line in lines(tmp_path / "out")] == ["pass"]
     if number != signal.SIGKILL:
-        assert "interrupted: 1 of 3 units are done and kept" in err and "goes on from there" in err
+        assert "interrupted: 1 of 3 units are done and kept" in err and "the same command goes on" in err
     until(lambda: not processes(str(gate)))
     gate.touch()
     assert farm(*command).returncode == 0 and runs(marks) == {"first": 1, "last": 1, "waits": 2}
@@ -168,6 +171,22 @@ def test_the_folder_a_command_runs_in_is_the_farms(tmp_path: Path) -> None:
     (tmp_path / "script").chmod(0o755)
     listed = write_list(tmp_path / "list", ["./script"])
     assert farm("run", "--tests", listed, "--out", "out", folder=tmp_path, PYTHONSAFEPATH="1").returncode == 0
+
+
+def test_a_disk_that_is_full_keeps_what_is_done(tmp_path: Path) -> None:
+    """Here files may have 4 KiB: the results of the first units fit."""
+    tests = [f"sh -c 'exit 0; {n} {'x' * 300}'" for n in range(12)]
+    command = ("run", "--tests", write_list(tmp_path / "list", tests), "--out", tmp_path / "out", "--workers", "1")
+    code = ("import resource, signal, sys; from softgen.inspect.cli.main import main; from softgen.inspect.farm import suites\n"
+            "from tests.inspect.farm.farming import passing; suites.SUITES['run'] = lambda job, stop: passing(job)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, -1)); signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "sys.exit(main(sys.argv[1:]))")  # fmt: skip
+    ran = subprocess.run([sys.executable, "-c", code, "farm", *map(str, command)], cwd=ROOT, capture_output=True, text=True, check=False)
+    kept = lines(tmp_path / "out")
+    assert ran.returncode == 1 and 5 <= len(kept) < 12 and "Traceback" not in ran.stderr
+    assert "results.jsonl: cannot be written: " in ran.stderr
+    assert f"; {len(kept)} of 12 units are done and kept in {tmp_path}/out; the same command goes on" in ran.stderr
+    assert farm(*command).returncode == 0 and len(lines(tmp_path / "out")) == 12
 
 
 def test_memory_is_limited(tmp_path: Path) -> None:
