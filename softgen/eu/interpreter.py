@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import DWORD_MASK, GRF_BYTES
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.eu.encoding import program
 from softgen.eu.isa import labels, opcodes
@@ -335,8 +335,10 @@ class Interpreter:
         """Execute a branch on the masks in the thread's block; its next ip."""
         inst, thread = line.instruction, self.thread
         thread.save_masks()
-        count = (self._dwords(inst)[0] ^ 1 << 31) - (1 << 31) if inst.jip is None and inst.opcode == "jmpi" else inst.jip or 0
-        to: int = meaning(InterpretedStack(self.state.m, thread, inst, active, predicated, next_ip, labels.target(inst, line.ip, count)))
+        by_register = inst.jip is None and inst.opcode == "jmpi"
+        target = labels.target(inst, line.ip, self._dwords(inst)[0] if by_register else inst.jip or 0)
+        target = target & DWORD_MASK if by_register else target
+        to: int = meaning(InterpretedStack(self.state.m, thread, inst, active, predicated, next_ip, target))
         thread.load_masks()
         return to
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from softgen.bits.units import DWORD_MASK
 from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import ExecutionRules
@@ -130,9 +131,9 @@ class InterpretedBranch(LinkingBranch):
         self.rules = self.thread.rules
 
     def _target(self, count: int | None) -> int:
-        """The target of an offset; an offset in a register has the same unit."""
+        """The target of an offset; an offset in a register has the same unit, and ip the 32 bits that there are."""
         if count is None:
-            count = (self.dwords()[0] ^ 1 << 31) - (1 << 31)
+            return labels.target(self.instruction, self.ip, self.dwords()[0]) & DWORD_MASK
         return labels.target(self.instruction, self.ip, count)
 
     @property

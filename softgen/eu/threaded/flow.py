@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from softgen.eu.interpreter import LONG_BRANCH
+from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.branch_machine import BranchMachine
 from softgen.eu.semantics.control import LINKING, PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS, Context, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.predicate import first_channel, predicate
-from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
+from softgen.eu.threaded.record import FIRST, NEXT, NOWHERE, OFFSET, OP, SECOND, place
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
 from softgen.lanes.code_machine import CodeMachine, HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
@@ -25,6 +26,7 @@ CHANNEL_IP = CONTROL + offset(ControlBlock, "channel_ip")
 CONTEXT = RecordLayout.of(Context)
 DISPATCH_MASK, VECTOR_MASK = BLOCK_OFFSETS["sr"] + 8, BLOCK_OFFSETS["sr"] + 12
 NEAR = LONG_BRANCH.bit_length() - 1
+STEP = labels.COMPACT  # bytes between addresses that may have a record
 
 
 class RecordTarget(NamedTuple):
@@ -65,8 +67,8 @@ class BlockFlow(BranchMachine):
 
     @property
     def jip(self) -> Any:
-        if self.instruction.jip is None:  # the target is in a register
-            raise Escape
+        if self.instruction.jip is None:
+            return register_target(self.state, self.instruction)
         return RecordTarget(self.state.field(FIRST), self.state.record("first"))
 
     @property
@@ -121,6 +123,25 @@ class BlockFlow(BranchMachine):
 def chosen(m: CodeMachine, condition: Scalar, then: RecordTarget, other: RecordTarget) -> RecordTarget:
     return RecordTarget(m.choose(condition, then.ip, other.ip), m.choose(condition, then.record, other.record),
                         (condition, then.record, other.record))  # fmt: skip
+
+
+def register_target(state: BlockState, inst: Instruction) -> RecordTarget:
+    """The target of a jmpi whose offset is in a register: the record of that address. A side exit where the program has none."""
+    if inst.opcode != "jmpi":
+        raise Escape
+    m = state.m
+    count = state.at(0).at(state.field(OFFSET).convert(u64)).load(u32)
+    to = state.field(NEXT if labels.base(inst, 0) else "ip") + count * labels.unit(inst.gen, inst.opcode)
+    program = m.pointer("context").field(CONTEXT, "program").load_pointer()
+    ops, index = (program.at(place(name)).load_pointer() for name in ("ops", "index"))
+    start, steps = (program.at(place(name)).load(u64) for name in ("start", "count"))
+    at = to.convert(u64) - start
+    step = at >> STEP.bit_length() - 1
+    state.escape_if((at & STEP - 1) != 0)
+    state.escape_if(step >= steps)
+    number = index.at(step * u32.bytes).load(u32)
+    state.escape_if(number == NOWHERE)
+    return RecordTarget(to, ops.at(number.convert(u64) * OP.itemsize))
 
 
 def take(state: BlockState, to: RecordTarget) -> None:

@@ -32,7 +32,7 @@ from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, HandlerKind
 from softgen.eu.threaded.library import Handler, Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
-from softgen.eu.threaded.shapes import InstructionShape, ShapeUse, branching, computing, place_of, sending
+from softgen.eu.threaded.shapes import InstructionShape, ShapeUse, branching, computing, offset_register, place_of, sending
 from softgen.eu.threaded.write import LinkedOp, LinkedPart, RecordWriter
 from softgen.lanes.types import u16, u32
 
@@ -214,6 +214,8 @@ class Linker:
     def _branch(self, line: DecodedInstruction) -> LinkedOp:
         inst, addresses = line.instruction, self.addresses(line)
         if any(to < 0 and count is not None for to, count in zip(addresses[1:], (inst.jip, inst.uip), strict=True)):
+            return LinkedOp(line.ip, None)
+        if inst.jip is None and inst.opcode == "jmpi" and offset_register(inst) is None:
             return LinkedOp(line.ip, None)
         use = branching(inst)
         return LinkedOp(line.ip, self.kind("branch", use.shape), use, addresses=addresses)

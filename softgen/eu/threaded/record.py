@@ -16,7 +16,15 @@ OP, PROGRAM = np.dtype(NativeOp), np.dtype(NativeProgram)
 SLOTS = ("dst", "src0", "src1", "src2")  # slot n of an instruction; where its operand starts in the block
 # A branch has no operands: the slots are addresses instead, and `first` and `second` the records of the latter two.
 NEXT, FIRST, SECOND = "dst", "src0", "src1"
+OFFSET = "src2"  # of a jmpi without a known target: where its register is in the block
 # Where a stream can be taken: `need` are the channels that must be on, `first` the handler for when they are not, `second` the stream.
+
+
+def place(name: str) -> int:
+    """The byte offset of a field in struct program."""
+    fields = PROGRAM.fields
+    assert fields is not None
+    return int(fields[name][1])
 
 
 def at(name: str) -> int:

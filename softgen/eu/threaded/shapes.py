@@ -160,7 +160,7 @@ def _computing_shape(kept: tuple[Any, ...], placed: tuple[int, ...], dst: Operan
 
 @lru_cache(1 << 12)
 def branching(inst: Instruction) -> ShapeUse:
-    """A branch: what is left is its predicate."""
+    """A branch: what is left is its predicate. Slot 3 is the register that a jmpi without a known target takes its offset from."""
     kept = _kept(inst, BRANCHING)
     kept |= {name: None if getattr(inst, name) is None else 0 for name in ("jip", "uip")}
     kept |= _kept(inst, ("no_mask",)) if inst.opcode == ADD_IP else {}
@@ -168,7 +168,15 @@ def branching(inst: Instruction) -> ShapeUse:
     if not _moves(inst, flag):
         kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
-    return ShapeUse(_one(InstructionShape(_instruction(kept))), group=first, flag=flag)
+    return ShapeUse(_one(InstructionShape(_instruction(kept))), (0, 0, 0, offset_register(inst) or 0), group=first, flag=flag)
+
+
+def offset_register(inst: Instruction) -> int | None:
+    """Where in the block a branch has its offset, if it is in a register: the last source that is one (interpreter.py)."""
+    operand = next((operand for operand in reversed(inst.sources) if operand.file in ("grf", "imm") and not operand.indirect), None)
+    if operand is None or operand.file == "imm":
+        return None
+    return BLOCK_OFFSETS["grf"] + operand.number * GRF_BYTES + operand.sub
 
 
 @lru_cache(1 << 12)

@@ -31,7 +31,8 @@ class BlockStack(StackBranch):
         predicated = state.m.scalar(state.m.bits_from_mask(predicate(state, inst)))
         self.predicated = (predicated << state.field("group") + first_channel(state, inst)).lane()
         self.next = RecordTarget(state.field(NEXT), state.inside(OP.itemsize))
-        self.jip = RecordTarget(state.field(FIRST), state.record("first"))
+        known = inst.jip is not None or inst.opcode != "jmpi"
+        self.jip = RecordTarget(state.field(FIRST), state.record("first")) if known else flow.register_target(state, inst)
 
     def require(self, holds: Value, error: Callable[[], SoftgenError]) -> None:
         self.state.escape_if(self.m.scalar(~holds))
@@ -42,7 +43,7 @@ class BlockStack(StackBranch):
 
 def branch(state: BlockState, inst: Instruction, vector: bool) -> None:
     meaning = MASK_STACK.get(inst.opcode)
-    if meaning is None or inst.jip is None and inst.opcode == "jmpi":  # the target is in a register
+    if meaning is None:
         raise Escape
     made = BlockStack(state, inst, vector)
     to = meaning(made)

@@ -110,7 +110,7 @@ class RecordWriter:
         slots: tuple[int, ...] = use.slots
         jumps = [0, 0]
         if op.addresses[0]:
-            slots = *(address & NOWHERE for address in op.addresses), 0
+            slots = *(address & NOWHERE for address in op.addresses), use.slots[3]
             jumps = [self.address(body[address]) if address >= 0 else 0 for address in op.addresses[1:]]
         elif op.jump is not None:
             jumps[0] = self.address(self.bodies[control if op.control is None else op.control][op.jump])

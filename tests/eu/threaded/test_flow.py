@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.errors import GpuFault
+from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
+from softgen.eu.isa import labels
 from softgen.eu.threaded import run
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.threaded.engine import threaded as engine_of
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.write import escape
-from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, thread
+from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
 CHANNELED = (7.0, 7.5, 8.0, 9.0, 11.0)
 
@@ -70,6 +71,56 @@ def test_a_loop_runs_without_the_reference(gen: float, monkeypatch: pytest.Monke
     made = thread(gen, 0xFF, r12=np.full(8, 50, np.int32))
     assert run(made, loop(gen)) is RunOutcome.ENDED
     assert steps == [48] and made.executed == 151
+
+
+def table(gen: float, **more: Any) -> Listing:
+    """Jumps by a count in r4, over instructions that add 1, 2, 4 and 8 to r10."""
+    adds = [instr(gen, "add", dst(10), reg(10), imm(1 << n)) for n in range(4)]
+    return Listing(gen, branch(gen, "jmpi", None, None, arf(0xA0), scalar(4), size=1, no_mask=True, **more), *adds, end(gen))
+
+
+@pytest.mark.parametrize("gen", (4.5, *CHANNELED))
+@pytest.mark.parametrize("skipped", range(5))
+@pytest.mark.parametrize("flag", [None, 0xFE, 0x01])
+def test_jumps_by_a_register_run_without_the_reference(gen: float, skipped: int, flag: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As setup kernels choose the provoking vertex; its predicate is that of channel 0."""
+    steps = []
+    before = Interpreter.step
+    made = thread(gen, 0xFF, r4=np.full(8, skipped * labels.NATIVE // labels.unit(gen, "jmpi"), np.int32), r10=np.zeros(8, np.int32))
+    made.dwords("f")[0] = flag or 0
+    code = table(gen, predicate=int(flag is not None))
+    monkeypatch.setattr(Interpreter, "step", lambda self: steps.append(self.thread.ip) or before(self))
+    assert run(made, code) is RunOutcome.ENDED
+    taken = skipped if flag != 0xFE else 0
+    assert made.register(10).view(np.int32).tolist() == [15 & -1 << taken] * 8
+    assert steps == [5 * labels.NATIVE] and made.executed == 6 - taken
+
+
+@pytest.mark.parametrize("gen", [4.5, 9.0])
+def test_jumps_back_by_a_register_count_against_the_budget(gen: float) -> None:
+    back = -2 * labels.NATIVE // labels.unit(gen, "jmpi")  # onto the first instruction
+    code = Listing(gen, instr(gen, "add", dst(10), reg(10), imm(1)),
+                   branch(gen, "jmpi", None, None, arf(0xA0), scalar(4), size=1, no_mask=True), end(gen))  # fmt: skip
+    made = thread(gen, 0xFF, r4=np.full(8, back, np.int32), r10=np.zeros(8, np.int32))
+    assert run(made, code, 7) is RunOutcome.OUT_OF_BUDGET
+    other = thread(gen, 0xFF, r4=np.full(8, back, np.int32), r10=np.zeros(8, np.int32))
+    assert Interpreter(other, code).run(7) is RunOutcome.OUT_OF_BUDGET
+    assert made.compare(other.snapshot()) == () and (made.ip, made.executed) == (other.ip, other.executed) and made.executed > 2
+
+
+@pytest.mark.parametrize("gen", (4.5, *CHANNELED))
+@pytest.mark.parametrize("count", [1 << 20, -(1 << 20), -64, 0x7FFFFFFF, -0x80000000, 7])
+def test_jumps_by_a_register_to_where_nothing_is_are_the_references_errors(gen: float, count: int) -> None:
+    """In whatever unit: before the program, past its end, between instructions. An ip has 32 bits: some come round to an instruction."""
+    outcomes = []
+    for go in (lambda made, code: run(made, code, 100), lambda made, code: Interpreter(made, code).run(100)):
+        made = thread(gen, 0xFF, r4=np.full(8, count, np.int32), r10=np.zeros(8, np.int32))
+        try:
+            outcomes.append(str(go(made, table(gen))))
+        except SoftgenError as error:
+            outcomes.append(f"{type(error).__name__}: {str(error).split(' at ')[0]} at {made.ip & 0xFFFFFFFF:#x}")
+        outcomes.append(made.register(10).tobytes().hex())
+    assert outcomes[:2] == outcomes[2:]
 
 
 def test_a_wait_takes_a_notification_or_waits() -> None:
