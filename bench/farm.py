@@ -1,7 +1,8 @@
 """The farm: its own cost for a unit, its memory, and how much faster several workers are than one, beside the goals.
 
-Own cost: units that do nothing, so that hashes, jobs, results and the summary are all there is. Workers: a list of replayed captures. With
-SOFTGEN_DEQP, the path of deqp-gles2, and SOFTGEN_DEQP_CASES, a list of its cases, the first thousand of these run too.
+Own cost: units that do nothing, so that hashes, jobs, results and the summary are all there is. Workers: a list of replayed captures, those
+of the repository or of the folder FARM_CAPTURES. With SOFTGEN_DEQP, the path of deqp-gles2, and SOFTGEN_DEQP_CASES, a list of its cases, a
+thousand of these run too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from softgen.inspect.farm.unit import FarmUnit, Job, JobOutcome, UnitResult
 UNITS = 10_000
 GOAL = 0.010  # seconds of a unit that does nothing
 SPEEDUP = {2: 1.8, 16: 13.0}  # goals, by workers
-REPEATS = 16  # of each capture
+LEAST = 48  # replays: with few captures each is replayed several times
 CAPTURES = [str(Path(__file__).parent.parent / "tests" / "data" / name) for name in ("g45-gles-tri", "kbl-vk-compute", "kbl-vk-tri")]
 CASES, CASE_GOAL = 1000, 0.36  # seconds of a case of dEQP on two processors
 
@@ -44,7 +45,8 @@ class RepeatedPlan(ReplayPlan):
     """Captures, each several times."""
 
     def everything(self) -> list[tuple[str, str]]:
-        return [(gpu, f"{name}{'/.' * number}") for number in range(REPEATS) for gpu, name in self.pairs]
+        repeats = -(-LEAST // len(self.pairs))
+        return [(gpu, f"{name}{'/.' * number}") for number in range(repeats) for gpu, name in self.pairs]
 
 
 def nothing(job: Job, stop: object) -> JobOutcome:
@@ -88,16 +90,19 @@ def own_cost() -> Iterator[Measurement]:
     yield Measurement("memory", 1, "", max(grown, 0.1), note=f"{grown:.1f} MB more than for a tenth of them", quantity="megabytes")
 
 
-def speedup(workers: int) -> Measurement:
+def speedups() -> Iterator[Measurement]:
     """Several workers beside one, on a list of captures."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    plan = RepeatedPlan(find_captures(CAPTURES), [], [], UnitSettings(options=("--threads", "1")))
-    timed(plan, workers)  # what is compiled is kept
+    places = [os.environ["FARM_CAPTURES"]] if "FARM_CAPTURES" in os.environ else CAPTURES
+    plan = RepeatedPlan(find_captures(places), [], [], UnitSettings(options=("--threads", "1")))
+    timed(plan, processors())  # what is compiled is kept
     single, units, bad = timed(plan, 1)
-    several, _, _ = timed(plan, workers)
-    goal = f", goal {SPEEDUP[workers]}" if workers in SPEEDUP else ""
-    note = f"{single / several:.2f} times{goal}; {several / units * 1e3:.0f} ms a capture" + (f"; {bad} did not pass" if bad else "")
-    return Measurement(f"{workers} workers, {units} captures", units, "captures", several, "one worker", single, note)
+    for workers in sorted({2, 4, 8, 16, processors()} - {1}):
+        if workers <= processors():
+            several, _, _ = timed(plan, workers)
+            goal = f", goal {SPEEDUP[workers]}" if workers in SPEEDUP else ""
+            note = f"{single / several:.2f} times{goal}; {several / units * 1e3:.0f} ms a capture; {bad} did not pass"
+            yield Measurement(f"{workers} workers, {units} captures", units, "captures", several, "one worker", single, note)
 
 
 def deqp() -> Measurement:
@@ -112,7 +117,5 @@ def deqp() -> Measurement:
 
 def measure() -> Iterator[Measurement]:
     yield from own_cost()
-    for workers in sorted({2, processors()} - {1}):
-        if workers <= processors():
-            yield speedup(workers)
+    yield from speedups()
     yield deqp()

@@ -277,15 +277,15 @@ def test_a_plot_shows_all_of_its_values() -> None:
 def test_a_farm_is_beside_its_goals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Units that do nothing leave the farm's own cost; captures are replayed by one worker and by two."""
     monkeypatch.setattr(farm, "UNITS", 50)
-    monkeypatch.setattr(farm, "REPEATS", 1)
+    monkeypatch.setattr(farm, "LEAST", 2)
+    monkeypatch.delenv("FARM_CAPTURES", raising=False)
     monkeypatch.setattr(farm, "CAPTURES", farm.CAPTURES[1:2])
     monkeypatch.setattr(farm, "processors", lambda: 2)
     monkeypatch.delenv("SOFTGEN_DEQP", raising=False)
     own, memory, two, cases = farm.measure()
     assert own.amount == 50 and own.peer_seconds == pytest.approx(0.5) and memory.quantity == "megabytes"
-    assert two.what == "2 workers, 1 captures" and two.ratio and "goal 1.8" in two.note and "did not pass" not in two.note
+    assert two.what == "2 workers, 2 captures" and two.ratio and "goal 1.8" in two.note and "; 0 did not pass" in two.note
     assert "name no program and list" in cases.note
-    assert [unit.key for unit in farm.RepeatedPlan(farm.CAPTURES, [], [], farm.UnitSettings()).units()] != []
 
 
 def test_memory_is_not_called_time() -> None:
