@@ -18,7 +18,7 @@ RECIPES = dict(re.findall(r"^## (Add an? \w+)\n(.*?)(?=^## )", TEXT, re.MULTILIN
 
 
 VERBS = {"softgen": f"{sys.executable} -m softgen ", "python": f"{sys.executable} "}
-PARTS = ("softgen", "tests/data/kbl-vk-tri", "setup.py")  # of the tree, that recipes are applied to
+PARTS = ("softgen", "tests/data/kbl-vk-tri", "tools", "setup.py")  # of the tree, that recipes are applied to
 
 
 def apply(folder: Path, language: str, verb: str, name: str, text: str) -> None:
@@ -35,7 +35,7 @@ def apply(folder: Path, language: str, verb: str, name: str, text: str) -> None:
         run(folder, [sys.executable, "-c", text])
     elif language == "console":
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-            shown = run(folder, ["sh", "-c", re.sub(r"^(softgen|python) ", lambda verb: VERBS[verb[1]], command)])
+            shown = run(folder, ["sh", "-c", re.sub(r"(^|\| )(softgen|python) ", lambda verb: verb[1] + VERBS[verb[2]], command)])
             for line in expected.splitlines():
                 assert re.search(r"\s+".join(map(re.escape, line.split())), shown), f"{command}: {line!r} is not in\n{shown}"
     else:

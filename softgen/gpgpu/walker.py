@@ -40,10 +40,7 @@ def dispatch(context: DispatchContext, front: FrontEnd, walker: Record, dimensio
     simd, fields = _simd(context.generation.number, walker.simd_size), front_end.dispatch_fields(context, front, descriptor)
     if threads != descriptor.number_of_threads_in_gpgpu_thread_group:
         expected = descriptor.number_of_threads_in_gpgpu_thread_group
-        text = f"{NAME}: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {expected}"
-        if descriptor.barrier_enable or fields["local_bytes"]:
-            raise DecodeError(text)
-        context.warn(text)  # all the same without a barrier, but to preemption (BDW 21405; KBL 12788-12795)
+        raise DecodeError(f"{NAME}: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {expected}")
     header = front_end.thread_header(context, HEADER, fields, front)
     payload = _payload(context, front, walker, descriptor, threads, header)
     patch = _patch(context.generation.number, *_grid(walker, dimensions))

@@ -13,8 +13,8 @@ from softgen.shared_functions import pixel_dispatch_h
 from softgen.shared_functions.pixel_backend import blocks_h
 from softgen.three_d import three_d_h
 from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, Position, RecordArray, SetupRecord, StageLoop, VertexArray
-from softgen.three_d.three_d_h import Chunk as ChunkStruct
 from softgen.three_d.three_d_h import Object as PrimitiveObject
+from softgen.three_d.three_d_h import StageChunk as ChunkStruct
 
 
 @cache

@@ -100,7 +100,7 @@ struct stage_loop {
 };
 
 /* A part of a draw between two stages. */
-struct chunk {
+struct stage_chunk {
     struct vertex_array *vertices;
     struct object_array *objects;
 };

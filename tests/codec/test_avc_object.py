@@ -42,7 +42,7 @@ def frames(moved: int, zeros: int, cut: int = 0) -> list[str]:
             continue
         space = work.space
         assert isinstance(space, AddressSpace)
-        mapping = next(item for item in space._index[1] if item.start <= work.batch < item.end)
+        mapping = next(item for item in space._held.values() if item.start <= work.batch < item.end)
         dwords = np.frombuffer(mapping.view, np.uint32)
         for at, base in objects(dwords):
             length, start = int(dwords[at + 1]), int(dwords[at + 2])

@@ -29,7 +29,7 @@ def damaged(name: str, seed: int, ratio: float, is_state: bool) -> Iterator[tupl
         if not isinstance(event, Work):
             continue
         assert isinstance(event.space, AddressSpace)
-        for mapping in list(event.space._index[1]):
+        for mapping in sorted(event.space._held.values(), key=lambda held: held.start):
             is_batch = mapping.start <= event.batch < mapping.end
             if is_batch is is_state:
                 damage(mapping.store.array, random, ratio, is_batch)
@@ -58,7 +58,7 @@ def outcome(name: str, seed: int, ratio: float, is_state: bool) -> tuple[str, in
         except SoftgenError as error:
             found.update(str(error).encode())
         assert isinstance(work.space, AddressSpace)
-        for mapping in work.space._index[1]:
+        for mapping in sorted(work.space._held.values(), key=lambda held: held.start):
             found.update(bytes(mapping.view))
         engine = device.saved_context(work.context, work.engine).state(VideoEngine, device.interface.pipelines)
         pictures += engine.completed

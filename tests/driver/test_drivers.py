@@ -19,7 +19,7 @@ EGL = {"gm965": "crocus", "g45": "crocus", "ivb": "crocus", "hsw": "crocus", "bd
 # Entry points that each VA-API driver offers; none: it refuses the GPU.
 VIDEO = [("g45", "i965", 2), ("ivb", "i965", 16), ("hsw", "i965", 19), ("bdw", "i965", 17), ("skl", "i965", 28), ("kbl", "i965", 28),
          ("icl", "i965", 0), ("g45", "iHD", 0), ("ivb", "iHD", 0), ("hsw", "iHD", 0), ("bdw", "iHD", 7),
-         ("skl", "iHD", 12), ("kbl", "iHD", 15), ("icl", "iHD", 30)]  # fmt: skip
+         ("skl", "iHD", 12), ("kbl", "iHD", 15), ("icl", "iHD", 26)]  # fmt: skip
 SYSTEM_PYTHON = "/usr/bin/python3"  # the distribution's: pyopencl is there
 SMALL = ("i32_arith", "slm_reduce", "cf_uniform")
 

@@ -310,7 +310,7 @@ def test_registers_show_the_last_command_that_only_needed_its_handler() -> None:
     bench = Bench()
     flush = bench.pack("MEDIA_STATE_FLUSH")
     with pytest.raises(DecodeError, match="GPGPU_WALKER at"):
-        bench.run(flush, bench.pack("GPGPU_WALKER"))
+        bench.run(flush, bench.pack("GPGPU_WALKER", **dict.fromkeys((f"thread_group_id_{axis}_dimension" for axis in "xyz"), 1)))
     assert bench.gpu.registers.read(ACTHD) == BATCH + 4 * len(flush) and bench.gpu.registers.read(IPEHR) >> 16 == 0x7105
 
 

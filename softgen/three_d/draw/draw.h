@@ -241,7 +241,7 @@ struct draw {
     uint32_t select; /* some tiles only: DRAW_SELECT */
     uint64_t deadline; /* slice_is_over */
     /* between stages */
-    struct chunk chunk; /* what the last stage put out */
+    struct stage_chunk chunk; /* what the last stage put out */
     uint64_t must_clip; /* objects of it that threads have to clip */
     uint64_t binned; /* records that are in bins, or were */
     uint64_t next_tile;

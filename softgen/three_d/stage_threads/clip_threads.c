@@ -118,7 +118,7 @@ EXPORT int64_t stage_clip_threads(struct draw *d, struct stage *s, void *record)
     s->begun = 0;
     s->more = c->out.next < c->out.objects->count;
     count_vertices(o);
-    d->chunk = (struct chunk){&o->vertices, &o->objects};
+    d->chunk = (struct stage_chunk){&o->vertices, &o->objects};
     g->results = NULL; /* what the objects are now, all pass */
     return o->objects.count ? THREADS_DONE : STAGE_EMPTY;
 }

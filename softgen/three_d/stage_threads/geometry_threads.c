@@ -116,7 +116,7 @@ EXPORT int64_t stage_geometry(struct draw *d, struct stage *s, void *record)
     count_vertices(o);
     d->counts[GS_INVOCATIONS] += g->counts_threads ? g->out.threads : 0;
     d->counts[CL_INVOCATIONS] += g->counts_clipping ? o->invocations : 0;
-    d->chunk = (struct chunk){&o->vertices, &o->objects};
+    d->chunk = (struct stage_chunk){&o->vertices, &o->objects};
     return o->objects.count ? THREADS_DONE : STAGE_EMPTY;
 }
 

@@ -57,7 +57,7 @@ struct assembly {
 
 /* What the stage knows of the state besides the first bytes of struct assembly. */
 struct assembly_stage {
-    struct chunk chunk; /* that it fills */
+    struct stage_chunk chunk; /* that it fills */
     uint64_t counts; /* statistics are wanted */
 };
 
