@@ -11,8 +11,8 @@
 Which faults those are depends on the seed and each fault's own line, so that a change redraws only the faults of the lines it changes.
 Works on copies of the package and its tests in build/mutants, never in the tree. Each fault runs the tests that reach its line
 (coverage_map.py, measured once) in a forked process (fork_server.py). Results are kept in a file (--results) as they come; a second call
-goes on where the first was stopped. A fault counts as caught when a test fails, or takes ten times as long as without the fault. Faults
-that change nothing anybody could see stand in tools/equivalent_mutants.txt, each with its reason, and do not count.
+goes on where the first was stopped. A fault counts as caught when a test fails, or takes ten times as long as without the fault. Some
+faults change nothing anybody could see; who reads the survivors knows which.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ from mutations import Mutation, changes, mutations
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ("softgen/eu/semantics/*.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/**/*.py")
-EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_control.py", "tests/eu/semantics/test_masks.py",
              "tests/eu/semantics/test_float_modes.py", "tests/eu/semantics/test_placed.py", "tests/eu/semantics/test_interpreter.py",
              "tests/eu/semantics/test_math.py", "tests/eu/semantics/test_exceptions.py", "tests/eu/test_engines_agree.py",
@@ -85,19 +84,6 @@ def mixed(found: list[Mutation], seed: int) -> list[Mutation]:
     return sorted(found, key=lambda mutation: sha256(f"{seed} {mutation.key} {mutation.turn}".encode()).digest())
 
 
-def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
-    """Faults that change nothing: key -> reason."""
-    found: dict[str, str] = {}
-    for number, line in enumerate(path.read_text("utf-8").splitlines() if path.exists() else (), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        key, arrow, reason = line.partition(" ## ")
-        if not arrow or len(key.split(" :: ")) != 3 or not reason.strip():
-            raise SystemExit(f"{path.name}:{number}: expected 'FILE :: LINE :: CHANGED LINE ## REASON', not {line!r}")
-        found[key.strip()] = reason.strip()
-    return found
-
-
 def packages() -> list[str]:
     """Packages that have tests of their own."""
     return sorted(path.name for path in (ROOT / "softgen").iterdir() if (ROOT / "tests" / path.name).is_dir() and any(path.rglob("*.py")))
@@ -118,23 +104,14 @@ def difference(mutation: Mutation) -> Iterator[str]:
 
 
 def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
-    known = equivalents()
     done = [mutation for mutation in picked if mutation.name in results]
     survived = [mutation for mutation in done if not results[mutation.name].caught]
-    unexplained = [mutation for mutation in survived if mutation.key not in known]
-    for mutation in unexplained:
+    for mutation in survived:
         print(f"\nsurvived: {mutation.path}:{mutation.line}  {mutation.what}")
         print("\n".join(f"    {line}" for line in difference(mutation)))
-        print(f"    {mutation.key}")
-    for mutation in done:
-        if mutation.key in known and results[mutation.name].caught:
-            print(f"\nlisted as changing nothing, but noticed by {results[mutation.name].how}: {mutation.key}")
-    counted = [mutation for mutation in done if mutation.key not in known]
-    rate = 1 - len(unexplained) / len(counted) if counted else 1.0
-    explained = len(survived) - len(unexplained)
-    print(f"\n{len(done)} of {len(picked)} faults tried: {len(done) - len(survived)} caught, {explained} survived that change nothing, "
-          f"{len(unexplained)} survived; caught {rate:.1%}")  # fmt: skip
-    return 0 if not unexplained and len(done) == len(picked) else 1
+    caught = len(done) - len(survived)
+    print(f"\n{len(done)} of {len(picked)} faults tried: {caught} caught ({caught / max(len(done), 1):.1%}), {len(survived)} survived")
+    return 0 if caught == len(picked) else 1
 
 
 # -- running -------------------------------------------------------------------------------------------------------
@@ -177,9 +154,9 @@ def prepared(folder: Path, workers: int, package: str) -> Iterator[tuple[list[Be
 
 def sweep(picked: list[Mutation], results: Path, workers: int, folder: Path, package: str = "", again: bool = False) -> None:
     """Tries the faults that have no result yet; with `again` also those that survived."""
-    found, known = kept(results), equivalents()
+    found = kept(results)
     survived = {name for name, result in found.items() if not result.caught} if again else set()
-    left = [mutation for mutation in picked if mutation.name not in found or mutation.name in survived and mutation.key not in known]
+    left = [mutation for mutation in picked if mutation.name not in found or mutation.name in survived]
     if not left:
         return
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
