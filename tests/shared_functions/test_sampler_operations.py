@@ -12,7 +12,7 @@ from softgen.errors import GpuFault, Unsupported
 from softgen.lanes.value import Value
 from softgen.shared_functions.texture.operations import OPERATIONS
 from tests.shared_functions.levels import GENERATIONS, LINEAR, NEAREST, NONE, limits, sample_l, send, subspans, surface, values
-from tests.shared_functions.mipmaps import Mipmap, Twin
+from tests.shared_functions.mipmaps import PITCH, Mipmap, Twin
 from tests.shared_functions.sending import header
 from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.texture import STATES, Texture
@@ -99,6 +99,16 @@ def test_gather4_gives_a_channel_of_four_texels(gen: float, channel: int) -> Non
         wanted = [mipmap.texel((i + x) % 16, (j + y) % 12, 0, 0)[channel] for x, y in ((0, 1), (1, 1), (1, 0), (0, 0))]
         assert found[lane].tolist() == pytest.approx(wanted), lane
     assert mipmap.compiled == 1
+
+
+@pytest.mark.parametrize(("gen", "channel", "select"), [(7, 2, {}), (7.5, 1, {"shader_channel_select_green": 6})])
+def test_gather4_has_green_of_two_dwords_in_the_place_of_blue(gen: float, channel: int, select: dict[str, int]) -> None:
+    """Drivers ask for it there: kernels of Gen7 by blue's number, those of Gen7.5 through the channel select (public: Mesa)."""
+    mipmap = surface(gen, levels=1, format="R32G32_FLOAT_LD", sampler=modes("wrap"), surface=select)
+    texels = mipmap.data.array[: 12 * PITCH].view(np.uint32).reshape(12, -1, 2)
+    top, (u, v) = header(d2=channel << 16, d3=STATES), (np.full(16, c, np.float32) for c in (8.6 / 16, 6.6 / 12))
+    found = mipmap.send("gather4", top, u, v, answer=8, simd_mode=2, header_present=1).view(np.uint32).reshape(-1, 16).T
+    assert found[0].tolist() == [texels[y, x, 1] for y, x in ((7, 8), (7, 9), (6, 9), (6, 8))] and texels[6, 8, 0] != texels[6, 8, 1]
 
 
 @pytest.mark.behaviour("KBL-SAMP-28", shows="action")

@@ -7,6 +7,8 @@ channel, as far as the operation has them; last texel offsets.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Region, Value
@@ -59,6 +61,8 @@ def _sampled(what: str) -> TexelOperation:
     def sampled(m: Machine, image: SurfaceImage, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
         if how.disabled or image.kind == "null":  # all zeros (KBL 22222-22227, 18924-18926)
             return nothing(m, mask.lanes)
+        if what.startswith("gather4"):
+            image = gathered(image)
         parameters, sampler = _Parameters(m, what, given), ImageSampler(m, image, how, memory, mask)
         if what.startswith("gather4"):
             assert parameters.channel is not None
@@ -76,6 +80,14 @@ def _chosen(m: Machine, image: SurfaceImage, values: list[Value], channel: Value
     for number, value in enumerate(others, 1):
         found = m.select(channel == number, value, found)
     return found
+
+
+def gathered(image: SurfaceImage) -> SurfaceImage:
+    """A surface as gather4 selects its channels: it has green of two dwords where others have blue, in the format that drivers give them
+    for it (public: Mesa crocus_state.c, gather_view)."""
+    if image.format.name != "R32G32_FLOAT_LD":
+        return image
+    return replace(image, select=tuple("green" if name == "blue" else name for name in image.select))
 
 
 def _details(m: Machine, sampler: ImageSampler, request: SampleRequest) -> list[Value]:
