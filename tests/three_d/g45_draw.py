@@ -5,7 +5,8 @@
     drawn.register("CL_PRIMITIVES_COUNT")
 
 Vertices are not shaded: fetch writes header, position and one attribute into entries of 16 dwords. The SF kernel puts what it gets into the
-primitive entry as it is: r1, r2 and the attributes of up to three vertices; pixel shaders have these five registers from r8 on.
+primitive entry as it is: r1, r2 and the attributes of up to three vertices; pixel shaders have these five registers from r8 on. Behind them
+are the coefficients of depth.
 """
 
 from __future__ import annotations
@@ -77,7 +78,30 @@ def put_out(vertices: Sequence[int], topology: int, start: int = 1, more: int = 
     return "\n".join(lines)
 
 
-SF = moves(1, "g1", "g2", "g3", "g4", "g5") + "\n" + urb_write(6, eot=True)
+def calculated(*lines: tuple[str, str, str, str]) -> str:
+    """One float after another: operation, destination and two sources."""
+    return "\n".join(f"{name}(1) {to}<1>F {a}<0,1,0>F {b}<0,1,0>F {{ align1 nomask }};" for name, to, a, b in lines)
+
+
+def depth_plane(line: bool = False) -> str:
+    """The plane coefficients of depth in r24, from what r1 and r2 have: determinant, differences and depths (G45 5872-5945). Of a line, a
+    third vertex is taken at a right angle, with the depth of the first."""
+    third = ("g2", "g1.3", "-g1.5") if line else ("g2.4", "g1.6", "g1.4")  # depth, y and x
+    z2, y2, x2 = third
+    return "\n".join((
+        f"send(1) 0 g20<1>F g1.2<0,1,0>F {0x01110081:#010x} math MsgDesc: math scalar full unsigned inv mlen 1 rlen 1 {{ align1 nomask }};",
+        "mov(8) g24<1>F 0x00000000F { align1 nomask };",
+        calculated(("add", "g21", "g2.2", "-g2"), ("add", "g21.1", z2, "-g2"), ("mul", "g22", "g21", y2), ("mul", "g22.1", "g21.1", "g1.5"),
+                   ("add", "g22", "g22", "-g22.1"), ("mul", "g24", "g22", "g20"), ("mul", "g22.2", "g21.1", "g1.3"),
+                   ("mul", "g22.3", "g21", x2), ("add", "g22.2", "g22.2", "-g22.3"), ("mul", "g24.1", "g22.2", "g20")),
+        "mov(1) g24.3<1>F g2<0,1,0>F { align1 nomask };"))  # fmt: skip
+
+
+def setup_kernel(line: bool = False) -> str:
+    return "\n".join((depth_plane(line), moves(1, "g1", "g2", "g3", "g4", "g5", "g24"), urb_write(7, eot=True)))
+
+
+SF = setup_kernel()
 WRITE = 0x4000 | 0x800 | 0x400  # render target write, last target, 8 channels
 
 
@@ -119,7 +143,7 @@ DEFAULTS: dict[str, Fields] = {
                  "destination_origin_vertical_bias": 0.5, "point_width": 1.0, "point_width_source": 1},
     "WM_STATE": {"kernel_start_pointer_0": KERNELS["ps"], "8_pixel_dispatch_enable": 1, "thread_dispatch_enable": 1,
                  "setup_urb_entry_read_length": 5, "dispatch_grf_start_register_for_constant_setup_data_0": 8,
-                 "maximum_number_of_threads": 49},
+                 "depth_coefficient_urb_read_offset": 5, "maximum_number_of_threads": 49},
     "COLOR_CALC_STATE": {"cc_viewport_pointer": BLOCKS["CC_VIEWPORT"]},
     "CC_VIEWPORT": {"minimum_depth": 0.0, "maximum_depth": 1.0},
     "SF_VIEWPORT": {}, "CLIP_VIEWPORT": {},

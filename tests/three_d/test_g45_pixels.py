@@ -22,7 +22,11 @@ from tests.three_d.g45_draw import (
     TRIANGLES,
     Fields,
     G45Draw,
+    move,
+    moves,
     pixel_shader,
+    setup_kernel,
+    urb_write,
     vertex,
 )
 
@@ -250,6 +254,52 @@ def test_without_threads_depth_is_written_all_the_same() -> None:
     assert not drawn.lit and (drawn.depth == 0.5).all()
 
 
+def planes(*numbers: float) -> str:
+    """Numbers in r24 from dword 0 on."""
+    bits = np.array(numbers, np.float32).view(np.uint32)
+    return "\n".join(f"mov(1) g24.{n}<1>UD {int(word):#010x}UD {{ align1 nomask }};" for n, word in enumerate(bits))
+
+
+START = 2, 4  # the start vertex of a rectangle
+
+
+def placed(wm: Fields, **more: Any) -> Any:
+    """A rectangle whose vertices say another depth than its SF thread."""
+    corners = [vertex(x, y, 0.125) for x, y in ((14, 15), (START[0], 15), START)]
+    state: dict[str, Fields] = {"COLOR_CALC_STATE": TESTED, "WM_STATE": wm}
+    return G45Draw(corners, RECTANGLES, state, depth=np.full((16, 16), -1, np.float32), **more).run()
+
+
+def check_slope(depth: Any) -> None:
+    y, x = np.mgrid[START[1] : 15, START[0] : 14]
+    np.testing.assert_allclose(depth[4:15, 2:14], 0.5 + (x + 0.5 - START[0]) / 64 - (y + 0.5 - START[1]) / 128, atol=1e-6)
+
+
+@pytest.mark.behaviour("G45-SF-57", "G45-WM-12", shows="action")
+@pytest.mark.parametrize("row", [0, 1, 5])
+@pytest.mark.parametrize("shaded", [0, 1])
+def test_depth_has_the_coefficients_in_the_lower_half_of_a_row(row: int, shaded: int) -> None:
+    """Those of the SF thread, from its start vertex on, whatever depths the vertices have. The upper half is W's, and the third dword
+    nothing's (G45 5997-6023, 6154-6159)."""
+    write = planes(1 / 64, -1 / 128, 99.0, 0.5, 77.0, 77.0, 77.0, 77.0)
+    registers = ["g1", "g2", "g3", "g4", "g5", "g5"]
+    registers[row] = "g24"
+    sf = "\n".join((write, moves(1, *registers), urb_write(7, eot=True)))
+    drawn = placed({"depth_coefficient_urb_read_offset": row, "thread_dispatch_enable": shaded}, sf=sf)
+    assert bool(drawn.lit) == bool(shaded)
+    check_slope(drawn.depth)
+
+
+@pytest.mark.behaviour("G45-SF-57", shows="action")
+def test_depth_is_transposed_as_other_coefficients_are() -> None:
+    """Rows of eight Cx, eight Cy and eight Co are read as (Cx, Cy, 0, Co) of each attribute: attribute 2 is the lower half of row 1."""
+    rows = ["\n".join((planes(*(number if n == 2 else 55.0 for n in range(8))), move(f"g{30 + at}", "g24<8,8,1>")))
+            for at, number in enumerate((1 / 64, -1 / 128, 0.5))]  # fmt: skip
+    sf = "\n".join((*rows, moves(1, "g30", "g31", "g32"), urb_write(4, eot=True)))
+    state = {"depth_coefficient_urb_read_offset": 1, "transposed_urb_read_enable": 1, "setup_urb_entry_read_length": 2}
+    check_slope(placed(state, sf=sf, ps=pixel_shader("g8<0,1,0>")).depth)
+
+
 @pytest.mark.behaviour("G45-WM-14", "G45-WM-15", "G45-WM-16", shows="action")
 @pytest.mark.parametrize(("constant", "scale", "clamp", "legacy", "wanted"), [
     (3.0, 0.0, 0.0, 0, 3), (0.0, 2.0, 0.0, 0, 2 * 64), (3.0, 2.0, 0.0, 0, 3 + 2 * 64), (3.0, 2.0, 40 / 65535, 0, 40),
@@ -267,7 +317,8 @@ def test_global_depth_offset(constant: float, scale: float, clamp: float, legacy
     for fields, topology in (({}, TRIANGLES), (wm, TRIANGLES), (wm, LINES)):
         state: dict[str, Fields] = {"COLOR_CALC_STATE": calc, "WM_STATE": fields,
                                     "3DSTATE_GLOBAL_DEPTH_OFFSET_CLAMP": {"global_depth_offset_clamp": clamp}}  # fmt: skip
-        drawn = G45Draw(line if topology == LINES else corners, topology, state, depth=np.zeros((16, 16), np.uint16), depth_format=5).run()
+        drawn = G45Draw(line if topology == LINES else corners, topology, state, depth=np.zeros((16, 16), np.uint16), depth_format=5,
+                        sf=setup_kernel(line=topology == LINES)).run()  # fmt: skip
         found.append(drawn.depth.astype(int))
     assert abs(found[1][2, 2] - found[0][2, 2] - wanted) <= 1
     assert abs(found[2][0, 3] - (0.25 * 65535 + 64 * 3.5)) <= 33, "lines have none"

@@ -45,9 +45,9 @@ THREADS = ("kernel_start_pointer", "grf_register_count", "single_program_flow", 
            "scratch_space_base_pointer", "per_thread_scratch_space", "constant_urb_entry_read_length", "constant_urb_entry_read_offset",
            "vertex_urb_entry_read_length", "vertex_urb_entry_read_offset", "dispatch_grf_start_register_for_urb_data",
            "maximum_number_of_threads", "sampler_state_pointer", "sampler_count")  # fmt: skip
-PIXEL_THREADS = ("kernel_start_pointer_0", "grf_register_count_0", "depth_coefficient_urb_read_offset", "setup_urb_entry_read_length",
-                 "setup_urb_entry_read_offset", "dispatch_grf_start_register_for_constant_setup_data_0", "transposed_urb_read_enable",
-                 "pixel_shader_kills_pixel", "pixel_shader_computed_depth", "pixel_shader_uses_source_depth", "early_depth_test_enable",
+PIXEL_THREADS = ("kernel_start_pointer_0", "grf_register_count_0", "setup_urb_entry_read_length", "setup_urb_entry_read_offset",
+                 "dispatch_grf_start_register_for_constant_setup_data_0", "pixel_shader_kills_pixel",
+                 "pixel_shader_computed_depth", "pixel_shader_uses_source_depth", "early_depth_test_enable",
                  "contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatch_enable", "32_pixel_dispatch_enable",
                  "16_pixel_dispatch_enable", "8_pixel_dispatch_enable", *THREADS)  # fmt: skip
 STENCIL = tuple(f"{side}stencil_{what}" for side in ("", "backface_") for what in (

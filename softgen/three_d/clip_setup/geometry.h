@@ -116,6 +116,7 @@ struct attribute_plan {
 struct sf_input {
     uint32_t r1[8], r2[8];
     uint32_t vertex[3], vertices;
+    float depth_offset; /* of the object, which is added to the depth that its thread sets up */
 };
 
 /* -- a chunk on its way through CLIP and SETUP --------------------------------------------------------------------------------------- */

@@ -96,10 +96,12 @@ static void add_triangle(struct geometry *g, const struct object *object, const 
     if (g->setup->conservative)
         widen_edges(record);
     set_planes(g->setup, v, record);
-    if (g->setup->offset >> FILL_SOLID & 1)
-        record->z.c += depth_offset(g->setup, v, &record->z);
-    if (g->sf_inputs)
+    float offset = g->setup->offset >> FILL_SOLID & 1 ? depth_offset(g->setup, v, &record->z) : 0;
+    record->z.c += offset;
+    if (g->sf_inputs) {
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
+        g->sf_inputs[g->records->count].depth_offset = offset;
+    }
     g->oversized += far_apart(g->setup, &v[0], &v[1]) || far_apart(g->setup, &v[0], &v[2]) || far_apart(g->setup, &v[1], &v[2]);
     keep_record(g, object, attributes);
 }

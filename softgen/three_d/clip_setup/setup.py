@@ -71,9 +71,10 @@ class SetupPlan(ctypes.Structure):
 
 
 class SfInput(ctypes.Structure):
-    """What an SF thread gets of a record: r1, r2, and the entries of its vertices in their new order."""
+    """What an SF thread gets of a record: r1, r2, the entries of its vertices in their new order, and its depth offset."""
 
-    _fields_ = [("r1", ctypes.c_uint32 * 8), ("r2", ctypes.c_uint32 * 8), ("vertex", ctypes.c_uint32 * 3), ("vertices", ctypes.c_uint32)]
+    _fields_ = [("r1", ctypes.c_uint32 * 8), ("r2", ctypes.c_uint32 * 8), ("vertex", ctypes.c_uint32 * 3), ("vertices", ctypes.c_uint32),
+                ("depth_offset", ctypes.c_float)]  # fmt: skip
 
 
 class SetupStage(Stage):

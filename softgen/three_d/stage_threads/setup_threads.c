@@ -46,6 +46,17 @@ EXPORT void transpose_coefficients(const struct setup_threads *s)
     }
 }
 
+/* The depth of pixels is as the threads' coefficients have it: Cx, Cy, nothing and Co, from the start vertex on (G45 6003, 6636-6640). */
+static void read_depth(const struct setup_threads *s, const uint8_t *entries)
+{
+    for (uint64_t i = 0; i < s->count; i++) {
+        struct setup_record *r = &s->records[i];
+        float c[4];
+        memcpy(c, entries + r->attributes + s->depth_at, sizeof c);
+        r->z = (struct plane){c[3] - (double)c[0] * r->x_start - (double)c[1] * r->y_start + s->inputs[i].depth_offset, c[0], c[1]};
+    }
+}
+
 /* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t begin_setup_threads(struct draw *d, struct stage *stage)
@@ -74,6 +85,7 @@ EXPORT int64_t stage_setup_threads(struct draw *d, struct stage *stage, void *re
     if (s->transposed)
         transpose_coefficients(s);
     d->records->attributes = s->transposed ? s->transposed : s->primitives;
+    read_depth(s, d->records->attributes);
     return THREADS_DONE;
 }
 

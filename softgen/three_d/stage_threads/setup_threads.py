@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from softgen.bits.units import OWORD
+from softgen.bits.units import GRF_BYTES, OWORD
 from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage
@@ -26,12 +26,17 @@ class SetupLoop(Loop):
 
     _fields_ = [("stage", StageThreads), ("inputs", ctypes.c_uint64), ("records", ctypes.c_uint64), ("count", ctypes.c_uint64),
                 ("next", ctypes.c_uint64), ("entry_bytes", ctypes.c_uint64), ("primitives", ctypes.c_uint64),
-                ("transposed", ctypes.c_uint64)]  # fmt: skip
+                ("transposed", ctypes.c_uint64), ("depth_at", ctypes.c_uint64)]  # fmt: skip
 
 
 def transposes(state: DrawState) -> bool:
     """Whether coefficients are transposed when they are read from primitive entries."""
     return bool(unit_state(state, "PS").transposed_urb_read_enable)
+
+
+def depth_at(state: DrawState) -> int:
+    """Where in a primitive entry, as it is read, depth has its coefficients: in the first half of a register (G45 6154-6159)."""
+    return int(unit_state(state, "PS").depth_coefficient_urb_read_offset) * GRF_BYTES
 
 
 class SetupThreadStage(ThreadedStage):
@@ -46,7 +51,7 @@ class SetupThreadStage(ThreadedStage):
             size = -(-size // (4 * COEFFICIENT_BLOCK)) * ATTRIBUTES * OWORD
         self._urb, self._read, self._next = _entries(record, size, "SF"), _entries(record, size, "PS"), ctypes.c_uint64()
         loop = SetupLoop(next=ctypes.addressof(self._next), entry_bytes=size, primitives=self._urb.address,
-                         transposed=self._read.address if transposed else 0)  # fmt: skip
+                         transposed=self._read.address if transposed else 0, depth_at=depth_at(record.state))  # fmt: skip
         threads.fill(loop, record.constants("SF")[0])
         into.plan = ctypes.addressof(record.geometry.struct)
         self.start(record, into, threads.dispatch(self._urb), loop, ctypes.addressof(loop) + StageThreads.header.offset)

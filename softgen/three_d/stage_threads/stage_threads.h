@@ -83,6 +83,7 @@ struct setup_threads {
     uint64_t entry_bytes; /* of a primitive URB entry, whole rows */
     uint8_t *primitives; /* primitive URB entries */
     uint8_t *transposed; /* the same as pixel shaders read them, where coefficients are transposed; or NULL */
+    uint64_t depth_at; /* where in an entry, as it is read, the coefficients of depth are */
 };
 
 void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
