@@ -67,14 +67,14 @@ struct vertex_array {
 /* A point, line or triangle; of a rectangle, the three vertices that define it. Orders and provoking vertices are those of the topology
  * (G45 4986-5154); a strip's odd triangles keep their order and are marked as inverted. */
 struct object {
-    uint32_t vertex[3]; /* entry numbers */
+    uint32_t vertex[3]; /* entry numbers; of a patch, or of an object with adjacent vertices: the number of its list */
     uint32_t flags;
     uint32_t primitive; /* PrimitiveID */
 };
 
 /* Flags of an object. */
 enum {
-    OBJECT_VERTICES = 3, /* 1, 2 or 3 */
+    OBJECT_VERTICES = 3, /* 1, 2 or 3; 0: it has a list */
     OBJECT_RECTANGLE = 1 << 2,
     OBJECT_INVERTED = 1 << 3, /* winding is the opposite of the vertices' order */
     OBJECT_PROVOKING_SHIFT = 4, /* 2 bits: which of the three */
@@ -99,10 +99,14 @@ struct stage_loop {
     uint32_t first_slot, reserved; /* threads of other loops that run at the same time: each has scratch space of its own */
 };
 
-/* A part of a draw between two stages. */
+enum { LIST_VERTICES = 32 }; /* of a list at most */
+
+/* A part of a draw between two stages. Patches and objects with adjacent vertices, which HS and GS threads get, have lists. */
 struct stage_chunk {
     struct vertex_array *vertices;
     struct object_array *objects;
+    uint32_t *lists; /* entry numbers: list n has those from lists[n * list_vertices] on */
+    uint64_t list_vertices; /* of each object; 0: there are no lists */
 };
 
 /* -- setup records ------------------------------------------------------------------------------------------------------------------- */

@@ -305,6 +305,7 @@ class Assembly:
 
     def fill(self, chunk: Chunk) -> None:
         self.state.objects, self.state.most_entries = chunk.objects, min(VERTICES, chunk.vertices.capacity)
+        self.state.lists = chunk.lists.ctypes.data
         self.finished = bool(guarded_call("assemble", self.state, self.space))
         chunk.vertices.count, chunk.objects.count = self.state.entries, self.state.objects.count
 

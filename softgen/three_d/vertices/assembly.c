@@ -67,6 +67,15 @@ static void release(struct assembly *a)
     a->held.valid = 0;
 }
 
+/* An object whose vertices are in a list. */
+static void append_list(struct assembly *a, const struct pending_object *o, const uint32_t *v)
+{
+    uint32_t number = (uint32_t)a->objects.count, *list = a->lists + (uint64_t)number * a->list;
+    for (uint32_t i = 0; i < a->list; i++)
+        list[i] = entry_of(a, v[i]);
+    a->objects.objects[a->objects.count++] = (struct object){{number}, o->flags, o->primitive};
+}
+
 /* Two triangles that begin with the provoking vertex, as a polygon's do (G45 3336-3341). */
 static void quadrilateral(struct assembly *a, struct pending_object o, const uint32_t v[CORNERS])
 {
@@ -94,14 +103,18 @@ static void append_whole(struct assembly *a, struct pending_object o, const uint
 
 /* Triangle `k` of a strip with adjacent vertices; of the last one, the vertex across from its far edge is the strip's last (G45
  * 3318-3330). */
-static void append_adjacent(struct assembly *a, uint32_t k, int trailing)
+static void append_adjacent(struct assembly *a, uint32_t k, int last)
 {
+    uint32_t turn = a->trailing && k % 2 ? 4 : 0; /* (2k, ...) or (2k + 2, ...) comes first (BDW 5970-5988) */
     struct pending_object o = {.flags = a->flags, .primitive = a->primitive++, .valid = 1};
-    uint32_t n = 2 * k, far = n + (trailing ? 5 : 6), places[2][CORNERS] = {{n, k ? n - 2 : 1, n + 2, far, n + 4, n + 3},
+    uint32_t n = 2 * k, far = n + (last ? 5 : 6), places[2][CORNERS] = {{n, k ? n - 2 : 1, n + 2, far, n + 4, n + 3},
                                                                         {n, n + 3, n + 4, far, n + 2, n - 2}}, v[CORNERS];
     for (unsigned i = 0; i < CORNERS; i++)
-        v[i] = a->recent[places[k % 2][i] % RECENT];
-    append_whole(a, o, v);
+        v[i] = a->recent[places[k % 2][(i + turn) % CORNERS] % RECENT];
+    if (a->list)
+        append_list(a, &o, v);
+    else
+        append_whole(a, o, v);
 }
 
 static uint32_t corner(const struct assembly *a, unsigned i)
@@ -119,7 +132,13 @@ static void complete(struct assembly *a)
         return;
     }
     struct pending_object o = {.flags = a->flags, .primitive = a->primitive++, .valid = 1};
-    uint32_t v[CORNERS] = {0};
+    uint32_t v[LIST_VERTICES] = {0};
+    if (a->list) {
+        for (uint32_t i = 0; i < a->list; i++)
+            v[i] = a->recent[(a->count - a->list + i) % RECENT];
+        append_list(a, &o, v);
+        return;
+    }
     for (unsigned i = 0; i < a->corners; i++)
         v[i] = corner(a, i);
     if (a->whole) {
@@ -183,7 +202,8 @@ static void take(struct assembly *a, uint32_t vertex)
 
 static int room(const struct assembly *a)
 {
-    return a->objects.count + ROOM_OBJECTS <= a->objects.capacity && a->entries + ROOM_VERTICES <= a->most_entries;
+    uint32_t vertices = a->list > ROOM_VERTICES ? a->list : ROOM_VERTICES;
+    return a->objects.count + ROOM_OBJECTS <= a->objects.capacity && a->entries + vertices <= a->most_entries;
 }
 
 /* Whether what follows are whole triangles of a list of consecutive vertices, none of which is another's. */
@@ -267,6 +287,7 @@ EXPORT int64_t stage_assemble(struct draw *d, struct stage *s, void *record)
         return DRAW_MORE;
     d->chunk = plan->chunk;
     a->objects = *d->chunk.objects;
+    a->lists = d->chunk.lists;
     a->most_entries = d->chunk.vertices->capacity < d->most_vertices ? d->chunk.vertices->capacity : d->most_vertices;
     s->more = !assemble(a, record);
     d->chunk.vertices->count = a->entries;

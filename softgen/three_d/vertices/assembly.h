@@ -4,7 +4,7 @@
 
 #include "vertex_fetch.h"
 
-enum { CACHE_LINES = 4096, RECENT = 16, FIRST_VERTEX = 255, CORNERS = 6 };
+enum { CACHE_LINES = 4096, RECENT = 32, FIRST_VERTEX = 255, CORNERS = 6 };
 
 /* The entry of a vertex that the chunk has already, if `stamp` is that of the chunk and instance. */
 struct cached_vertex { uint32_t vertex, stamp, entry; };
@@ -27,6 +27,8 @@ struct assembly {
     uint32_t corners; /* vertices of an object, 4: quadrilateral */
     uint32_t whole; /* objects of more than three vertices are two, with the first three and the others: GS threads get them together */
     uint32_t adjacent_strip; /* the windows of a triangle strip with adjacent vertices */
+    uint32_t list; /* vertices of an object's list, in the order of the draw; 0: it has none */
+    uint32_t trailing; /* odd triangles of such a strip keep the place of their last vertex, else of their first */
     uint32_t id_skip, id_step; /* vertices of a primitive before its PrimitiveID advances, and from one advance to the next */
     uint32_t id_extra; /* the end of a primitive advances it once more */
     uint32_t uncached; /* a vertex is known by its place in the draw, so that equal indices are different vertices */
@@ -43,6 +45,7 @@ struct assembly {
     struct vertex_ids ids;
     uint32_t entries, most_entries;
     struct object_array objects;
+    uint32_t *lists;
     /* progress */
     uint32_t position, instance; /* the next vertex */
     uint32_t count, next; /* vertices of the primitive so far; the count at which it has its next object */

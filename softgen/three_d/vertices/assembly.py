@@ -28,7 +28,8 @@ RECTANGLE, BACK_FACING, LAST = three_d_h.OBJECT_RECTANGLE, three_d_h.OBJECT_BACK
 PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = (
     three_d_h.OBJECT_PROVOKING_SHIFT, three_d_h.OBJECT_EDGES_SHIFT, three_d_h.OBJECT_TOPOLOGY_SHIFT)  # fmt: skip
 ALL_EDGES = 7
-PATCHES = 32  # topologies from here on are patch lists
+PATCHES = three_d_h.LIST_VERTICES  # topologies from here on are patch lists: of 1 vertex, of 2, and so on
+LEADING = 0  # reorder_mode
 INDEX_BYTES = (1, 2, 4)  # index_format
 CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
 SELECTS = {2: "line_strip_list_provoking_vertex_select", 3: "triangle_strip_list_provoking_vertex_select"}  # by vertices of an object
@@ -104,6 +105,23 @@ def whole_objects(state: DrawState) -> dict[int, Topology]:
     return WHOLE if unit_state(state, "GS").discard_adjacency else WHOLE | ADJACENT
 
 
+def list_vertices(state: DrawState, topology: int) -> int:
+    """The vertices of an object's list: of patches, and of objects whose adjacent vertices GS threads get; 0: objects have none."""
+    if state.generation.unit_state:
+        return 0
+    geometry, hull = (_enabled(state, f"3DSTATE_{stage}") for stage in ("GS", "HS"))
+    if topology >= PATCHES:
+        if geometry is None and hull is None:
+            raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {topology}, a patch list")
+        return topology - PATCHES + 1
+    return len(ADJACENT[topology].back) if topology in ADJACENT and geometry is not None and not geometry.discard_adjacency else 0
+
+
+def _enabled(state: DrawState, name: str) -> Record | None:
+    found = state.get(name)
+    return found if found is not None and found.enable else None
+
+
 def cache_disabled(state: DrawState) -> bool:
     """Whether equal indices are different vertices to the VS: by its state, or because vertices have IDs (G45 2754-2759, 2940-2944)."""
     if not state.generation.unit_state:
@@ -136,7 +154,7 @@ class AssemblyPlan(ctypes.Structure):
     _fields_ = [
         ("memory", ctypes.c_uint64), ("index_address", ctypes.c_uint64), ("index_size", ctypes.c_uint64),
         *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners", "whole",
-                  "adjacent_strip", "id_skip", "id_step", "id_extra", "uncached"),
+                  "adjacent_strip", "list", "trailing", "id_skip", "id_step", "id_extra", "uncached"),
         ("back", ctypes.c_uint8 * 8),
         *_numbers("flags", "inverts", "closes", "polygon", "line_strip", "continued", "provoking", "one_instance"),
     ]  # fmt: skip
@@ -148,9 +166,9 @@ class AssemblyState(AssemblyPlan):
     _fields_ = [
         ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64), ("primitive_ids", ctypes.c_uint64),
         *_numbers("entries", "most_entries"),
-        ("objects", ObjectArray),
+        ("objects", ObjectArray), ("lists", ctypes.c_uint64),
         *_numbers("position", "instance", "count", "next", "made", "id_base", "id_start"),
-        ("recent", ctypes.c_uint32 * 16),
+        ("recent", ctypes.c_uint32 * 32),
         *_numbers("first", "primitive", "stamp"),
         ("held", PendingObject),
         ("vertices_seen", ctypes.c_uint64), ("objects_made", ctypes.c_uint64),
@@ -186,7 +204,9 @@ class AssembleStage(Stage):
         record.struct.assembly_plan = ctypes.addressof(plan)
         if record.call.indexed and record.keeper is not None:
             record.keeper.index_buffer(record.struct)
-        self._plan = plan, AssemblyStage(record.put_out(chunk.vertices, chunk.objects, chunk.urb), front.counts)
+        out = record.put_out(chunk.vertices, chunk.objects, chunk.urb)
+        out.lists, out.list_vertices = chunk.lists.ctypes.data, plan.list
+        self._plan = plan, AssemblyStage(out, front.counts)
         into.plan = ctypes.addressof(self._plan[1])
         return True
 
@@ -198,16 +218,28 @@ def assembly_plan(state: DrawState, call: DrawCall, one_instance: bool = False, 
     """The plan of a draw. `uncached`: equal indices are different vertices."""
     plan = AssemblyPlan(ctypes.addressof(state.space.table), vertices=call.vertices, instances=call.instances,
                         first_index=call.start_vertex, one_instance=one_instance, uncached=uncached)  # fmt: skip
-    _set_topology(plan, state, call)
-    plan.id_skip, between = PRIMITIVE_IDS[call.topology]
+    plan.list = list_vertices(state, call.topology)
+    if plan.list:
+        _set_lists(plan, state, call.topology)
+    else:
+        _set_topology(plan, state, call)
+    plan.id_skip, between = PRIMITIVE_IDS.get(call.topology, (1, plan.list - 1))
     plan.id_step, plan.id_extra = between + 1, call.topology == TRISTRIP_ADJ
     _set_indices(plan, state, call)
     return plan
 
 
+def _set_lists(plan: AssemblyPlan, state: DrawState, topology: int) -> None:
+    """Objects whose vertices are in lists."""
+    strip = ADJACENT.get(topology)
+    plan.minimum, plan.step = (strip.minimum, strip.step) if strip is not None else (plan.list, plan.list)
+    plan.adjacent_strip = topology == TRISTRIP_ADJ
+    if plan.adjacent_strip and state.generation.strip_reorder == "mode":
+        plan.trailing = state.command("3DSTATE_GS").reorder_mode != LEADING
+    plan.flags = topology << TOPOLOGY_SHIFT
+
+
 def _set_topology(plan: AssemblyPlan, state: DrawState, call: DrawCall) -> None:
-    if call.topology >= PATCHES:
-        raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
     whole = whole_objects(state).get(call.topology)
     _check_stages(state, call.topology)
     found = whole or TOPOLOGIES.get(call.topology)

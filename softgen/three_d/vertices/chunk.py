@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
 from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, VertexArray
+from softgen.three_d.three_d_h import LIST_VERTICES
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -33,6 +34,7 @@ class Chunk:
         self.held_objects = aligned(objects * ctypes.sizeof(PrimitiveObject))
         self.vertices = VertexArray(self.urb.address, entry_bytes, self.positions.ctypes.data, 0, vertices)
         self.objects = ObjectArray(self.held_objects.ctypes.data, 0, objects)
+        self.lists = aligned(4 * LIST_VERTICES * objects)
 
 
 class OutputChunk(Chunk):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,6 +237,66 @@ def test_the_twin_by_hand() -> None:
     assert [(s.vertices, s.provoking) for s in last] == [((3, 0, 1), 3), ((3, 1, 2), 3)]
     assert [(s.vertices, s.provoking) for s in first] == [((0, 1, 2), 0), ((0, 2, 3), 0)]
     assert [item[0].vertices for item in objects(LINELOOP, [4, 5, 6], LAST_CONVENTION)] == [(4, 5), (5, 6), (6, 4)]
+
+
+# -- lists -----------------------------------------------------------------------------------------------------------
+
+
+def adjacent_strip(v: list[int], trailing: bool) -> list[tuple[int, ...]]:
+    """Triangles of a strip with adjacent vertices, as GS threads get them (G45 3310-3341; BDW 5970-5988)."""
+    found, count = list[tuple[int, ...]](), (len(v) - 4) // 2 if len(v) >= 6 else 0
+    for k in range(count):
+        n, far = 2 * k, 2 * k + (5 if k == count - 1 else 6)
+        if k % 2 == 0:
+            found.append((n, n - 2 if k else 1, n + 2, far, n + 4, n + 3))
+        else:
+            found.append((n + 2, n - 2, n, n + 3, n + 4, far) if trailing else (n, n + 3, n + 4, far, n + 2, n - 2))
+    return [tuple(v[place] for place in places) for places in found]
+
+
+def listed(topology: int, v: list[int], trailing: bool) -> list[tuple[int, ...]]:
+    if topology == TRISTRIP_ADJ:
+        return adjacent_strip(v, trailing)
+    size, step = {LINELIST_ADJ: (4, 4), LINESTRIP_ADJ: (4, 1), TRILIST_ADJ: (6, 6)}.get(topology, (topology - 31, topology - 31))
+    return [tuple(v[i : i + size]) for i in range(0, len(v) - size + 1, step)]
+
+
+@given(gen=st.sampled_from([7, 7.5, 8, 9, 11]),
+       topology=st.sampled_from([LINELIST_ADJ, LINESTRIP_ADJ, TRILIST_ADJ, TRISTRIP_ADJ, 32, 34, 37, 63]),
+       seed=st.integers(0, 1 << 32), length=st.integers(1, 80), instances=st.integers(1, 2), mode=st.integers(0, 1),
+       room=st.sampled_from([(33, 4), (40, 64), (200, 5), (200, 100)]))  # fmt: skip
+def test_patches_and_adjacent_vertices_are_in_lists(gen: float, topology: int, seed: int, length: int, instances: int, mode: int,
+                                                    room: tuple[int, int]) -> None:  # fmt: skip
+    """With GS threads, which say how the odd triangles of strips are turned; Ivy Bridge's always begin with the vertex that leads."""
+    draw = random.Random(seed)
+    stream: list[int | None] = [None if draw.random() < 0.05 else draw.randrange(6 if seed % 2 else 5000) for _ in range(length)]
+    state = state_for(gen, LAST_CONVENTION, indices_of(stream), cut=0xFFFFFFFF)
+    state.latched["3DSTATE_GS"] = record("3DSTATE_GS", gen, {"enable": 1, "reorder_mode": mode})  # type: ignore[index]
+    assembly, chunk, found = Assembly(state, call(length, topology, True, instances=instances)), Chunk(64, *room), []
+    size = assembly.state.list
+    while not assembly.finished:
+        assembly.fill(chunk)
+        ids, lists = assembly.ids()[0], chunk.lists.view(np.uint32)
+        for made in (PrimitiveObject * chunk.objects.count).from_address(chunk.objects.objects):
+            assert (made.flags, made.vertex[1], made.vertex[2]) == (topology << TOPOLOGY_SHIFT, 0, 0)
+            entries = lists[made.vertex[0] * size :][:size]
+            found.append((tuple(ids[entries].tolist()), made.primitive))
+    parts = [list[int]()]
+    for vertex in stream:
+        if vertex is None:
+            parts.append([])
+        else:
+            parts[-1].append(vertex)
+    right = [corners for part in parts for corners in listed(topology, part, mode == 1 and gen > 7)]
+    assert found == [(corners, number) for _ in range(instances) for number, corners in enumerate(right)]
+    assert assembly.state.objects_made == instances * len(right)
+
+
+def test_gs_threads_may_do_without_adjacent_vertices() -> None:
+    state = state_for(9, LAST_CONVENTION)
+    state.latched["3DSTATE_GS"] = record("3DSTATE_GS", 9, {"enable": 1, "discard_adjacency": 1})  # type: ignore[index]
+    chunks, _ = assembled(state, call(12, TRISTRIP_ADJ))
+    assert [made for chunk in chunks for made in chunk] == expected(TRISTRIP_ADJ, list(range(12)), 1, LAST_CONVENTION).shapes
 
 
 # -- vertices of a chunk ---------------------------------------------------------------------------------------------
