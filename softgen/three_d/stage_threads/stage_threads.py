@@ -16,11 +16,11 @@ from softgen.shared_functions.urb.memory import ROW, UrbEntry, UrbMemory, UrbPoo
 from softgen.threads.dispatch import ThreadDispatch, size_code
 from softgen.threads.payload import LoopPayload, check_length
 from softgen.three_d.rules.software_rules import check_registers
+from softgen.three_d.shader_stage import stage_fields
 from softgen.three_d.state.constants import curbe_region
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, unit_state
 from softgen.three_d.structures import ObjectArray, StageLoop, VertexArray
-from softgen.three_d.vertices.vertex_shader import stage_fields
 
 BATCH, HEADER_DWORDS, CHANNELS = 64, 24, 8
 TOPOLOGIES = 32

@@ -16,6 +16,7 @@ Bytes = npt.NDArray[np.uint8]
 VERTICES = 12288  # that a chunk fetches: those of its objects if they are triangles of a list
 MADE_VERTICES = 4096  # room for those that clipping makes
 OBJECTS = 4096
+ANNEX = 1 << 22  # bytes behind the vertices, for entries of the stage that reads these
 LINE = 64
 
 
@@ -28,11 +29,13 @@ def aligned(size: int) -> Bytes:
 class Chunk:
     """Vertices and objects of a part of a draw. The URB of its threads is the memory of its vertex entries, whole rows each."""
 
-    def __init__(self, entry_bytes: int, vertices: int = VERTICES + MADE_VERTICES, objects: int = OBJECTS) -> None:
-        self.urb = UrbMemory(aligned(vertices * entry_bytes))
+    def __init__(self, entry_bytes: int, vertices: int = VERTICES + MADE_VERTICES, objects: int = OBJECTS, front: int = 0,
+                 annex: int = ANNEX) -> None:  # fmt: skip
+        """`front`, `annex`: bytes before and after the vertices."""
+        self.urb = UrbMemory(aligned(front + vertices * entry_bytes + annex))
         self.positions = aligned(vertices * ctypes.sizeof(Position))
         self.held_objects = aligned(objects * ctypes.sizeof(PrimitiveObject))
-        self.vertices = VertexArray(self.urb.address, entry_bytes, self.positions.ctypes.data, 0, vertices)
+        self.vertices = VertexArray(self.urb.address + front, entry_bytes, self.positions.ctypes.data, 0, vertices)
         self.objects = ObjectArray(self.held_objects.ctypes.data, 0, objects)
         self.lists = aligned(4 * LIST_VERTICES * objects)
 
@@ -41,7 +44,7 @@ class OutputChunk(Chunk):
     """A chunk for what threads of a stage put out: an object for each vertex, besides those that pass; entries and pools of a URB."""
 
     def __init__(self, entry_bytes: int) -> None:
-        super().__init__(entry_bytes, objects=VERTICES + MADE_VERTICES + OBJECTS)
+        super().__init__(entry_bytes, objects=VERTICES + MADE_VERTICES + OBJECTS, annex=0)
         rows = self.vertices.capacity * (entry_bytes // ROW)
         self.urb = UrbMemory(self.urb.bytes, np.zeros(rows, ENTRY), np.zeros(1, POOL))
         self._shared: tuple[UrbMemory, UrbMemory] | None = None

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any
 
-from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.bits.units import DWORD_MASK, GRF_BYTES
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
-from softgen.threads.dispatch import KIB, UNITS, Scratch, ThreadDispatch, control_register, size_code
+from softgen.threads.dispatch import UNITS, ThreadDispatch
 from softgen.threads.payload import LoopPayload, WrittenMasks, check_length
 from softgen.three_d.draw.draw_structures import StageStruct, function
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage
 from softgen.three_d.rules.software_rules import check_registers
+from softgen.three_d.shader_stage import CHANNELS, payload_header, place, stage_fields, stage_tables, thread_mask
 from softgen.three_d.state.state import DrawState
-from softgen.three_d.state.unit_state import binding_table, samplers, unit_state
+from softgen.three_d.state.unit_state import unit_state
 from softgen.three_d.structures import StageLoop
 from softgen.three_d.vertices.chunk import Chunk, aligned
 from softgen.three_d.vertices.vertex_fetch import SLOT, Destination, FetchRun, fetch_key, optional
@@ -32,14 +30,10 @@ from softgen.three_d.vertices.vertex_fetch import SLOT, Destination, FetchRun, f
 BATCH = 64  # threads
 HEADER_DWORDS = 16  # r0 and r1
 SLOTS = 2  # vertex elements in a unit of read length or offset
-CHANNELS = 8
+FIRST_HANDLE = "urb_return_handle_0"
 PLAIN_KEY = 4  # parameters of a draw that may be among its vertices' data in a kept record
 PER_LOOP = 4 * BATCH  # threads that are worth another host thread
 SINGLE = ("single_program_flow", "single_vertex_dispatch")  # a thread for each vertex (G45 2803-2806; BDW 12603)
-# State fields and the fields of cr0 that they set.
-CONTROL = {"single_program_flow": "single_program_flow", "floating_point_mode": "alternate_float_mode",
-           "vector_mask_enable": "vector_mask_enable", "illegal_opcode_exception_enable": "illegal_opcode_enable",
-           "software_exception_enable": "software_enable"}  # fmt: skip
 
 
 class VertexShaderLoop(ctypes.Structure):
@@ -88,23 +82,6 @@ def entry_bytes(state: DrawState, unit: Record) -> int:
     return (int(command.urb_entry_allocation_size) + 1) * ROW
 
 
-def stage_fields(gen: float, unit: Record) -> dict[str, Any]:
-    """The fields of a ThreadDispatch that a stage's state determines: kernel, cr0 and scratch space."""
-    return {"kernel": unit.kernel_start_pointer, "control": _control(gen, unit), "scratch": _scratch(unit)}
-
-
-@lru_cache(256)
-def _control(gen: float, unit: Record) -> tuple[int, ...]:
-    return control_register(gen, **{name: optional(unit, field) for field, name in CONTROL.items() if optional(unit, field)})
-
-
-def _scratch(unit: Record) -> Scratch | None:
-    """2^n KiB for each thread; none where the state has neither a pointer nor a size."""
-    if not unit.scratch_space_base_pointer and not unit.per_thread_scratch_space:
-        return None
-    return Scratch(unit.scratch_space_base_pointer, KIB << unit.per_thread_scratch_space, unit.maximum_number_of_threads + 1)
-
-
 class VertexShaderPlan:
     """What the state of the vertex shader means, without vertex buffers and the values of constants."""
 
@@ -124,12 +101,12 @@ class VertexShaderPlan:
 
     def _plan_threads(self, state: DrawState) -> None:
         unit, self.tables = self.unit, texture_tables(state.latched)
-        self.fields = {**stage_fields(state.gen, unit), "binding_table": binding_table(state, "VS"), "samplers": samplers(state, "VS")}
+        self.fields = {**stage_fields(state.gen, unit), **stage_tables(state, "VS")}
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
-        self.header = _header(state.gen, self.shape.page, self.fields["binding_table"], self.fields["samplers"], scratch)
+        self.header = payload_header(state.gen, self.shape.page, self.fields)
         self.header_array = (ctypes.c_uint32 * HEADER_DWORDS)(*self.header)
-        self.thread_mask, self.handle_offset = _places(state.gen, self.shape.page)
+        self.thread_mask, self.handle_offset = thread_mask(state.gen, self.shape.page), place(state.gen, self.shape.page, FIRST_HANDLE)
         if state.generation.unit_state:
             registers = unit.dispatch_grf_start_register_for_urb_data + unit.constant_urb_entry_read_length
             check_registers(state, "VS", int(unit.grf_register_count), int(registers + self.dwords // SLOT))
@@ -199,19 +176,3 @@ class VertexStage(ThreadedStage):
         plan.count, plan.next = at + VertexShaderLoop.end.offset, ctypes.addressof(self._next)
         plan.per_thread, plan.counts = shader.vertices, bool(shader.unit.statistics_enable)
         self.start(record, into, shader.dispatch(chunk, size), loop, at + VertexShaderLoop.header.offset)
-
-
-@cache
-def _places(gen: float, page: str) -> tuple[int, int]:
-    """The bits of a thread's number in its header, and the byte at which handles begin."""
-    layout = catalogue.layout(page, gen)
-    return (1 << layout.field("fftid").width) - 1, layout.field("urb_return_handle_0").low // 8
-
-
-@lru_cache(256)
-def _header(gen: float, page: str, binding_table: int, samplers: int, scratch: Scratch | None) -> tuple[int, ...]:
-    """r0, and what comes before the data: what all threads have there. Handles and scratch space differ."""
-    low = 0xFFFFFFE0  # bits of a pointer; a table elsewhere is known to the shared functions alone
-    return tuple(catalogue.layout(page, gen).pack(
-        sampler_state_pointer=samplers & low, binding_table_pointer=binding_table & low, per_thread_scratch_space=size_code(scratch),
-        scratch_space_offset=(scratch.base if scratch is not None else 0) & 0xFFFFFFFF))  # fmt: skip

@@ -1,0 +1,71 @@
+"""What the thread dispatches of VS, HS, DS and GS have in common: fields of a ThreadDispatch, and the header of payloads.
+
+    fields = {**stage_fields(state.gen, unit), **stage_tables(state, "GS")}
+    header = payload_header(state.gen, "GS_SIMD8_PAYLOAD", fields)
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+from softgen.bits import catalogue
+from softgen.bits.record import Record
+from softgen.threads.dispatch import KIB, Scratch, control_register, size_code
+from softgen.three_d.state.state import DrawState
+from softgen.three_d.state.unit_state import binding_table, samplers
+
+CHANNELS = 8  # of every thread
+POINTER = 0xFFFFFFE0  # bits of a pointer; a table elsewhere is known to the shared functions alone
+# State fields and the fields of cr0 that they set.
+CONTROL = {"single_program_flow": "single_program_flow", "floating_point_mode": "alternate_float_mode",
+           "vector_mask_enable": "vector_mask_enable", "illegal_opcode_exception_enable": "illegal_opcode_enable",
+           "software_exception_enable": "software_enable"}  # fmt: skip
+
+
+def stage_fields(gen: float, unit: Record) -> dict[str, Any]:
+    """The fields of a ThreadDispatch that a stage's state determines: kernel, cr0 and scratch space."""
+    return {"kernel": unit.kernel_start_pointer, "control": _control(gen, unit), "scratch": _scratch(unit)}
+
+
+def stage_tables(state: DrawState, stage: str) -> dict[str, Any]:
+    """The fields of a ThreadDispatch that say where binding table and sampler states are."""
+    return {"binding_table": binding_table(state, stage), "samplers": samplers(state, stage)}
+
+
+@lru_cache(256)
+def _control(gen: float, unit: Record) -> tuple[int, ...]:
+    found = {name: getattr(unit, field, 0) for field, name in CONTROL.items()}
+    return control_register(gen, **{name: value for name, value in found.items() if value})
+
+
+def _scratch(unit: Record) -> Scratch | None:
+    """2^n KiB for each thread; none where the state has neither a pointer nor a size."""
+    if not unit.scratch_space_base_pointer and not unit.per_thread_scratch_space:
+        return None
+    return Scratch(unit.scratch_space_base_pointer, KIB << unit.per_thread_scratch_space, unit.maximum_number_of_threads + 1)
+
+
+def payload_header(gen: float, page: str, fields: dict[str, Any], **more: int) -> tuple[int, ...]:
+    """The fixed part of a payload as all threads have it, in dwords: handles, scratch space and the thread's number differ."""
+    return _header(gen, page, fields["binding_table"] & POINTER, fields["samplers"] & POINTER, fields["scratch"], **more)
+
+
+@lru_cache(256)
+def _header(gen: float, page: str, binding_table: int, samplers: int, scratch: Scratch | None, **more: int) -> tuple[int, ...]:
+    base = scratch.base & 0xFFFFFFFF if scratch is not None else 0
+    return tuple(catalogue.layout(page, gen).pack(
+        sampler_state_pointer=samplers, binding_table_pointer=binding_table, per_thread_scratch_space=size_code(scratch),
+        scratch_space_offset=base, **more))  # fmt: skip
+
+
+@cache
+def thread_mask(gen: float, page: str) -> int:
+    """The bits of a thread's number in its header."""
+    return (1 << catalogue.layout(page, gen).field("fftid").width) - 1
+
+
+@cache
+def place(gen: float, page: str, field: str) -> int:
+    """The byte at which a payload has a field."""
+    return catalogue.layout(page, gen).field(field).low // 32 * 4
