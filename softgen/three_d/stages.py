@@ -3,7 +3,7 @@
              4.5                              7, 7.5              8, 9                11
 assembly     fixed                            fixed               fixed               fixed
 VS           SIMD4x2 threads                  SIMD4x2 threads     SIMD8 threads       SIMD8 threads
-GS           threads                          not built           not built           not built
+GS           threads                          SIMD4x2 threads     SIMD8, SIMD4x2      SIMD8 threads
 CLIP         fixed test, clipping by threads  fixed               fixed               fixed
 SETUP        fixed, coefficients by threads   fixed, SBE          fixed, SBE          fixed, SBE
 pixels       SIMD8, SIMD16 threads, or a clear: the same in all; plane coefficients on 4.5, barycentrics on others
@@ -22,6 +22,7 @@ from softgen.three_d.clip_setup.bins import BinStage
 from softgen.three_d.clip_setup.clip import ClipStage
 from softgen.three_d.clip_setup.setup import SetupStage
 from softgen.three_d.draw.stage import Stage
+from softgen.three_d.geometry_shader.geometry_shader import GeometryShaderStage
 from softgen.three_d.pixels.fill import FillStage
 from softgen.three_d.pixels.pixel_shader import PixelStage
 from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
@@ -68,7 +69,7 @@ STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
         MissingStage("hull shader", "3DSTATE_HS"),
         MissingStage("tessellator", "3DSTATE_TE"),
         MissingStage("domain shader", "3DSTATE_DS"),
-        MissingStage("geometry shader", "3DSTATE_GS"),
+        StageRow("geometry shader", THREADS, GeometryShaderStage),
         MissingStage("stream output", "3DSTATE_STREAMOUT"),
         StageRow("clip", FIXED, ClipStage),
         StageRow("setup", FIXED, SetupStage),

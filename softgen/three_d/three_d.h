@@ -83,8 +83,18 @@ enum {
     OBJECT_LAST = 1 << 10, /* the last line of its strip */
     OBJECT_CONTINUES = 1 << 11, /* a line that goes on where the one before ended: stipple is not reset */
     OBJECT_CORNER = 1 << 12, /* a triangle's vertex, drawn as a point; vertex[1] is the triangle's provoking one */
+    OBJECT_STREAM_SHIFT = 13, /* 2 bits: the vertex stream that a geometry shader put it out to */
     OBJECT_TOPOLOGY_SHIFT = 16, /* 3DPRIM_* code, as payloads give it */
 };
+
+/* How the vertices of a topology that threads put out make objects (struct assembly has the same, for vertices of a draw). */
+struct output_topology {
+    uint32_t minimum, step; /* vertices of the first object, and those that each further object takes; 0: no thread may put it out */
+    uint32_t corners;
+    uint8_t back[4]; /* how many vertices ago each came; TOPOLOGY_FIRST: the primitive's first */
+    uint32_t flags, inverts, polygon, line_strip, continued;
+};
+enum { TOPOLOGY_FIRST = 255 };
 
 /* Objects in drawing order. */
 struct object_array {

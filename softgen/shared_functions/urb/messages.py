@@ -85,6 +85,8 @@ def write_runs(x: UrbMessage, memory: Memory, at: Value, on: Value, data: Value,
 @answers("urb_write_hword", "urb_write_oword")
 def write(x: UrbMessage) -> None:
     dwords, count = header(x), x.sent // GRF_BYTES - 1
+    if x.ends:  # on Gen7, of a GS thread: how many vertices it has put out (public: Mesa brw_vec4_generator.cpp)
+        EntryRecords(x, x.m.slice(dwords, 0, 1) & HANDLE).keep(x.m.slice(dwords, 2, 1))
     if count:
         at, on, parts = starts(x, dwords), channels(x, dwords), runs(x, count)
         write_runs(x, reach(x, at, on, parts), at, on, x.raw(u32, GRF_BYTES, count * EIGHT), parts)
@@ -175,6 +177,10 @@ class EntryRecords:
             before = entry.load("flags")
             entry.store("flags", before & REWRITTEN | (before & COMPLETE) * REWRITTEN | flags)
             entry.store("dw2", dw2)
+
+    def keep(self, dw2: Value) -> None:
+        for _ in self.m.If(self.base != 0):
+            self._entry(self.handle).store("dw2", dw2)
 
     def mark_rewritten(self, happens: Value) -> None:
         """Note a write that does not complete the entry, if another one has (G45 1613)."""

@@ -31,15 +31,6 @@ struct urb_entry { uint32_t flags, dw2, next, pool; };
 struct urb_pool { uint32_t next, end, step, retained; };
 enum { URB_COMPLETE = 1, URB_USED = 2, URB_REWRITTEN = 8 };
 
-/* How the vertices of a topology make objects (struct assembly has the same, for vertices of a draw). */
-struct output_topology {
-    uint32_t minimum, step; /* 0: no topology that a thread may put out */
-    uint32_t corners;
-    uint8_t back[4]; /* how many vertices ago each came; FIRST: the primitive's first */
-    uint32_t flags, inverts, polygon, line_strip, continued;
-};
-enum { FIRST = 255 };
-
 struct thread_output {
     struct vertex_array vertices; /* entries, and room for those that threads allocate */
     struct object_array objects;

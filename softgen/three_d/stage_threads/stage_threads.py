@@ -21,6 +21,7 @@ from softgen.three_d.state.constants import curbe_region
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, unit_state
 from softgen.three_d.structures import ObjectArray, StageLoop, VertexArray
+from softgen.three_d.three_d_h import OutputTopology
 
 BATCH, HEADER_DWORDS, CHANNELS = 64, 24, 8
 TOPOLOGIES = 32
@@ -35,13 +36,6 @@ class StageThreads(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("header_bytes", "constant_offset", "constant_bytes", "vertex_offset", "read_offset",
                                                "read_bytes", "scratch_step", "thread_mask", "reserved")),
     ]  # fmt: skip
-
-
-class OutputTopology(ctypes.Structure):
-    """How the vertices of a topology make objects (struct output_topology)."""
-
-    _fields_ = [("minimum", ctypes.c_uint32), ("step", ctypes.c_uint32), ("corners", ctypes.c_uint32), ("back", ctypes.c_uint8 * 4),
-                *((name, ctypes.c_uint32) for name in ("flags", "inverts", "polygon", "line_strip", "continued"))]  # fmt: skip
 
 
 class ThreadOutputStruct(ctypes.Structure):

@@ -53,7 +53,7 @@ static void add_object(struct thread_output *o, const struct output_topology *t,
     struct object object = {.flags = t->flags, .primitive = primitive};
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t from = i < t->corners ? t->back[i] : t->back[0];
-        object.vertex[i] = from == FIRST ? p->first : p->recent[(p->count - 1 - from) % 3];
+        object.vertex[i] = from == TOPOLOGY_FIRST ? p->first : p->recent[(p->count - 1 - from) % 3];
     }
     if (t->inverts && p->made % 2 == t->inverts % 2)
         object.flags |= OBJECT_INVERTED;

@@ -16,6 +16,7 @@ from softgen.three_d.stage_threads.stage_threads import StageThreads, ThreadOutp
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
 from softgen.three_d.structures import VertexArray
+from softgen.three_d.three_d_h import OutputTopology
 from softgen.three_d.vertices.assembly import ALL_EDGES, EDGES_SHIFT, PROVOKING_SHIFT, RECTANGLE, SELECTS, TOPOLOGIES, TOPOLOGY_SHIFT
 
 # Topologies that leave GS and CLIP: no adjacency, quadrilaterals or loops (G45 3336-3341, 4735).
@@ -28,15 +29,20 @@ LEAST_HANDLES = {3: 3, 18: 3, 19: 3, 20: 3, 6: 4, 14: 4, 22: 4, 5: 5, 13: 5}  # 
 def set_topologies(state: DrawState, output: ThreadOutputStruct) -> None:
     """Fill in how vertices that threads put out make objects."""
     for code in PUT_OUT:
-        found, into = TOPOLOGIES[code], output.topology[code]
-        corners = len(found.back)
-        select = found.select or SELECTS.get(corners, "")
-        fixed = not select or found.polygon or found.flags & RECTANGLE
-        provoking = 0 if fixed else int(getattr(unit_state(state, "SF"), select))
-        edges = ALL_EDGES << EDGES_SHIFT if corners == 3 else 0
-        into.minimum, into.step, into.corners, into.back[:corners] = found.minimum, found.step, corners, found.back
-        into.flags = corners | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
-        into.inverts, into.polygon, into.line_strip, into.continued = found.inverts, found.polygon, found.strip, found.continued
+        set_topology(state, code, output.topology[code])
+
+
+def set_topology(state: DrawState, code: int, into: OutputTopology) -> None:
+    """Fill in how vertices of one topology make objects."""
+    found = TOPOLOGIES[code]
+    corners = len(found.back)
+    select = found.select or SELECTS.get(corners, "")
+    fixed = not select or found.polygon or found.flags & RECTANGLE
+    provoking = 0 if fixed else int(getattr(unit_state(state, "SF"), select))
+    edges = ALL_EDGES << EDGES_SHIFT if corners == 3 else 0
+    into.minimum, into.step, into.corners, into.back[:corners] = found.minimum, found.step, corners, found.back
+    into.flags = corners | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
+    into.inverts, into.polygon, into.line_strip, into.continued = found.inverts, found.polygon, found.strip, found.continued
 
 
 def refuse_output(output: ThreadOutputStruct, stage: str) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from softgen.shared_functions.urb.memory import ROW
+import numpy as np
+
+from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
 from softgen.three_d.rules.urb_fences import check_entries
 from softgen.three_d.rules.urb_regions import check_regions
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.vertices.assembly import AssemblyMemory, cache_disabled
-from softgen.three_d.vertices.chunk import Chunk, OutputChunk
+from softgen.three_d.vertices.chunk import MADE_VERTICES, VERTICES, Chunk, OutputChunk
 from softgen.three_d.vertices.vertex_fetch import Destination, FetchPlan, fetch_key, vertex_dwords, vertex_fetch
 from softgen.three_d.vertices.vertex_shader import VertexShaderPlan
 
 KeyT = TypeVar("KeyT", bound=Hashable)
-ChunkT = TypeVar("ChunkT", bound=Chunk)
+HeldT = TypeVar("HeldT", Chunk, OutputChunk, UrbMemory)
 MOST_CHUNKS = 4  # kept, by entry size
 FETCHES = 16  # plans that are kept: objects of a scene have vertex buffers of their own
 
@@ -27,6 +29,8 @@ class Front:
     def __init__(self) -> None:
         self._chunks: dict[int, Chunk] = {}
         self._outputs: dict[tuple[int, str], OutputChunk] = {}
+        self._own: dict[tuple[int, str], Chunk] = {}
+        self._recorded: dict[UrbMemory, UrbMemory] = {}
         self.memory = AssemblyMemory()
         self._plans, self._fetches = PlanCache(FrontPlan), PlanCache(_fetch, FETCHES)
 
@@ -40,13 +44,21 @@ class Front:
         """Arrays for vertex entries of this size, which assembly and VS put out."""
         return _kept(self._chunks, entry_bytes, lambda: Chunk(entry_bytes))
 
+    def own_chunk(self, entry_bytes: int, stage: str) -> Chunk:
+        """Arrays for vertices and objects that a stage puts out by itself: an object for each vertex at most."""
+        return _kept(self._own, (entry_bytes, stage), lambda: Chunk(entry_bytes, objects=VERTICES + MADE_VERTICES))
+
+    def with_records(self, urb: UrbMemory) -> UrbMemory:
+        """The same URB with records of its entries."""
+        return _kept(self._recorded, urb, lambda: UrbMemory(urb.bytes, np.zeros(urb.size // ROW, ENTRY), np.zeros(1, POOL)))
+
     def output(self, entry_bytes: int, stage: str) -> OutputChunk:
         """Arrays for what threads of a stage put out."""
         return _kept(self._outputs, (entry_bytes, stage), lambda: OutputChunk(entry_bytes))
 
 
-def _kept(held: dict[KeyT, ChunkT], key: KeyT, make: Callable[[], ChunkT]) -> ChunkT:
-    """The chunk of a key; those used last come last."""
+def _kept(held: dict[KeyT, HeldT], key: KeyT, make: Callable[[], HeldT]) -> HeldT:
+    """What is held for a key; those used last come last."""
     found = held[key] = held.pop(key) if key in held else make()
     if len(held) > MOST_CHUNKS:
         del held[next(iter(held))]
