@@ -44,9 +44,8 @@ class OutputChunk(Chunk):
     """A chunk for what threads of a stage put out: an object for each vertex, besides those that pass; entries and pools of a URB."""
 
     def __init__(self, entry_bytes: int) -> None:
-        super().__init__(entry_bytes, objects=VERTICES + MADE_VERTICES + OBJECTS, annex=0)
-        rows = self.vertices.capacity * (entry_bytes // ROW)
-        self.urb = UrbMemory(self.urb.bytes, np.zeros(rows, ENTRY), np.zeros(1, POOL))
+        super().__init__(entry_bytes, objects=VERTICES + MADE_VERTICES + OBJECTS)
+        self.urb = UrbMemory(self.urb.bytes, np.zeros(self.urb.size // ROW, ENTRY), np.zeros(1, POOL))
         self._shared: tuple[UrbMemory, UrbMemory] | None = None
 
     def sharing(self, urb: UrbMemory) -> UrbMemory:
