@@ -15,6 +15,7 @@ from softgen.errors import DecodeError
 from softgen.three_d.rules import constant_rules
 from softgen.three_d.state import resource_streamer
 from softgen.three_d.state.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
+from softgen.three_d.state.stream_offsets import load_offset
 
 COMMANDS: Commands = {**resource_streamer.COMMANDS}
 handles = registers_in(COMMANDS)
@@ -74,6 +75,13 @@ def line_stipple(cs: CommandStreamer, cmd: Record) -> None:
     if cmd.modify_enable:
         repeated = max(cmd.current_repeat_counter, 1) - 1
         cs.state(PipelineContext).stipple.value = cmd.current_stipple_index * max(cmd.line_stipple_repeat_count, 1) + repeated
+
+
+@handles("3DSTATE_SO_BUFFER")
+def stream_output_buffer(cs: CommandStreamer, cmd: Record) -> None:
+    """Latched; it may also load the buffer's write offset."""
+    cs.latch()
+    load_offset(cs, cmd)
 
 
 @handles("CONSTANT_BUFFER")

@@ -4,6 +4,7 @@
 assembly     fixed                            fixed               fixed               fixed
 VS           SIMD4x2 threads                  SIMD4x2 threads     SIMD8 threads       SIMD8 threads
 GS           threads                          SIMD4x2 threads     SIMD8, SIMD4x2      SIMD8 threads
+SOL          by GS threads                    fixed               fixed               fixed
 CLIP         fixed test, clipping by threads  fixed               fixed               fixed
 SETUP        fixed, coefficients by threads   fixed, SBE          fixed, SBE          fixed, SBE
 pixels       SIMD8, SIMD16 threads, or a clear: the same in all; plane coefficients on 4.5, barycentrics on others
@@ -29,6 +30,7 @@ from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
 from softgen.three_d.stage_threads.geometry_threads import GeometryStage
 from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
 from softgen.three_d.state.state import DrawState
+from softgen.three_d.stream_out.stream_output import StreamOutputStage
 from softgen.three_d.vertices.assembly import AssembleStage
 from softgen.three_d.vertices.vertex_shader import VertexStage
 
@@ -70,7 +72,7 @@ STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
         MissingStage("tessellator", "3DSTATE_TE"),
         MissingStage("domain shader", "3DSTATE_DS"),
         StageRow("geometry shader", THREADS, GeometryShaderStage),
-        MissingStage("stream output", "3DSTATE_STREAMOUT"),
+        StageRow("stream output", FIXED, StreamOutputStage),
         StageRow("clip", FIXED, ClipStage),
         StageRow("setup", FIXED, SetupStage),
         MissingStage("multisampling", "3DSTATE_MULTISAMPLE", "number_of_multisamples"),

@@ -18,8 +18,8 @@ from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
 from softgen.three_d.state.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
+from softgen.three_d.stream_out.stream_output import stops
 
-FORCE_OFF, FORCE_ON = 2, 3  # of force_rendering
 VIEWPORTS = 16
 LAST_STAGES = ("3DSTATE_GS", "3DSTATE_DS", "3DSTATE_VS")  # the one whose vertices CLIP gets is the first that is enabled
 REJECT_ALL, ACCEPT_ALL = 3, 4  # clip_mode
@@ -142,19 +142,10 @@ def rejects_all(plan: ClipPlan) -> bool:
 
 def _command_plan(state: DrawState) -> ClipPlan:
     fields = unit_fields(state, "3DSTATE_CLIP", "3DSTATE_RASTER")
-    discard = _renders_nothing(state)
+    discard = stops(state)
     needed = fields.clip_enable and fields.guardband_clip_test_enable
     viewports = clip_viewports(state, viewport_count(state)) if needed else ()
     return _make(state.generation, fields, bool(fields.clip_enable), discard, user_masks(state, fields), viewport_count(state), viewports)
-
-
-def _renders_nothing(state: DrawState) -> bool:
-    """Whether stream output has turned rendering off; it may, or must not, whatever the API says (BDW 10883-10903, 10996-11004)."""
-    stream_out = state.get("3DSTATE_STREAMOUT")
-    if stream_out is None:
-        return False
-    forced = getattr(stream_out, "force_rendering", 0)
-    return bool(stream_out.rendering_disable) if forced not in (FORCE_OFF, FORCE_ON) else forced == FORCE_OFF
 
 
 def _unit_plan(state: DrawState) -> ClipPlan:

@@ -204,6 +204,7 @@ enum draw_reason {
     DRAW_SELECT, /* bins are full: leave in them the tiles that were asked for */
     DRAW_NO_WORKERS, /* the stage's work is worth more host threads than there are workers for: `loops` are needed */
     DRAW_LOOPS, /* loops that ran at the same time need Python, those of `running` */
+    DRAW_STREAM_BUFFERS, /* the first objects have come to stream output: it needs its buffers as commands and registers have them now */
 };
 
 enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, GS_INVOCATIONS, GS_PRIMITIVES, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS,

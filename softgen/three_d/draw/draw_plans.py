@@ -29,6 +29,7 @@ from softgen.three_d.rules.urb_fences import FencedEntries
 from softgen.three_d.stage_threads.stage_threads import ThreadStage
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawCall, DrawState
+from softgen.three_d.stream_out.stream_output import stops
 from softgen.three_d.vertices.front import Front
 
 MOST_PLANS = 16  # kept
@@ -41,8 +42,10 @@ class DrawPlans:
     def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
         stages.refuse_missing(state)
         self.keeps = True  # records of it can be kept (record_keeper.py)
-        self.resolve = clears.is_resolve(state)
-        if self.resolve:
+        self.targets: list[SurfaceImage] = []
+        self.target: SurfaceImage | None = None
+        self.resolve = not (ends := stops(state)) and clears.is_resolve(state)
+        if self.resolve or ends:  # the state of units after stream output may be anything
             return
         target = render_target(state)
         check_state(state, target)

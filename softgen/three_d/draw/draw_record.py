@@ -54,7 +54,9 @@ class DrawRecord:
         self.last_chunk = ChunkStruct()  # what the last stage that was built puts out
         self.array, self.stages = (StageStruct * MOST_STAGES)(), list[Stage]()
         for row in rows if rows is not None else stages.rows(state.generation):
-            self._add(row.stage())
+            self._add(stage := row.stage())
+            if stage.ends:
+                break
         self.struct.stages, self.struct.stage_count = ctypes.addressof(self.array), len(self.stages)
         self.cs = None  # which may be another one's later
         self.reporting = [stage for stage in self.stages if stage.reports]

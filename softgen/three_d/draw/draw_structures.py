@@ -200,6 +200,7 @@ class DrawReason(IntEnum):
     SELECT = 105
     NO_WORKERS = 106
     LOOPS = 107
+    STREAM_BUFFERS = 108
 
 
 class DrawStruct(ctypes.Structure):

@@ -86,6 +86,7 @@ class Stage:
 
     name = ""  # as state, messages and kernels call it
     run = ""  # the C function that the walk calls
+    ends = False  # once it is built: nothing goes on to the stages after it, which are not built
 
     def build(self, record: BuiltRecord, into: StageStruct) -> bool:
         """Fill in the stage for a draw's state; False: it is off."""
@@ -96,10 +97,10 @@ class Stage:
         assert why is None, f"{self.name}: {why}"
         raise guard.fault(walk.fault, walk.cs.space)
 
-    reports = False  # whether it has something to say after a draw:
+    reports = False  # whether it has something to do after a draw:
 
     def report(self, cs: CommandStreamer) -> None:
-        """Warn of rules that the draw's threads have broken."""
+        """Set registers, or warn of rules that the draw's threads have broken."""
 
 
 NOT_BUILT = StageStruct()
