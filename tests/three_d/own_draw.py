@@ -244,7 +244,7 @@ class Drawn:
 
     def left(self) -> Fields:
         """Memory that draws write and which targets they say so of, statistics registers, the work of threads, and remarks."""
-        counts = [self.gpu.read_register(at) for at in range(0x2300, 0x2360, 4)]
+        counts = [self.gpu.read_register(at) for at in (*range(0x2300, 0x2360, 4), *range(0x5200, 0x5290, 4))]
         memory = {at: self.space.read(at, SIZE) for at in (TARGET, DEPTH, STENCIL, DATA)}
         work = self.gpu.counters.threads, self.gpu.counters.instructions
         return {"memory": memory, "targets": self.targets, "counts": counts, "work": work, "remarks": list(self.gpu.remarks)}

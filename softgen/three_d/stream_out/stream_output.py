@@ -112,8 +112,8 @@ def copies_of(dwords: Iterator[Dword]) -> Iterator[StreamCopy]:
         return buffer, place - DWORD * number, source if source == STREAM_ZEROS else source - DWORD * number
 
     for _, run in groupby(enumerate(dwords), origin):
-        _, first = next(run)
-        yield StreamCopy(first.buffer, first.place, first.source, DWORD * (1 + sum(1 for _ in run)))
+        (_, first), *rest = run
+        yield StreamCopy(first.buffer, first.place, first.source, DWORD * (1 + len(rest)))
 
 
 def stream_plan(state: DrawState, entry_bytes: int) -> StreamPlan:
