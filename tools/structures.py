@@ -33,7 +33,8 @@ HEADERS = (
     "softgen/streamer/latch_rules.h",
     "softgen/surface/astc.h",
     "softgen/threads/native/scheduler.h", "softgen/threads/native/tables.h", "softgen/threads/native/threads.h",
-    "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h", "softgen/three_d/three_d.h",
+    "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h",
+    "softgen/three_d/tessellation/tessellation.h", "softgen/three_d/tessellation/tessellator.h", "softgen/three_d/three_d.h",
 )  # fmt: skip
 DEBUG = ("-g", "-gdwarf-5", "-O0", "-fno-eliminate-unused-debug-types", "-x", "c", "-c")
 WRAPPERS = {"DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_atomic_type", "DW_TAG_restrict_type"}

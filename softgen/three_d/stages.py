@@ -3,6 +3,7 @@
              4.5                              7, 7.5              8, 9                11
 assembly     fixed                            fixed               fixed               fixed
 VS           SIMD4x2 threads                  SIMD4x2 threads     SIMD8 threads       SIMD8 threads
+HS, TE, DS   none                             SIMD4x2 threads     SIMD8 threads       SIMD8 threads; TE fixed
 GS           threads                          SIMD4x2 threads     SIMD8, SIMD4x2      SIMD8 threads
 SOL          by GS threads                    fixed               fixed               fixed
 CLIP         fixed test, clipping by threads  fixed               fixed               fixed
@@ -31,6 +32,9 @@ from softgen.three_d.stage_threads.geometry_threads import GeometryStage
 from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.stream_out.stream_output import StreamOutputStage
+from softgen.three_d.tessellation.domain_shader import DomainStage
+from softgen.three_d.tessellation.hull_shader import HullStage
+from softgen.three_d.tessellation.tessellation import TessellationStage
 from softgen.three_d.vertices.assembly import AssembleStage
 from softgen.three_d.vertices.vertex_shader import VertexStage
 
@@ -68,9 +72,9 @@ STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
     ),
     False: (
         *FRONT,
-        MissingStage("hull shader", "3DSTATE_HS"),
-        MissingStage("tessellator", "3DSTATE_TE"),
-        MissingStage("domain shader", "3DSTATE_DS"),
+        StageRow("hull shader", THREADS, HullStage),
+        StageRow("tessellator", FIXED, TessellationStage),
+        StageRow("domain shader", THREADS, DomainStage),
         StageRow("geometry shader", THREADS, GeometryShaderStage),
         StageRow("stream output", FIXED, StreamOutputStage),
         StageRow("clip", FIXED, ClipStage),

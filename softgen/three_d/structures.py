@@ -13,6 +13,7 @@ from softgen.shared_functions import pixel_dispatch_h
 from softgen.shared_functions.pixel_backend import blocks_h
 from softgen.three_d import three_d_h
 from softgen.three_d.geometry_shader import geometry_shader_h
+from softgen.three_d.tessellation import tessellation_h, tessellator_h
 from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, Position, RecordArray, SetupRecord, StageLoop, VertexArray
 from softgen.three_d.three_d_h import Object as PrimitiveObject
 from softgen.three_d.three_d_h import StageChunk as ChunkStruct
@@ -21,7 +22,7 @@ from softgen.three_d.three_d_h import StageChunk as ChunkStruct
 @cache
 def library() -> ctypes.CDLL:
     """The C functions of the stages."""
-    return load("softgen.three_d._pipeline", three_d_h, geometry_shader_h, pixel_dispatch_h, blocks_h)
+    return load("softgen.three_d._pipeline", three_d_h, geometry_shader_h, tessellation_h, tessellator_h, pixel_dispatch_h, blocks_h)
 
 
 @cache

@@ -30,6 +30,7 @@ from softgen.three_d.stage_threads.stage_threads import ThreadStage
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.stream_out.stream_output import stops
+from softgen.three_d.tessellation.patch_plans import PatchPlans
 from softgen.three_d.vertices.front import Front
 
 MOST_PLANS = 16  # kept
@@ -94,6 +95,7 @@ class PipelinePlans:
         self.front, self.memory = Front(), GeometryMemory(stipple=stipple)
         self.primitives: dict[tuple[int, str], UrbMemory] = {}  # primitive URB entries by their size: as written, as read
         self.thread_stages = PlanCache(ThreadStage, MOST_PLANS)
+        self.tessellation = PatchPlans()
         self.pixel_loop = native.on_own_lines(PixelLoop)
         self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)

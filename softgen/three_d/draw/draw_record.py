@@ -52,6 +52,8 @@ class DrawRecord:
         self._held: list[object] = []  # memory that C points to
         self.struct = RecordStruct(topology=call.topology, indexed=call.indexed)
         self.last_chunk = ChunkStruct()  # what the last stage that was built puts out
+        self.patches: Any = None  # PatchArray that HS fills; None: there are no patches
+        self.points: Any = None  # DomainChunk that TE fills
         self.array, self.stages = (StageStruct * MOST_STAGES)(), list[Stage]()
         for row in rows if rows is not None else stages.rows(state.generation):
             self._add(stage := row.stage())

@@ -42,6 +42,8 @@ class BuiltRecord(Protocol):
     struct: RecordStruct
     last_chunk: ChunkStruct  # what the stage before puts out, and the URB that has its entries
     last_urb: UrbMemory
+    patches: Any  # PatchArray of HS, or None
+    points: Any  # DomainChunk of TE, or None
     threaded: list[ThreadedStage]
 
     @property

@@ -3,7 +3,7 @@ them is compared where they are now, and dwords of plans that count from there a
 
 Reads   3DSTATE_CC_STATE_POINTERS 3DSTATE_BLEND_STATE_POINTERS 3DSTATE_DEPTH_STENCIL_STATE_POINTERS 3DSTATE_VIEWPORT_STATE_POINTERS_CC
         3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP 3DSTATE_SCISSOR_STATE_POINTERS 3DSTATE_SAMPLER_STATE_POINTERS_VS
-        3DSTATE_SAMPLER_STATE_POINTERS_PS
+        3DSTATE_SAMPLER_STATE_POINTERS_HS 3DSTATE_SAMPLER_STATE_POINTERS_DS 3DSTATE_SAMPLER_STATE_POINTERS_PS
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ CC, BLEND, SAMPLERS = "3DSTATE_CC_STATE_POINTERS", "3DSTATE_BLEND_STATE_POINTERS
 POINTERS = {
     CC: "color_calc_state_pointer", BLEND: "blend_state_pointer", "3DSTATE_DEPTH_STENCIL_STATE_POINTERS": "depth_stencil_state_pointer",
     "3DSTATE_VIEWPORT_STATE_POINTERS_CC": "cc_viewport_pointer", "3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP": "sf_clip_viewport_pointer",
-    "3DSTATE_SCISSOR_STATE_POINTERS": "scissor_rect_pointer", SAMPLERS + "VS": "pointer_to_sampler_state",
-    SAMPLERS + "PS": "pointer_to_sampler_state",
+    "3DSTATE_SCISSOR_STATE_POINTERS": "scissor_rect_pointer",
+    **{SAMPLERS + stage: "pointer_to_sampler_state" for stage in ("VS", "HS", "DS", "PS")},
 }  # fmt: skip
 HEADER_CC, HEADER_SAMPLERS = 1, 3  # dwords of r0 (GRAPHICS_THREADS 2.1, 2.7)
 

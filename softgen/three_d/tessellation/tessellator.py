@@ -22,30 +22,13 @@ import numpy.typing as npt
 from softgen.bits.record import to_float
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import library
+from softgen.three_d.tessellation.tessellator_h import TESS_MOST_INDICES as MOST_INDICES
+from softgen.three_d.tessellation.tessellator_h import TESS_MOST_POINTS as MOST_POINTS
+from softgen.three_d.tessellation.tessellator_h import TessFactors as TessellationFactors
+from softgen.three_d.tessellation.tessellator_h import TessPlan as TessellatorPlan
+from softgen.three_d.tessellation.tessellator_h import TessResult as TessellatorResult
 
-FACTORS, MOST = 6, 64
-MOST_POINTS, MOST_INDICES = (MOST + 1) ** 2, MOST * MOST * 2 * 3
 CORNERS = {"point": 1, "line": 2, "tri_cw": 3, "tri_ccw": 3}  # by output topology
-
-
-class TessellatorPlan(ctypes.Structure):
-    """struct tess_plan of tessellator.h."""
-
-    _fields_ = [("partitioning", ctypes.c_uint32), ("output", ctypes.c_uint32), ("domain", ctypes.c_uint32),
-                ("maximum_odd", ctypes.c_float), ("maximum", ctypes.c_float)]  # fmt: skip
-
-
-class TessellationFactors(ctypes.Structure):
-    """struct tess_factors of tessellator.h."""
-
-    _fields_ = [("fixed", ctypes.c_uint32 * FACTORS), ("odd", ctypes.c_uint32), ("culled", ctypes.c_uint32)]
-
-
-class TessellatorResult(ctypes.Structure):
-    """struct tess_result of tessellator.h."""
-
-    _fields_ = [("points", ctypes.c_uint64), ("indices", ctypes.c_uint64), ("point_count", ctypes.c_uint32),
-                ("index_count", ctypes.c_uint32)]  # fmt: skip
 
 
 def plan(state: DrawState) -> TessellatorPlan:
