@@ -14,13 +14,14 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.urb.memory import ROW
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage
+from softgen.three_d.stage_threads.stage_threads import OutputTopology
+from softgen.three_d.stage_threads.thread_output import set_topology
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.tessellation import tessellator
 from softgen.three_d.tessellation.patch_threads import byte_of
 from softgen.three_d.tessellation.tessellation_h import PATCH_ROWS, DomainPoints, PatchArray, PointGroup, TessCache
 from softgen.three_d.tessellation.tessellation_h import Tessellation as TessellationStruct
 from softgen.three_d.tessellation.tessellator import MOST_INDICES, MOST_POINTS
-from softgen.three_d.vertices.assembly import object_flags
 from softgen.three_d.vertices.chunk import MADE_VERTICES, OBJECTS, VERTICES, Chunk, aligned
 
 STAGES = ("HS", "TE", "DS")
@@ -82,9 +83,10 @@ def tessellation(state: DrawState, uncached: bool, per_thread: int) -> Tessellat
     if unit.output_topology != POINT and (unit.output_topology == LINE) != (unit.domain == ISOLINE):  # BDW 11281-11288
         raise DecodeError(f"3DSTATE_TE: output_topology {unit.output_topology} with domain {DOMAINS[unit.domain].lower()}")
     outer, inner = _factor_places(DOMAINS[unit.domain], state.gen)
-    corners = CORNERS[unit.output_topology]
+    corners, objects = CORNERS[unit.output_topology], OutputTopology()
+    set_topology(state, PUT_OUT[corners], objects)
     made = TessellationStruct(plan=tessellator.plan(state), outer=outer, inner=inner, corners=corners,
-                              flags=object_flags(state, PUT_OUT[corners]), uncached=uncached, per_thread=per_thread,
+                              flags=objects.flags, uncached=uncached, per_thread=per_thread,
                               memory=ctypes.addressof(state.space.table))  # fmt: skip
     if unit.mode == SW_TESS:
         page = catalogue.catalogue().get("PATCH_HEADER_SW_TESS", state.gen)

@@ -267,15 +267,6 @@ def _selected_by(state: DrawState, topology: Topology, vertices: int) -> Record 
     return unit_state(state, "SF")
 
 
-def object_flags(state: DrawState, code: int) -> int:
-    """The flags of points, lines and triangles that a stage puts out as a topology."""
-    found = TOPOLOGIES[code]
-    vertices, selected = len(found.back), _selected_by(state, found, len(found.back))
-    provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
-    edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
-    return vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
-
-
 def _set_indices(plan: AssemblyPlan, state: DrawState, call: DrawCall) -> None:
     fetch = state.get("3DSTATE_VF")
     if not call.indexed:
