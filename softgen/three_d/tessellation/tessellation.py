@@ -14,14 +14,15 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.urb.memory import ROW
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage
-from softgen.three_d.stage_threads.stage_threads import OutputTopology
 from softgen.three_d.stage_threads.thread_output import set_topology
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.tessellation import tessellator
 from softgen.three_d.tessellation.patch_threads import byte_of
 from softgen.three_d.tessellation.tessellation_h import PATCH_ROWS, DomainPoints, PatchArray, PointGroup, TessCache
 from softgen.three_d.tessellation.tessellation_h import Tessellation as TessellationStruct
-from softgen.three_d.tessellation.tessellator import MOST_INDICES, MOST_POINTS
+from softgen.three_d.tessellation.tessellator_h import TESS_MOST_INDICES as MOST_INDICES
+from softgen.three_d.tessellation.tessellator_h import TESS_MOST_POINTS as MOST_POINTS
+from softgen.three_d.three_d_h import OutputTopology
 from softgen.three_d.vertices.chunk import MADE_VERTICES, OBJECTS, VERTICES, Chunk, aligned
 
 STAGES = ("HS", "TE", "DS")
