@@ -1,7 +1,7 @@
 """Commands of the video engine: state that belongs to one picture, objects, and what completes a picture.
 
 Reads   MFX_PIPE_MODE_SELECT MFX_SURFACE_STATE MFX_QM_STATE MFX_JPEG_HUFF_TABLE_STATE MFD_JPEG_BSD_OBJECT MFD_MPEG2_BSD_OBJECT
-        MFD_AVC_BSD_OBJECT MFX_WAIT VD_PIPELINE_FLUSH
+        MFD_AVC_BSD_OBJECT MFD_VP8_BSD_OBJECT MFX_WAIT VD_PIPELINE_FLUSH
 Writes  surfaces, MFX_ERROR_FLAGS, MFX_MB_COUNT
 
 All other state is latched by the streamer. What is kept here is what a picture may omit: drivers send only those quantiser matrices and
@@ -16,6 +16,7 @@ from softgen.codec.engine import VideoEngine
 from softgen.codec.mfx.avc import state as avc
 from softgen.codec.mfx.jpeg import state as jpeg
 from softgen.codec.mfx.mpeg2 import state as mpeg2
+from softgen.codec.mfx.vp8 import state as vp8
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import Unsupported
 
@@ -80,6 +81,11 @@ def mfd_mpeg2_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
 @handles("MFD_AVC_BSD_OBJECT")
 def mfd_avc_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
     avc.decode_slice(cs, _decoding(cs, "avc"), cmd)
+
+
+@handles("MFD_VP8_BSD_OBJECT")
+def mfd_vp8_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
+    vp8.decode_picture(cs, _decoding(cs, "vp8"), cmd)
 
 
 def _decoding(cs: CommandStreamer, standard: str) -> VideoEngine:

@@ -3,12 +3,13 @@
 #include "mfx/avc/avc.h"
 #include "mfx/jpeg/jpeg.h"
 #include "mfx/mpeg2/mpeg2.h"
+#include "mfx/vp8/vp8.h"
 
 ENTRY int codec_layout(uint64_t *numbers)
 {
     const uint64_t sizes[] = {sizeof(struct picture), sizeof(struct jpeg_table), sizeof(struct jpeg_scan), sizeof(struct mpeg2_slice),
-                              sizeof(struct avc_picture), sizeof(struct avc_slice), JPEG_TABLE_ROOM, sizeof(struct avc_mb),
-                              sizeof(struct avc_decoder), AVC_MOTION};
+                              sizeof(struct avc_picture), sizeof(struct avc_slice), sizeof(struct vp8_picture), JPEG_TABLE_ROOM,
+                              sizeof(struct avc_mb), sizeof(struct avc_decoder), AVC_MOTION, sizeof(struct vp8_mb), VP8_ABOVE_BYTES};
     int count = sizeof sizes / sizeof *sizes;
     for (int i = 0; i < count; i++)
         numbers[i] = sizes[i];

@@ -8,6 +8,8 @@ from functools import cache
 from softgen.codec.mfx.avc.structures import DECODER_BYTES, MB_BYTES, MOTION_BYTES, AvcPicture, AvcSlice
 from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
 from softgen.codec.mfx.mpeg2.structures import Mpeg2Slice
+from softgen.codec.mfx.vp8.structures import ABOVE_BYTES, Vp8Picture
+from softgen.codec.mfx.vp8.structures import MB_BYTES as VP8_MB_BYTES
 from softgen.codec.structures import PictureRecord
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
@@ -16,8 +18,8 @@ from softgen.eu import native
 
 def structure_sizes() -> list[int]:
     """In the order of layout.c."""
-    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice
-    return [*map(ctypes.sizeof, structures), TABLE_ROOM, MB_BYTES, DECODER_BYTES, MOTION_BYTES]
+    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice, Vp8Picture
+    return [*map(ctypes.sizeof, structures), TABLE_ROOM, MB_BYTES, DECODER_BYTES, MOTION_BYTES, VP8_MB_BYTES, ABOVE_BYTES]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:

@@ -181,4 +181,3 @@ def fields(width: int, height: int, seed: int) -> bytes:
     w.picture(6, P, FRAME)
     w.picture(5, B, FRAME)
     return w.stream()
-

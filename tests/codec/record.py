@@ -51,6 +51,11 @@ def software(clip: dict[str, Any], path: Path) -> list[str]:
     return [digest(arranged(raw[at : at + size], width * height, planes, clip["layout"])) for at in range(0, len(raw), size)]
 
 
+def shown(clip: dict[str, Any], found: list[str], expected: list[str]) -> list[str]:
+    """Without pictures that are not shown: a field alone is no frame, and some are only references."""
+    return [frame for frame in found if frame in expected] if "seed" in clip or clip.get("hidden") else found
+
+
 def chroma(width: int, height: int, decoded: str) -> int:
     """Samples of a chroma plane."""
     across, down = {"420": (2, 2), "422": (2, 1), "444": (1, 1)}.get(decoded.removeprefix("yuvj").removeprefix("yuv")[:3], (0, 0))
@@ -79,9 +84,7 @@ def record(name: str) -> list[str]:
                    *ffmpeg(*VAAPI, "-i", str(path), "-f", "null", "-")]  # fmt: skip
         subprocess.run(command, check=True, env={**os.environ, "LIBVA_DRIVER_NAME": clip["driver"]})
     width, height = clip["size"]
-    found = video_frames(DATA / name, (width, height), clip["layout"])
-    if "seed" in clip:  # a field alone is no frame
-        found = [frame for frame in found if frame in expected]
+    found = shown(clip, video_frames(DATA / name, (width, height), clip["layout"]), expected)
     if sorted(found) != sorted(expected):
         raise SystemExit(f"{name}: the frames are not those that ffmpeg decodes")
     return found

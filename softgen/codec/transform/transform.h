@@ -21,4 +21,8 @@ ENTRY void avc_add_8x8(uint8_t *to, ptrdiff_t stride, int32_t block[64]);
 void avc_luma_dc(int32_t dc[16]);
 void avc_chroma_dc(int32_t dc[4]);
 
+/* VP8: DC coefficients of 16 blocks of luma; a block added to samples, and cleared. */
+void vp8_luma_dc(const int16_t in[16], int16_t blocks[][16]);
+ENTRY void vp8_add_4x4(uint8_t *to, ptrdiff_t stride, int16_t block[16]);
+
 #endif

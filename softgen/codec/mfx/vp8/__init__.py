@@ -1,0 +1,1 @@
+"""VP8: pictures to surfaces."""
