@@ -23,9 +23,12 @@ CONTROL = {"single_program_flow": "single_program_flow", "floating_point_mode": 
            "software_exception_enable": "software_enable"}  # fmt: skip
 
 
-def stage_fields(gen: float, unit: Record) -> dict[str, Any]:
-    """The fields of a ThreadDispatch that a stage's state determines: kernel, cr0 and scratch space."""
-    return {"kernel": unit.kernel_start_pointer, "control": _control(gen, unit), "scratch": _scratch(unit)}
+def stage_fields(gen: float, unit: Record, each: int = 1) -> dict[str, Any]:
+    """The fields of a ThreadDispatch that a stage's state determines: kernel, cr0 and scratch space.
+
+    `each`: threads for which its limit counts one.
+    """
+    return {"kernel": unit.kernel_start_pointer, "control": _control(gen, unit), "scratch": _scratch(unit, each)}
 
 
 def stage_tables(state: DrawState, stage: str) -> dict[str, Any]:
@@ -39,11 +42,11 @@ def _control(gen: float, unit: Record) -> tuple[int, ...]:
     return control_register(gen, **{name: value for name, value in found.items() if value})
 
 
-def _scratch(unit: Record) -> Scratch | None:
+def _scratch(unit: Record, each: int) -> Scratch | None:
     """2^n KiB for each thread; none where the state has neither a pointer nor a size."""
     if not unit.scratch_space_base_pointer and not unit.per_thread_scratch_space:
         return None
-    return Scratch(unit.scratch_space_base_pointer, KIB << unit.per_thread_scratch_space, unit.maximum_number_of_threads + 1)
+    return Scratch(unit.scratch_space_base_pointer, KIB << unit.per_thread_scratch_space, (unit.maximum_number_of_threads + 1) * each)
 
 
 def payload_header(gen: float, page: str, fields: dict[str, Any], **more: int) -> tuple[int, ...]:

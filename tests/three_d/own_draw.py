@@ -34,7 +34,7 @@ Fields = dict[str, Any]
 BATCH, DYNAMIC, SURFACES, CODE, VERTICES, TARGET, DEPTH, STENCIL, DATA, CONSTANTS = (number << 20 for number in range(1, 11))
 SIZE = 1 << 16  # of each of them
 BLEND, CALC, CC_VIEWPORT, SF_VIEWPORT, SCISSOR, TABLE = 0x000, 0x100, 0x200, 0x400, 0x800, 0x1000  # the last in SURFACES
-VS_CODE, PS_CODE = 0x0, 0x1000
+VS_CODE, PS_CODE, GS_CODE = 0x0, 0x1000, 0x2000
 POINTS, LINES, TRIANGLES, RECTANGLES = 1, 2, 4, 15
 NUMBER = {surface_format.name: value for value, surface_format in surface_formats().items()}
 RENDER_CACHE = 5  # shared function
@@ -137,6 +137,7 @@ class OwnDraw:
     state: Mapping[str, Fields] = field(default_factory=dict)
     ps: str = PS
     vs: str = ""
+    gs: str = ""
     size: tuple[int, int] = (16, 16)  # pixels
     format: str = "R32G32B32A32_FLOAT"
     pitch: int = 0
@@ -197,7 +198,7 @@ class OwnDraw:
 
     def _code(self) -> bytes:
         held = bytearray(SIZE)
-        for at, text in ((VS_CODE, self.vs), (PS_CODE, self.ps)):
+        for at, text in ((VS_CODE, self.vs), (PS_CODE, self.ps), (GS_CODE, self.gs)):
             code = dialect.read(text, self.gen, "mesa")
             held[at : at + len(code)] = code
         return bytes(held)

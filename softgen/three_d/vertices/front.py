@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
+from softgen.three_d.rules.geometry_rules import check_geometry
 from softgen.three_d.rules.urb_fences import check_entries
 from softgen.three_d.rules.urb_regions import check_regions
 from softgen.three_d.state.plan_cache import PlanCache
@@ -73,6 +74,7 @@ class FrontPlan:
         self.uncached = cache_disabled(state)
         check_entries(state)
         check_regions(state)
+        check_geometry(state)
         statistics = state.get("3DSTATE_VF_STATISTICS")
         self.counts = statistics is not None and bool(statistics.statistics_enable)
 

@@ -1,0 +1,1 @@
+"""Geometry shaders since Gen7."""
