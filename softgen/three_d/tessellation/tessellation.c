@@ -128,6 +128,13 @@ static int add_shared(const struct draw *d, struct tessellation *t, const struct
     return 1;
 }
 
+/* A point of a software tessellator. The address space may go on elsewhere in host memory between its dwords (graphics_memory.h). */
+static void read_point(const struct tessellation *t, uint64_t address, float *into)
+{
+    for (uint32_t c = 0; c < 2; c++)
+        memcpy(into + c, graphics_memory(t->memory, (address & ~3ull) + 4 * c), sizeof *into);
+}
+
 /* A patch each of whose indices is a vertex of its own, from t->index on; 0 if some are left. */
 static int add_apart(const struct draw *d, struct tessellation *t, const struct shape *shape, const uint8_t *entry, uint32_t primitive)
 {
@@ -137,8 +144,8 @@ static int add_apart(const struct draw *d, struct tessellation *t, const struct 
         return 0;
     for (uint32_t i = t->index; i < t->index + count; i++) {
         float point[1][2];
-        if (shape->address)
-            memcpy(point, graphics_memory(t->memory, shape->address + i * sizeof *point), sizeof *point);
+        if (t->software)
+            read_point(t, shape->address + i * sizeof *point, point[0]);
         else
             memcpy(point, shape->points[shape->indices ? shape->indices[i] : i], sizeof *point);
         take_points(t, point, 1);
