@@ -4,6 +4,9 @@ Such an instruction is rewritten to later generations' form: execution size, wid
 other channel; both masks of a pair are equal, as the manual requires. A horizontal stride of 1, which cannot be halved, also means
 contiguous doubles (public: Mesa writes <8,8,1> and, for a scalar, <0,2,1>). Operands of other types have their elements at the pair's
 first channel.
+
+Align16 halves the execution size alone: channels are those of vertices' components, so four doubles are of the four channels from the
+instruction's first one on (public: Mesa's vec4 compiler, which has the same instruction with twice the size here).
 """
 
 from __future__ import annotations
@@ -31,14 +34,23 @@ def uses_doubles(inst: Instruction) -> bool:
 @lru_cache(1 << 12)
 def with_halved_channels(inst: Instruction) -> Instruction:
     """The instruction with one channel for each pair."""
-    if inst.align16 or inst.dst is not None and inst.dst.indirect:
-        raise Unsupported(f"gen {inst.gen:g} doubles in align16 or with an indirect destination are not yet simulated")
+    if inst.dst is not None and inst.dst.indirect:
+        raise Unsupported(f"gen {inst.gen:g} doubles with an indirect destination are not yet simulated")
     if inst.exec_size < 2:
         raise DecodeError(f"gen {inst.gen:g} doubles take two channels each; the instruction has one")
+    if inst.align16:
+        return _in_align16(inst)
     if inst.predicate > NORMAL:
         raise Unsupported(f"gen {inst.gen:g} doubles with predicates over several channels are not yet simulated")
     target = inst.dst and replace(inst.dst, horizontal=_step(inst.dst))
     return replace(inst, exec_size=inst.exec_size // 2, dst=target, sources=tuple(map(_region, inst.sources)))
+
+
+def _in_align16(inst: Instruction) -> Instruction:
+    for operand in (inst.dst, *inst.sources):
+        if operand is not None and operand.type != DOUBLE and not (operand.file == "arf" and not operand.number):
+            raise Unsupported(f"gen {inst.gen:g} doubles in align16 beside operands of type {operand.type} are not yet simulated")
+    return replace(inst, exec_size=inst.exec_size // 2)
 
 
 def _step(operand: Operand) -> int:

@@ -47,7 +47,8 @@ def step(state: LaneState, inst: Instruction) -> None:
     if meaning is None:
         raise Unsupported(f"{inst.opcode} is not yet simulated")
     if state.rules.double_pairs and pairs.uses_doubles(inst):
-        state, inst = pairs.PairedLaneState(state, inst), pairs.with_halved_channels(inst)
+        whole, inst = inst, pairs.with_halved_channels(inst)
+        state = state if inst.align16 else pairs.PairedLaneState(state, whole)
     AluStep(state, inst, meaning).run()
 
 

@@ -154,6 +154,19 @@ def test_sources_of_doubles_in_two_registers(sub: int, swizzle: int, vertical: i
     assert (doubles(made, 8), doubles(made, 9)) == (first, second)
 
 
+@pytest.mark.parametrize("vertical, swizzle, expected", [(4, IDENTITY, [1, 2, 3, 4]), (4, ZWXY, [2, 1, 4, 3]), (0, XYXY, [1, 1, 1, 1])])
+@pytest.mark.parametrize("nibble, mask", [(0, 0b11110101), (1, 0b01011111)])
+def test_doubles_of_vertices_take_the_channels_of_their_components(vertical: int, swizzle: int, expected: list[float], nibble: int,
+                                                                   mask: int) -> None:  # fmt: skip
+    """On the generation whose doubles take two channels: an execution size of 8 is four components of one vertex."""
+    made = thread(7, mask=mask, r4=np.arange(1.0, 5.0), r8=np.full(4, 9.0))
+    source, target = Operand("grf", "df", 4, vertical=vertical, swizzle=swizzle), Operand("grf", "df", 8, horizontal=1, write_mask=0b0111)
+    run(made, instr(7, "mov", target, source, align16=True, nibble=nibble))
+    assert doubles(made, 8) == [expected[0], 9, expected[2], 9]
+    with pytest.raises(SoftgenError, match="beside operands of type f"):
+        run(thread(7), instr(7, "mov", target, Operand("grf", "f", 4, vertical=4, swizzle=IDENTITY), align16=True))
+
+
 @pytest.mark.parametrize("swizzle", [0, 0b11100101])
 def test_swizzles_of_halves_of_doubles_are_not_simulated(swizzle: int) -> None:
     sources = [Operand("grf", "df", number, swizzle=swizzle) for number in (6, 4, 5)]
