@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from softgen.api.checks import check_time_limit
 from softgen.api.run import Run, Trace, TraceRow
@@ -22,7 +22,7 @@ from softgen.memory.space import Space
 from softgen.threads import places, reference
 from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.compare.selection import TileSelection, WorkNames
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
@@ -112,12 +112,6 @@ class TracingDispatcher:
     @property
     def threads(self) -> int:
         return self.engine.threads
-
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        if self.trace is not None:
-            raise Unsupported("threads of draws are not traced instruction by instruction yet")
-        return self.engine.run_loops(context, dispatch, loops, timed_out)
 
     def lease(self) -> LoopLease:
         if self.trace is not None:

@@ -183,14 +183,6 @@ class ThreadDispatch:
         return replace(self, groups=1)
 
 
-@dataclass(frozen=True)
-class NativeLoop:
-    """A C loop that starts batches of threads on a worker (threads.h)."""
-
-    function: int  # host address: int64_t f(argument, guard record)
-    bind: Callable[[int], int]  # address of the worker -> address of the loop's argument
-
-
 class Finished(NamedTuple):
     """Counts of work that has been done."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from softgen.lanes.compile import foreground
 from softgen.lanes.compile.mode import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import ProgramCache
 from softgen.threads.statistics import KernelStatistics, known_code, summary
 
@@ -127,34 +127,6 @@ class EngineDispatcher:
             assert run.statistics is not None
             run.statistics.add(done.threads, done.instructions, time.perf_counter() - began)
         self._workers.append(workers)
-
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
-        if len(loops) == 1:
-            return iter((self._run_loop(context, dispatch, loops[0], timed_out),))
-        return self._run_loops(context, dispatch, loops, timed_out)
-
-    def _run_loop(self, context: DispatchContext, dispatch: ThreadDispatch, loop: NativeLoop, timed_out: TimedOut) -> Finished:
-        """On the calling thread; the worker is kept while the record is the same object."""
-        program, made = self.programs.load(context, dispatch), self._built(context)
-        workers, done, began = self._borrow(), NOTHING, time.perf_counter()
-        try:
-            done = workers.loops.run(context, dispatch, program, made, loop, timed_out)
-            return done
-        finally:
-            self._workers.append(workers)
-            self._add(program, self.name, done.threads, done.instructions, time.perf_counter() - began)
-
-    def _run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        from softgen.threads.workers import pool  # imported late: the reference engine needs none of it
-        from softgen.threads.workers.shared import SharedDispatch
-
-        program, made = self.programs.load(context, dispatch), self._built(context)
-        with self._borrowed() as workers:
-            shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
-            yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         from softgen.threads.bindings import BindingCache  # imported late: the reference engine needs none of it

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from softgen.memory.space import Space
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
 
 if TYPE_CHECKING:
     from softgen.threads.compare.selection import TileSelection, WorkNames
@@ -18,11 +18,6 @@ class Dispatcher(Protocol):
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
         """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
-        ...
-
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
         ...
 
     prepares: bool  # may be asked for workers:

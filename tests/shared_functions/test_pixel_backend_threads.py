@@ -19,11 +19,12 @@ from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.pixel_backend import NAME, BackendState, BlendEquation, DepthState, DepthTarget, SurfacePlacement, TargetState
-from softgen.threads.dispatch import UNITS, DispatchContext, NativeLoop, ThreadDispatch, control_register
+from softgen.threads.dispatch import UNITS, DispatchContext, ThreadDispatch, control_register
 from softgen.threads.payload import LoopPayload
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
 from tests.shared_functions.rendering import BASE, DEPTH, TABLE, Target
+from tests.threads.native_loops import NativeLoop, run_loops
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")
 CODE = 0x600000
@@ -72,7 +73,7 @@ def draw(library: ctypes.CDLL, choice: Choice, state: BackendState, lit: int = 0
                             unit_states=((NAME, state),))  # fmt: skip
     loop = Loop(end=BLOCKS, batch=16, pixel=BLOCK_OFFSETS["pixel"], across=ACROSS, lit=lit, depth=depth)
     dispatcher = choice.groups()
-    list(dispatcher.run_loops(context, record, [NativeLoop(address(library.run_pixels), loop.bind)]))
+    run_loops(dispatcher, context, record, [NativeLoop(address(library.run_pixels), loop.bind)])
     return bench, loop
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import time
 from dataclasses import replace
 
 import pytest
@@ -14,16 +13,17 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.native import address
 from softgen.eu.text import dialect
 from softgen.threads import bindings
-from softgen.threads.dispatch import DispatchContext, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.native import scheduler
-from softgen.threads.native.scheduler import ReturnReason, WorkerPart
+from softgen.threads.native.scheduler import ReturnReason
 from softgen.threads.payload import LoopPayload
 from softgen.threads.workers import kept_loop, worker
 from softgen.threads.workers.kept_loop import KeptLoop
 from softgen.threads.workers.worker import WorkerState
 from tests.gpgpu.engines import Leaving
 from tests.gpgpu.job import ADD, CODE, SURFACES
+from tests.threads.native_loops import NativeLoop, run_kept, run_loops
 from tests.threads.test_loops import CONSTANT, HELD, LANES, THREADS, Loop, Memory, library, reference
 from tests.threads.workers.test_pool import SLOW
 
@@ -33,17 +33,9 @@ pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")
 
 def run(library: ctypes.CDLL, kept: KeptLoop, context: DispatchContext, count: int, timed_out: TimedOut = never) -> int:
     """Runs all threads by so many loops, as a draw does; how many threads the workers have run."""
-    taken, workers = ctypes.c_uint64(), kept.workers_for(count)
-    loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(taken)) for _ in workers]
-    before, parts = [each.dispatch.threads_done for each in workers], [each.part() for each in workers]
-    for part, loop in zip(parts, loops, strict=True):
-        part.loop, part.argument = address(library.run_batches), loop.bind(part.worker)
-    while parts:
-        running = (WorkerPart * len(parts))(*parts)
-        scheduler.run_parts(running)
-        parts = [part for part in running if part.signal or part.result != ReturnReason.DONE]
-        kept.answer_parts(context, parts, timed_out)
-    return sum(each.dispatch.threads_done for each in workers) - sum(before)
+    taken = ctypes.c_uint64()
+    loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(taken)) for _ in range(count)]
+    return run_kept(kept, context, [NativeLoop(address(library.run_batches), loop.bind) for loop in loops], timed_out).threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -65,17 +57,14 @@ def test_as_many_workers_are_made_as_loops_ask_for() -> None:
     assert kept.workers_for(3)[0] is kept.worker and [made.first_slot for made in kept.workers] == [0, 8, 16]
 
 
-def test_a_worker_of_loops_has_no_share_of_groups(library: ctypes.CDLL) -> None:
-    """However it comes to its loop: what a fault finds to halt is nothing."""
+def test_a_worker_of_loops_has_no_share_of_groups() -> None:
+    """What a fault finds to halt is nothing."""
     memory, share = Memory(), scheduler.GroupShare()
-    kept = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0))
-    made, loop = kept.worker, Loop(end=THREADS, batch=8, constant=CONSTANT)
-    native = NativeLoop(address(library.run_batches), loop.bind)
-    for joins in (made.join, lambda: made.loop_part(native), lambda: kept.run(native, never)):
-        made.join(share)
-        assert made.dispatch.share == ctypes.addressof(share)
-        joins()
-        assert not made.dispatch.share
+    made = EngineDispatcher("t1", 1).prepare(memory.context, memory.record(LoopPayload(3), 8, 0)).worker
+    made.join(share)
+    assert made.dispatch.share == ctypes.addressof(share)
+    made.join()
+    assert not made.dispatch.share
 
 
 @pytest.mark.parametrize("name, settled", [("reference", True), ("t0", False), ("t1", True)])
@@ -145,11 +134,9 @@ def test_the_engine_is_told_what_loops_ran(count: int, library: ctypes.CDLL) -> 
     memory, told, taken = Memory(), Told(), ctypes.c_uint64()
     loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(taken)) for _ in range(count)]
     native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
-    dispatcher, began = EngineDispatcher("told", count, make=lambda name: told), time.perf_counter()
-    done = list(dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
-    assert sum(finished.instructions for finished in done) == told.told == THREADS * 8
-    (ran,) = dispatcher.ran.values()
-    assert (ran.dispatches, ran.threads, ran.instructions) == (1, THREADS, told.told) and 0 < ran.seconds < time.perf_counter() - began
+    dispatcher = EngineDispatcher("told", count, make=lambda name: told)
+    done = run_loops(dispatcher, memory.context, memory.record(LoopPayload(3), 8, 0), native)
+    assert done.instructions == told.told == THREADS * 8
 
 
 @pytest.fixture
@@ -167,7 +154,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def dispatch(library: ctypes.CDLL, dispatcher: EngineDispatcher, context: DispatchContext, record: ThreadDispatch) -> None:
     loop = Loop(end=THREADS, batch=8, constant=CONSTANT)
-    list(dispatcher.run_loops(context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+    run_loops(dispatcher, context, record, [NativeLoop(address(library.run_batches), loop.bind)])
 
 
 def test_the_worker_of_a_record_is_kept(library: ctypes.CDLL, made: list[object]) -> None:

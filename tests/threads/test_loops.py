@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, control_register
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.native import scheduler
 from softgen.threads.payload import FULL, LoopPayload, PayloadList, PayloadWriter, ThreadMasks, WrittenMasks
@@ -26,6 +25,7 @@ from softgen.threads.workers import kept_loop, pool, worker
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import ADD, CODE, SURFACES, TABLE, Job, dwords, words
+from tests.threads.native_loops import NativeLoop, run_loops
 from tests.threads.workers.test_pool import MODE, SLOW
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is absent")
@@ -91,8 +91,8 @@ def looped(library: ctypes.CDLL, memory: Memory, choice: Choice, batch: int, con
     """Runs batches.c's loop; the loop afterwards."""
     loop = Loop(end=THREADS, batch=batch, constant=constant, masked=masked)
     record = memory.record(LoopPayload(3), batch, 0, masks=WrittenMasks() if masked else FULL)
-    done = list(choice.groups().run_loops(memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)], **more))
-    assert sum(finished.threads for finished in done) == THREADS and loop.batches == -(-THREADS // batch)
+    done = run_loops(choice.groups(), memory.context, record, [NativeLoop(address(library.run_batches), loop.bind)], **more)
+    assert done.threads == THREADS and loop.batches == -(-THREADS // batch)
     return loop
 
 
@@ -171,8 +171,8 @@ def test_loops_share_out_batches_among_host_threads(threads: int, library: ctype
     memory, shared = Memory(), ctypes.c_uint64()
     loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(threads)]
     native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
-    done = list(EngineDispatcher("t1", threads).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
-    assert sum(finished.threads for finished in done) == THREADS and sum(loop.batches for loop in loops) == 13
+    done = run_loops(EngineDispatcher("t1", threads), memory.context, memory.record(LoopPayload(3), 8, 0), native)
+    assert done.threads == THREADS and sum(loop.batches for loop in loops) == 13
     assert (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
 
 
@@ -185,8 +185,8 @@ def test_a_worker_says_how_many_threads_a_batch_may_have(library: ctypes.CDLL) -
         return loop.bind(worker)
 
     memory = Memory()
-    list(EngineDispatcher("t0", 1).run_loops(memory.context, memory.record(LoopPayload(3), 24, 0),
-                                             [NativeLoop(address(library.run_batches), bind)]))  # fmt: skip
+    record = memory.record(LoopPayload(3), 24, 0)
+    run_loops(EngineDispatcher("t0", 1), memory.context, record, [NativeLoop(address(library.run_batches), bind)])
     assert seen == [24]
 
 
@@ -199,10 +199,10 @@ def test_a_batch_of_too_many_threads_is_refused(library: ctypes.CDLL, monkeypatc
         native = [NativeLoop(address(library.run_batches), loop.bind)]
         record = memory.record(LoopPayload(3), capacity, 0)
         if batch <= capacity:
-            list(dispatcher.run_loops(memory.context, record, native))
+            run_loops(dispatcher, memory.context, record, native)
             continue
         with pytest.raises(SoftgenError, match="a loop started more than the 8 threads of a batch"):
-            list(dispatcher.run_loops(memory.context, record, native))
+            run_loops(dispatcher, memory.context, record, native)
     looped(library, memory, Choice("t1"), 16)
 
 
@@ -212,7 +212,7 @@ def test_a_loop_that_would_write_past_the_registers_is_refused() -> None:
     too_long = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(lambda argument, record: 7)
     native = [NativeLoop(ctypes.cast(too_long, ctypes.c_void_p).value or 0, lambda worker: 0)]
     with pytest.raises(SoftgenError, match="kernel 0x0: a loop would write payloads longer than a thread's registers"):
-        list(EngineDispatcher("t1", 1).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
+        run_loops(EngineDispatcher("t1", 1), memory.context, memory.record(LoopPayload(3), 8, 0), native)
 
 
 # -- records that are used again ---------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def repeated(library: ctypes.CDLL, dispatcher: EngineDispatcher, memory: Memory,
     """What a dispatch by a record leaves."""
     memory.space.write(memory.job.address(1), bytes(4 * THREADS * LANES))
     loop = Loop(end=THREADS, batch=record.threads, constant=CONSTANT)
-    list(dispatcher.run_loops(context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+    run_loops(dispatcher, context, record, [NativeLoop(address(library.run_batches), loop.bind)])
     return memory.result().tobytes()
 
 
@@ -325,29 +325,26 @@ def test_host_threads_are_used_again(library: ctypes.CDLL) -> None:
         memory, shared = Memory(), ctypes.c_uint64()
         loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(3)]
         native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
-        list(EngineDispatcher("t1", 3).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
+        run_loops(EngineDispatcher("t1", 3), memory.context, memory.record(LoopPayload(3), 8, 0), native)
     assert scheduler.helpers() == max(before, 2)
 
 
 def test_dispatches_one_after_another_use_the_same_workers(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops on one host thread and on several, and lists of payloads; also after faults, and where nobody wanted the rest."""
+    """Loops on one host thread and on several, and lists of payloads; also after faults."""
     made, real = list[int](), pool.WorkerSet
     monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips: (made.append(threads), real(threads, strips))[1])
     broken, dispatcher = ADD.replace("0x08025E01", "0x08025EFF"), EngineDispatcher("t1", 3)  # stateless: nothing is mapped at 0
 
-    def started(memory: Memory, count: int) -> Iterator[Finished]:
+    def started(memory: Memory, count: int) -> int:
         shared = ctypes.c_uint64()
         loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(count)]
         native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
-        yield from dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native)
+        return run_loops(dispatcher, memory.context, memory.record(LoopPayload(3), 8, 0), native).threads
 
     for count in (3, 1, 2):
-        assert sum(finished.threads for finished in started(Memory(), count)) == THREADS
+        assert started(Memory(), count) == THREADS
         with pytest.raises(GpuFault):
-            list(started(Memory(broken), count))
-        rest = started(Memory(), count)
-        next(rest)
-        del rest
+            started(Memory(broken), count)
         memory = Memory()
         list(dispatcher.run(memory.context, listed(memory, CONSTANT, False)))
         assert (memory.result() == reference(ADD, CONSTANT, False)[0]).all()
@@ -364,7 +361,7 @@ def test_a_fault_in_each_of_several_loops_leaves_nothing_behind(library: ctypes.
         shared = ctypes.c_uint64()
         loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(3)]
         native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
-        list(dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native))
+        run_loops(dispatcher, memory.context, memory.record(LoopPayload(3), 8, 0), native)
 
     with pytest.raises(GpuFault, match=r"write at 0x[0-9a-f]+ in job by .*send"):
         run(broken)
@@ -380,4 +377,4 @@ def test_the_time_limit_ends_loops_on_all_host_threads(library: ctypes.CDLL, mon
     loops = [Loop(end=THREADS, batch=8, constant=CONSTANT, shared=ctypes.addressof(shared)) for _ in range(3)]
     native = [NativeLoop(address(library.run_batches), loop.bind) for loop in loops]
     with pytest.raises(SoftgenError, match=r"time is up: thread \d+ of group \d+, kernel 0x40000"):
-        list(EngineDispatcher("t1", 3).run_loops(memory.context, memory.record(LoopPayload(3), 8, 0), native, lambda: True))
+        run_loops(EngineDispatcher("t1", 3), memory.context, memory.record(LoopPayload(3), 8, 0), native, lambda: True)

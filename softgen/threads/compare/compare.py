@@ -7,7 +7,7 @@ Memory is restored between the two. An EngineDifference names kernel, group, add
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from softgen.bits.units import PAGE_SIZE
@@ -27,7 +27,7 @@ from softgen.threads.compare.snapshot import (
     first_page,
     values_text,
 )
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
@@ -75,12 +75,6 @@ class ComparingDispatcher:
             return compared.run(TileSelection(self.tiles, self._count) if self.tiles else None)
         finally:
             self._work = None
-
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        if self._work is None:
-            raise Unsupported("threads that a C loop starts are compared only as part of a draw")
-        return self._work.current.run_loops(self._work.watched(context), dispatch, loops, timed_out)
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         raise Unsupported("dispatches that are compared are not prepared")

@@ -16,7 +16,7 @@ from softgen.eu.engine_protocol import CompilerEngine
 from softgen.memory.guard import FaultRecord
 from softgen.threads import places
 from softgen.threads.bindings import BindingCache
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch, TimedOut, never
 from softgen.threads.native.scheduler import WorkerPart
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.workers.shared import SharedDispatch
@@ -90,12 +90,6 @@ class KeptLoop:
                 worker.state.mark_dirty()
             raise
 
-    # -- for others ---------------------------------------------------------------------------------------------------------
-
-    def run(self, loop: NativeLoop, timed_out: TimedOut) -> Finished:
-        self._timed_out = timed_out
-        return self.worker.drive(loop.function, loop.bind(self.worker.address))
-
     def _poll(self, worker: Worker) -> None:
         if self._timed_out():
             raise places.timed_out(worker.place(worker.busy()))
@@ -135,16 +129,6 @@ class LoopCache:
         self._kept[id(kept.dispatch)] = kept  # which has the record, so that no other gets its identity
         if len(self._kept) > MOST_KEPT:
             self._free.append(self._kept.pop(next(iter(self._kept))).worker.state)
-
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
-            timed_out: TimedOut) -> Finished:  # fmt: skip
-        kept, fine = self.take(context, dispatch, program, engine), False
-        try:
-            done = kept.run(loop, timed_out)
-            fine = True
-        finally:
-            self.put(kept, fine)
-        return done
 
     def _make(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> KeptLoop:
         state = self._free.pop() if self._free else WorkerState()

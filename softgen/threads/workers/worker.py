@@ -25,7 +25,7 @@ from softgen.memory import arena, guard
 from softgen.shared_functions.access_fault import WRITES, explain
 from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
 from softgen.threads import places
-from softgen.threads.dispatch import Finished, NativeLoop, ThreadDispatch
+from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.native import scheduler
 from softgen.threads.native.block_ranges import block_ranges
 from softgen.threads.native.scheduler import (
@@ -172,11 +172,6 @@ class Worker:
         """The worker's part of a dispatch, for run_parts."""
         return WorkerPart(self.address, ctypes.addressof(self.call.record))
 
-    def loop_part(self, loop: NativeLoop) -> WorkerPart:
-        """The same of a dispatch by a C loop that starts batches on this worker (threads.h)."""
-        self._prepare(0)
-        return WorkerPart(self.address, ctypes.addressof(self.call.record), loop=loop.function, argument=loop.bind(self.address))
-
     @property
     def _under_way(self) -> range:
         """Threads of the group under way, or of its piece."""
@@ -186,11 +181,6 @@ class Worker:
     def unfinished(self) -> bool:
         """Whether groups that it has taken are not done."""
         return bool(self.dispatch.inside) or self.dispatch.first != self.dispatch.last
-
-    def drive(self, function: int, argument: int) -> Finished:
-        """Runs a C loop that starts batches on this worker (threads.h), until it is done."""
-        self._prepare(0)
-        return self._run(function, argument)
 
     def _prepare(self, share: int) -> None:
         now = self.dispatch
@@ -224,20 +214,6 @@ class Worker:
     def _copies_payload(self) -> bool:
         """Whether templates hold payloads."""
         return not isinstance(self.record.payload, PayloadWriter | LoopPayload)
-
-    def _run(self, function: int, argument: int) -> Finished:
-        try:
-            while (why := self.call.at(function, argument)) != ReturnReason.DONE:
-                self.answer(why)
-        except BaseException:  # threads were left in the middle
-            self.state.mark_dirty()
-            raise
-        return self.finished()
-
-    def finished(self) -> Finished:
-        """What a loop has done, after its end."""
-        self.shared.engine.ran(self.shared.program, self.dispatch.instructions)
-        return Finished(self.dispatch.threads_done, self.dispatch.instructions)
 
     def _function(self, control: int, entry: int | None = None) -> CompiledFunction:
         found = self.shared.function(control, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,10 +20,12 @@ from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.compare.compare_work import WorkComparison
 from softgen.threads.compare.selection import PixelPlace
 from softgen.threads.compare.snapshot import EngineDifference, MemorySnapshot
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import LoopPayload
+from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
 from tests.gpgpu.job import ADD, END, Job, vector_add
+from tests.threads.native_loops import NativeLoop, run_loops
 from tests.threads.test_loops import CONSTANT, LANES, Loop, Memory, library
 from tests.threads.test_reference import NEIGHBOUR
 from tests.threads.workers.test_pool import COUNT, job
@@ -240,8 +242,8 @@ class Drawing:
         if selection is not None and selection.tile is not None:
             objects, selection.objects_seen = min(selection.objects or OBJECTS, OBJECTS), OBJECTS
         loop = Loop(end=objects, batch=1, constant=CONSTANT)
-        done = list(self.dispatcher.run_loops(self.memory.context, self.record, [NativeLoop(address(self.library.run_batches), loop.bind)]))
-        return sum(finished.threads for finished in done)
+        native = [NativeLoop(address(self.library.run_batches), loop.bind)]
+        return run_loops(self.dispatcher, self.dispatcher.watched(self.memory.context), self.record, native).threads
 
 
 class WrongObject(EngineDispatcher):
@@ -252,13 +254,25 @@ class WrongObject(EngineDispatcher):
         self.name, self.address, self.watched, self._right = "wrong", address, watched, EngineDispatcher("t1", 1)
         self.times = 1000  # that it will be wrong
 
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        held = context.space.read32(self.watched)
-        yield from self._right.run_loops(context, dispatch, loops, timed_out)
-        if context.space.read32(self.watched) != held and self.times:
-            self.times -= 1
-            context.space.write32(self.address, context.space.read32(self.address) ^ 0x100)
+    def lease(self) -> LoopLease:
+        return WrongLease(self, self._right.lease())
+
+
+class WrongLease(LoopLease):
+    """Loops of one draw, at whose end the dword is wrong."""
+
+    def __init__(self, dispatcher: WrongObject, right: LoopLease) -> None:
+        self.dispatcher, self.right = dispatcher, right
+
+    def loop(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        self.space, self.held = context.space, context.space.read32(self.dispatcher.watched)
+        return self.right.loop(context, dispatch)
+
+    def end(self, fine: bool) -> None:
+        self.right.end(fine)
+        if self.space.read32(self.dispatcher.watched) != self.held and self.dispatcher.times:
+            self.dispatcher.times -= 1
+            self.space.write32(self.dispatcher.address, self.space.read32(self.dispatcher.address) ^ 0x100)
 
 
 def compared(library: ctypes.CDLL, wrong: int | None = None, watched: int | None = None, tiles: int = 0) -> Drawing:
