@@ -112,12 +112,12 @@ class BoundSurfaces:
         if table is None:
             data = self.dispatch.depend_on_sampler(samplers.base, offset, self.sampler_size)
         else:
-            data = self.dispatch.depend(samplers.base + table + offset, self.sampler_size)
+            data = self.dispatch.depend_behind(samplers.base, table + offset, self.sampler_size)
         if data:
             pointer = layout.raw(memoryview(data).cast("I")).border_color_pointer
             border = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
             if self.space.extent(samplers.base + pointer & (1 << self.space.bits) - 1, 4 * border.dwords) == 4 * border.dwords:
-                self.dispatch.depend(samplers.base + pointer, 4 * border.dwords)
+                self.dispatch.depend_behind(samplers.base, pointer, 4 * border.dwords)
 
     # -- resolving -------------------------------------------------------------------------------------------------------
 

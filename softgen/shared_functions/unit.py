@@ -51,7 +51,8 @@ class ResolvedState:
         self.surfaces: dict[int, tuple[int, bytes]] = {}  # address and bytes of the surface states that they lead to, by index
         self.states: dict[tuple[int, int], bytes] = {}  # other bytes, by address and size
         self.samplers: dict[int, bytes] = {}  # of the sampler table, by offset in it
-        self.sampler_base = 0  # that its offset counts from
+        self.behind: dict[int, bytes] = {}  # border colours and samplers of other tables, by offset from the sampler base
+        self.sampler_base = 0  # that their offsets count from
         self.blend: dict[tuple[int, int], bytes] = {}  # entries of the blend state, by address and size, where unit states say it is
         self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
         self.hosts_at = NEVER  # changes of the space when they were last looked up
@@ -114,7 +115,7 @@ class DispatchBindings:
         resolved = self.resolved
         if resolved.volatile:
             return False
-        if not (resolved.states or resolved.samplers or resolved.blend) and resolved.hosts_at == self.space.changes:
+        if not (resolved.states or resolved.samplers or resolved.behind or resolved.blend) and resolved.hosts_at == self.space.changes:
             return True
         try:
             return self._others_current()
@@ -144,7 +145,7 @@ class DispatchBindings:
     def _others_current(self) -> bool:
         """Whether all that was resolved besides the binding table and its surfaces is as it was."""
         resolved, space = self.resolved, self.space
-        if (resolved.states or resolved.samplers or resolved.blend) and not self._states_current():
+        if (resolved.states or resolved.samplers or resolved.behind or resolved.blend) and not self._states_current():
             return False
         changes = space.changes
         if changes == resolved.hosts_at:
@@ -157,6 +158,7 @@ class DispatchBindings:
     def _states_current(self) -> bool:
         resolved, read = self.resolved, self.space.read
         return (all(read(*place) == data for place, data in resolved.states.items())
+                and all(read(self.behind_address(at), len(data)) == data for at, data in resolved.behind.items())
                 and all(read(self.sampler_address(at), len(data)) == data for at, data in resolved.samplers.items())
                 and all(read(address + self.blend_moved, size) == data for (address, size), data in resolved.blend.items()))  # fmt: skip
 
@@ -188,6 +190,20 @@ class DispatchBindings:
         self.resolved.sampler_base = base
         try:
             data = self.resolved.samplers[offset] = self.space.read(self.sampler_address(offset), size)
+        except SoftgenError:
+            self.resolved.volatile = True
+            return b""
+        return data
+
+    def behind_address(self, offset: int) -> int:
+        """Where state at an offset from the sampler base is."""
+        return self.resolved.sampler_base + offset & (1 << self.space.bits) - 1
+
+    def depend_behind(self, base: int, offset: int, size: int) -> bytes:
+        """The same of a border colour, or of a sampler of another table, by its offset from the sampler base."""
+        self.resolved.sampler_base = base
+        try:
+            data = self.resolved.behind[offset] = self.space.read(self.behind_address(offset), size)
         except SoftgenError:
             self.resolved.volatile = True
             return b""

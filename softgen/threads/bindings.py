@@ -95,10 +95,12 @@ class BoundUnits:
         """Addresses of what compiled code compares with sampler tables of messages, and the values."""
         return [key for binding in self._samplers for key in binding.sampler_keys()]
 
-    def in_place(self, dispatch: ThreadDispatch) -> bool:
+    def in_place(self, bases: Mapping[str, int], dispatch: ThreadDispatch) -> bool:
         """Whether nothing was moved since the record was made."""
         held = self.dispatch
-        return held.binding_table == dispatch.binding_table and held.samplers == dispatch.samplers and not held.blend_moved
+        if held.binding_table != dispatch.binding_table or held.samplers != dispatch.samplers or held.blend_moved:
+            return False
+        return held.bases is bases or all(held.bases.get(name) == bases.get(name) for name in BASES)
 
     def renew(self) -> None:
         for binding in self.bindings:
@@ -120,7 +122,7 @@ class BindingCache:
         pointers = dispatch.binding_table, dispatch.samplers
         key = (context.generation.number, *pointers, bases, dispatch.units, dispatch.unit_states), id(context.space)
         held = self._tables.pop(key, None)
-        if held is not None and held[0]() is context.space and held[1].in_place(dispatch) and held[1].current():
+        if held is not None and held[0]() is context.space and held[1].in_place(context.bases, dispatch) and held[1].current():
             table = held[1]
             table.renew()
         else:

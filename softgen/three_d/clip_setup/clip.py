@@ -93,7 +93,7 @@ def counts_objects(state: DrawState) -> bool:
 def clip_viewports(state: DrawState, count: int) -> tuple[Record, ...]:
     """The first viewports of SF_CLIP_VIEWPORT, with matrices, guardbands and extents."""
     name = "3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP"
-    return structures(state, "SF_CLIP_VIEWPORT", state.address("dynamic", state.command(name).sf_clip_viewport_pointer), count, name)
+    return structures(state, "SF_CLIP_VIEWPORT", state.block_address(state.command(name).sf_clip_viewport_pointer), count, name)
 
 
 def guardband(viewport: Record) -> Limits:

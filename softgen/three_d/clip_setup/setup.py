@@ -110,7 +110,7 @@ def _command_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Reco
     if not fields.scissor_rectangle_enable:
         return viewports, ()
     name = "3DSTATE_SCISSOR_STATE_POINTERS"
-    return viewports, structures(state, "SCISSOR_RECT", state.address("dynamic", state.command(name).scissor_rect_pointer), count, name)
+    return viewports, structures(state, "SCISSOR_RECT", state.block_address(state.command(name).scissor_rect_pointer), count, name)
 
 
 def _unit_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Record, ...], tuple[Record, ...]]:

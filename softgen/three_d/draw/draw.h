@@ -15,6 +15,9 @@ struct assembly;
 struct fetch_element;
 struct vertex_fetch;
 
+/* What pointers count from. */
+enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, BASE_DYNAMIC, DRAW_BASES };
+
 /* -- what plans were made from ------------------------------------------------------------------------------------------------------- */
 
 /* A command: whether it was latched; if it was, how long it is (0: that does not matter), and which items it has. */
@@ -45,12 +48,11 @@ struct table_entry {
 struct stage_table {
     uint32_t offset, mask; /* the dword of its pointer, and the pointer's bits */
     uint32_t pointer, scale; /* their value, and the bytes that 1 of it is worth */
-    uint64_t address; /* of the table, with that pointer */
-    uint32_t table; /* the same as threads get it */
-    uint32_t count;
+    uint64_t table; /* with that pointer: bytes from the surface state base on, as threads get it */
+    uint64_t count;
     const struct table_entry *entries;
     uint32_t *header; /* where a payload's header has it */
-    uint64_t base, surface_mask; /* surface states: what entries count from, and the bits of an entry that are the pointer */
+    uint64_t surface_mask; /* the bits of an entry that are the pointer of a surface state, which counts from there, too */
 };
 
 /* A dword of a plan or a binding that counts from where a block of state is. */
@@ -64,7 +66,7 @@ struct state_block {
     uint32_t offset, mask; /* the dword of the pointer, and the pointer's bits */
     uint32_t pointer; /* their value */
     uint32_t range_count, value_count, reserved;
-    const struct memory_range *ranges; /* with that pointer */
+    const struct memory_range *ranges; /* with that pointer: addresses count from the dynamic state base */
     const struct moved_value *values;
 };
 
@@ -158,7 +160,9 @@ struct draw_record {
     struct draw_record *after; /* the one that was found after it, or NULL */
     uint32_t topology, indexed;
     uint64_t fixed_start; /* the plans are for these: */
-    uint32_t start_vertex, start_instance, base_vertex, reserved;
+    uint32_t start_vertex, start_instance, base_vertex;
+    uint32_t fixed_bases; /* a bit for each base that it was made for, and may not move: */
+    uint64_t bases[DRAW_BASES];
     /* what is compared, and what is copied */
     const struct latched_command *commands;
     const struct latched_dwords *dwords;
@@ -190,8 +194,6 @@ struct draw_record {
 };
 
 enum draw_phase { DRAW_FIND, DRAW_BEGIN, DRAW_WALK }; /* a record is to be found; there is one; its stages are under way */
-
-enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, DRAW_BASES };
 
 /* Why draw_run returns: that of threads.h of the stage's worker, or */
 enum draw_reason {
@@ -247,6 +249,7 @@ struct draw {
     uint64_t binned; /* records that are in bins, or were */
     uint64_t next_tile;
     /* state whose place changes */
+    uint64_t wrap; /* the bits of an address */
     uint64_t bases[DRAW_BASES];
     const uint8_t *curbe; /* the constant URB entry, or NULL: none is valid */
     uint64_t curbe_size;

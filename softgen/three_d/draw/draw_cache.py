@@ -1,6 +1,6 @@
 """RecordCache: the kept records of a hardware context, of which draw.c finds the one for a draw's state.
 
-Records are kept for one environment: a plain address space, a dispatcher, base addresses, registers. Another one forgets them all.
+Records are kept for one environment: a plain address space, a dispatcher, most base addresses, registers. Another one forgets them all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LATEST, TRY_AGAIN = 16, 16  # records that show whether keeping pays; of draws for which none is kept then, one in how many is tried
 MOST_DRAWS = 384  # kept: those of several frames, whose render targets differ
+MOVING = {"surface", "dynamic"}  # bases that drivers set anew for each batch; a record says whether it allows that
 MOST_WORKERS = 256  # besides the first of each stage; half a megabyte each
 
 
@@ -74,9 +75,9 @@ class RecordCache:
         if latched is not self._latched or cs.space is not self._space or cs.dispatcher is not self._dispatcher:
             return False
         if bases is not self._bases:
-            if bases != self._bases and not (self._moves and self._move_surfaces(bases)):
+            if bases != self._bases and any(bases.get(name) != self._bases.get(name) for name in {*bases, *self._bases} - MOVING):
                 return False
-            self._bases = bases
+            self._set_bases(bases)
         if latched.slots != self._slots:  # type: ignore[attr-defined]  # commands that were never met have places now
             return False
         for name, value in self._registers.items():
@@ -84,12 +85,11 @@ class RecordCache:
                 return False
         return True
 
-    def _move_surfaces(self, bases: Mapping[str, int]) -> bool:
-        """Another surface state base: pointers count from there. False where other bases differ, too."""
-        if any(bases.get(name) != self._bases.get(name) for name in {*bases, *self._bases} - {"surface"}):
-            return False
-        self._now.bases[Base.SURFACE] = bases.get("surface", 0)
-        return True
+    def _set_bases(self, bases: Mapping[str, int]) -> None:
+        """Pointers count from there."""
+        self._bases = bases
+        for base in (Base.GENERAL, Base.SURFACE, Base.DYNAMIC):
+            self._now.bases[base] = bases.get(base.name.lower(), 0)
 
     def _enter(self, cs: CommandStreamer) -> bool:
         """Forgets all records; False where none can be kept."""
@@ -101,8 +101,9 @@ class RecordCache:
         now.latches, now.memory, now.select = latched.address, ctypes.addressof(cs.space.table), 0
         self._walk.enter(cs)
         self._moves = cs.generation.unit_state
-        now.bases[Base.GENERAL], now.bases[Base.SURFACE] = cs.bases.get("general", 0), cs.bases.get("surface", 0)
-        self._latched, self._space, self._dispatcher, self._bases, self._slots = latched, cs.space, dispatcher, cs.bases, latched.slots
+        now.wrap = (1 << cs.space.bits) - 1
+        self._set_bases(cs.bases)
+        self._latched, self._space, self._dispatcher, self._slots = latched, cs.space, dispatcher, latched.slots
         return True
 
     def _follow_mappings(self, cs: CommandStreamer) -> None:

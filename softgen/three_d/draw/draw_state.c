@@ -36,11 +36,12 @@ static uint64_t moved_by(const struct stage_table *t, const struct latches *l)
 
 static int same_table(const struct stage_table *t, const struct draw *d)
 {
-    uint64_t address = t->address + moved_by(t, d->latches);
+    uint64_t base = d->bases[BASE_SURFACE], address = base + t->table + moved_by(t, d->latches);
     for (const struct table_entry *e = t->entries; e < t->entries + t->count; e++) {
         uint32_t value;
-        memcpy(&value, graphics_memory(d->memory, address + 4 * e->index), sizeof value);
-        if (e->size ? memcmp(graphics_memory(d->memory, t->base + (value & t->surface_mask)), e->surface, e->size) : value != e->value)
+        memcpy(&value, graphics_memory(d->memory, (address + 4 * e->index) & d->wrap), sizeof value);
+        uint64_t surface = (base + (value & t->surface_mask)) & d->wrap;
+        if (e->size ? memcmp(graphics_memory(d->memory, surface), e->surface, e->size) : value != e->value)
             return 0;
     }
     return 1;
@@ -54,9 +55,9 @@ static uint32_t block_moved_by(const struct state_block *b, const struct latches
 
 static int same_block(const struct state_block *b, const struct draw *d)
 {
-    int64_t moved = (int64_t)(d->latches->slots[b->offset] & b->mask) - b->pointer;
+    uint64_t moved = d->bases[BASE_DYNAMIC] + (d->latches->slots[b->offset] & b->mask) - b->pointer;
     for (const struct memory_range *r = b->ranges; r < b->ranges + b->range_count; r++)
-        if (memcmp(graphics_memory(d->memory, r->address + (uint64_t)moved), r->data, r->size))
+        if (memcmp(graphics_memory(d->memory, (r->address + moved) & d->wrap), r->data, r->size))
             return 0;
     return 1;
 }
@@ -68,6 +69,9 @@ static int same_state(const struct draw_record *p, struct draw *d)
     if (p->fixed_start
         && (p->start_vertex != d->start_vertex || p->start_instance != d->start_instance || p->base_vertex != d->base_vertex))
         return 0;
+    for (uint32_t base = 0; base < DRAW_BASES; base++)
+        if (p->fixed_bases >> base & 1 && p->bases[base] != d->bases[base])
+            return 0;
     if (!same_commands(p, d->latches))
         return 0;
     if (p->pointer_count && !same_pointed(p, d))

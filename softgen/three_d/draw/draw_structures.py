@@ -24,6 +24,15 @@ def _longs(*names: str) -> list[tuple[str, type[ctypes.c_uint64]]]:
     return [(name, ctypes.c_uint64) for name in names]
 
 
+class Base(IntEnum):
+    """enum draw_base: what pointers count from."""
+
+    NONE = 0
+    GENERAL = 1
+    SURFACE = 2
+    DYNAMIC = 3
+
+
 # -- what plans were made from ---------------------------------------------------------------------------------------------------
 
 
@@ -60,8 +69,7 @@ class TableEntry(ctypes.Structure):
 class StageTable(ctypes.Structure):
     """The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are."""
 
-    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"),
-                *_longs("entries", "header", "base", "surface_mask")]  # fmt: skip
+    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("table", "count", "entries", "header", "surface_mask")]
 
 
 class MovedValue(ctypes.Structure):
@@ -151,7 +159,7 @@ class RecordStruct(ctypes.Structure):
 
     _fields_ = [
         *_longs("after"), *_words("topology", "indexed"), *_longs("fixed_start"),
-        *_words("start_vertex", "start_instance", "base_vertex", "reserved"),
+        *_words("start_vertex", "start_instance", "base_vertex", "fixed_bases"), ("bases", ctypes.c_uint64 * len(Base)),
         *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "blocks", "constants", "sources",
                 "pointers", "ranges", "pointed_bits", "copies", "parts"),
         *_words("command_count", "dwords_count", "bits_count", "memory_count", "program_count", "host_count", "table_count",
@@ -181,14 +189,6 @@ class Phase(IntEnum):
     WALK = 2
 
 
-class Base(IntEnum):
-    """enum draw_base: what pointers count from."""
-
-    NONE = 0
-    GENERAL = 1
-    SURFACE = 2
-
-
 class DrawReason(IntEnum):
     """enum draw_reason: why draw_run returns, besides the reasons of threads.h."""
 
@@ -215,7 +215,7 @@ class DrawStruct(ctypes.Structure):
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "host_threads", "slice",
                 "share_vertices", "share_pixels", "guard", "loops", "running", "running_count"),
         *_words("most_vertices", "select"), *_longs("deadline"), ("chunk", ChunkStruct), *_longs("must_clip", "binned", "next_tile"),
-        ("bases", ctypes.c_uint64 * len(Base)), ("curbe", ctypes.c_char_p),
+        *_longs("wrap"), ("bases", ctypes.c_uint64 * len(Base)), ("curbe", ctypes.c_char_p),
         *_longs("curbe_size", "viewports"),
         ("addresses", ctypes.c_uint64 * MOST_POINTERS),
     ]  # fmt: skip

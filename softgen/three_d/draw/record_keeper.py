@@ -26,6 +26,7 @@ from softgen.threads.programs import MemoryRange
 from softgen.threads.workers.kept_loop import KeptLoop
 from softgen.three_d.draw.draw_structures import (
     ARRAYS,
+    Base,
     ConstantRange,
     CurbePart,
     HostPlace,
@@ -42,8 +43,8 @@ from softgen.three_d.state.latched_state import LatchedBytes, NotKept
 from softgen.three_d.state.plan_cache import Notes, noted
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.state_blocks import StateBlocks
-from softgen.three_d.state.state_pointers import StatePointers
-from softgen.three_d.state.unit_state import stage_bases
+from softgen.three_d.state.state_pointers import StatePointers, base_of
+from softgen.three_d.state.unit_state import dispatch_context, stage_bases
 from softgen.three_d.vertices.vertex_fetch import FetchElement, FetchPlan, VertexFetch, elements_of
 
 LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
@@ -170,9 +171,19 @@ class RecordKeeper:
             raise NotKept("state with a warning, or that cannot be compared")
         if self.pointers is None:
             self.tables.complete()
-            self._blocks = StateBlocks(self.latches, self.notes, self.bound, self.dispatches, self.headers)
+            base = base_of(self.state, Base.DYNAMIC)
+            self._blocks = StateBlocks(self.latches, self.notes, base, self.bound, self.dispatches, self.headers)
+            self._fix_bases(record.struct)
         self._find_unsettled(record)
         self.depend(record)
+
+    def _fix_bases(self, into: RecordStruct) -> None:
+        """Bases that plans were made for, where not only binding tables, what they lead to, and blocks of state count from them."""
+        pool = self.state.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
+        fixed = self.notes.bases | ({"surface"} if pool is not None and pool.binding_table_pool_enable else set())
+        for base in (Base.SURFACE, Base.DYNAMIC):
+            into.bases[base] = base_of(self.state, base)
+            into.fixed_bases |= (base.name.lower() in fixed) << base
 
     def depend(self, record: BuiltRecord) -> None:
         """Collects what is compared before the record is used again; anew when threads have made more of it."""
@@ -215,8 +226,8 @@ class RecordKeeper:
     def _known(self) -> tuple[int, ...]:
         found = [bound.dispatch.resolved for bound in self.bound.values()]
         return tuple(count for table in found for count in (
-            len(table.entries), len(table.surfaces), len(table.states), len(table.samplers), len(table.blend), len(table.hosts),
-            table.volatile))  # fmt: skip
+            len(table.entries), len(table.surfaces), len(table.states), len(table.samplers), len(table.behind), len(table.blend),
+            len(table.hosts), table.volatile))  # fmt: skip
 
     def _bindings(self) -> dict[str, DispatchBindings]:
         return {stage: bound.dispatch for stage, bound in self.bound.items()}
@@ -247,16 +258,20 @@ class RecordKeeper:
     def follow(self, cs: CommandStreamer) -> None:
         """Binding tables and blocks of state are where commands say now: for units that read more of them. Before that, what was read of
         them was compared. Other draws may have moved what they share with this one."""
-        state = DrawState.of(cs)
         if self.pointers is not None:
+            state = DrawState.of(cs)
             if self.pointers.follow(state, self.notes, self._bindings()):
                 bases, offset = stage_bases(state.generation, state.bases), self.pointers.offset
                 for stage, bound in self.bound.items():
                     bound.move(bases, offset(f"table {stage}"), offset(f"samplers {stage}"))
             return
-        assert self._blocks is not None
-        self.tables.follow()
-        self._blocks.follow()
+        blocks, bases = self._blocks, dispatch_context(cs).bases
+        assert blocks is not None
+        for stage, bound in self.bound.items():
+            table, samplers, held = self.tables.now(stage), blocks.samplers(stage), bound.dispatch
+            if (held.bases, held.binding_table, held.samplers) != (bases, table, samplers):
+                bound.move(bases, table, samplers)
+            held.blend_moved = blocks.blend_moved(bases.get("dynamic", 0))
 
     # -- after a draw --------------------------------------------------------------------------------------------------------------------
 

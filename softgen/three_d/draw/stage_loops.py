@@ -45,4 +45,4 @@ class StageLoops:
 
 def _reads(loop: KeptLoop) -> bool:
     found = loop.shared.bound.dispatch.resolved
-    return bool(found.states or found.surfaces or found.entries or found.samplers)
+    return bool(found.states or found.surfaces or found.entries or found.samplers or found.behind)

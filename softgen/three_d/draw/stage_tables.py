@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple, Protocol
 
-from softgen.bits.units import DWORD_MASK
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.three_d.draw.draw_structures import Base, StageTable, TableEntry
@@ -68,12 +67,11 @@ class StageTables:
     def _table(self, stage: str) -> StageTable:
         keeper, array = self._keeper, self._entries(stage)
         header, place, offset = keeper.headers[stage], self._places[stage], self.tables[stage]
-        base, latches = base_of(keeper.state, Base.SURFACE), keeper.latches
-        self._kept[stage], address = array, base + offset & latches.wrap
+        latches = keeper.latches
+        self._kept[stage] = array
         pointer = latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
         header += keeper.header_pointer("binding_table_pointer")[0]
-        return StageTable(*place, address, offset & DWORD_MASK, len(array), ctypes.addressof(array), header, base,
-                          (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
+        return StageTable(*place, offset, len(array), ctypes.addressof(array), header, (1 << pointer.high + 1) - (1 << pointer.low))
 
     def _entries(self, stage: str) -> ctypes.Array[TableEntry]:
         """Entries with what was read of their surface states, by plans or units."""
@@ -104,11 +102,8 @@ class StageTables:
         pointer = latches.pointer(latches.layout(name).field("pointer_to_binding_table"), latches.place(name).offset)
         return TablePlace(pointer.offset, pointer.mask, command.pointer_to_binding_table, scale)
 
-    def follow(self) -> None:
-        """Tables are where commands say now."""
-        for stage, bound in self._keeper.bound.items():
-            place = self._places[stage]
-            now = self._keeper.latches.latched.raw(place.offset, 1)[0] & place.mask
-            table = self.tables[stage] + (now - place.pointer) * place.scale
-            if bound.dispatch.binding_table != table:
-                bound.move_table(table)
+    def now(self, stage: str) -> int:
+        """Where commands say that the table of a stage is: its offset."""
+        place = self._places[stage]
+        pointer = self._keeper.latches.latched.raw(place.offset, 1)[0] & place.mask
+        return self.tables[stage] + (pointer - place.pointer) * place.scale

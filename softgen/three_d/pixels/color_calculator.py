@@ -158,7 +158,7 @@ def _color_calc(state: DrawState) -> _Page:
         address = state.address("general", state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state)
         return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", address))
     name = "3DSTATE_CC_STATE_POINTERS"
-    address = state.address("dynamic", state.command(name).color_calc_state_pointer)
+    address = state.block_address(state.command(name).color_calc_state_pointer)
     return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", address, name))
 
 
@@ -222,7 +222,7 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
     if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
         return TargetState(), None
     page = catalogue.layout("BLEND_STATE", state.gen)
-    address = state.address("dynamic", pointers.blend_state_pointer)
+    address = state.block_address(pointers.blend_state_pointer)
     group = next(group for group in page.groups if group.name == "render_target")
     common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
     entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
@@ -310,7 +310,7 @@ def _tests(state: DrawState) -> _Page:
     if catalogue.catalogue().get("3DSTATE_WM_DEPTH_STENCIL", state.gen) is not None:
         return _Page("3DSTATE_WM_DEPTH_STENCIL", state.gen, state.command("3DSTATE_WM_DEPTH_STENCIL"))
     name = "3DSTATE_DEPTH_STENCIL_STATE_POINTERS"
-    address = state.address("dynamic", state.command(name).depth_stencil_state_pointer)
+    address = state.block_address(state.command(name).depth_stencil_state_pointer)
     return _Page("DEPTH_STENCIL_STATE", state.gen, state.structure("DEPTH_STENCIL_STATE", address, name))
 
 
@@ -340,7 +340,7 @@ def _ranges(state: DrawState) -> tuple[tuple[float, float], ...]:
         address, name = state.address("general", _color_calc(state).record.cc_viewport_pointer), ""
     else:
         name = "3DSTATE_VIEWPORT_STATE_POINTERS_CC"
-        address = state.address("dynamic", state.command(name).cc_viewport_pointer)
+        address = state.block_address(state.command(name).cc_viewport_pointer)
     clip, size = state.get("3DSTATE_CLIP"), 4 * catalogue.layout("CC_VIEWPORT", state.gen).dwords
     count = int(clip.maximum_vp_index) + 1 if clip is not None else 1
     viewports = [state.structure("CC_VIEWPORT", address + size * number, name) for number in range(count)]

@@ -118,7 +118,7 @@ def _blend(state: DrawState) -> Record | None:
     pointer = state.get(name)
     if pointer is None:
         return None
-    blend = state.structure("BLEND_STATE", state.address("dynamic", pointer.blend_state_pointer), name)
+    blend = state.structure("BLEND_STATE", state.block_address(pointer.blend_state_pointer), name)
     entry: Record = blend.render_target[0]
     return blend if "alpha_test_enable" in blend._fields else entry
 

@@ -40,6 +40,7 @@ class Notes:
         self.entries: dict[tuple[str, int], tuple[int, bytes]] = {}  # of binding tables: by stage and address, where the table was
         self.surfaces: dict[tuple[str, int, int], bytes] = {}  # surface states that entries lead to: by stage, address and size
         self.blocks: dict[tuple[str, int, int], bytes] = {}  # of state: by the command whose pointer leads there, address and size
+        self.bases: set[str] = set()  # base addresses that others of its addresses count from
         self.warnings: list[str] = []
         self.volatile = False  # something cannot be compared: keep nothing
 
@@ -160,6 +161,10 @@ class NotedState(DrawState):
 
         super().__init__(state.generation, NotedSpace(state.space, notes), NotedLatched(state.latched, notes), state.bases, register, warn)
         self._state, self._notes, self.remark = state, notes, state.remark
+
+    def address(self, base: str, offset: int) -> int:
+        self._notes.bases.add(base)
+        return super().address(base, offset)
 
     def table_space(self, stage: str) -> Space:
         wrap = (1 << self.space.bits) - 1

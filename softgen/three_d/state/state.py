@@ -81,6 +81,10 @@ class DrawState:
     def address(self, base: str, offset: int) -> int:
         return self.bases.get(base, 0) + offset & (1 << self.space.bits) - 1
 
+    def block_address(self, offset: int) -> int:
+        """Where a block of state is, to which a command's pointer leads."""
+        return self.bases.get("dynamic", 0) + offset & (1 << self.space.bits) - 1
+
     def table_space(self, stage: str) -> Space:
         """The address space, for a reader of the stage's binding table and of the surface states that it leads to."""
         return self.space

@@ -3,7 +3,8 @@ them is compared where they are now, and dwords of plans that count from there a
 
 Reads   3DSTATE_CC_STATE_POINTERS 3DSTATE_BLEND_STATE_POINTERS 3DSTATE_DEPTH_STENCIL_STATE_POINTERS 3DSTATE_VIEWPORT_STATE_POINTERS_CC
         3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP 3DSTATE_SCISSOR_STATE_POINTERS 3DSTATE_SAMPLER_STATE_POINTERS_VS
-        3DSTATE_SAMPLER_STATE_POINTERS_HS 3DSTATE_SAMPLER_STATE_POINTERS_DS 3DSTATE_SAMPLER_STATE_POINTERS_PS
+        3DSTATE_SAMPLER_STATE_POINTERS_HS 3DSTATE_SAMPLER_STATE_POINTERS_DS 3DSTATE_SAMPLER_STATE_POINTERS_GS
+        3DSTATE_SAMPLER_STATE_POINTERS_PS
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ POINTERS = {
     CC: "color_calc_state_pointer", BLEND: "blend_state_pointer", "3DSTATE_DEPTH_STENCIL_STATE_POINTERS": "depth_stencil_state_pointer",
     "3DSTATE_VIEWPORT_STATE_POINTERS_CC": "cc_viewport_pointer", "3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP": "sf_clip_viewport_pointer",
     "3DSTATE_SCISSOR_STATE_POINTERS": "scissor_rect_pointer",
-    **{SAMPLERS + stage: "pointer_to_sampler_state" for stage in ("VS", "HS", "DS", "PS")},
+    **{SAMPLERS + stage: "pointer_to_sampler_state" for stage in ("VS", "HS", "DS", "GS", "PS")},
 }  # fmt: skip
 HEADER_CC, HEADER_SAMPLERS = 1, 3  # dwords of r0 (GRAPHICS_THREADS 2.1, 2.7)
 
@@ -39,12 +40,16 @@ class BlockPointer(NamedTuple):
     pointer: int
 
 
-class StateBlocks:
-    """The blocks of a draw, and what has to follow them; `headers` are the addresses of r0 in plans of payloads, by stage."""
+FIXED = BlockPointer(0, 0, 0)  # what counts from the base alone
 
-    def __init__(self, latches: LatchedBytes, notes: Notes, bound: Mapping[str, BoundUnits], dispatches: Mapping[str, ThreadDispatch],
-                 headers: Mapping[str, int]) -> None:  # fmt: skip
-        self._latches, self._notes, self._bound, self._dispatches = latches, notes, bound, dispatches
+
+class StateBlocks:
+    """The blocks of a draw, and what has to follow them. `base`: the dynamic state base that plans were made with; `headers`: the addresses
+    of r0 in plans of payloads, by stage."""
+
+    def __init__(self, latches: LatchedBytes, notes: Notes, base: int, bound: Mapping[str, BoundUnits],
+                 dispatches: Mapping[str, ThreadDispatch], headers: Mapping[str, int]) -> None:  # fmt: skip
+        self._latches, self._notes, self._base, self._bound, self._dispatches = latches, notes, base, bound, dispatches
         self._kept: list[object] = []  # memory that C code points to
         self._pointers = {name: self._pointer(name) for name in POINTERS if notes.commands.get(name) is not None}
         values = {stage: bound[stage].sampler_keys() for stage in bound}
@@ -67,35 +72,39 @@ class StateBlocks:
     def compared(self) -> list[StateBlock]:
         """The blocks, with all that was read of them until now."""
         self._kept.clear()
-        return [self._block(name, pointer) for name, pointer in self._pointers.items()]
+        behind = [MemoryRange(offset, len(data), data) for bound in self._bound.values()
+                  for offset, data in bound.dispatch.resolved.behind.items()]  # fmt: skip
+        return [*(self._block(name, pointer) for name, pointer in self._pointers.items()), self._ranges(FIXED, behind, [])]
 
     def _block(self, name: str, pointer: BlockPointer) -> StateBlock:
-        read = {(address, size): data for (of, address, size), data in self._notes.blocks.items() if of == name}
+        read = {(address - self._base, size): data for (of, address, size), data in self._notes.blocks.items() if of == name}
         ranges = [MemoryRange(*place, data) for place, data in {**read, **self._read_by_units(name)}.items()]
-        values = [MovedValue(*value) for value in self._values.get(name, ())]
+        return self._ranges(pointer, ranges, [MovedValue(*value) for value in self._values.get(name, ())])
+
+    def _ranges(self, pointer: BlockPointer, ranges: list[MemoryRange], values: list[MovedValue]) -> StateBlock:
         arrays = (MemoryRange * len(ranges))(*ranges), (MovedValue * len(values))(*values)
         self._kept += [arrays, ranges]
         return StateBlock(*pointer, len(ranges), len(values), 0, *(ctypes.addressof(array) for array in arrays))
 
     def _read_by_units(self, name: str) -> dict[tuple[int, int], bytes]:
-        """By the address where it was when plans were made."""
+        """By the offset from the base where it was when plans were made."""
         found: dict[tuple[int, int], bytes] = {}
         for stage, bound in self._bound.items():
-            resolved, wrap = bound.dispatch.resolved, (1 << bound.dispatch.space.bits) - 1
+            resolved = bound.dispatch.resolved
             if name == SAMPLERS + stage:
-                start = resolved.sampler_base + self._dispatches[stage].samplers
-                found |= {(start + offset & wrap, len(data)): data for offset, data in resolved.samplers.items()}
+                start = self._dispatches[stage].samplers
+                found |= {(start + offset, len(data)): data for offset, data in resolved.samplers.items()}
             if name == BLEND:
-                found |= resolved.blend
+                found |= {(address - self._base, size): data for (address, size), data in resolved.blend.items()}
         return found
 
-    def follow(self) -> None:
-        """Blocks are where commands say now: for units that read more of them. Before that, they were compared."""
-        for stage, bound in self._bound.items():
-            samplers = self._dispatches[stage].samplers + self._moved_by(SAMPLERS + stage)
-            if bound.dispatch.samplers != samplers:
-                bound.move_samplers(samplers)
-            bound.dispatch.blend_moved = self._moved_by(BLEND)
+    def samplers(self, stage: str) -> int:
+        """Where commands say that the samplers of a stage are: their offset."""
+        return self._dispatches[stage].samplers + self._moved_by(SAMPLERS + stage)
+
+    def blend_moved(self, base: int) -> int:
+        """Bytes that the blend state has moved by since plans were made; `base`: the dynamic state base now."""
+        return base - self._base + self._moved_by(BLEND)
 
     def _moved_by(self, name: str) -> int:
         held = self._pointers.get(name)

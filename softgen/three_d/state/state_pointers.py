@@ -229,6 +229,8 @@ class StatePointers:
         for stage, dispatch in bound.items():
             resolved = dispatch.resolved
             resolved.states = self._moved(stage, resolved.states, before)
+            behind = {(dispatch.behind_address(offset), len(data)): data for offset, data in resolved.behind.items()}
+            resolved.behind = {address - resolved.sampler_base: data for (address, _), data in self._moved(stage, behind, before).items()}
             for index in resolved.surfaces:
                 self._move_surface(stage, index, dispatch)
             if (number := self.names.get(f"table {stage}")) is not None:
@@ -259,7 +261,8 @@ def _resolved(dispatch: DispatchBindings) -> Ranges:
     found = dispatch.resolved
     surfaces = {(address, len(data)): data for address, data in found.surfaces.values()}
     samplers = {(dispatch.sampler_address(offset), len(data)): data for offset, data in found.samplers.items()}
-    return {**found.states, **surfaces, **samplers}
+    behind = {(dispatch.behind_address(offset), len(data)): data for offset, data in found.behind.items()}
+    return {**found.states, **surfaces, **samplers, **behind}
 
 
 def base_of(state: DrawState, base: Base) -> int:

@@ -33,11 +33,12 @@ from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work
 from tests.conftest import SHARED, needs_shared
-from tests.three_d.test_repeated_draws import Draws, merged
+from tests.three_d.test_repeated_draws import Draws, merged, viewport
 
 CAPTURE = SHARED / "traces" / "kbl-es2gears"
 pytestmark = needs_shared("traces")
 COPY = 0x7100_0000  # a page that is free
+MOVED_BY = 1 << 40  # to addresses that are free
 PAGE = 4096
 Streamer = Any
 
@@ -144,9 +145,27 @@ def table_moved(draws: GearDraws) -> None:
     draws.command("3DSTATE_BINDING_TABLE_POINTERS_PS", pointer_to_binding_table=table - draws.cs.bases["surface"] + 0x40 >> 5)
 
 
+def moved_base(draws: GearDraws, name: str) -> None:
+    """The state behind a base is at another one; where it was, it is gone."""
+    space, base = draws.cs.space, draws.cs.bases[name]
+    for region in [region for region in space.regions() if base <= region.start < base + (1 << 32)]:
+        space.map(region.start + MOVED_BY, MemfdBuffer(region.size, "moved"))
+        space.write(region.start + MOVED_BY, space.read(region.start, region.size))
+        space.write(region.start, bytes(region.size))
+    draws.cs.latched.bases = {**draws.cs.bases, name: base + MOVED_BY}
+
+
+def surfaces_moved(draws: GearDraws) -> None:
+    moved_base(draws, "surface")
+
+
+def blocks_moved(draws: GearDraws) -> None:
+    moved_base(draws, "dynamic")
+
+
 FOLLOWED = {change.__name__: change for change in (constants_written, constants_moved, vertices_written, vertices_moved, vertices_fewer,
-                                                   other_call, table_moved)}  # fmt: skip
-SAME_PICTURE = {"table_moved"}
+                                                   other_call, table_moved, surfaces_moved, blocks_moved)}  # fmt: skip
+SAME_PICTURE = {"table_moved", "surfaces_moved", "blocks_moved"}
 
 
 # -- changes after which it is not used ----------------------------------------------------------------------------------------------
@@ -199,7 +218,13 @@ def never_met(draws: GearDraws) -> None:
     draws.command("3DSTATE_WM", polygon_stipple_enable=1)
 
 
-REFUSED = {change.__name__: change for change in (other_entry, longer_constants, pitch, topology, kernel, never_met)}
+def other_viewport(draws: GearDraws) -> None:
+    """The dynamic state base moves; the viewport that is there is smaller."""
+    blocks_moved(draws)
+    viewport(draws)
+
+
+REFUSED = {change.__name__: change for change in (other_viewport, other_entry, longer_constants, pitch, topology, kernel, never_met)}
 
 
 def executed(draw: Callable[[Streamer, Any], None], capture: Path = CAPTURE) -> None:

@@ -196,8 +196,8 @@ def test_units_read_blending_through_its_own_pointer() -> None:
     resolved.blend, resolved.samplers, resolved.sampler_base = {(0x100, 4): b"blue"}, {16: b"near"}, 0x1000
     made: Any = object.__new__(StateBlocks)
     made._bound = {"PS": SimpleNamespace(dispatch=SimpleNamespace(resolved=resolved, space=SimpleNamespace(bits=48)))}
-    made._dispatches = {"PS": SimpleNamespace(samplers=0x200)}
-    assert made._read_by_units(BLEND) == {(0x100, 4): b"blue"} and made._read_by_units(SAMPLERS + "PS") == {(0x1210, 4): b"near"}
+    made._dispatches, made._base = {"PS": SimpleNamespace(samplers=0x200)}, 0x40
+    assert made._read_by_units(BLEND) == {(0xC0, 4): b"blue"} and made._read_by_units(SAMPLERS + "PS") == {(0x210, 4): b"near"}
     assert made._read_by_units(SAMPLERS + "VS") == made._read_by_units(CC) == {}
 
 
