@@ -299,6 +299,8 @@ def test_simd8_messages(gen: float) -> None:
 def test_simd8_messages_have_at_most_eight_registers_of_data() -> None:
     with pytest.raises(DecodeError, match="1 to 8 registers of data, not 9"):
         Bench(9.0).send("urb_simd8_write", np.zeros(8), data(9))
+    with pytest.raises(DecodeError, match="1 to 8 registers of data, not 0"):  # nor is it the end of a thread
+        Bench(9.0).send("urb_simd8_write", np.zeros(8))
     with pytest.raises(DecodeError, match="1 to 8 registers of response, not 0"):
         Bench(9.0).send("urb_simd8_read", np.zeros(8))
 

@@ -236,8 +236,11 @@ def run_mask(x: UrbMessage, on: Value, masks: Value | None, channel: int, count:
 
 @answers("urb_simd8_write")
 def simd8_write(x: UrbMessage) -> None:
+    """Without data, a message only ends its thread (public: Mesa brw_fs_visitor.cpp, threads that put out no vertices)."""
     m, (at, masks, after) = x.m, simd8(x)
     count, on = x.sent // GRF_BYTES - after // GRF_BYTES, x.lanes(EIGHT)
+    if not count and x.ends:
+        return
     if not 1 <= count <= MOST_DATA:
         raise DecodeError(f"{x.plan.name} must have 1 to {MOST_DATA} registers of data, not {count}")
     held = m.concat(*(x.raw(u32, after + register * GRF_BYTES, EIGHT) for register in range(count)))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from softgen.errors import DecodeError
-from tests.three_d.geometry_shader.shading import DUAL_OBJECT, EVERY, MODES, SID, SIMD8, SINGLE, Shading
-from tests.three_d.own_draw import POINTS, TRIANGLES
+from tests.three_d.geometry_shader.shading import DUAL_OBJECT, EVERY, MODES, SID, SIMD8, SINGLE, URB, Shading
+from tests.three_d.own_draw import POINTS, TRIANGLES, move, send
 from tests.three_d.stream_out.streaming import corners
 
 PATCHES = 0x1F  # of no vertices
@@ -44,6 +44,16 @@ def test_state_says_how_many(gpu: str, mode: int) -> None:
     for header in (0, 1):
         shown = six(gpu, mode, static=True, header_size=header, unit={"static_output_vertex_count": 5}).run()
         assert shown.numbers() == list(range(5)) and not shown.remarks
+
+
+@pytest.mark.behaviour("BDW-GS-10", shows="action")
+@pytest.mark.parametrize("gpu", [gpu for gpu, mode in EVERY if mode == SIMD8])
+def test_threads_that_put_out_nothing(gpu: str) -> None:
+    """Their one message has handles and no data (public: Mesa brw_fs_visitor.cpp)."""
+    text = "\n".join([move("g113", "g1<8,8,1>", "UD"), send(7 | 1 << 19, 1, source=113, target=URB, opcode="send", eot=True)])
+    unit = {"static_output": 1, "static_output_vertex_count": 0}
+    shown = six(gpu, SIMD8, unit=unit, more={"more": {"gs": text}}).run()
+    assert shown.register("GS_INVOCATION_COUNT") == 1 and not shown.rows() and not shown.remarks
 
 
 @pytest.mark.parametrize(("gpu", "mode"), FEW)
