@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from softgen.bits import catalogue
+from softgen.bits import catalogue, describe
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.bits.units import GRF_COUNT
@@ -112,6 +112,7 @@ class ThreadDispatch:
     units: tuple[str, ...] = UNITS  # shared functions that answer messages
     system_routine: int | None = None  # offset of the exception handler from the instruction base
     unit_states: UnitStates = ()
+    thread_state: int = 0  # sr0.0 of a thread that starts: its fixed function, and the class of its priority
     kind: object = field(default=None, repr=False, compare=False)  # the same object in records that `again` makes
 
     def __post_init__(self) -> None:
@@ -197,3 +198,14 @@ def control_register(gen: float, single_program_flow: bool = False, alternate_fl
     layout = catalogue.layout("EU_CONTROL_REGISTER", gen)
     return tuple(layout.pack(single_program_flow=single_program_flow, alternate_float_mode=alternate_float_mode,
                              rounding_mode=rounding_mode, **more))  # fmt: skip
+
+
+@lru_cache(64)
+def state_register(gen: float, stage: str, high_priority: bool = False) -> int:
+    """sr0.0 of a thread that starts, of the fixed function `stage` (ICL 2913, 2985); 0 where the register is on no page."""
+    layout = catalogue.catalogue().get("EU_STATE_REGISTER", gen)
+    if layout is None:
+        return 0
+    names = describe.values_of(layout.field("fixed_function_id").type, gen)
+    number = next(value for value, name in names.items() if name == stage.lower())
+    return layout.pack(fixed_function_id=number, priority_class=high_priority)[0]

@@ -40,6 +40,7 @@ def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int,
     """A thread as it starts, but for its payload."""
     thread = ThreadState(gen, dict(messages or {}), dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
+    thread.dwords("sr")[0] = dispatch.thread_state
     thread.system_routine = dispatch.system_routine
     thread.clock = lambda: elapsed + thread.executed
     return thread

@@ -11,11 +11,12 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.threads.dispatch import KIB, Scratch, control_register, size_code
+from softgen.threads.dispatch import KIB, Scratch, control_register, size_code, state_register
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, samplers
 
 CHANNELS = 8  # of every thread
+LOW = 0xFFFFFFFF  # bits of pointers to kernels and scratch space that count (ICL 3248-3254)
 POINTER = 0xFFFFFFE0  # bits of a pointer; a table elsewhere is known to the shared functions alone
 # State fields and the fields of cr0 that they set.
 CONTROL = {"single_program_flow": "single_program_flow", "floating_point_mode": "alternate_float_mode",
@@ -23,12 +24,14 @@ CONTROL = {"single_program_flow": "single_program_flow", "floating_point_mode": 
            "software_exception_enable": "software_enable"}  # fmt: skip
 
 
-def stage_fields(gen: float, unit: Record, each: int = 1) -> dict[str, Any]:
-    """The fields of a ThreadDispatch that a stage's state determines: kernel, cr0 and scratch space.
+def stage_fields(gen: float, unit: Record, stage: str, each: int = 1) -> dict[str, Any]:
+    """The fields of a ThreadDispatch that a stage's state determines: kernel, cr0, sr0 and scratch space.
 
-    `each`: threads for which its limit counts one.
+    `each`: threads for which its limit counts one. Kernel pointers have 32 bits, whatever the command has above them (ICL 2923-2924).
     """
-    return {"kernel": unit.kernel_start_pointer, "control": _control(gen, unit), "scratch": _scratch(unit, each)}
+    priority = bool(getattr(unit, "thread_dispatch_priority", 0))
+    return {"kernel": unit.kernel_start_pointer & LOW, "control": _control(gen, unit), "scratch": _scratch(unit, each),
+            "thread_state": state_register(gen, stage, priority)}  # fmt: skip
 
 
 def stage_tables(state: DrawState, stage: str) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def _scratch(unit: Record, each: int) -> Scratch | None:
     """2^n KiB for each thread; none where the state has neither a pointer nor a size."""
     if not unit.scratch_space_base_pointer and not unit.per_thread_scratch_space:
         return None
-    return Scratch(unit.scratch_space_base_pointer, KIB << unit.per_thread_scratch_space, (unit.maximum_number_of_threads + 1) * each)
+    return Scratch(unit.scratch_space_base_pointer & LOW, KIB << unit.per_thread_scratch_space, (unit.maximum_number_of_threads + 1) * each)
 
 
 def payload_header(gen: float, page: str, fields: dict[str, Any], **more: int) -> tuple[int, ...]:
@@ -56,7 +59,7 @@ def payload_header(gen: float, page: str, fields: dict[str, Any], **more: int) -
 
 @lru_cache(256)
 def _header(gen: float, page: str, binding_table: int, samplers: int, scratch: Scratch | None, **more: int) -> tuple[int, ...]:
-    base = scratch.base & 0xFFFFFFFF if scratch is not None else 0
+    base = scratch.base if scratch is not None else 0
     return tuple(catalogue.layout(page, gen).pack(
         sampler_state_pointer=samplers, binding_table_pointer=binding_table, per_thread_scratch_space=size_code(scratch),
         scratch_space_offset=base, **more))  # fmt: skip

@@ -18,6 +18,7 @@ from softgen.threads.native.templates import LINE
 GRF_END, END = "mrf", ""
 RANGES = (("acc", "sr", True), ("sr", "n", False), ("ip", "tdr", True), ("control", END, False))  # n is cleared with the group
 RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, stacks and the like
+STACK_POINTER = ("sp", "fc", True)  # what threads may have changed of them where no stack is in use (ICL 3003-3006)
 
 
 @cache
@@ -34,7 +35,8 @@ def block_ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] |
         zeros = [need for need in after if not any(start <= need[0] < end for start, end in copied)]  # sr and cr are not
         spans = [*(span for span in spans if not span[2]), *((start, end - start, True) for start, end in zeros)]
     elif flow == "channel":  # no message registers, and no stack in use
-        spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
+        first, last, zero = STACK_POINTER
+        spans = [span for span in spans if span[0] not in (at[rare] for rare, *_ in RARE)] + [(at[first], at[last] - at[first], zero)]
     if not copies_payload:  # what follows a written payload in its last line is zero
         end = registers * GRF_BYTES
         spans = [(end, payload - end, True) if not span[0] else span for span in spans]

@@ -44,10 +44,11 @@ class AlignedMemory:
 
 
 @lru_cache(256)
-def _started(gen: float, kernel: int, control: tuple[int, ...], mask: int) -> bytes:
+def _started(gen: float, kernel: int, control: tuple[int, ...], state: int, mask: int) -> bytes:
     """The block of a thread that starts, without its payload."""
     thread = ThreadState(gen, kernel=kernel, dispatch_mask=mask)
     thread.dwords("cr")[: len(control)] = control
+    thread.dwords("sr")[0] = state
     thread.save()
     return thread.block.tobytes()
 
@@ -86,11 +87,12 @@ class ThreadTemplates(AlignedMemory):
     def _start(self, rows: Bytes, shared: SharedDispatch) -> None:
         """All but the payloads."""
         dispatch: ThreadDispatch = shared.dispatch
+        started = shared.gen, dispatch.kernel, dispatch.control, dispatch.thread_state
         if shared.full:
-            rows[:] = np.frombuffer(_started(shared.gen, dispatch.kernel, dispatch.control, dispatch.all_channels), np.uint8)
+            rows[:] = np.frombuffer(_started(*started, dispatch.all_channels), np.uint8)
         else:
             for number, row in enumerate(rows):
-                row[:] = np.frombuffer(_started(shared.gen, dispatch.kernel, dispatch.control, dispatch.mask(number)), np.uint8)
+                row[:] = np.frombuffer(_started(*started, dispatch.mask(number)), np.uint8)
         rows[:, NUMBER : NUMBER + 4].view(np.uint32)[:, 0] = np.arange(len(rows), dtype=np.uint32)
         self.control = dispatch.control[0]
 
@@ -144,5 +146,5 @@ def _kind(shared: SharedDispatch, first_slot: int) -> tuple[Any, ...]:
     elif isinstance(payload, PayloadList):
         layout = (payload.slots,)
     patched = tuple(counter.offset for counter in dispatch.patch.counters) if dispatch.patch is not None else ()
-    return (shared.gen, first_slot, dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, patched,
-            type(payload), layout)  # fmt: skip
+    return (shared.gen, first_slot, dispatch.kernel, dispatch.control, dispatch.thread_state, dispatch.simd, dispatch.threads,
+            dispatch.masks, patched, type(payload), layout)  # fmt: skip

@@ -171,9 +171,10 @@ def _kind(context: DispatchContext, dispatch: ThreadDispatch) -> tuple[Any, ...]
     payload = dispatch.payload
     if not isinstance(payload, TemplatePayload) or dispatch.patch is None or TABLES_END in context.bases:
         return ()
-    return (dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, dispatch.patch, dispatch.samplers,
-            dispatch.scratch, dispatch.local_bytes, dispatch.barrier, dispatch.units, dispatch.unit_states, dispatch.system_routine,
-            payload.common, payload.own, payload.own_first, payload.slots, *(context.bases.get(name) for name in BASES))  # fmt: skip
+    return (dispatch.kernel, dispatch.control, dispatch.thread_state, dispatch.simd, dispatch.threads, dispatch.masks, dispatch.patch,
+            dispatch.samplers, dispatch.scratch, dispatch.local_bytes, dispatch.barrier, dispatch.units, dispatch.unit_states,
+            dispatch.system_routine, payload.common, payload.own, payload.own_first, payload.slots,
+            *(context.bases.get(name) for name in BASES))  # fmt: skip
 
 
 def program_bytes(runs: list[GroupRun]) -> int:

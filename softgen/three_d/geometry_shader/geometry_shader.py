@@ -35,7 +35,7 @@ class GeometryShaderStage(ThreadedStage):
         if unit is None or not unit.enable:
             return False
         pairs = 2 if state.generation.gs_threads else 1  # that the limit of threads counts (BDW 5819-5840)
-        fields = {**stage_fields(state.gen, unit, pairs), **stage_tables(state, self.name)}
+        fields = {**stage_fields(state.gen, unit, "GS", pairs), **stage_tables(state, self.name)}
         constants, size = record.constants(self.name)
         form = self._form = geometry_form(state, record.call.topology, size)
         scratch = fields["scratch"]

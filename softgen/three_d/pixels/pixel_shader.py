@@ -130,7 +130,8 @@ class PixelShader:
             units = tuple(dict.fromkeys((*UNITS, *names, *((INTERPOLATOR,) if pixels.interpolated else ()))))
             made = ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, LoopPayload(registers), WrittenMasks(),
                                   binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
-                                  system_routine=system_routine, unit_states=targets.unit_states)  # fmt: skip
+                                  system_routine=system_routine, unit_states=targets.unit_states,
+                                  thread_state=pixels.thread_state)  # fmt: skip
             self._dispatched = wanted, made
         return self._dispatched[1]
 

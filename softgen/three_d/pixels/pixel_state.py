@@ -16,7 +16,7 @@ from typing import NamedTuple
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.errors import DecodeError
-from softgen.threads.dispatch import KIB, Scratch, control_register, size_code
+from softgen.threads.dispatch import KIB, Scratch, control_register, size_code, state_register
 from softgen.three_d.pixels import rasterizer
 from softgen.three_d.pixels.pixel_payload import MODES, HeaderFormat, PayloadParts
 from softgen.three_d.rules.software_rules import check_registers
@@ -65,6 +65,7 @@ class PixelState:
     samplers: int
     scratch: Scratch | None
     interpolated: bool = False  # threads may send messages to the pixel interpolator
+    thread_state: int = 0  # sr0.0
 
 
 class Fields:
@@ -155,7 +156,8 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
     return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
                       bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
                       inputs.binding_table, inputs.samplers, scratch,
-                      bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")))  # fmt: skip
+                      bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")),
+                      state_register(state.gen, "PS"))  # fmt: skip
 
 
 def _refuse(inputs: PixelInputs, dispatched: bool) -> None:

@@ -84,7 +84,7 @@ class ThreadStage:
         self.constant_offset, self.vertex_offset = start, start + self.constant_bytes
         self.read_bytes = int(self.unit.vertex_urb_entry_read_length) * GRF_BYTES
         samplers = int(getattr(self.unit, "sampler_state_pointer", 0))
-        self.fields = {**stage_fields(state.gen, self.unit), "binding_table": binding_table(state, name), "samplers": samplers}
+        self.fields = {**stage_fields(state.gen, self.unit, name), "binding_table": binding_table(state, name), "samplers": samplers}
         self.header, self.thread_mask = self._header(samplers)
         used = max(self.vertex_offset + vertices * self.read_bytes, 4 * len(self.header))
         self.registers = -(-used // GRF_BYTES)

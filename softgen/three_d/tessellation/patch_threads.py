@@ -35,7 +35,7 @@ class PatchThreads:
         self.entry_bytes = (int(state.command(f"3DSTATE_URB_{stage}").urb_entry_allocation_size) + 1) * ROW
         self.start = int(self.unit.dispatch_grf_start_register_for_urb_data) * GRF_BYTES
         self.tables = texture_tables(state.latched)
-        self.fields = {**stage_fields(state.gen, self.unit), **stage_tables(state, stage)}
+        self.fields = {**stage_fields(state.gen, self.unit, stage), **stage_tables(state, stage)}
         self.common = payload_header(state.gen, page, self.fields)
         self._dispatched: tuple[tuple[object, ...], ThreadDispatch] | None = None
 

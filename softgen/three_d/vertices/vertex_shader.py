@@ -101,7 +101,7 @@ class VertexShaderPlan:
 
     def _plan_threads(self, state: DrawState) -> None:
         unit, self.tables = self.unit, texture_tables(state.latched)
-        self.fields = {**stage_fields(state.gen, unit), **stage_tables(state, "VS")}
+        self.fields = {**stage_fields(state.gen, unit, "VS"), **stage_tables(state, "VS")}
         scratch = self.fields["scratch"]
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
         self.header = payload_header(state.gen, self.shape.page, self.fields)

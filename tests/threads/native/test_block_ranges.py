@@ -15,6 +15,7 @@ CONTROL_END = AT["control"] + ctypes.sizeof(ControlBlock)
 COPY, ZERO = "copy", "zero"
 ALWAYS = {(AT["sr"], AT["n"]): COPY, (AT["control"], CONTROL_END): COPY}
 REGISTERS = {(AT["acc"], AT["sr"]): ZERO, (AT["ip"], AT["tdr"]): ZERO}  # n is cleared with the group
+STACK_POINTER = {(AT["sp"], AT["fc"]): ZERO}
 RARE = {(AT["mrf"], AT["acc"]): ZERO, (AT["tdr"], AT["control"]): ZERO}
 
 
@@ -32,7 +33,7 @@ def ranges(registers: int, flow: str = "channel", needs: tuple[tuple[int, int], 
 def test_payloads_take_whole_lines_and_the_rest_of_the_registers_is_cleared(registers: int, end: int) -> None:
     payload = {(0, end): COPY} if end else {}
     rest = {(end, AT["mrf"]): ZERO} if end < AT["mrf"] else {}
-    assert ranges(registers) == {**payload, **rest, **ALWAYS, **REGISTERS}
+    assert ranges(registers) == {**payload, **rest, **ALWAYS, **REGISTERS, **STACK_POINTER}
 
 
 def test_a_payload_longer_than_the_registers_has_no_ranges() -> None:
@@ -60,5 +61,5 @@ def test_only_what_code_reads_first_is_cleared(needs: tuple[tuple[int, int], ...
 def test_a_payload_that_is_written_is_not_copied(registers: int, cleared: dict[tuple[int, int], str]) -> None:
     """What follows it in its last line is zero."""
     end = -(-registers // 2) * 64
-    assert ranges(registers, copies_payload=False) == {**cleared, (end, AT["mrf"]): ZERO, **ALWAYS, **REGISTERS}
+    assert ranges(registers, copies_payload=False) == {**cleared, (end, AT["mrf"]): ZERO, **ALWAYS, **REGISTERS, **STACK_POINTER}
     assert ranges(registers, needs=((end, 8),), copies_payload=False) == {**cleared, (end, end + 8): ZERO, **ALWAYS}
