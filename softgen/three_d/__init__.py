@@ -14,6 +14,7 @@ tessellation/       points and triangles of patches
 geometry_shader/    geometry shaders since Gen7
 stream_out/         vertices written to buffers
 clip_setup/         from objects to setup records in bins
+samples/            pixels with several samples
 pixels/             raster, pixel shader threads, colour, depth
 draw/               a draw: its stages in order, and what is kept from draw to draw
 """

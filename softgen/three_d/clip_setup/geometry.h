@@ -195,7 +195,6 @@ static inline int64_t snap(const struct setup_plan *plan, double value)
 int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
-int set_sampled_bounds(const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 int set_touched_bounds(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
 void widen_edges(struct setup_record *record);
 float depth_offset(const struct setup_plan *plan, const struct screen_vertex *v, const struct plane *z);

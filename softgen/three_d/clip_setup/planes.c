@@ -33,10 +33,13 @@ static int narrow_box(struct setup_record *record, int64_t left, int64_t top, in
     return record->x0 < record->x1 && record->y0 < record->y1;
 }
 
-/* The box of pixels whose sample can be inside a polygon. */
+/* The box of pixels whose sample can be inside a polygon; where they have several, of those that it can touch: one of the samples may be
+ * inside, wherever it is. */
 int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record)
 {
     struct box b = box_about(v, count);
+    if (plan->sampled)
+        return narrow_box(record, pixel_of(b.x0), pixel_of(b.y0), pixel_of(b.x1) + 1, pixel_of(b.y1) + 1);
     return narrow_box(record, -pixel_of(plan->sample_x - b.x0), -pixel_of(plan->sample_y - b.y0), pixel_of(b.x1 - plan->sample_x) + 1,
                       pixel_of(b.y1 - plan->sample_y) + 1);
 }
@@ -47,13 +50,6 @@ int set_touched_bounds(const struct setup_plan *plan, const struct screen_vertex
     struct box b = box_about(v, 3);
     int64_t x = PIXEL / 2 - plan->sample_x, y = PIXEL / 2 - plan->sample_y; /* a pixel is a square about its sample */
     return narrow_box(record, pixel_of(b.x0 + x - 1), pixel_of(b.y0 + y - 1), pixel_of(b.x1 + x) + 1, pixel_of(b.y1 + y) + 1);
-}
-
-/* The box of pixels that a polygon of `count` vertices can touch: one of their samples may be inside, wherever it is. */
-int set_sampled_bounds(const struct screen_vertex *v, uint32_t count, struct setup_record *record)
-{
-    struct box b = box_about(v, count);
-    return narrow_box(record, pixel_of(b.x0), pixel_of(b.y0), pixel_of(b.x1) + 1, pixel_of(b.y1) + 1);
 }
 
 /* The edges of a convex polygon. Clockwise along an edge from a to b, (b - a) x (p - a) is 0 or more inside. A sample on the edge is in

@@ -89,8 +89,7 @@ static void add_triangle(struct geometry *g, const struct object *object, const 
                          uint64_t *attributes)
 {
     struct setup_record *record = begin_record(g, object, back_facing);
-    if (g->setup->sampled ? !set_sampled_bounds(v, 3, record)
-        : g->setup->conservative ? !set_touched_bounds(g->setup, v, record) : !set_bounds(g->setup, v, 3, record))
+    if (g->setup->conservative && !g->setup->sampled ? !set_touched_bounds(g->setup, v, record) : !set_bounds(g->setup, v, 3, record))
         return;
     set_edges(g->setup, v, 3, record);
     if (g->setup->conservative)
@@ -112,7 +111,7 @@ static void add_rectangle(struct geometry *g, const struct object *object, struc
     struct setup_record *record = begin_record(g, object, 0);
     v[3] = v[0];
     v[3].x = v[0].x - v[1].x + v[2].x, v[3].y = v[0].y - v[1].y + v[2].y;
-    if (!determinant(v) || !(g->setup->sampled ? set_sampled_bounds(v, 4, record) : set_bounds(g->setup, v, 4, record)))
+    if (!determinant(v) || !set_bounds(g->setup, v, 4, record))
         return;
     set_edges(g->setup, v, 4, record);
     set_planes(g->setup, v, record);

@@ -2,7 +2,7 @@
 
 Reads   3DSTATE_SF 3DSTATE_RASTER 3DSTATE_CLIP 3DSTATE_WM 3DSTATE_MULTISAMPLE 3DSTATE_DRAWING_RECTANGLE 3DSTATE_SCISSOR_STATE_POINTERS
         3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP 3DSTATE_DEPTH_BUFFER 3DSTATE_GLOBAL_DEPTH_OFFSET_CLAMP SF_CLIP_VIEWPORT SCISSOR_RECT
-        SF_STATE WM_STATE SF_VIEWPORT
+        SF_STATE WM_STATE SF_VIEWPORT; and of samples (sample_plan.py)
 Writes  SetupPlan
 """
 
@@ -15,11 +15,11 @@ from functools import lru_cache
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record, to_float
-from softgen.errors import Unsupported
 from softgen.three_d.clip_setup.clip import VIEWPORTS, clip_viewports, viewport_count
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage
 from softgen.three_d.pixels.rasterizer import REGIONS
+from softgen.three_d.samples.sample_plan import SamplePlan, sample_plan
 from softgen.three_d.state.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.three_d_h import Coverage
@@ -93,7 +93,8 @@ def plan(state: DrawState, extent: tuple[int, int]) -> SetupPlan:
     fields = unit_fields(state, *STATE)
     drawing = state.get("3DSTATE_DRAWING_RECTANGLE") or _everything(state.gen)
     viewports, scissors = _unit_viewports(state, fields) if state.generation.unit_state else _command_viewports(state, fields)
-    return _make(state.generation, fields, drawing, viewport_count(state), viewports, scissors, extent, *_depth_offset(state, fields))
+    return _make(state.generation, fields, drawing, viewport_count(state), viewports, scissors, extent, sample_plan(state),
+                 *_depth_offset(state, fields))  # fmt: skip
 
 
 @lru_cache(8)
@@ -137,25 +138,26 @@ def _depth_offset(state: DrawState, fields: UnitFields) -> tuple[str, float]:
 
 @lru_cache(512)
 def _make(generation: Generation, fields: UnitFields, drawing: Record, count: int, viewports: tuple[Record, ...],
-          scissors: tuple[Record, ...], extent: tuple[int, int], depth_format: str, offset_clamp: float) -> SetupPlan:  # fmt: skip
-    if samples := fields.get("number_of_multisamples"):
-        raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE number_of_multisamples {1 << samples} is not simulated")
+          scissors: tuple[Record, ...], extent: tuple[int, int], samples: SamplePlan, depth_format: str,
+          offset_clamp: float) -> SetupPlan:  # fmt: skip
     sample = _sample(fields)
     cull = fields.cull_mode
     found = SetupPlan(
         transform=fields.viewport_transform_enable, front_counter_clockwise=fields.front_winding,
         cull_front=cull in (CULL_BOTH, CULL_FRONT), cull_back=cull in (CULL_BOTH, CULL_BACK),
         fill_front=fields.get("front_face_fill_mode"), fill_back=fields.get("back_face_fill_mode"),
-        line_coverage=_line_coverage(fields), point_coverage=SMOOTH_POINT if _smooth_points(fields) else POINT,
-        last_pixel=fields.last_pixel_enable, line_stipple=fields.line_stipple_enable,
-        conservative=fields.get("conservative_rasterization_enable"), sampled=fields.get("forced_sample_count") > 1,
-        line_cap=REGIONS[fields.line_end_cap_antialiasing_region_width],
+        line_coverage=POLYGON if samples.rectangles else _line_coverage(fields),
+        point_coverage=SMOOTH_POINT if _smooth_points(fields) and not samples.rectangles else POINT,
+        last_pixel=fields.last_pixel_enable, line_stipple=fields.line_stipple_enable and not samples.rectangles,
+        conservative=fields.get("conservative_rasterization_enable"), sampled=bool(samples.places),
+        line_cap=0.0 if samples.rectangles else REGIONS[fields.line_end_cap_antialiasing_region_width],
         origin_x=drawing.drawing_rectangle_origin_x, origin_y=drawing.drawing_rectangle_origin_y,
         grid=16 if fields.vertex_sub_pixel_precision_select else 1, sample_x=sample[0], sample_y=sample[1],
         diamond_grid=generation.diamond_grid,
         limit=generation.screen_limit * PIXEL, viewports=count, zero_layer=fields.get("force_zero_rta_index_enable"),
         point_width_bits=POINT_WIDTH_BIT if generation.unit_state else 0, point_width_vertex=not fields.point_width_source,
-        point_right=fields.point_rasterization_rule, point_width=fields.fixed("point_width"), line_width=fields.fixed("line_width"),
+        point_right=fields.point_rasterization_rule, point_width=fields.fixed("point_width"),
+        line_width=fields.fixed("line_width") or float(samples.rectangles),
         point_width_min=0.0, point_width_max=255.875,
         start_vertex=generation.unit_state, sprite=fields.get("sprite_point_enable"), statistics=fields.statistics_enable,
     )  # fmt: skip

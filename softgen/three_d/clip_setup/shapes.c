@@ -123,7 +123,7 @@ static int aliased_corners(const struct setup_plan *plan, const struct screen_ve
 }
 
 /* An antialiased line: a rectangle of the line's width, longer at both ends by the cap region (G45 5529-5531). Edges 0 and 2 are its
- * sides, 1 and 3 its caps. */
+ * sides, 1 and 3 its caps. A multisampled line (COVERAGE_EDGES) is one without cap regions. */
 static int smooth_corners(const struct setup_plan *plan, const struct screen_vertex *ends, struct screen_vertex *v)
 {
     double dx = (double)(ends[1].x - ends[0].x), dy = (double)(ends[1].y - ends[0].y), length = sqrt(dx * dx + dy * dy);
@@ -149,7 +149,8 @@ int set_line(const struct geometry *g, const struct screen_vertex *ends, struct 
     }
     if (plan->line_stipple)
         count_stipple(g, record);
-    int wide = plan->line_coverage == COVERAGE_SMOOTH_LINE ? smooth_corners(plan, ends, v) : aliased_corners(plan, ends, v);
+    int rectangle = plan->line_coverage == COVERAGE_SMOOTH_LINE || plan->line_coverage == COVERAGE_EDGES;
+    int wide = rectangle ? smooth_corners(plan, ends, v) : aliased_corners(plan, ends, v);
     if (!wide || !set_bounds(plan, v, 4, record))
         return 0;
     set_edges(plan, v, 4, record);

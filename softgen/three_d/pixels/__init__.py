@@ -1,6 +1,6 @@
 """Pixels: from setup records in bins to pixel shader threads, and what they write to.
 
-rasterizer.py, .c   the pixels that an object covers
+rasterizer.py, .c   the pixels that an object covers; tile_edges.h what coverage of samples shares
 pixel_state.py      the state of the pixel shader: kernel, payload, when depth and stencil are tested
 pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  tiles become threads; pixel_threads.c, pixel_threads.h batches of them

@@ -23,7 +23,8 @@ struct raster_plan {
     uint32_t aa_manhattan; /* distances from edges of smooth lines are Manhattan distances */
     float aa_region, aa_cap_region; /* pixels over which coverage rises from a side, and from a cap */
     float aa_slope, aa_bias, aa_cap_slope, aa_cap_bias, aa_point_slope, aa_point_bias;
-    uint32_t samples; /* of a pixel that polygons are tested at; 0: one, where edges count from */
+    uint32_t samples; /* of a pixel that objects are tested at; 0: one, where edges count from */
+    uint32_t stored; /* that depth, stencil and colours are stored of; 0: one */
     uint32_t sample_mask; /* those that count */
     int32_t sample[MOST_SAMPLES][2]; /* from where edges count, in 1/256 pixel */
 };
@@ -34,6 +35,17 @@ uint32_t rasterize_tile(const struct raster_plan *plan, const struct setup_recor
 
 /* The samples of a pixel that a polygon covers. */
 uint32_t covered_samples(const struct raster_plan *plan, const struct setup_record *record, int64_t x, int64_t y);
+
+/* -- samples/sample_coverage.c ------------------------------------------------------------------------------------------------------- */
+
+/* The same of pixels that have several samples; and for each block the pixels that are covered at each sample, in the order of bits of the
+ * block's mask, which has the pixels that are covered at any. */
+uint32_t rasterize_samples(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
+                           struct pixel_block *blocks, uint16_t (*masks)[MOST_SAMPLES]);
+
+/* The same without stipple, with places that count from the tile's corner. */
+uint32_t cover_samples(const struct raster_plan *plan, const struct setup_record *record, int32_t x, int32_t y, struct pixel_block *blocks,
+                       uint16_t (*masks)[MOST_SAMPLES]);
 
 /* -- lines.c ------------------------------------------------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ from functools import cache
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
+from softgen.three_d.samples.sample_plan import MOST_SAMPLES, forced_samples, rasterization_mode, sample_plan, stored_samples
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
 
@@ -24,13 +25,10 @@ STIPPLED = ("polygon", "trifan", "trilist", "tristrip", "tristrip_reverse")
 STATE = ("3DSTATE_POLY_STIPPLE_PATTERN", "3DSTATE_POLY_STIPPLE_OFFSET", "3DSTATE_MULTISAMPLE", "3DSTATE_SAMPLE_MASK", "3DSTATE_RASTER",
          "3DSTATE_RAST_MULTISAMPLE", "3DSTATE_SF", "3DSTATE_LINE_STIPPLE", "3DSTATE_AA_LINE_PARAMETERS",
          "3DSTATE_SAMPLE_PATTERN", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
-MOST_SAMPLES, PIXEL, SIXTEENTHS = 16, 256, 16  # of positions in a pixel, and of those in 3DSTATE_SAMPLE_PATTERN
-SAMPLE_GROUPS = {2: ("samples_2x",), 4: ("samples_4x",), 8: ("samples_8x", "samples_8x_from_4"), 16: ("samples_16x",)}
 POLYGONS = (*STIPPLED, "rectlist", "quadlist", "quadstrip")
 REGIONS = (0.5, 1.0, 2.0, 4.0)  # pixels of enum Antialiasing_Region_Width
 # State that changes coverage and is not built, by command.
 NOT_BUILT = {
-    "3DSTATE_MULTISAMPLE": ("number_of_multisamples",),
     "3DSTATE_RAST_MULTISAMPLE": ("number_of_rasterization_multisamples",),
 }
 
@@ -42,7 +40,7 @@ class RasterPlan(ctypes.Structure):
                 *((name, ctypes.c_uint32) for name in ("line_pattern", "line_repeat", "legacy_diamond", "antialiased", "aa_manhattan")),
                 *((name, ctypes.c_float) for name in ("aa_region", "aa_cap_region", "aa_slope", "aa_bias", "aa_cap_slope", "aa_cap_bias",
                                                       "aa_point_slope", "aa_point_bias")),
-                ("samples", ctypes.c_uint32), ("sample_mask", ctypes.c_uint32),
+                ("samples", ctypes.c_uint32), ("stored", ctypes.c_uint32), ("sample_mask", ctypes.c_uint32),
                 ("sample", (ctypes.c_int32 * 2) * MOST_SAMPLES)]  # fmt: skip
 
 
@@ -65,28 +63,20 @@ def raster_plan(state: DrawState, windower: Record) -> RasterPlan:
     return plan
 
 
-def forced_samples(state: DrawState) -> int:
-    """Samples of a pixel that polygons are tested at, whatever render targets have; 1 where nothing says so (BDW 8520-8547)."""
-    return 1 << max(int(getattr(state.get("3DSTATE_RASTER"), "forced_sample_count", 0)) - 1, 0)
-
-
 def _set_samples(plan: RasterPlan, state: DrawState) -> None:
-    """Target-independent rasterization: where the samples are; there are no depth and stencil tests at them."""
-    count = forced_samples(state)
-    if count == 1:
+    """Where objects are tested, and how many samples depth, stencil and colours have. Where only the rasterizer has several samples, there
+    are no depth and stencil tests at them."""
+    samples = sample_plan(state)
+    if samples.stored == 1 and not samples.places:
         return
-    name, depth, multisample = f"forced_sample_count {count}", state.get("3DSTATE_WM_DEPTH_STENCIL"), state.get("3DSTATE_MULTISAMPLE")
-    for field in ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable"):
+    depth = state.get("3DSTATE_WM_DEPTH_STENCIL")
+    for field in ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable") if samples.stored == 1 else ():
         if getattr(depth, field, 0):
-            raise Unsupported(f"3DSTATE_RASTER: {name}, and 3DSTATE_WM_DEPTH_STENCIL has {field} 1: not yet simulated")
-    pattern, mask = state.get("3DSTATE_SAMPLE_PATTERN"), state.get("3DSTATE_SAMPLE_MASK")
-    groups = SAMPLE_GROUPS.get(count, ())
-    if pattern is None or any(group not in pattern._fields for group in groups) or not groups:
-        raise DecodeError(f"3DSTATE_RASTER: {name}, but no 3DSTATE_SAMPLE_PATTERN has set so many")
-    at = 0 if getattr(multisample, "pixel_location", 0) else PIXEL // 2
-    plan.samples, plan.sample_mask = count, mask.sample_mask & (1 << count) - 1 if mask is not None else (1 << count) - 1
-    for number, sample in enumerate(sample for group in groups for sample in getattr(pattern, group)):
-        plan.sample[number][:] = [int(place) * PIXEL // SIXTEENTHS - at for place in (sample.x_offset, sample.y_offset)]
+            raise Unsupported(f"3DSTATE_RASTER: forced_sample_count {samples.tested}, and 3DSTATE_WM_DEPTH_STENCIL has {field} 1: "
+                              "not yet simulated")  # fmt: skip
+    plan.samples, plan.sample_mask, plan.stored = samples.tested, samples.mask, samples.stored if samples.stored > 1 else 0
+    for number, place in enumerate(samples.places):
+        plan.sample[number][:] = place
 
 
 def check_topology(state: DrawState, topology: int) -> None:
@@ -96,7 +86,7 @@ def check_topology(state: DrawState, topology: int) -> None:
         if getattr(windower, "polygon_stipple_enable", 0):
             raise DecodeError("polygon_stipple_enable, but no 3DSTATE_POLY_STIPPLE_PATTERN has set a pattern")
     count, raster = forced_samples(state), state.get("3DSTATE_RASTER")
-    if count == 1:
+    if count == 1 or stored_samples(state) > 1:
         return
     if not topologies(state.gen, POLYGONS) >> topology & 1 or any(getattr(raster, f"{side}_face_fill_mode") for side in ("front", "back")):
         raise Unsupported(f"3DSTATE_RASTER: forced_sample_count {count} of lines or points: not yet simulated")
@@ -130,7 +120,9 @@ def _set_lines(plan: RasterPlan, state: DrawState, windower: Record) -> None:
 
 
 def is_antialiased(state: DrawState) -> bool:
-    """Whether lines or points of a draw have an antialias alpha; lines of width 0 have none (G45 5397)."""
+    """Whether lines or points of a draw have an antialias alpha; lines of width 0 have none (G45 5397), nor has what samples cover."""
+    if stored_samples(state) > 1 and rasterization_mode(state, stored_samples(state)).startswith("on"):
+        return False
     if state.generation.unit_state:
         records = [unit_state(state, "SF")]
     else:
@@ -142,9 +134,9 @@ def is_antialiased(state: DrawState) -> bool:
 
 
 def draws_nothing(state: DrawState) -> bool:
-    """Whether the sample mask excludes the only sample (BDW-WM-02)."""
+    """Whether the sample mask excludes all samples (BDW-WM-02)."""
     mask = state.get("3DSTATE_SAMPLE_MASK")
-    return mask is not None and not mask.sample_mask & (1 << forced_samples(state)) - 1
+    return mask is not None and not mask.sample_mask & (1 << max(forced_samples(state), stored_samples(state))) - 1
 
 
 @cache

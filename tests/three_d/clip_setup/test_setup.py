@@ -12,11 +12,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from softgen.errors import Unsupported
 from softgen.three_d.clip_setup import setup
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from tests.three_d.geometry_state import (
-    EXTENT,
     GENERATIONS,
     chunk_of,
     covered,
@@ -411,9 +409,3 @@ def test_a_vertexs_point_width_is_clamped(gen: float, width: float, pixels: int)
     centre = [vertex(0, 0, width=width)]
     (record,) = drawn([point(0)], centre, gen, point_width_source=0, minimum_point_width=2.0, maximum_point_width=6.0)
     assert len(set(covered(record))) == pixels**2
-
-
-@pytest.mark.parametrize("gen", FIXED)
-def test_multisampling_is_refused(gen: float) -> None:
-    with pytest.raises(Unsupported, match="number_of_multisamples 4"):
-        setup.plan(geometry_state(gen, number_of_multisamples=2), EXTENT)

@@ -151,9 +151,10 @@ def test_stippled_topologies_are_those_of_the_manual() -> None:
 
 
 def test_state_that_is_not_built_is_refused_by_name() -> None:
-    stream = windowed()
-    stream.latch("3DSTATE_MULTISAMPLE", number_of_multisamples=1)
-    with pytest.raises(Unsupported, match="3DSTATE_MULTISAMPLE: number_of_multisamples = 1"):
+    stream = Stream("hsw")
+    stream.latch("3DSTATE_WM")
+    stream.latch("3DSTATE_RAST_MULTISAMPLE", number_of_rasterization_multisamples=1)
+    with pytest.raises(Unsupported, match="3DSTATE_RAST_MULTISAMPLE: number_of_rasterization_multisamples = 1"):
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
