@@ -35,6 +35,13 @@ def shared_registers() -> frozenset[str]:
     return frozenset(tomllib.loads(text)["names"]) | privileged("registers")
 
 
+@cache
+def reset_values() -> dict[str, dict[str, int]]:
+    """What registers hold before anything is written to them, by generation and name."""
+    text = (SPEC / "device" / "shared_registers.toml").read_text("utf-8")
+    return {generation: dict(values) for generation, values in tomllib.loads(text)["reset"].items()}
+
+
 class DeviceRegisters:
     """The registers of a GPU by absolute offset."""
 
@@ -89,7 +96,12 @@ class DeviceRegisters:
         place = self.place(offset)
         if place and place.layout.name in MOVING:
             return self.clock() >> 32 * place.dword & DWORD_MASK
-        return self.values.get(offset, DWORD_MASK if place and place.layout.name in MASKED_AFTER_RESET else 0)
+        return self.values.get(offset, self._after_reset(place) if place else 0)
+
+    def _after_reset(self, place: RegisterPlace) -> int:
+        if place.layout.name in MASKED_AFTER_RESET:
+            return DWORD_MASK
+        return reset_values().get(f"{self.generation.number:g}", {}).get(place.layout.name, 0)
 
     def write(self, offset: int, value: int) -> None:
         if offset in self._plain:

@@ -60,9 +60,10 @@ def payload_header(gen: float, page: str, fields: dict[str, Any], **more: int) -
 @lru_cache(256)
 def _header(gen: float, page: str, binding_table: int, samplers: int, scratch: Scratch | None, **more: int) -> tuple[int, ...]:
     base = scratch.base if scratch is not None else 0
-    return tuple(catalogue.layout(page, gen).pack(
-        sampler_state_pointer=samplers, binding_table_pointer=binding_table, per_thread_scratch_space=size_code(scratch),
-        scratch_space_offset=base, **more))  # fmt: skip
+    layout = catalogue.layout(page, gen)
+    table = {"binding_table_pointer": binding_table} if has_field(page, gen, "binding_table_pointer") else {}
+    return tuple(layout.pack(sampler_state_pointer=samplers, per_thread_scratch_space=size_code(scratch), scratch_space_offset=base,
+                             **table, **more))  # fmt: skip
 
 
 @cache
@@ -75,3 +76,9 @@ def thread_mask(gen: float, page: str) -> int:
 def place(gen: float, page: str, field: str) -> int:
     """The byte at which a payload has a field."""
     return catalogue.layout(page, gen).field(field).low // 32 * 4
+
+
+@cache
+def has_field(page: str, gen: float, field: str) -> bool:
+    """Whether a page has a field on a generation."""
+    return any(held.name == field for held in catalogue.layout(page, gen).fields)

@@ -240,8 +240,8 @@ class RecordKeeper:
             header, names = self.headers[stage], self.pointers.names
             wanted = {f"table {stage}": "binding_table_pointer", f"samplers {stage}": "sampler_state_pointer"}
             for name, field in [*wanted.items(), *([("CC", "color_calculator_state_pointer")] if stage == "PS" else [])]:
-                if name in names:
-                    offset, mask = self.header_pointer(field)
+                if name in names and (place := self.header_pointer(field)) is not None:
+                    offset, mask = place
                     low = ctypes.c_uint32.from_address(header + offset).value & ~mask
                     found.append(PointerCopy(names[name], mask, low, 0, header + offset))
             if f"samplers {stage}" in names:
@@ -250,9 +250,12 @@ class RecordKeeper:
                           for at, key in keys]  # fmt: skip
         return found
 
-    def header_pointer(self, field: str) -> tuple[int, int]:
-        """The byte offset of a pointer's dword in r0, and its bits there: the same for the threads of every stage."""
-        low = self.latches.layout("PS_THREAD_PAYLOAD").field(field).low
+    def header_pointer(self, field: str) -> tuple[int, int] | None:
+        """The byte offset of a pointer's dword in r0, and its bits there: the same for threads of every stage. None where r0 has none."""
+        page = self.latches.layout("PS_THREAD_PAYLOAD")
+        if field not in {held.name for held in page.fields}:
+            return None
+        low = page.field(field).low
         return low // 32 * 4, DWORD_MASK & -1 << low % 32
 
     def follow(self, cs: CommandStreamer) -> None:

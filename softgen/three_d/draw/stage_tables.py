@@ -39,7 +39,7 @@ class KeptTables(Protocol):
     dispatches: dict[str, ThreadDispatch]
     headers: dict[str, int]  # addresses of r0 in plans of payloads, by stage
 
-    def header_pointer(self, field: str) -> tuple[int, int]: ...
+    def header_pointer(self, field: str) -> tuple[int, int] | None: ...
 
 
 class StageTables:
@@ -47,6 +47,7 @@ class StageTables:
 
     def __init__(self, keeper: KeptTables) -> None:
         self._keeper, self._kept = keeper, dict[str, Any]()
+        self._unused = ctypes.c_uint32()  # takes the pointer where headers have none
         self.tables: dict[str, int] = {}  # offsets from the surface state base, by stage
         self._places: dict[str, TablePlace] = {}
 
@@ -70,7 +71,8 @@ class StageTables:
         latches = keeper.latches
         self._kept[stage] = array
         pointer = latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
-        header += keeper.header_pointer("binding_table_pointer")[0]
+        place_in_header = keeper.header_pointer("binding_table_pointer")
+        header = header + place_in_header[0] if place_in_header is not None else ctypes.addressof(self._unused)
         return StageTable(*place, offset, len(array), ctypes.addressof(array), header, (1 << pointer.high + 1) - (1 << pointer.low))
 
     def _entries(self, stage: str) -> ctypes.Array[TableEntry]:

@@ -201,7 +201,8 @@ def _header(gen: float, inputs: PixelInputs, scratch: Scratch | None, fields: Fi
     pointers = {"color_calculator_state_pointer": inputs.color_calc, "sampler_state_pointer": inputs.samplers,
                 "binding_table_pointer": inputs.binding_table,
                 "scratch_space_offset": scratch.base if scratch is not None else 0}  # fmt: skip
-    held = {name: pointer & 0xFFFFFFFF & -1 << page.field(name).low % 32 for name, pointer in pointers.items()}
+    known = {field.name for field in page.fields}
+    held = {name: pointer & 0xFFFFFFFF & -1 << page.field(name).low % 32 for name, pointer in pointers.items() if name in known}
     return tuple(page.pack(per_thread_scratch_space=size_code(scratch), **held, **flags))
 
 

@@ -162,6 +162,10 @@ class NotedState(DrawState):
         super().__init__(state.generation, NotedSpace(state.space, notes), NotedLatched(state.latched, notes), state.bases, register, warn)
         self._state, self._notes, self.remark = state, notes, state.remark
 
+    @property
+    def unnoted(self) -> DrawState:
+        return self._state.unnoted
+
     def address(self, base: str, offset: int) -> int:
         self._notes.bases.add(base)
         return super().address(base, offset)

@@ -57,6 +57,11 @@ class DrawState:
         self.register, self.warn, self.remark, self.curbe = register, warn, warn, curbe
         self.marks = latched.marks() if isinstance(latched, MarkedLatched) else b""  # how often each command had been latched
 
+    @property
+    def unnoted(self) -> DrawState:
+        """The state itself: what rules ask of it is no part of what plans depend on (plan_cache.py)."""
+        return self
+
     @classmethod
     def of(cls, cs: CommandStreamer) -> DrawState:
         curbe = cs.state(PipelineContext).curbe if cs.generation.unit_state else None

@@ -9,6 +9,7 @@ import numpy as np
 
 from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
 from softgen.three_d.rules.geometry_rules import check_geometry
+from softgen.three_d.rules.stage_rules import check_stages
 from softgen.three_d.rules.urb_fences import check_entries
 from softgen.three_d.rules.urb_regions import check_regions
 from softgen.three_d.state.plan_cache import PlanCache
@@ -75,6 +76,7 @@ class FrontPlan:
         check_entries(state)
         check_regions(state)
         check_geometry(state)
+        check_stages(state)
         statistics = state.get("3DSTATE_VF_STATISTICS")
         self.counts = statistics is not None and bool(statistics.statistics_enable)
 

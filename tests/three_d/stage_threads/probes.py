@@ -86,12 +86,13 @@ class Probed:
 
 def probed(stage: str, sources: Sequence[str], unit: Mapping[str, Any] | None = None, gpu: str = "icl", engine: str = "t0",
            state: Mapping[str, Fields] | None = None, memory: Mapping[int, bytes] | None = None, before: Sequence[Sequence[int]] = (),
-           at: int | None = None, after: Sequence[str] = (), draws: int = 1, threads: int = 1) -> Probed:  # fmt: skip
+           at: int | None = None, first: str = "", after: Sequence[str] = (), draws: int = 1,
+           threads: int = 1) -> Probed:  # fmt: skip
     """A draw whose threads of one stage have a probe in front of what they do besides; `unit` are more fields of its command.
 
-    `at`: another offset from CODE at which the kernel stands as well; `after`: lines that follow the probe.
+    `at`: another offset from CODE at which the kernel stands as well; `first` and `after`: lines around the probe.
     """
-    lines = "\n".join([probe(sources), *after])
+    lines = "\n".join([*([first] if first else []), probe(sources), *after])
     command, held = binding(OwnDraw(gpu, []), stage)
     made, kernel = MADE[stage](gpu, lines, dict(unit or {}), {**command, **(state or {})}, {**held, **(memory or {})})
     made.before, made.primitives = [*made.before, *before], [{}] * draws

@@ -93,3 +93,15 @@ def test_the_header_has_the_sampler_state_pointer(stage: str) -> None:
     for pointer in (0x3E0, 0x7FE0, 0xFFFF_FFE0):
         state = {f"3DSTATE_SAMPLER_STATE_POINTERS_{stage}": {"pointer_to_sampler_state": pointer}}
         assert probed(stage, ["g0.3<0,1,0>"], {"per_thread_scratch_space": 5}, state=state).first == [pointer | 5]
+
+
+@pytest.mark.behaviour("ICL-TH-09", "ICL-TH-03", shows="action")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("stage", [*STAGES, "PS"])
+def test_binding_tables_are_known_without_a_header(stage: str, engine: str) -> None:
+    """Each stage's own table: probes are messages without a header, and a kernel that writes over R0 finds its buffer all the same. The
+    payload has no pointer (ICL 2890-2914, 2969-2974)."""
+    clear = "mov(8) g59<1>UD g0<8,8,1>UD { align1 WE_all 1Q };\nmov(8) g0<1>UD 0xffffffffUD { align1 WE_all 1Q };"
+    restore = ["mov(8) g0<1>UD g59<8,8,1>UD { align1 WE_all 1Q };"]
+    found = probed(stage, ["g59<8,8,1>", "g0.4<0,1,0>"], engine=engine, first=clear, after=restore, draws=2)
+    assert found.found[0][4] == 0 and found.found[1][0] == 0xFFFFFFFF
