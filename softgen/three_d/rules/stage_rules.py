@@ -65,7 +65,8 @@ def _scratch(state: DrawState, stage: str, unit: Record) -> Iterator[str]:
     if not unit.per_thread_scratch_space and not unit.scratch_space_base_pointer:
         return
     threads = int(unit.maximum_number_of_threads) + 1
-    address, size = state.unnoted.address("general", unit.scratch_space_base_pointer & 0xFFFFFFFF), threads * (KIB << unit.per_thread_scratch_space)
+    address = state.unnoted.address("general", unit.scratch_space_base_pointer & 0xFFFFFFFF)
+    size = threads * (KIB << unit.per_thread_scratch_space)
     if text := _unmapped(state, address, size):
         yield f"3DSTATE_{stage}: scratch space of {threads} threads at {address:#x}: {text} (ICL 2884-2888)"
 
