@@ -30,6 +30,7 @@ def buffer(at: int) -> dict[str, Any]:
             "surface_pitch": 0}  # fmt: skip
 
 
+@pytest.mark.behaviour("ICL-TH-14", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 @pytest.mark.parametrize("numbers", [(1, 1, 2, 2), (1, 2, 1, 2), (2, 2, 1, 2), (1, 1, 1, 2)])
