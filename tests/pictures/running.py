@@ -25,12 +25,19 @@ NEEDS = {
                  (str(SOFTWARE_GL), "libgl1-mesa-dri")],
     "gl_compressed": [("gcc", "gcc"), ("/usr/include/EGL/egl.h", "libegl-dev"), ("/usr/include/GLES3/gl32.h", "libgles-dev"),
                       (str(SOFTWARE_GL), "libgl1-mesa-dri")],
+    "gl_geometry": [("gcc", "gcc"), ("/usr/include/EGL/egl.h", "libegl-dev"), ("/usr/include/GL/glext.h", "libgl-dev"),
+                    (str(SOFTWARE_GL), "libgl1-mesa-dri")],
     "vulkan_scene": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
                      (str(LAVAPIPE), "mesa-vulkan-drivers")],
     "vulkan_transfer": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), (str(LAVAPIPE), "mesa-vulkan-drivers")],
 }  # fmt: skip
-LIBRARIES = {"gl_scene": ["-lEGL", "-lGLESv2", "-lm", "-ldl"], "gl_compressed": ["-lEGL", "-lGLESv2"],
-             "vulkan_scene": ["-lvulkan"], "vulkan_transfer": ["-lvulkan", "-lm"]}
+LIBRARIES = {
+    "gl_scene": ["-lEGL", "-lGLESv2", "-lm", "-ldl"],
+    "gl_compressed": ["-lEGL", "-lGLESv2"],
+    "gl_geometry": ["-lEGL", "-lGL"],
+    "vulkan_scene": ["-lvulkan"],
+    "vulkan_transfer": ["-lvulkan", "-lm"],
+}
 SHADERS = {"vulkan_scene": {"VERTEX": "scene.vert", "FRAGMENT": "scene.frag"}}
 
 
@@ -66,16 +73,22 @@ def needs(program: str) -> None:
         pytest.skip(f"not installed: {packages}")
 
 
+def on_processor(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A run of a program with Mesa's own software renderers."""
+    usual = {name: text for name, text in os.environ.items() if name not in DRIVER_CHOICES}
+    told = {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}
+    ran = subprocess.run([built(program), *arguments], env={**usual, **told}, capture_output=True, text=True, check=True)
+    assert "llvmpipe" in ran.stderr, ran.stderr
+    return ran
+
+
 @cache
 def expected(program: str, *arguments: str) -> Picture:
     """The picture that Mesa's own software renderer draws."""
-    usual = {name: text for name, text in os.environ.items() if name not in DRIVER_CHOICES}
-    told = {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}
     scene, *given = arguments
     options = [option for option in given if not option.startswith("platform=")]  # llvmpipe has the surfaceless one
     file = Path(tempfile.mkstemp(suffix=".pam", dir=folder())[1])
-    ran = subprocess.run([built(program), scene, str(file), *options], env={**usual, **told}, capture_output=True, text=True, check=True)
-    assert "llvmpipe" in ran.stderr, ran.stderr
+    on_processor(program, scene, str(file), *options)
     return read_pam(file)
 
 
