@@ -28,7 +28,7 @@ from softgen.three_d.geometry_shader.geometry_shader import GeometryShaderStage
 from softgen.three_d.pixels.fill import FillStage
 from softgen.three_d.pixels.pixel_shader import PixelStage
 from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
-from softgen.three_d.stage_threads.geometry_threads import GeometryStage
+from softgen.three_d.stage_threads.geometry_threads import GeometryThreads
 from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.stream_out.stream_output import StreamOutputStage
@@ -63,7 +63,7 @@ BACK = (StageRow("clear", FIXED, FillStage), StageRow("bins", FIXED, BinStage), 
 STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
     True: (
         *FRONT,
-        StageRow("geometry shader", THREADS, GeometryStage),
+        StageRow("geometry shader", THREADS, GeometryThreads),
         StageRow("clip test", FIXED, ClipStage),
         StageRow("clipping", THREADS, ClipThreadStage),
         StageRow("setup", FIXED, SetupStage),

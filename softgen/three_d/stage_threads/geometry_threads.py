@@ -34,7 +34,7 @@ def enabled(state: DrawState) -> bool:
     return bool(state.command("3DSTATE_PIPELINED_POINTERS").gs_enable)
 
 
-class GeometryStage(OutputStage):
+class GeometryThreads(OutputStage):
     """A thread for each object; what they put out takes the place of all."""
 
     name, run, function = "GS", "stage_geometry", "run_geometry_threads"

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from softgen.bits.record import Record
-from softgen.bits.units import DWORD_MASK
+from softgen.bits.units import DWORD, DWORD_MASK
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError
 from softgen.library import load
@@ -37,7 +37,7 @@ from softgen.three_d.stream_out.stream_output_h import (
 )
 from softgen.three_d.structures import VertexArray
 
-DWORD, SLOT, UNIT = 4, 16, 32  # bytes; SLOT: of a register, UNIT: of read offsets and lengths
+SLOT, UNIT = 16, 32  # bytes; SLOT: of a register, UNIT: of read offsets and lengths
 COMPONENTS = 4
 MOST_ENTRIES = STREAM_COPIES // STREAMS // 2  # of a stream (BDW 10686); one may be two pieces
 HOLES = (0, 1, 3, 7, 15)  # component masks that a hole may have (KBL 24413-24418)

@@ -38,17 +38,17 @@ def plan(state: DrawState) -> TessellatorPlan:
                            to_float(unit.maximum_tessellation_factor_not_odd))  # fmt: skip
 
 
-class Tessellation(NamedTuple):
+class TessellatedDomain(NamedTuple):
     """The points of a patch's domain, and the numbers of those that make each triangle or line; of points themselves there are none."""
 
     points: npt.NDArray[np.float32]
     indices: npt.NDArray[np.uint16]
 
 
-def tessellate(plan: TessellatorPlan, outer: Sequence[float], inner: Sequence[float]) -> Tessellation:
+def tessellate(plan: TessellatorPlan, outer: Sequence[float], inner: Sequence[float]) -> TessellatedDomain:
     """One patch: for tests and tools. Draws call tessellator.c."""
     points, indices = np.zeros((MOST_POINTS, 2), np.float32), np.zeros(MOST_INDICES, np.uint16)
     factors, made = TessellationFactors(), TessellatorResult(points.ctypes.data, indices.ctypes.data)
     library().tess_read_factors(ctypes.byref(plan), (ctypes.c_float * 4)(*outer), (ctypes.c_float * 2)(*inner), ctypes.byref(factors))
     library().tessellate(ctypes.byref(plan), ctypes.byref(factors), ctypes.byref(made))
-    return Tessellation(points[: made.point_count].copy(), indices[: made.index_count].copy())
+    return TessellatedDomain(points[: made.point_count].copy(), indices[: made.index_count].copy())

@@ -26,7 +26,7 @@ from softgen.three_d.clip_setup.setup import SetupStage
 from softgen.three_d.draw.draw_structures import DrawStruct
 from softgen.three_d.draw.stage import Stage
 from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
-from softgen.three_d.stage_threads.geometry_threads import GeometryStage
+from softgen.three_d.stage_threads.geometry_threads import GeometryThreads
 from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
 from softgen.three_d.stage_threads.stage_threads import ThreadOutputStruct, ThreadStage, library
 from softgen.three_d.stage_threads.thread_output import PUT_OUT, refuse_output, set_topologies
@@ -237,7 +237,7 @@ def with_gs(cs: CommandStreamer, state: DrawState, kernel: bytes, **fields: int)
 
 def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chunk: Chunk) -> list[SeenChunk]:
     """What threads make of a chunk, part by part."""
-    return chunks_of(state, call, cs, (given(chunk), GeometryStage)).chunks
+    return chunks_of(state, call, cs, (given(chunk), GeometryThreads)).chunks
 
 
 def quad_chunk(quads: int) -> Chunk:

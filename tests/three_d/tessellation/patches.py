@@ -21,7 +21,7 @@ import numpy.typing as npt
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.eu.text import dialect
-from softgen.three_d.tessellation.tessellator import Tessellation, TessellatorPlan, tessellate
+from softgen.three_d.tessellation.tessellator import TessellatedDomain, TessellatorPlan, tessellate
 from tests.three_d.own_draw import CODE, DATA, send
 from tests.three_d.stream_out.streaming import FILL, Buffer, Declaration, Streamed, Streaming
 
@@ -252,7 +252,7 @@ class Patches:
     def run(self, engine: str = "t0", threads: int = 1) -> Tessellated:
         return Tessellated(self, self.streaming().run(engine, threads))
 
-    def shape(self, patch: Patch) -> Tessellation:
+    def shape(self, patch: Patch) -> TessellatedDomain:
         """The points and indices of a patch."""
         plan = TessellatorPlan(PARTITIONINGS.index(self.partitioning), OUTPUTS.index(self.output), DOMAINS.index(self.domain), 63.0, 64.0)
         return tessellate(plan, [*patch.outer, 0, 0, 0][:4], [*patch.inner, 0][:2])

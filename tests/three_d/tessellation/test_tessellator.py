@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from softgen.bits import catalogue
-from softgen.three_d.tessellation.tessellator import CORNERS, Tessellation, TessellatorPlan, tessellate
+from softgen.three_d.tessellation.tessellator import CORNERS, TessellatedDomain, TessellatorPlan, tessellate
 
 DOMAINS, PARTITIONINGS, OUTPUTS = ("quad", "tri", "isoline"), ("integer", "odd_fractional", "even_fractional"), tuple(CORNERS)
 
@@ -60,7 +60,7 @@ def test_patches_are_those_of_the_reference(domain: str, partitioning: str, outp
 # -- by hand ---------------------------------------------------------------------------------------------------------------
 
 
-def points(made: Tessellation) -> list[tuple[float, float]]:
+def points(made: TessellatedDomain) -> list[tuple[float, float]]:
     return [(float(u), float(v)) for u, v in made.points]
 
 
@@ -142,12 +142,12 @@ def test_an_inner_factor_that_is_no_number_is_the_least() -> None:
 # -- properties ------------------------------------------------------------------------------------------------------------
 
 
-def areas(made: Tessellation) -> np.ndarray:
+def areas(made: TessellatedDomain) -> np.ndarray:
     a, b, c = (made.points[made.indices[n::3]].astype(np.float64) for n in range(3))
     return ((b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])) / 2
 
 
-def every(domain: str) -> Iterator[Tessellation]:
+def every(domain: str) -> Iterator[TessellatedDomain]:
     for partitioning in PARTITIONINGS:
         for seed in range(300, 340):
             yield tessellate(planned(domain, partitioning), *factors(seed))
