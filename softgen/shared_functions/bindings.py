@@ -24,13 +24,16 @@ USED = 1
 LANES = (2, 8, 16)  # of texel operations: SIMD4x2, SIMD8, SIMD16
 ATOMICS = ("and", "or", "xor", "mov", "inc", "dec", "predec", "add", "sub", "revsub", "imax", "imin", "umax", "umin", "cmpwr")
 # Operations on the texels of a surface (texture/operations.py) that need no sampler state; "_offset": with texel offsets.
-PLAIN = ("read", "write", "load", "load_offset", "resinfo", *(f"atomic_{name}" for name in ATOMICS))
+LOAD_SAMPLE, LOAD_CONTROL = "load_sample", "load_control"
+PLAIN = ("read", "write", "load", "load_offset", "resinfo", LOAD_SAMPLE, LOAD_CONTROL, *(f"atomic_{name}" for name in ATOMICS))
+SAMPLE_OPERATIONS = ("resinfo", LOAD_SAMPLE, LOAD_CONTROL)  # whose surface may have several samples
 # Operations that sample, by where the level of detail comes from and what they return.
 _SAMPLES = ("sample", "sample_b", "sample_l", "sample_d", "sample_mlod", "sample_b_mlod", "sample_d_mlod")  # mlod: a lowest level of detail
 SAMPLING = (*_SAMPLES, *(f"{name}_c" for name in _SAMPLES), "gather4", "gather4_c", "lod")
 SAMPLING = (*SAMPLING, *(f"{name}_offset" for name in SAMPLING))
 NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across", "levels", "level")  # of an image, read at run time
 TABLES = ("left", "top", "across", "down")  # of its LevelTable
+CONTROL = ("base", "pitch", "rows", "clear_at")  # of its SampleControl
 LEVELS = 16
 
 
@@ -84,6 +87,8 @@ class Picture(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in NUMBERS),
         ("at", ctypes.c_uint64 * 2),
         ("linear", ctypes.c_uint64),  # host address of texel.linear_table, for sRGB formats
+        *((f"control_{name}", ctypes.c_uint64) for name in CONTROL),
+        ("control_clear", ctypes.c_uint32 * 4),
         *((f"level_{name}", ctypes.c_uint32 * LEVELS) for name in TABLES),
     ]
 

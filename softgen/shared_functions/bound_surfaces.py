@@ -20,7 +20,17 @@ from softgen.errors import SoftgenError
 from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, SAMPLERS, SURFACES, TOLD, USED, empty_bindings, name_samplers, texels_named
+from softgen.shared_functions.bindings import (
+    KNOWN,
+    SAMPLE_OPERATIONS,
+    SAMPLERS,
+    SURFACES,
+    TOLD,
+    USED,
+    empty_bindings,
+    name_samplers,
+    texels_named,
+)
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
@@ -202,7 +212,7 @@ class BoundSurfaces:
             return False
         self._depend_on_surface(name)
         try:
-            image, sampling = self.surfaces.picture(name.number, name.bindless), None
+            image, sampling = self.surfaces.picture(name.number, name.bindless, request.what in SAMPLE_OPERATIONS), None
             if request.samples:
                 offset = (self.samplers.table if table is None else table) + request.sampler * self.sampler_size
                 self._depend_on_sampler(request.sampler, table)

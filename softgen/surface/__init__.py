@@ -9,6 +9,7 @@ image.py       SurfaceImage: a decoded surface state; slices, bounds
 levels.py      where mip levels are
 texel.py       channels in and out of texels, by the table of formats
 blocks.py      compressed blocks of 4x4 texels; coded.py those that C decodes (coded.c, bptc.c, etc.c, astc.c, astc.h)
-fetch.py       texels out of memory
+fetch.py       texels out of memory; sample_fetch.py samples of them
+samples.py     where the samples of a texel are, and control surfaces
 texels.py      places of all texels of a level, and the texel at an address
 """

@@ -22,6 +22,7 @@ from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.surface import blocks, tiling
 from softgen.surface.levels import LevelTable, MipTail, level_table, lookup, mip_tail
+from softgen.surface.samples import SampleControl, sample_fields, stored_fields, stored_rows
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
@@ -52,6 +53,8 @@ class SurfaceImage:
     select: tuple[str, ...] = CHANNEL_NAMES  # shader channel selects of red, green, blue and alpha
     base_level: int = 0  # base mip level
     samples: int = 1
+    interleaved: bool = False  # samples are beside each other, not in slices (samples.py)
+    control: SampleControl | None = None  # which slices have the samples
     palette: int = 0
     across: int = 0  # texels from one slice to the next, for 1D surfaces
     layout: str = "below"  # of levels and slices: below packed row (levels.py)
@@ -149,17 +152,14 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         base = int(state.surface_base_address)
         image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0), _select(layout, state))
         return replace(image, near=_is_near(image, entries * pitch))
-    if getattr(state, "number_of_multisamples", 0):
-        raise Unsupported(f"has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
-                          "this message")  # fmt: skip
     align = _alignment(layout, state, "horizontal", 0), _alignment(layout, state, "vertical", 1)
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
-    across, arrangement = _across(state, kind), _layout(layout, state, kind)
+    across, arrangement = int(state.qpitch_texels) if _in_row(state, kind) else 0, _layout(layout, state, kind)
     image = SurfaceImage(
         kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, _is_array(state, kind),
         int(state.surface_pitch) + 1,
         _tiling(layout, state, kind, format),
-        rows=0 if across else _rows(layout, state, arrangement, height, align[1]),
+        rows=0 if across else _rows(layout, state, arrangement, stored_rows(layout, state, height), align[1]),
         levels=int(state.mip_count_lod) + 1,
         level=int(state.surface_min_lod),
         first=int(state.minimum_array_element),
@@ -176,8 +176,8 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         faces=_faces(state) if kind == "cube" else ALL_FACES,
         quilt=(int(getattr(state, "quilt_width", 0)) + 1, int(getattr(state, "quilt_height", 0)) + 1),
     )  # fmt: skip
-    image = _in_tiles(gen, _in_blocks(gen, image), state)
-    return replace(image, near=_is_near(image, reach(image)))
+    image = replace(_in_tiles(gen, _in_blocks(gen, image), state), **sample_fields(layout, state, format, height))
+    return replace(image, near=_is_near(image, reach(as_stored(image))))
 
 
 def _in_blocks(gen: float, image: SurfaceImage) -> SurfaceImage:
@@ -197,6 +197,11 @@ def _in_tiles(gen: float, image: SurfaceImage, state: Record) -> SurfaceImage:
     align = (1 << order.count("X")) // image.size, 1 << order.count("Y")
     ascending = generation(gen).mip_tail_order == "ascending"
     return replace(image, align=align, tail=mip_tail(int(state.mip_tail_start_lod), image.format.bits, large, ascending))
+
+
+def as_stored(image: SurfaceImage) -> SurfaceImage:
+    """A multisampled image as the one of one sample that is in memory."""
+    return replace(image, **stored_fields(image.samples, image.interleaved, (image.width, image.height), (image.depth, image.first)))
 
 
 def _is_near(image: SurfaceImage, size: int) -> bool:
@@ -264,10 +269,6 @@ def _in_row(state: Record, kind: str) -> bool:
     """Whether levels and slices are in one row: linear 1D surfaces since Gen9. Tiled ones are as they were (KBL 19096-19101; public: Mesa
     isl.c, isl_surf_choose_dim_layout)."""
     return kind == "1d" and "qpitch_texels" in state._fields and not state.tile_mode
-
-
-def _across(state: Record, kind: str) -> int:
-    return int(state.qpitch_texels) if _in_row(state, kind) else 0
 
 
 def _select(layout: Layout, state: Record) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions import descriptors, message
-from softgen.shared_functions.bindings import TOLD, name_samplers
+from softgen.shared_functions.bindings import SAMPLE_OPERATIONS, TOLD, name_samplers
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.texture import TexelRequest, textured
 from softgen.shared_functions.unit import MessageHandler
@@ -132,7 +132,8 @@ class Bench:
         if asked is None:
             return
         name_samplers(twin.bindings, self.samplers, 4 * layout("SAMPLER_STATE", self.gen).dwords)
-        twin.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.port.picture(index, False), self._how(asked), hurry=True)
+        image = self.port.picture(index, False, asked.what in SAMPLE_OPERATIONS)
+        twin.pictures.fill(index, asked.what, asked.lanes, asked.sampler, image, self._how(asked), hurry=True)
 
     def _how(self, asked: TexelRequest) -> object:
         return None

@@ -62,8 +62,8 @@ class DataPort:
 
     # -- on the interpreter only ------------------------------------------------------------------
 
-    def picture(self, index: int, bindless: bool) -> SurfaceImage:
-        return self.surfaces.picture(index, bindless)
+    def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
+        return self.surfaces.picture(index, bindless, samples)
 
     def absolute(self, base: int) -> Region:
         """Graphics memory from an address on."""

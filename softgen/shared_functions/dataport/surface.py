@@ -86,10 +86,13 @@ class Surfaces:
         entry = self._unpacked("BINDING_TABLE_STATE", base + self.table + 4 * index, "binding table entry ", index)
         return base + int(entry.surface_state_pointer)
 
-    def picture(self, index: int, bindless: bool) -> SurfaceImage:
-        """The surface of a binding table index, or of an offset from the bindless base, as an image."""
+    def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
+        """The surface of a binding table index, or of an offset from the bindless base, as an image. `samples`: it may have several."""
         state, layout, what = self._state(index, bindless)
         image = image_from_state(layout, state, what)
+        if image.samples > 1 and not samples:
+            raise Unsupported(f"{what} has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated "
+                              "for this message")  # fmt: skip
         if not is_paletted(image.format):
             return image
         return replace(image, entries=self.palettes[int(image.format.name[-1])])

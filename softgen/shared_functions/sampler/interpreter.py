@@ -29,8 +29,8 @@ class SamplerPort:
     def begin(self, sender: object) -> None:
         self._table = None
 
-    def picture(self, index: int, bindless: bool) -> SurfaceImage:
-        return self.surfaces.picture(index, bindless)
+    def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
+        return self.surfaces.picture(index, bindless, samples)
 
     def sampler(self, index: int | Value, table: Value | None) -> int:
         """The sampler of the message being executed."""

@@ -17,6 +17,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.types import LaneType, bool_, f16, f32, i16, i32, u16, u32
 from softgen.lanes.value import Value
+from softgen.shared_functions.bindings import LOAD_CONTROL, LOAD_SAMPLE
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.message import MessagePlan, answers
 from softgen.shared_functions.sampler import operations, payloads
@@ -144,7 +145,7 @@ def _compacted(x: SamplerMessage, values: list[Value], masked: list[Value]) -> l
 def _narrowed(x: SamplerMessage, values: list[Value]) -> list[Value]:
     """As 16 bits; whether that are floats or integers is the surface's affair."""
     m = x.m
-    if texel.is_integer(picture(cast(StateMessage, x)).format):  # such messages are not compiled
+    if texel.is_integer(picture(cast(StateMessage, x), samples=True).format):  # such messages are not compiled
         return [m.convert(value, u16) for value in values]
     return [m.bitcast(m.convert(m.bitcast(value, f32), f16), u16) for value in values]
 
@@ -169,11 +170,15 @@ def _asked(plan: MessagePlan, sent: int) -> TexelRequest:
         return TexelRequest(_operation(plan.name, its) + operations.OFFSET * moved, its.lanes, plan.indices[1])
     if plan.name == "resinfo":
         return TexelRequest("resinfo", its.lanes)
+    if plan.name in SAMPLED:
+        return TexelRequest(LOAD_CONTROL if plan.name == "ld_mcs" else LOAD_SAMPLE, its.lanes)
     return TexelRequest("load" + operations.OFFSET * moved, its.lanes)
 
 
 PER_LANE = ("gather4_po", "gather4_po_c")  # messages with offsets of their own for each lane
-ASKERS.update(dict.fromkeys((*SAMPLES, "ld", "ld_lz", "resinfo"), _asked))
+# Messages about samples, and the parameters of their operations.
+SAMPLED = {"ld_mcs": ("u", "v", "r"), **dict.fromkeys(("ld2dms", "ld2dms_w", "ld2dss"), ("u", "v", "r", "si", "mcs0", "mcs1"))}
+ASKERS.update(dict.fromkeys((*SAMPLES, *SAMPLED, "ld", "ld_lz", "resinfo"), _asked))
 
 
 @answers(*SAMPLES, compiled=_plain)
@@ -221,6 +226,18 @@ def ld(x: SamplerMessage) -> None:
     respond(x, its, x.environment.textured(x, "load" + operations.OFFSET * bool(moved), 0, places, lanes_on(x, its), 4))
 
 
+@answers("ld_mcs", "ld2dms", "ld2dms_w", "ld2dss", compiled=_plain)
+def ld_sample(x: SamplerMessage) -> None:
+    """A sample of a texel, or what the control surface says about the texel."""
+    its = shape(x)
+    given = dict.fromkeys(("u", "v", "r", "si", "mcs0", "mcs1"), x.m.constant(u32, 0, its.lanes)) | parameters(x, its, u32)
+    places = [given[name] for name in SAMPLED[x.plan.name]]
+    for axis, by in enumerate(offsets(x, its.lanes)[:2]):
+        places[axis] = places[axis] + by
+    what = LOAD_CONTROL if x.plan.name == "ld_mcs" else LOAD_SAMPLE
+    respond(x, its, x.environment.textured(x, what, 0, places, lanes_on(x, its), 4))
+
+
 @answers("resinfo", compiled=_plain)
 def resinfo(x: SamplerMessage) -> None:
     its = shape(x)
@@ -230,7 +247,7 @@ def resinfo(x: SamplerMessage) -> None:
 @answers("sampleinfo", compiled=False)
 def sampleinfo(x: StateMessage) -> None:
     """Samples of a texel, and the palette of their positions, returned as it is in the state (KBL 19663-19669)."""
-    m, its, image = x.m, shape(x), picture(x)
+    m, its, image = x.m, shape(x), picture(x, samples=True)
     there = image.kind != "null"
     found = [m.constant(u32, number if there else 0, its.lanes) for number in (image.samples, image.palette)]
     respond(x, its, [*found, *nothing(m, its.lanes)][:4])

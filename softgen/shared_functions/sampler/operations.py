@@ -12,7 +12,7 @@ from dataclasses import replace
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.bindings import SAMPLING
+from softgen.shared_functions.bindings import LOAD_CONTROL, LOAD_SAMPLE, SAMPLING
 from softgen.shared_functions.sampler.channels import AXES, nothing, selected
 from softgen.shared_functions.sampler.filters import ImageSampler
 from softgen.shared_functions.sampler.payloads import COORDINATES, GRADIENTS
@@ -21,6 +21,7 @@ from softgen.shared_functions.sampler.state import Sampling
 from softgen.shared_functions.texture.operations import TexelOperation, operation
 from softgen.surface.fetch import fetch
 from softgen.surface.image import SurfaceImage, broadcast_number
+from softgen.surface.sample_fetch import fetch_sample
 
 OFFSET = "_offset"  # ends the names of operations with texel offsets
 KILLING = "sample_killpix"  # which only the interpreter executes
@@ -130,6 +131,23 @@ def loaded(m: Machine, image: SurfaceImage, how: object, memory: Region, given: 
 
 
 operation("load" + OFFSET, 4 + MOVED)(loaded)
+
+
+@operation(LOAD_SAMPLE, 6)
+def loaded_sample(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    """Samples by numbers: u, v, r, the sample, and what the control surface says about the texel (two dwords)."""
+    if image.kind == "null":
+        return nothing(m, mask.lanes)
+    return selected(m, image, fetch_sample(m, image, memory, given[:3], given[3], given[4:], mask))
+
+
+@operation(LOAD_CONTROL, 3)
+def loaded_control(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    """What a control surface says about texels: a dword, or two with 16 samples; `image` is that surface, or null where there is none."""
+    if image.kind == "null":
+        return nothing(m, mask.lanes)
+    found = fetch(m, image, memory, given, None, mask)
+    return [*found[: len(image.format.channels)], *nothing(m, mask.lanes)][:4]
 
 
 @operation("resinfo", 1)

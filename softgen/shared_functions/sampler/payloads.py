@@ -27,6 +27,8 @@ WIDE = {
     "sample_d": _D, "sample_d_c": ("ref", *_D),
     "gather4_po": ("u", "v", "offset_u", "offset_v", "r"), "gather4_po_c": ("ref", "u", "v", "offset_u", "offset_v", "r"),
     "resinfo": ("lod",), "ld_lz": ("u", "v", "r"), "sampleinfo": (),
+    "ld_mcs": ("u", "v", "r"), "ld2dms": ("si", "mcs0", "u", "v", "r"), "ld2dms_w": ("si", "mcs0", "mcs1", "u", "v", "r"),
+    "ld2dss": ("si", "u", "v", "r"),
 }  # fmt: skip
 # SIMD4x2: four dwords of each register for a slot; "" is unused
 SLOT = {
@@ -37,6 +39,8 @@ SLOT = {
     "sample_d_c": (*COORDINATES, "dudx", "dudy", "dvdx", "dvdy", "drdx", "drdy", "ref"),
     "gather4_po": ("u", "v", "r", "", "offset_u", "offset_v"), "gather4_c": (*COORDINATES, "ref"),
     "gather4_po_c": ("u", "v", "r", "ref", "offset_u", "offset_v"),
+    "ld_mcs": ("u", "v", "r", ""), "ld2dms": ("u", "v", "r", "", "si", "mcs0"), "ld2dms_w": ("u", "v", "r", "", "si", "mcs0", "mcs1"),
+    "ld2dss": ("u", "v", "r", "", "si"),
 }  # fmt: skip
 _U, _UV, _UVR = COORDINATES[:1], COORDINATES[:2], COORDINATES[:3]
 # Gen4 and Gen4.5, by message length: lanes and parameters

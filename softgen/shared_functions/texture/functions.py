@@ -31,6 +31,8 @@ from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Memory, Region, Value
 from softgen.memory import guard
 from softgen.shared_functions.bindings import (
+    CONTROL,
+    LOAD_CONTROL,
     NUMBERS,
     SAMPLING,
     TABLES,
@@ -41,10 +43,11 @@ from softgen.shared_functions.bindings import (
     sampling_slot,
 )
 from softgen.shared_functions.context import HEAD
-from softgen.shared_functions.texture.operations import OPERATIONS, PARAMETERS, SamplerNumbers
+from softgen.shared_functions.texture.operations import OPERATIONS, PARAMETERS, SamplerNumbers, operated, with_clear
 from softgen.surface import texel
 from softgen.surface.image import SurfaceImage
 from softgen.surface.levels import LevelTable
+from softgen.surface.samples import SampleControl
 
 NAME = "texels"
 MEMORIES = ("picture", "sampler", "arguments")  # what arguments of a function point at, after the context
@@ -94,7 +97,8 @@ class Pictures:
         if place in self.refused or self.address(*place):  # the side exit had another cause
             return False
         try:
-            code = function(TexelForm(what, lanes, generic(image, what in SAMPLING), how.generic() if how else None, self.bits), hurry)
+            form = generic(operated(what, image), what in SAMPLING)
+            code = function(TexelForm(what, lanes, form, how.generic() if how else None, self.bits), hurry)
         except SoftgenError:  # the interpreter reports what is wrong
             self.refused.add(place)
             return False
@@ -132,6 +136,10 @@ class Pictures:
         for name in NUMBERS:
             setattr(entry, name, getattr(image, name))
         entry.at[:] = image.at
+        if image.control is not None:
+            for name in CONTROL:
+                setattr(entry, f"control_{name}", getattr(image.control, name))
+            entry.control_clear[:] = image.control.clear
         if image.format.space == "srgb":
             entry.linear = ctypes.addressof(texel.linear_table())
         elif image.entries:
@@ -160,7 +168,9 @@ def generic(image: SurfaceImage, sampled: bool = False) -> SurfaceImage:
     one, which drivers make of every image, is none."""
     at = (1, 1) if image.moved else (0, 0)  # some, or none
     is_array = image.is_array and not (sampled and image.depth == 1 and image.kind in ("1d", "2d"))
-    return replace(image, **_NO_NUMBERS, entries=(), tail=None, levels=0 if image.mipmapped else 1, at=at, align=(1, 1), is_array=is_array)
+    control = None if image.control is None else SampleControl(0, 0, 0, clear_at=int(image.control.clear_at > 0))
+    return replace(image, **_NO_NUMBERS, entries=(), tail=None, levels=0 if image.mipmapped else 1, at=at, align=(1, 1), is_array=is_array,
+                   control=control)  # fmt: skip
 
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
@@ -203,8 +213,8 @@ def text(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> str
     context, *pointers = (m.pointer(name) for name in ("context", *MEMORIES))
     memories = [pointer.memory(name) for pointer, name in zip(pointers, MEMORIES, strict=True)]
 
-    def memory(base: Value) -> Region:
-        return _memory(m, context, m.scalar(base), bits, image.near)
+    def memory(base: Value, near: bool = image.near) -> Region:
+        return _memory(m, context, m.scalar(base), bits, near)
 
     _operate(m, what, lanes, image, how, memory, memories, m.argument(u32, "mask").lane())
     m.give()
@@ -216,19 +226,22 @@ def bytecode(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) ->
     """The same as bytecode."""
     m = BytecodeMachine(bits)
     memories = [m.memory_of(number, name) for number, name in enumerate(MEMORIES, 1)]
-    _operate(m, what, lanes, image, how, m.graphics_memory, memories, m.argument(len(MEMORIES) + 1, u32))
+    _operate(m, what, lanes, image, how, lambda base, near=False: m.graphics_memory(base), memories, m.argument(len(MEMORIES) + 1, u32))
     return m.program(HEAD.offset("table"), HEAD.offset("mask"))
 
 
-def _operate(m: Machine, what: str, lanes: int, image: SurfaceImage, how: Any, memory: Callable[[Value], Region],
+def _operate(m: Machine, what: str, lanes: int, image: SurfaceImage, how: Any, memory: Callable[..., Region],
              memories: list[Memory], mask: Value) -> None:  # fmt: skip
     """The lane program of a function."""
     picture, sampler, arguments = memories
     given = [m.load_block(u32, lanes, arguments, 4 * lanes * number) for number in range(PARAMETERS[what])]
     view = RecordView(m, PICTURE, picture, 0)
-    numbers = {name: view.load(name) for name in NUMBERS}
+    numbers = {name: view.load(f"control_{name}" if what == LOAD_CONTROL and name in CONTROL else name) for name in NUMBERS}
     how = how.with_numbers(_read_sampler(RecordView(m, SAMPLE_FUNCTIONS, sampler, 0))) if how else None
-    found = OPERATIONS[what](m, _read(view, image, numbers), how, memory(numbers["base"]), given, m.mask_from_bits(mask, lanes))
+    image = _read(view, image, numbers)
+    if image.control is not None and image.control.clear_at:
+        image = with_clear(m, image, memory(view.load("control_clear_at"), near=False))
+    found = OPERATIONS[what](m, image, how, memory(numbers["base"]), given, m.mask_from_bits(mask, lanes))
     for number, value in enumerate(found):
         m.store_block(m.bitcast(value, u32), arguments, 4 * lanes * number)
 
@@ -260,6 +273,9 @@ def _read(picture: RecordView, image: SurfaceImage, numbers: dict[str, Value]) -
         values |= {"levels": 1, "level": 0}
     if image.format.space == "srgb" or texel.is_paletted(image.format):
         values["linear"] = picture.load("linear")
+    if image.control is not None:
+        clear = tuple(picture.load("control_clear", element=channel) for channel in range(4))
+        values["control"] = image.control._replace(clear=clear)
     return replace(image, **values)
 
 

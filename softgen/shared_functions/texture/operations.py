@@ -12,18 +12,21 @@ Reads   DP_EXTDESC_BTI252
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
+from softgen.lanes.types import bool_, u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import SAMPLING
+from softgen.shared_functions.bindings import LOAD_CONTROL, SAMPLE_OPERATIONS, SAMPLING
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
 from softgen.surface.image import SurfaceImage
+from softgen.surface.sample_fetch import control_image
 
 BINDLESS_UNIT = 6  # surface states begin at multiples of 64 bytes
 TexelOperation = Callable[[Machine, SurfaceImage, Any, Region, list[Value], Value], list[Value]]
@@ -84,8 +87,8 @@ def operation(name: str, given: int) -> Callable[[TexelOperation], TexelOperatio
 class ImageEnvironment(Protocol):
     """The part of an interpreter environment that finds images."""
 
-    def picture(self, index: int, bindless: bool) -> SurfaceImage:
-        """The image of a binding table index, or of an offset from the bindless surface base."""
+    def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
+        """The image of a binding table index, or of an offset from the bindless surface base; `samples`: it may have several."""
         ...
 
     def absolute(self, base: int) -> Region:
@@ -116,20 +119,37 @@ def bindless_offset(x: Message[Any]) -> int | Value:
     return int(layout.raw([x.extended]).surface_offset)
 
 
-def picture(x: Message[ImageEnvironment]) -> SurfaceImage:
-    """The surface that a message names."""
+def picture(x: Message[ImageEnvironment], samples: bool = False) -> SurfaceImage:
+    """The surface that a message names; `samples`: it may have several."""
     index = int(x.plan.fields.binding_table_index)
     special = catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(index)
     if special == "bindless":
         offset = bindless_offset(x)
         assert isinstance(offset, int)  # lanes are compiled code's
-        return x.environment.picture(offset, True)
+        return x.environment.picture(offset, True, samples)
     if special is not None:
         raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")
-    return x.environment.picture(index, False)
+    return x.environment.picture(index, False, samples)
 
 
 def execute(x: Message[ImageEnvironment], what: str, how: Any, given: list[Value], mask: Value) -> list[Value]:
     """Run an operation on the interpreter."""
-    image = picture(x)
+    image = operated(what, picture(x, what in SAMPLE_OPERATIONS))
+    if image.control is not None and image.control.clear_at:
+        image = with_clear(x.m, image, x.environment.absolute(image.control.clear_at))
     return OPERATIONS[what](x.m, image, how, x.environment.absolute(image.base), given, mask)
+
+
+def operated(what: str, image: SurfaceImage) -> SurfaceImage:
+    """What an operation is on: an image, or its control surface; one that has none is as a null surface."""
+    if what != LOAD_CONTROL:
+        return image
+    return control_image(image) or replace(image, kind="null", samples=1)
+
+
+def with_clear(m: Machine, image: SurfaceImage, memory: Region) -> SurfaceImage:
+    """An image with its clear colour, out of memory."""
+    assert image.control is not None
+    held = m.load(u32, memory, m.lane_index(4) * u32.bytes, m.constant(bool_, 1, 4))
+    clear = tuple(m.slice(held, channel, 1) for channel in range(4))
+    return replace(image, control=image.control._replace(clear=clear))
