@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { DISPATCH_SUBSPANS = 8, DISPATCH_PIXELS = 4 * DISPATCH_SUBSPANS };
+enum { DISPATCH_SUBSPANS = 8, DISPATCH_PIXELS = 4 * DISPATCH_SUBSPANS, DISPATCH_SAMPLES = 16 };
 
 /* The pixels of a thread, channel = 4 x subspan + pixel of it. */
 struct pixel_dispatch {
@@ -21,6 +21,12 @@ struct pixel_dispatch {
     float depth[DISPATCH_PIXELS]; /* interpolated Z, where tests come late and the thread does not compute it */
     float planes[16];         /* 1/w, b1, b2, and both divided by w: at pixel (0, 0), and steps along x and y; where the shader may ask */
     float antialias[DISPATCH_PIXELS]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */
+    /* Of draws to targets with several samples, for each of them: pixels whose sample is covered and passed early tests; those that passed
+     * alpha tests so far; those that passed late tests; and what Z is more there. */
+    uint32_t sample_lit[DISPATCH_SAMPLES], sample_tested[DISPATCH_SAMPLES], sample_passed[DISPATCH_SAMPLES];
+    float sample_depth[DISPATCH_SAMPLES];
+    float sample_x[DISPATCH_SAMPLES], sample_y[DISPATCH_SAMPLES]; /* where they are, in pixels from the pixel; where the shader may ask */
+    uint16_t sample_covered[DISPATCH_PIXELS]; /* the samples of each pixel that are covered, a bit each; where the shader may ask */
 };
 
 #endif

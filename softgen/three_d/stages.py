@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from softgen.bits.generation import Generation
-from softgen.errors import Unsupported
 from softgen.three_d.clip_setup.bins import BinStage
 from softgen.three_d.clip_setup.clip import ClipStage
 from softgen.three_d.clip_setup.setup import SetupStage
@@ -30,7 +29,6 @@ from softgen.three_d.pixels.pixel_shader import PixelStage
 from softgen.three_d.stage_threads.clip_threads import ClipThreadStage
 from softgen.three_d.stage_threads.geometry_threads import GeometryThreads
 from softgen.three_d.stage_threads.setup_threads import SetupThreadStage
-from softgen.three_d.state.state import DrawState
 from softgen.three_d.stream_out.stream_output import StreamOutputStage
 from softgen.three_d.tessellation.domain_shader import DomainStage
 from softgen.three_d.tessellation.hull_shader import HullStage
@@ -49,18 +47,10 @@ class StageRow(NamedTuple):
     stage: Callable[[], Stage]
 
 
-class MissingStage(NamedTuple):
-    """A stage that is not built, and the field that enables it."""
-
-    name: str
-    command: str
-    field: str = "enable"
-
-
 FRONT = (StageRow("assembly", FIXED, AssembleStage), StageRow("vertex shader", THREADS, VertexStage))
 BACK = (StageRow("clear", FIXED, FillStage), StageRow("bins", FIXED, BinStage), StageRow("pixel shader", THREADS, PixelStage))
 # By whether units read their state from memory (the capability unit_state).
-STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
+STAGES: dict[bool, tuple[StageRow, ...]] = {
     True: (
         *FRONT,
         StageRow("geometry shader", THREADS, GeometryThreads),
@@ -79,7 +69,6 @@ STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
         StageRow("stream output", FIXED, StreamOutputStage),
         StageRow("clip", FIXED, ClipStage),
         StageRow("setup", FIXED, SetupStage),
-        MissingStage("multisampling", "3DSTATE_MULTISAMPLE", "number_of_multisamples"),
         *BACK,
     ),
 }
@@ -87,14 +76,4 @@ STAGES: dict[bool, tuple[StageRow | MissingStage, ...]] = {
 
 def rows(generation: Generation) -> tuple[StageRow, ...]:
     """The stages of a generation's draws, in order."""
-    return tuple(row for row in STAGES[generation.unit_state] if isinstance(row, StageRow))
-
-
-def refuse_missing(state: DrawState) -> None:
-    """Raise Unsupported for a draw that uses a stage which is not built."""
-    for row in STAGES[state.generation.unit_state]:
-        found = state.get(row.command) if isinstance(row, MissingStage) else None
-        if not isinstance(row, MissingStage) or found is None or not (value := getattr(found, row.field)):
-            continue
-        what = row.command if row.field == "enable" else f"{row.command}.{row.field} {value}"
-        raise Unsupported(f"{row.name} ({what}): not yet simulated")
+    return STAGES[generation.unit_state]

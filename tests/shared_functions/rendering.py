@@ -127,7 +127,8 @@ class Target(Bench):
             return
         form, registers = messages.form_of(plan), (len(sent.payload) + len(sent.second)) // 32 - 2 * plan.header
         for parts in messages.combinations_of(self.gen, form, registers):
-            variant = messages.Variant(form.lanes, form.dual, *(part in parts for part in ("source0_alpha", "source_depth", "stencil")))
+            variant = messages.Variant(form.lanes, form.dual, *(part in parts for part in ("source0_alpha", "source_depth", "stencil")),
+                                       omask="omask" in parts)  # fmt: skip
             for surface in (index, NULL_TARGET):
                 bound.fill(surface, variant, range(len(self.state_of_backend.targets)))
 

@@ -21,7 +21,7 @@ from softgen.shared_functions.pixel_backend.targets import Targets
 from softgen.shared_functions.unit import DispatchBindings
 
 NAMED = 1 << 20  # among the indices that code names: a target; its binding table index, variant, and render target index
-VARIANT_SHIFT, INDEX_SHIFT = 9, 15
+VARIANT_SHIFT, INDEX_SHIFT = 9, 16
 ANY_INDEX = TARGETS
 
 
@@ -95,7 +95,7 @@ class BoundTargets:
             except SoftgenError:  # the interpreter reports what is wrong
                 continue
             self._depend_on_blend(state, index)
-            fill_target(record, state, target.placement)
+            fill_target(record, state, target.placement, target.control)
             record.functions[variant.number] = function
             found = True
         self.table.surfaces[surface] = ctypes.addressof(held)  # last: other workers may be reading the table

@@ -8,6 +8,7 @@
  * (shared_functions/context.h), `target` the depth target's record. */
 struct depth_block {
     uint32_t x, y, mask, back_facing, layer, viewport;
+    uint32_t sample; /* which the mask and depths are of, where buffers have several */
     float z[16]; /* by bit of the mask */
 };
 typedef uint32_t depth_function(void *context, void *target, struct depth_block *block);

@@ -99,6 +99,7 @@ class CompiledBackend:
     def _slots(self, write: PixelWrite) -> dict[int, Value]:
         """The arguments of a write, by their places."""
         sources = write.sources
-        held = {functions.ALPHA: sources.alpha, functions.DEPTH_SLOT: sources.depth, functions.STENCIL: sources.stencil}
+        held = {functions.ALPHA: sources.alpha, functions.DEPTH_SLOT: sources.depth, functions.STENCIL: sources.stencil,
+                functions.OMASK: sources.omask}  # fmt: skip
         held |= dict(enumerate(sources.color, functions.COLOR)) | dict(enumerate(sources.second or [], functions.SECOND))
         return {slot: value for slot, value in held.items() if value is not None}

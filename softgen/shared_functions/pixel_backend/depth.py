@@ -16,7 +16,7 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.pixel_backend import surface
 from softgen.shared_functions.pixel_backend.records import DEPTH_AT, PLACEMENT, STENCIL_AT
 from softgen.shared_functions.pixel_backend.state import DepthState, StencilFace
-from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels
+from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, PixelSample
 
 # Depth formats: bytes of a pixel, bits of a UNORM depth (0: a float), byte offset and shift of stencil.
 FORMATS = {
@@ -53,15 +53,17 @@ class DepthTest:
         self.size, self.unorm, self.stencil_byte, self.shift = FORMATS.get(state.format, (4, 24, None, 0))
 
     def run(self, pixels: Pixels, layer: Value, z: Value, back_facing: Value, viewport: Value, mask: Value, update: Value,
-            reference: Value | None = None) -> Value:  # fmt: skip
-        """The pixels of a mask that pass; buffers change for those in `update`. `reference`: stencil references of pixels."""
+            reference: Value | None = None, sample: int | Value = 0) -> Value:  # fmt: skip
+        """The pixels of a mask that pass; buffers change for those in `update`. `reference`: stencil references of pixels; `sample`: which
+        is meant where pixels have several."""
         m, state = self.m, self.state
         if state.idle:
             return mask
         self.pixels, self.layer, self.viewport = pixels, layer, viewport
         self.back = m.broadcast(back_facing != 0, pixels.lanes)
         self.on = mask & surface.inside(m, self.depth, pixels) if state.format else mask
-        self.places = PixelAddresses(m, self.depth, state.tiling, self.size, pixels, layer)
+        self.sample = PixelSample(sample, state.samples, True) if state.samples > 1 else None
+        self.places = PixelAddresses(m, self.depth, state.tiling, self.size, pixels, layer, sample=self.sample)
         self.base = self.memory(self.depth.load("base"))
         source = self._source(z)
         word, held = self._stored()
@@ -130,7 +132,7 @@ class DepthTest:
                 return m.convert(m.load(u8, far, self.places.all(), self.on), u32)
             assert word is not None
             return word >> self.shift
-        self.stencils = PixelAddresses(m, self.stencil, "w_major", 1, self.pixels, self.layer)
+        self.stencils = PixelAddresses(m, self.stencil, "w_major", 1, self.pixels, self.layer, sample=self.sample)
         self.stencil_on = surface.inside(m, self.stencil, self.pixels)
         return m.convert(self.stencils.load(u8, self.memory(self.stencil.load("base")), self.on & self.stencil_on), u32)
 

@@ -30,11 +30,12 @@ from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock, HeldBloc
 from softgen.shared_functions.pixel_backend.depth import DepthTest, check
 from softgen.shared_functions.pixel_backend.read import ReadForm, TargetRead
 from softgen.shared_functions.pixel_backend.records import DEPTH, DepthRecord, fill_depth
+from softgen.shared_functions.pixel_backend.sample_write import target_write
 from softgen.shared_functions.pixel_backend.state import DepthState, DepthTarget
-from softgen.shared_functions.pixel_backend.write import Sources, TargetForm, TargetWrite
+from softgen.shared_functions.pixel_backend.write import Sources, TargetForm
 
 CHANNELS = 4
-COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, SLOTS = 0, 4, 8, 9, 10, 11  # arguments of a write
+COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, OMASK, SLOTS = 0, 4, 8, 9, 10, 11, 12  # arguments of a write
 LAST = 1 << 8  # flag: the write to the last target
 
 
@@ -98,9 +99,10 @@ def _write(m: Machine, form: TargetForm, memory: GraphicsMemory, record: Memory,
     sources = Sources([lane(COLOR + channel) for channel in range(4)])
     if form.dual:
         sources.second = [lane(SECOND + channel) for channel in range(4)]
-    sources.alpha, sources.depth, sources.stencil = (lane(slot) if present else None for slot, present in
-                                                     ((ALPHA, form.alpha), (DEPTH_SLOT, form.depth), (STENCIL, form.stencil)))  # fmt: skip
-    write = TargetWrite(m, form, record, pixel, memory, flags & LAST - 1, flags >= LAST)
+    sources.alpha, sources.depth, sources.stencil, sources.omask = (
+        lane(slot) if present else None
+        for slot, present in ((ALPHA, form.alpha), (DEPTH_SLOT, form.depth), (STENCIL, form.stencil), (OMASK, form.omask)))
+    write = target_write(m, form, record, pixel, memory, flags & LAST - 1, flags >= LAST)
     write.write(sources, m.mask_from_bits(mask, form.lanes))
 
 
@@ -117,8 +119,9 @@ def _early(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory
     mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
     pixels = surface.one_block(m, given.load("x"), given.load("y"))
     z = m.load_block(f32, surface.BLOCK, given.memory, BLOCK.offset("z"))
+    sample = given.load("sample") if state.samples > 1 else 0
     passed = DepthTest(m, state, numbers, memory).run(
-        pixels, given.load("layer"), z, given.load("back_facing"), given.load("viewport"), mask, mask)
+        pixels, given.load("layer"), z, given.load("back_facing"), given.load("viewport"), mask, mask, sample=sample)
     return m.bits_from_mask(passed)
 
 

@@ -20,9 +20,10 @@ from softgen.shared_functions.dataport.target import GraphicsMemory
 from softgen.shared_functions.pixel_backend.messages import PixelRead, PixelWrite, part_bits
 from softgen.shared_functions.pixel_backend.read import TargetRead
 from softgen.shared_functions.pixel_backend.records import TargetRecord, fill_target
+from softgen.shared_functions.pixel_backend.sample_write import target_write
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
-from softgen.shared_functions.pixel_backend.write import PLACE_AT, TargetWrite
+from softgen.shared_functions.pixel_backend.write import PLACE_AT
 from softgen.shared_functions.unit import DispatchBindings
 
 NAME = "pixel backend"
@@ -66,11 +67,11 @@ class PixelBackend:
         form = target.form(given.variant)
         form.check()
         record = TargetRecord()
-        fill_target(record, state, target.placement)
+        fill_target(record, state, target.placement, target.control)
         assert self.sender is not None
         held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
         first, last = m.constant(u32, given.first, 1), m.constant(bool_, int(given.last), 1)
-        write = TargetWrite(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
+        write = target_write(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
         with _moved(m, pixel, given):
             write.write(given.sources, given.mask)
 
@@ -80,7 +81,7 @@ class PixelBackend:
         form = target.read_form(read.lanes)
         form.check()
         record = TargetRecord()
-        fill_target(record, state, target.placement)
+        fill_target(record, state, target.placement, target.control)
         assert self.sender is not None
         held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
         first = m.constant(u32, read.first, 1)

@@ -65,14 +65,15 @@ class Variant(NamedTuple):
     depth: bool
     stencil: bool
     read: bool = False  # a render target read
+    omask: bool = False
 
     @property
     def number(self) -> int:
-        return (self.lanes == GROUP) | self.dual << 1 | self.alpha << 2 | self.depth << 3 | self.stencil << 4 | self.read << 5
+        return (self.lanes == GROUP) | sum(bool(on) << bit for bit, on in enumerate(self[1:], 1))
 
     @classmethod
     def of(cls, number: int) -> Variant:
-        return cls(GROUP if number & 1 else 8, *(bool(number >> bit & 1) for bit in range(1, 6)))
+        return cls(GROUP if number & 1 else 8, *(bool(number >> bit & 1) for bit in range(1, 7)))
 
 
 class PixelWrite(NamedTuple):
@@ -172,7 +173,8 @@ def variants(gen: float, form: WriteForm, registers: int) -> frozenset[Variant]:
     found = set()
     for length in range(registers, MOST_REGISTERS):
         for parts in combinations_of(gen, form, length):
-            found.add(Variant(form.lanes, form.dual, *(part in parts for part in ("source0_alpha", "source_depth", "stencil"))))
+            alpha, depth, stencil, omask = (part in parts for part in ("source0_alpha", "source_depth", "stencil", "omask"))
+            found.add(Variant(form.lanes, form.dual, alpha, depth, stencil, omask=omask))
     return frozenset(found)
 
 
@@ -195,16 +197,16 @@ class _Payload:
         self.start = HEADER_BYTES - GRF_BYTES if x.plan.header else 0  # Message.take skips one register
         self.registers = (x.sent - (HEADER_BYTES if x.plan.header else 0)) // GRF_BYTES
 
-    def sources(self, parts: tuple[str, ...]) -> tuple[Sources, Value | None]:
-        """What the message has if these are its parts; and its output mask."""
+    def sources(self, parts: tuple[str, ...]) -> Sources:
+        """What the message has if these are its parts."""
         found = {part: self.start + at * GRF_BYTES for part, at in places(self.form, parts).items()}
         colors = self._colors(found[COLORS])
         second = self._colors(found[COLORS] + (GRF_BYTES // 2 if self.form.half else 4 * GRF_BYTES)) if self.form.dual else None
         alpha = self._value(found["source0_alpha"]) if "source0_alpha" in found else None
         depth = self._lanes(found["source_depth"]) if "source_depth" in found else None
         stencil = self.x.m.convert(self.x.take(u8, found["stencil"], self.lanes), u32) if "stencil" in found else None
-        mask = self.x.take(u16, found["omask"] + 2 * self.form.first, self.lanes) if "omask" in found else None
-        return Sources(colors, second, alpha, depth, stencil), mask
+        omask = self.x.take(u16, found["omask"] + 2 * self.form.first, self.lanes) if "omask" in found else None
+        return Sources(colors, second, alpha, depth, stencil, None if omask is None else self.x.m.convert(omask, u32))
 
     def _lanes(self, at: int, step: int = 1) -> Value:
         """A value for each lane: a register, or two that are `step` apart."""
@@ -306,10 +308,10 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
     found = []
     for parts in choices:
         holds = yes if said is None else (said & part_bits(frozenset(PARTS))) == part_bits(frozenset(parts))
-        sources, omask = payload.sources(parts)
-        variant = Variant(form.lanes, form.dual, sources.alpha is not None, sources.depth is not None, sources.stencil is not None)
-        lit = mask if omask is None else mask & ((omask & 1) != 0)
-        found.append((holds, PixelWrite(variant, surface, index, known, sources, lit, first, last, places)))
+        sources = payload.sources(parts)
+        variant = Variant(form.lanes, form.dual, sources.alpha is not None, sources.depth is not None, sources.stencil is not None,
+                          omask=sources.omask is not None)  # fmt: skip
+        found.append((holds, PixelWrite(variant, surface, index, known, sources, mask, first, last, places)))
     if said is not None:
         fits = found[0][0]
         for holds, _ in found[1:]:

@@ -38,6 +38,8 @@ class ReadForm:
         """Raise Unsupported for formats that are not simulated."""
         if self.surface.format is not None:
             texel.check(self.surface.format, reading=True)
+        if self.surface.samples > 1:
+            raise Unsupported(f"{NAME} of {self.surface.samples} samples: not yet simulated")
 
 
 class TargetRead:

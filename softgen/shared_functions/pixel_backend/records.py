@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from softgen.lanes.record import RecordLayout
 from softgen.shared_functions.pixel_backend.state import BackendState, DepthTarget, SurfacePlacement
+from softgen.surface.samples import SampleControl
 
 VIEWPORTS = 16
 TARGETS = 8  # render target indices
 SURFACES = 257  # binding table indices, and the null target
 NULL_TARGET = 256
-VARIANTS = 64  # numbers of messages.Variant
+VARIANTS = 128  # numbers of messages.Variant
 
 _PLACEMENT = [(field.name, ctypes.c_uint64 if field.name == "base" else ctypes.c_uint32) for field in fields(SurfacePlacement)]
 
@@ -39,6 +40,7 @@ class TargetRecord(ctypes.Structure):
     _fields_ = [
         ("functions", ctypes.c_uint64 * VARIANTS), ("color", PlacementRecord), ("constant", ctypes.c_float * 4),
         ("alpha_reference", ctypes.c_float), ("reserved", ctypes.c_uint32), ("late", DepthRecord),
+        ("control", PlacementRecord), ("clear_at", ctypes.c_uint64), ("clear", ctypes.c_uint32 * 4),
     ]  # fmt: skip
 
 
@@ -50,7 +52,7 @@ class TargetTable(ctypes.Structure):
 
 
 PLACEMENT, DEPTH, TARGET = RecordLayout.of(PlacementRecord), RecordLayout.of(DepthRecord), RecordLayout.of(TargetRecord)
-COLOR_AT, LATE_AT = int(TargetRecord.color.offset), int(TargetRecord.late.offset)
+COLOR_AT, LATE_AT, CONTROL_AT = int(TargetRecord.color.offset), int(TargetRecord.late.offset), int(TargetRecord.control.offset)
 DEPTH_AT, STENCIL_AT = int(DepthRecord.depth.offset), int(DepthRecord.stencil.offset)
 
 
@@ -68,8 +70,11 @@ def fill_depth(record: DepthRecord, target: DepthTarget) -> None:
         record.minimum[viewport], record.maximum[viewport] = target.ranges[viewport if viewport < len(target.ranges) else 0]
 
 
-def fill_target(record: TargetRecord, state: BackendState, color: SurfacePlacement) -> None:
+def fill_target(record: TargetRecord, state: BackendState, color: SurfacePlacement, control: SampleControl | None = None) -> None:
     fill_placement(record.color, color)
+    if control is not None:
+        fill_placement(record.control, replace(color, base=control.base, pitch=control.pitch, rows=control.rows, left=0, top=0))
+        record.clear_at, record.clear[:] = control.clear_at, control.clear
     record.constant[:] = state.constant
     record.alpha_reference = state.alpha_reference
     if state.late is not None:

@@ -39,6 +39,7 @@ class TargetState:
     alpha_to_one: bool = False
     dither: tuple[int, int] | None = None  # X and Y offsets
     antialiased: bool = False  # alpha is multiplied by PixelDispatch.antialias
+    samples: int = 1  # of a pixel
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class DepthState:
     faces: tuple[StencilFace, StencilFace] | None = None  # front and back; None: the stencil test is disabled
     stencil_write: bool = False
     separate_stencil: bool = True  # a buffer of its own, W-tiled
+    samples: int = 1  # of a pixel, interleaved in the buffers
 
     @property
     def idle(self) -> bool:

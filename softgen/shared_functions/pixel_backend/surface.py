@@ -20,7 +20,7 @@ from softgen.lanes.record import RecordView
 from softgen.lanes.types import LaneType, u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.pixel_backend.state import SurfacePlacement, TargetState
-from softgen.surface import texel, tiling
+from softgen.surface import samples, texel, tiling
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage
 from softgen.surface.levels import level_table
 
@@ -64,6 +64,18 @@ class TargetSurface:
     tiling: str = "linear"
     order: str = "rgba"  # the shader channel that red, green, blue and alpha of the surface take; - for none
     rotation: int = 0  # degrees, clockwise, of the picture in memory
+    samples: int = 1
+    interleaved: bool = False  # samples are beside each other, not in slices
+    control: bool = False  # a control surface says which samples have the clear colour
+    clear_in_memory: bool = False  # not in the record
+
+
+class PixelSample(NamedTuple):
+    """Which sample of pixels is meant: a number, or lanes; of how many, and whether they are beside each other."""
+
+    number: int | Value
+    samples: int
+    interleaved: bool
 
 
 @dataclass(frozen=True)
@@ -91,17 +103,23 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
         raise Unsupported(f"{what} has tiling {image.tiling}: not yet simulated for render targets")
     texel.check(image.format)
     rotation = _rotation(image, state, what)
+    if image.samples > 1 and (image.levels > 1 or rotation):
+        raise DecodeError(f"{what} has {image.samples} samples and {image.levels} levels, rotated by {rotation} degrees: not possible")
     level = image.levels - 1
     left, top, width, height = image.level_box(level)
     left, top = left + image.at[0], top + image.at[1]
     slices = CUBE_FACES if image.kind == "cube" else int(state.render_target_view_extent) + 1  # KBL 20625-20629
     rows, columns, across = _slice_steps(image, level)
     tile = 1 << (tiling.orders()[image.tiling].count("Y") if image.tiling != "linear" else 0)  # rows
-    end = -(-(rows * (image.first + slices - 1 >> columns) + top + height) // tile) * tile * image.pitch
+    last = image.first + slices - 1 if image.interleaved else (image.first + slices) * image.samples - 1
+    stored = samples.spread(image.samples, width, height)[1] if image.interleaved else height
+    end = -(-(rows * (last >> columns) + top + stored) // tile) * tile * image.pitch
     if end > REACH:
         raise Unsupported(f"{what} extends over {end:#x} bytes: not yet simulated for render targets")
     placement = SurfacePlacement(image.base, width, height, slices, image.pitch, rows, image.first, left, top, columns, across)
-    return TargetSurface(image.format, image.tiling, _order(image), rotation), placement
+    control = image.control
+    return TargetSurface(image.format, image.tiling, _order(image), rotation, image.samples, image.interleaved, control is not None,
+                         control is not None and control.clear_at > 0), placement  # fmt: skip
 
 
 def _rotation(image: SurfaceImage, state: Record, what: str) -> int:
@@ -176,21 +194,43 @@ def _rotated(m: Machine, view: RecordView, pixels: Pixels, rotation: int) -> Pix
     return Pixels(last_row - pixels.y, pixels.x) if rotation == 90 else Pixels(pixels.y, last_column - pixels.x)
 
 
+def _interleaved(m: Machine, pixels: Pixels, sample: PixelSample) -> Pixels:
+    """Where a sample of pixels is in memory."""
+    number = sample.number
+    lanes = m.constant(u32, number, pixels.lanes) if isinstance(number, int) else m.broadcast(number, pixels.lanes)
+    return Pixels(*samples.interleave(m, sample.samples, pixels.x, pixels.y, lanes))
+
+
 class PixelAddresses:
     """The addresses of pixels of `size` bytes in a surface. An array index that the surface does not have counts as its first (KBL
     20625-20629)."""
 
-    def __init__(self, m: Machine, view: RecordView, tiled: str, size: int, pixels: Pixels, layer: Value, rotation: int = 0) -> None:
+    def __init__(self, m: Machine, view: RecordView, tiled: str, size: int, pixels: Pixels, layer: Value, rotation: int = 0,
+                 sample: PixelSample | None = None) -> None:  # fmt: skip
         self.m, self.tiled, self.size, self.pixels = m, tiled, size, pixels if not rotation else _rotated(m, view, pixels, rotation)
         self.shape = block_shape(tiled, size, pixels.lanes) if not rotation else None
         index = m.select(layer < view.load("slices"), layer, m.like(layer, 0)) + view.load("first")
-        columns, self.pitch = view.load("columns"), view.load("pitch")
+        self.pitch = view.load("pitch")
+        if sample is not None and sample.interleaved:
+            self.pixels, self.shape = _interleaved(m, pixels, sample), None
+        elif sample is not None:
+            self._enter_slice(view, index, sample)
+            return
+        columns = view.load("columns")
         beside = index & (m.like(index, 1) << columns) - 1
         self.left, self.top = beside * view.load("across") + view.load("left"), (index >> columns) * view.load("rows") + view.load("top")
 
+    def _enter_slice(self, view: RecordView, index: Value, sample: PixelSample) -> None:
+        """The slices of an array element's samples follow one another; pixels of different slices are no block."""
+        number, first, rows, top = sample.number, index * sample.samples, view.load("rows"), view.load("top")
+        if isinstance(number, Value) and number.lanes > 1:
+            self.shape = None
+            first, rows, top = (self.m.broadcast(value, number.lanes) for value in (first, rows, top))
+        self.left, self.top = view.load("left"), (first + number) * rows + top
+
     def _offsets(self, x: Value, y: Value) -> Value:
         m = self.m
-        left, top, pitch = (m.broadcast(value, x.lanes) for value in (self.left, self.top, self.pitch))
+        left, top, pitch = (value if value.lanes == x.lanes else m.broadcast(value, x.lanes) for value in (self.left, self.top, self.pitch))
         return tiling.offset(m, self.tiled, pitch, (x + left) * self.size, y + top)
 
     def all(self) -> Value:

@@ -12,6 +12,7 @@ from softgen.shared_functions.pixel_backend.read import ReadForm
 from softgen.shared_functions.pixel_backend.state import BackendState, DepthState, SurfacePlacement, TargetState
 from softgen.shared_functions.pixel_backend.surface import TargetSurface, own_state, target_surface
 from softgen.shared_functions.pixel_backend.write import TargetForm
+from softgen.surface.samples import SampleControl
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,15 @@ class RenderTarget:
     state: TargetState
     late: DepthState | None
     placement: SurfacePlacement
+    control: SampleControl | None = None
 
     def form(self, variant: Variant) -> TargetForm:
         """What code for a message is specialised for; parts that the target does not look at make no difference."""
         state, late = blend.reached(self.state, self.surface, variant.dual), self.late
-        alpha = variant.alpha and self.state.alpha_test != "always"
+        alpha = variant.alpha and (self.state.alpha_test != "always" or self.state.alpha_to_coverage)
         depth = variant.depth and late is not None and (late.test is not None or late.write)
         stencil = variant.stencil and late is not None and late.faces is not None
-        return TargetForm(self.surface, state, late, variant.lanes, variant.dual, alpha, depth, stencil)
+        return TargetForm(self.surface, state, late, variant.lanes, variant.dual, alpha, depth, stencil, variant.omask)
 
     def read_form(self, lanes: int) -> ReadForm:
         return ReadForm(self.surface, lanes)
@@ -56,6 +58,6 @@ class Targets:
         late = self.state.late.state if self.state.late is not None else None
         if surface is None:
             return RenderTarget(TargetSurface(None), blend, late, SurfacePlacement())
-        raw, image = self.surfaces.state(surface), self.surfaces.picture(surface, False)
+        raw, image = self.surfaces.state(surface), self.surfaces.picture(surface, False, samples=True)
         form, placement = target_surface(image, raw, f"surface {surface} (state at {self.surfaces.address(surface):#x})")
-        return RenderTarget(form, own_state(blend, raw), late, placement)
+        return RenderTarget(form, own_state(blend, raw), late, placement, image.control)

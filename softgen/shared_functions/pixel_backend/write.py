@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from softgen.bits.formats import Format
+from softgen.errors import DecodeError
 from softgen.lanes.machine import Machine
 from softgen.lanes.record import RecordLayout, RecordView
 from softgen.lanes.types import LaneType, f32, u8, u16, u32
@@ -16,7 +17,7 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.pixel_backend import blend, depth, surface
 from softgen.shared_functions.pixel_backend.records import COLOR_AT, DEPTH, LATE_AT, PLACEMENT, TARGET
 from softgen.shared_functions.pixel_backend.state import DepthState, TargetState
-from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, TargetSurface
+from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, PixelSample, TargetSurface
 from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
 from softgen.surface import texel
 
@@ -44,12 +45,19 @@ class TargetForm:
     alpha: bool = False  # source 0 alpha for the alpha test
     depth: bool = False
     stencil: bool = False
+    omask: bool = False
+
+    @property
+    def samples(self) -> int:
+        return self.state.samples
 
     def check(self) -> None:
         """Raise Unsupported for what is not simulated."""
         blend.check(self.state, self.surface, self.dual)
         if self.surface.format is not None:
             texel.check(self.surface.format)
+            if self.surface.samples != self.samples:
+                raise DecodeError(f"a render target of {self.surface.samples} samples in a draw of {self.samples}")
         if self.late is not None:
             depth.check(self.late)
 
@@ -63,6 +71,7 @@ class Sources:
     alpha: Value | None = None
     depth: Value | None = None
     stencil: Value | None = None
+    omask: Value | None = None  # samples that may be written, a bit each
 
 
 class TargetWrite:
@@ -81,6 +90,8 @@ class TargetWrite:
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         if self.form.state.antialiased and not self._is_integer:
             self._antialias(sources)
+        if sources.omask is not None:
+            mask = mask & ((sources.omask & 1) != 0)
         if self.form.state.alpha_to_coverage and not self._is_integer:
             mask = mask & (self._source_alpha(sources) >= COVERED)
         mask = self._alpha_test(sources, mask)
@@ -145,18 +156,20 @@ class TargetWrite:
 
     # -- colours ---------------------------------------------------------------------------------------------------
 
-    def _write_color(self, format: Format, sources: Sources, pixels: Pixels, mask: Value) -> None:
+    def _write_color(self, format: Format, sources: Sources, pixels: Pixels, mask: Value, sample: PixelSample | None = None,
+                     ready: list[Value] | None = None) -> None:  # fmt: skip
+        """`ready`: the words of pixels, where they do not depend on what the target holds."""
         m = self.m
         masks = self._write_masks(format)
         if not any(masks):
             return
         mask = mask & surface.inside(m, self.place, pixels)
         target = self.form.surface
-        places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation)
+        places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation, sample)
         memory, read = self.memory(self.place.load("base")), blend.needs_destination(self.form.state)
         old = [m.convert(places.load(type, memory.moved(byte), mask), u32) if read or kept else m.constant(u32, 0, self.lanes)
                for (byte, type), kept in zip(words(format), kept_bits(format, masks), strict=True)]  # fmt: skip
-        new = self._colors(format, sources, pixels, old)
+        new = self._colors(format, sources, pixels, old) if ready is None else ready
         for (byte, type), word, was, bits in zip(words(format), new, old, masks, strict=True):
             if bits:
                 whole = bits == (1 << type.bits) - 1

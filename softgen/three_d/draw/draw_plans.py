@@ -13,7 +13,6 @@ from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_de
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.surface.image import SurfaceImage
-from softgen.three_d import stages
 from softgen.three_d.clip_setup.clip import plan as clip_plan
 from softgen.three_d.clip_setup.clip import rejects_all
 from softgen.three_d.clip_setup.geometry import GeometryMemory
@@ -41,7 +40,6 @@ class DrawPlans:
     """What a draw's state means to its stages after the front, without the values of constants."""
 
     def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
-        stages.refuse_missing(state)
         self.keeps = True  # records of it can be kept (record_keeper.py)
         self.targets: list[SurfaceImage] = []
         self.target: SurfaceImage | None = None

@@ -28,12 +28,13 @@ from softgen.shared_functions.pixel_backend import (
 )
 from softgen.three_d.pixels import depth_buffer
 from softgen.three_d.pixels.rasterizer import is_antialiased
+from softgen.three_d.samples.sample_plan import stored_samples
 from softgen.three_d.state.state import DrawState
 
 ENTRY = "BLEND_STATE_ENTRY"
 # All commands that are looked at.
 COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTATE_CLIP", "3DSTATE_CONSTANT_COLOR", "3DSTATE_DEPTH_BUFFER",
-            "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
+            "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_MULTISAMPLE", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
             "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM",
             "3DSTATE_WM_CHROMAKEY", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
 MOST_KEPT = 256  # states of draws
@@ -193,6 +194,20 @@ def pixel_outputs(state: DrawState) -> PixelOutputs:
 
 
 @dataclass(frozen=True)
+class PixelTraits:
+    """What blend states do not say of a draw's pixels."""
+
+    antialiased: bool = False
+    samples: int = 1
+    alpha_covers: bool = True  # alpha to coverage may be enabled: the shader does not disable it (BDW 7766-7773)
+
+
+def pixel_traits(state: DrawState) -> PixelTraits:
+    disables = getattr(state.get("3DSTATE_PS_EXTRA"), "pixel_shader_disables_alpha_to_coverage", 0)
+    return PixelTraits(is_antialiased(state), stored_samples(state), not disables)
+
+
+@dataclass(frozen=True)
 class BlendEntries:
     """The entries of a BLEND_STATE: read from memory when a message names their target (state.MoreTargets)."""
 
@@ -200,7 +215,7 @@ class BlendEntries:
     address: int  # of the first entry
     common: Record | None  # what BLEND_STATE says for all targets, from Gen8 on
     alpha_format: str
-    antialiased: bool = False
+    pixels: PixelTraits
 
     def place(self, index: int) -> tuple[int, int]:
         """Address and size of an entry."""
@@ -210,27 +225,26 @@ class BlendEntries:
     def parse(self, data: bytes) -> TargetState:
         entry = _Page(ENTRY, self.gen, catalogue.layout(ENTRY, self.gen).raw(array("I", data)))
         common = entry if self.common is None else _Page("BLEND_STATE", self.gen, self.common)
-        return target_state(entry, common, self.alpha_format, self.antialiased)
+        return target_state(entry, common, self.alpha_format, self.pixels)
 
 
 def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
-        return target_state(calc, calc, calc.word("alpha_test_format"), is_antialiased(state)), None
+        return target_state(calc, calc, calc.word("alpha_test_format"), pixel_traits(state)), None
     name = "3DSTATE_BLEND_STATE_POINTERS"
     pointers = state.get(name)
     if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
-        return TargetState(), None
+        return TargetState(samples=stored_samples(state)), None
     page = catalogue.layout("BLEND_STATE", state.gen)
     address = state.block_address(pointers.blend_state_pointer)
     group = next(group for group in page.groups if group.name == "render_target")
     common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
-    entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
-                           is_antialiased(state))  # fmt: skip
+    entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"), pixel_traits(state))
     return entries.parse(state.read(*entries.place(0), name)), entries
 
 
-def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool) -> TargetState:
+def target_state(entry: _Page, common: _Page, alpha_format: str, pixels: PixelTraits) -> TargetState:
     """The state of a target: from its entry, and what is common to all of them."""
     color = alpha = None
     if entry.on("color_buffer_blend_enable"):
@@ -247,9 +261,10 @@ def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bo
         post_clamp=entry.on("post_blend_color_clamp_enable"),
         alpha_test=common.word("alpha_test_function") if common.on("alpha_test_enable") else "always",
         alpha_test_unorm8=alpha_format == "unorm8",
-        alpha_to_coverage=common.on("alpha_to_coverage_enable"),
+        alpha_to_coverage=common.on("alpha_to_coverage_enable") and pixels.alpha_covers,
         alpha_to_one=common.on("alpha_to_one_enable"),
-        antialiased=antialiased,
+        antialiased=pixels.antialiased,
+        samples=pixels.samples,
         dither=(common.number("x_dither_offset"), common.number("y_dither_offset")) if common.on("color_dither_enable") else None,
     )  # fmt: skip
 
@@ -299,6 +314,7 @@ def depth_target(state: DrawState) -> DepthTarget:
         faces=faces,
         stencil_write=testing and tests.on("stencil_buffer_write_enable") and buffers.stencil_write,
         separate_stencil=buffers.separate_stencil,
+        samples=stored_samples(state),
     )
     numbers = _numbers(state, tests) if testing else (StencilNumbers(), StencilNumbers())
     return DepthTarget(made, buffers.depth, buffers.stencil, numbers, _ranges(state))

@@ -9,6 +9,7 @@ Reads   3DSTATE_DEPTH_BUFFER 3DSTATE_STENCIL_BUFFER
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from softgen.bits import catalogue
@@ -18,6 +19,8 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.pixel_backend import SurfacePlacement
 from softgen.shared_functions.pixel_backend.depth import FORMATS
 from softgen.surface.levels import level_table
+from softgen.surface.samples import spread
+from softgen.three_d.samples.sample_plan import stored_samples
 from softgen.three_d.state.state import DrawState
 
 DEPTH, STENCIL = "3DSTATE_DEPTH_BUFFER", "3DSTATE_STENCIL_BUFFER"
@@ -45,9 +48,9 @@ def is_there(state: DrawState) -> bool:
     return buffer is not None and value_name(catalogue.layout(DEPTH, state.gen), buffer, "surface_type") != "null"
 
 
-def depth_buffers(state: DrawState) -> DepthBuffers:
-    """The depth and stencil buffers of a draw."""
-    buffer = state.get(DEPTH)
+def depth_buffers(state: DrawState, samples: int = 0) -> DepthBuffers:
+    """The depth and stencil buffers of a draw; `samples`: of a pixel, where 3DSTATE_MULTISAMPLE does not say it."""
+    buffer, samples = state.get(DEPTH), samples or stored_samples(state)
     if buffer is None:
         return DepthBuffers()
     separate = catalogue.catalogue().get(STENCIL, state.gen) is not None
@@ -59,7 +62,7 @@ def depth_buffers(state: DrawState) -> DepthBuffers:
     if format not in FORMATS or mode:
         described = f"a {kind} surface of format {format}, level {buffer.lod}, tiled_resource_mode {mode}"
         raise Unsupported(f"{DEPTH}: {described}: not yet simulated")
-    place = _packed_placement if kind in state.generation.packed_surfaces else _placement
+    place = _packed_placement if kind in state.generation.packed_surfaces else partial(_placement, samples)
     placement = place(state, buffer, buffer, *_alignment(state, format))
     stencil, has_stencil = NOWHERE, not separate and FORMATS[format][2] is not None
     if separate and (found := state.get(STENCIL)) is not None:
@@ -85,7 +88,7 @@ def _alignment(state: DrawState, format: str) -> tuple[int, int]:
     return (8, 4) if format == "d16_unorm" else (4, 4)
 
 
-def _placement(state: DrawState, buffer: Record, where: Record, across: int, down: int) -> SurfacePlacement:
+def _placement(samples: int, state: DrawState, buffer: Record, where: Record, across: int, down: int) -> SurfacePlacement:
     """Where the level of a buffer is; sizes are the depth buffer's, address and pitch those of `where`."""
     lod, width, height = int(buffer.lod), int(buffer.width) + 1, int(buffer.height) + 1
     x = y = 0
@@ -96,9 +99,11 @@ def _placement(state: DrawState, buffer: Record, where: Record, across: int, dow
         else:
             y += -(-max(height >> level, 1) // down) * down
     slices, pitch = int(buffer.render_target_view_extent) + 1, int(where.surface_pitch) + 1
-    rows = _rows(state, where, height, down)
+    rows = _rows(state, where, spread(samples, width, height)[1], down)
     x, y = x + int(getattr(buffer, "depth_coordinate_offset_x", 0)), y + int(getattr(buffer, "depth_coordinate_offset_y", 0))
-    if (rows * (int(buffer.minimum_array_element) + slices) + y + height) * pitch >= REACH:
+    if samples > 1 and lod:
+        raise DecodeError(f"{DEPTH}: level {lod} of a buffer of {samples} samples: these have one level")
+    if (rows * (int(buffer.minimum_array_element) + slices) + y + spread(samples, width, height)[1]) * pitch >= REACH:
         raise Unsupported(f"{DEPTH}: a buffer of more than {REACH:#x} bytes: not yet simulated")
     return SurfacePlacement(int(where.surface_base_address), max(width >> lod, 1), max(height >> lod, 1), slices, pitch, rows,
                             int(buffer.minimum_array_element), x & 0xFFFFFFFF, y & 0xFFFFFFFF)  # fmt: skip

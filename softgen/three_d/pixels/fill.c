@@ -14,6 +14,8 @@ struct fill {
     uint32_t width, height; /* of the level */
     uint32_t slice_rows, first_slice, slices;
     uint32_t scale_x, scale_y; /* pixels for each unit of a rectangle */
+    uint32_t samples, sample_mask; /* of a pixel, and those that are filled; they are beside each other, */
+    uint32_t across, down; /* in so many columns and rows for each of a pixel, as powers of two */
     uint8_t value[16], mask[16];
     const struct setup_record *records;
     uint64_t count, next; /* next: progress */
@@ -110,6 +112,35 @@ static void fill_area(const struct fill *f, const struct area *a)
             fill_run(f, &p, graphics_memory(f->table, f->base + place(f, a->x0, y)), a->x1 - a->x0);
 }
 
+/* The samples that are filled of a rectangle's pixels, each by itself. */
+static void fill_some_samples(const struct fill *f, uint32_t x0, uint32_t x1, uint32_t y0, uint32_t y1, uint64_t top)
+{
+    for (uint32_t y = y0; y < y1; y++)
+        for (uint32_t x = x0; x < x1; x++)
+            for (uint32_t todo = f->sample_mask; todo; todo &= todo - 1) {
+                uint32_t s = (uint32_t)__builtin_ctz(todo), column = x, row = y;
+                if (f->across)
+                    column = (x & ~1u) << f->across | (f->across > 1 ? s & 4 : 0) | (s & 1) << 1 | (x & 1);
+                if (f->down)
+                    row = (y & ~1u) << f->down | (f->down > 1 ? (s & 8) >> 1 : 0) | (s & 2) | (y & 1);
+                write_texel(f, graphics_memory(f->table, f->base + place(f, (uint64_t)(f->left + column) * f->bytes, top + row)));
+            }
+}
+
+/* A rectangle of pixels with several samples: whole blocks of 2x2 pixels at once, where all samples are filled. */
+static void fill_samples(const struct fill *f, uint32_t x0, uint32_t x1, uint32_t y0, uint32_t y1, uint64_t top)
+{
+    int whole = f->sample_mask == (1u << f->samples) - 1 && !(x0 & 1) && !(y0 & 1);
+    if (!whole || ((x1 & 1) && x1 != f->width) || ((y1 & 1) && y1 != f->height)) {
+        fill_some_samples(f, x0, x1, y0, y1, top);
+        return;
+    }
+    uint64_t left = (uint64_t)x0 << f->across, right = (uint64_t)((x1 + 1) & ~1u) << f->across;
+    uint64_t upper = (uint64_t)y0 << f->down, lower = (uint64_t)(f->down ? (y1 + 1) & ~1u : y1) << f->down;
+    struct area area = {(f->left + left) * f->bytes, (f->left + right) * f->bytes, top + upper, top + lower};
+    fill_area(f, &area);
+}
+
 static uint32_t within(int64_t value, uint32_t most)
 {
     return value < 0 ? 0 : value > most ? most : (uint32_t)value;
@@ -123,7 +154,9 @@ static void fill_rectangle(const struct fill *f, const struct setup_record *r)
         return;
     uint64_t top = f->top + (uint64_t)(f->first_slice + r->layer) * f->slice_rows;
     struct area area = {(uint64_t)(f->left + x0) * f->bytes, (uint64_t)(f->left + x1) * f->bytes, top + y0, top + y1};
-    if (x0 < x1 && y0 < y1)
+    if (x0 < x1 && y0 < y1 && f->samples > 1)
+        fill_samples(f, x0, x1, y0, y1, top);
+    else if (x0 < x1 && y0 < y1)
         fill_area(f, &area);
 }
 

@@ -12,6 +12,7 @@ from softgen.eu.native import GuardedCall
 from softgen.memory import guard
 from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import SurfacePlacement
+from softgen.surface.samples import SPREAD
 from softgen.surface.tile_table import tile_offsets
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
@@ -30,18 +31,22 @@ class FillPlan(ctypes.Structure):
         ("width", ctypes.c_uint32), ("height", ctypes.c_uint32),
         ("slice_rows", ctypes.c_uint32), ("first_slice", ctypes.c_uint32), ("slices", ctypes.c_uint32),
         ("scale_x", ctypes.c_uint32), ("scale_y", ctypes.c_uint32),
+        ("samples", ctypes.c_uint32), ("sample_mask", ctypes.c_uint32), ("across", ctypes.c_uint32), ("down", ctypes.c_uint32),
         ("value", ctypes.c_uint8 * 16), ("mask", ctypes.c_uint8 * 16),
         ("records", ctypes.c_uint64), ("count", ctypes.c_uint64), ("next", ctypes.c_uint64),
     ]  # fmt: skip
 
 
-def plan(place: SurfacePlacement, tiling: str, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1)) -> FillPlan:
-    """A plan to fill pixels with `value` where `mask` has bits; rectangles count in `scale` pixels."""
+def plan(place: SurfacePlacement, tiling: str, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1),
+         samples: tuple[int, int] = (1, 1)) -> FillPlan:  # fmt: skip
+    """A plan to fill pixels with `value` where `mask` has bits; rectangles count in `scale` pixels. `samples`: how many pixels have, which
+    are beside each other, and those that are filled."""
     if place.columns:
         raise Unsupported("clears of a surface whose slices are beside each other: not yet simulated")
     found = FillPlan(base=place.base, pitch=place.pitch, bytes=len(value), left=place.left, top=place.top, width=place.width,
                      height=place.height, slice_rows=place.rows, first_slice=place.first, slices=place.slices, scale_x=scale[0],
-                     scale_y=scale[1])  # fmt: skip
+                     scale_y=scale[1], samples=samples[0], sample_mask=samples[1])  # fmt: skip
+    found.across, found.down = SPREAD[samples[0]]
     if tiling != "linear":
         columns, rows = tile_offsets(tiling)
         found.tile_columns, found.tile_rows = len(columns).bit_length() - 1, len(rows).bit_length() - 1

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { LANES = 8 };
+enum { SAMPLE_PAIR_SHIFT = 6 };
 enum { COEFFICIENTS_BACK_FACING_BIT = 31, COEFFICIENTS_ANTIALIASED = 3 << 25 };
 
 #define COLUMNS(s) 2 * ((s) & 1), 2 * ((s) & 1) + 1, 2 * ((s) & 1), 2 * ((s) & 1) + 1
@@ -79,6 +80,8 @@ INLINE void write_headers(const struct payload_plan *plan, const struct thread_p
     uint32_t lit = t->lit >> t->first & ((1u << t->count) - 1), masks = lit << 16 | lit, topology = r->topology & TOPOLOGY_MASK;
     uint32_t where = (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
     reg first = *(const reg *)plan->header, second = {0, 0, place[0], place[1], place[2], place[3], 0, 0};
+    if (t->samples) /* which sample threads are of */
+        first |= (reg){t->samples->pair << SAMPLE_PAIR_SHIFT}, second |= (reg){t->samples->ids};
     reg slot = {0, 0, 0, 0, 0, plan->scratch_step * t->slot + (t->slot & 0xff), 0, 0};
     if (plan->header_format == HEADER_BARYCENTRIC) {
         first |= (reg){where | r->back_facing << BACK_FACING_BIT | topology};
@@ -107,30 +110,37 @@ INLINE void put(uint8_t *payload, uint32_t offset, uint32_t stride, const void *
         memcpy(payload + offset + stride, from + REGISTER, REGISTER);
 }
 
-INLINE void put_barycentrics(const struct payload_plan *plan, uint32_t first_mode, uint32_t at, const struct values *b1,
+/* `kinds`: at pixels, centroids and samples, a bit each. */
+INLINE void put_barycentrics(const struct payload_plan *plan, uint32_t first_mode, uint32_t kinds, uint32_t at, const struct values *b1,
                              const struct values *b2, const struct thread_pixels *t, uint8_t *payload)
 {
     for (uint32_t mode = first_mode; mode < first_mode + 3; mode++)
-        if (plan->barycentric[mode]) { /* b1 and b2 of eight channels, then of the next eight */
+        if (plan->barycentric[mode] && kinds >> (mode - first_mode) & 1) { /* b1 and b2 of eight channels, then of the next eight */
             put(payload, plan->barycentric[mode] + at, 2 * REGISTER, b1, t);
             put(payload, plan->barycentric[mode] + at + REGISTER, 2 * REGISTER, b2, t);
         }
 }
 
-VECTORIZED static void write_channels(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+/* Whether barycentrics of these kinds are wanted, of modes from `first` on. */
+INLINE int wants(const struct payload_plan *plan, uint32_t first, uint32_t kinds)
+{
+    const uint32_t *modes = plan->barycentric + first;
+    return (modes[0] && kinds & 1) || (modes[1] && kinds & 2) || (modes[2] && kinds & 4);
+}
+
+/* Barycentrics of some kinds, at the places of an order, and w there if anything needs it. */
+INLINE void write_barycentrics(const struct payload_plan *plan, const struct thread_pixels *t, const struct subspan_order *order,
+                               uint32_t kinds, int w_wanted, uint8_t *payload)
 {
     const struct setup_record *r = t->record;
-    const struct subspan_order *order = t->order;
-    const uint32_t *modes = plan->barycentric;
     uint32_t x = t->block->x, y = t->block->y, at = t->upper ? plan->half : 0;
     struct values w, b1, b2;
-    write_headers(plan, t, payload);
-    if (plan->w || modes[0] | modes[1] | modes[2]) {
+    if (w_wanted || wants(plan, 0, kinds)) {
         evaluate(&r->rhw, order, x, y, w.of);
         for (int i = 0; i < BLOCK_PIXELS; i++)
             w.of[i] = 1.0f / w.of[i];
     }
-    if (modes[0] | modes[1] | modes[2]) {
+    if (wants(plan, 0, kinds)) {
         int flat = r->rhw.dx == 0 && r->rhw.dy == 0;
         const struct plane *planes = flat ? r->linear : r->perspective;
         evaluate(&planes[0], order, x, y, b1.of);
@@ -139,17 +149,41 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
             b1.of[i] *= w.of[i];
             b2.of[i] *= w.of[i];
         }
-        put_barycentrics(plan, 0, at, &b1, &b2, t, payload);
+        put_barycentrics(plan, 0, kinds, at, &b1, &b2, t, payload);
     }
-    if (modes[3] | modes[4] | modes[5]) {
+    if (wants(plan, 3, kinds)) {
         evaluate(&r->linear[0], order, x, y, b1.of);
         evaluate(&r->linear[1], order, x, y, b2.of);
-        put_barycentrics(plan, 3, at, &b1, &b2, t, payload);
+        put_barycentrics(plan, 3, kinds, at, &b1, &b2, t, payload);
     }
-    if (plan->depth)
-        put(payload, plan->depth + at, REGISTER, t->z, t);
-    if (plan->w)
+    if (w_wanted)
         put(payload, plan->w + at, REGISTER, &w, t);
+}
+
+enum { AT_PIXEL = 1, AT_CENTROID = 2, AT_SAMPLE = 4, EVERYWHERE = 7 };
+
+/* The same of pixels with several samples, at three places; depth and w at one of them. */
+VECTORIZED static void write_sample_channels(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    const struct sample_pixels *s = t->samples;
+    const struct subspan_order *zw = plan->zw_place == PLACE_SAMPLE ? &s->sample : plan->zw_place == PLACE_CENTROID ? &s->centroid : t->order;
+    struct values z;
+    write_headers(plan, t, payload);
+    write_barycentrics(plan, t, t->order, AT_PIXEL, plan->w && zw == t->order, payload);
+    write_barycentrics(plan, t, &s->centroid, AT_CENTROID, plan->w && zw == &s->centroid, payload);
+    write_barycentrics(plan, t, &s->sample, AT_SAMPLE, plan->w && zw == &s->sample, payload);
+    if (plan->depth) {
+        evaluate(&t->record->z, zw, t->block->x, t->block->y, z.of);
+        put(payload, plan->depth + (t->upper ? plan->half : 0), REGISTER, &z, t);
+    }
+}
+
+VECTORIZED static void write_channels(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    write_headers(plan, t, payload);
+    write_barycentrics(plan, t, t->order, EVERYWHERE, plan->w != 0, payload);
+    if (plan->depth)
+        put(payload, plan->depth + (t->upper ? plan->half : 0), REGISTER, t->z, t);
 }
 
 /* What depth and stencil buffers hold, and coverage by smooth lines: stencils and coverage are bytes, of all channels in one register
@@ -184,6 +218,8 @@ static uint32_t is_whole(const struct setup_record *r, int64_t x, int64_t y)
 /* Input coverage of a pixel: samples covered, whole area covered, or early depth and stencil tests passed. */
 static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, int i)
 {
+    if (t->samples && state != INPUT_COVERAGE_INNER)
+        return state == INPUT_COVERAGE_DEPTH ? t->samples->passed[i] : t->samples->covered[i];
     if (t->raster->samples && state == INPUT_COVERAGE_NORMAL)
         return covered_samples(t->raster, t->record, t->block->x + (int64_t)t->order->x[i], t->block->y + (int64_t)t->order->y[i]);
     if (state == INPUT_COVERAGE_INNER)
@@ -191,13 +227,14 @@ static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, in
     return (state == INPUT_COVERAGE_DEPTH ? t->lit : t->covered) >> i & 1;
 }
 
-/* Offsets of the sample within each pixel, and samples covered; threads are of pixels. */
+/* Offsets of the sample within each pixel, and samples covered. */
 static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
     uint32_t at = t->upper ? plan->half : 0, covered[BLOCK_PIXELS];
     uint16_t offsets[BLOCK_PIXELS];
     for (int i = 0; i < BLOCK_PIXELS; i++) {
-        offsets[i] = (uint16_t)plan->xy_offset;
+        const struct sample_pixels *s = t->samples;
+        offsets[i] = !s ? (uint16_t)plan->xy_offset : plan->xy_place == PLACE_CENTROID ? s->centroid_offset[i] : s->sample_offset[i];
         covered[i] = input_coverage(plan->coverage_state, t, i);
     }
     if (plan->xy_offsets)
@@ -219,7 +256,10 @@ void write_planes(const struct setup_record *r, float planes[16])
 
 void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload)
 {
-    write_channels(plan, pixels, payload);
+    if (pixels->samples)
+        write_sample_channels(plan, pixels, payload);
+    else
+        write_channels(plan, pixels, payload);
     if (plan->xy_offsets || plan->coverage)
         write_samples(plan, pixels, payload);
     if (pixels->held_depth || plan->antialias)

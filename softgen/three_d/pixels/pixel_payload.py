@@ -42,6 +42,9 @@ class PayloadPlan(ctypes.Structure):
         ("antialias", ctypes.c_uint32),
         ("half", ctypes.c_uint32),
         ("coverage_state", ctypes.c_uint32),
+        ("zw_place", ctypes.c_uint32),
+        ("xy_place", ctypes.c_uint32),
+        ("per_sample", ctypes.c_uint32),
         ("constants", ctypes.c_uint32),
         ("constant_bytes", ctypes.c_uint32),
         ("attributes", ctypes.c_uint32),
@@ -78,13 +81,17 @@ class PayloadParts:
     attribute_offset: int = 0  # bytes
     scratch_step: int = 0
     xy_offset: int = 0x0808  # X and Y of the only sample, in 1/16 pixel
+    zw_place: int = 0  # where depth and w are, and what offsets are of: 0 pixel, 2 centroid, 3 sample
+    xy_place: int = 0
+    per_sample: int = 0  # enum sample_threads of pixels.h
 
 
 def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) -> PayloadPlan:
     """Where the parts are (GRAPHICS_THREADS 2.5, 2.6). 32-wide threads have the parts of 16 channels twice."""
     plan = PayloadPlan(header_format=parts.format, width=parts.width, flags=parts.flags, xy_offset=parts.xy_offset,
                        scratch_step=parts.scratch_step, attribute_offset=parts.attribute_offset,
-                       coverage_state=parts.coverage)  # fmt: skip
+                       coverage_state=parts.coverage, zw_place=parts.zw_place, xy_place=parts.xy_place,
+                       per_sample=parts.per_sample)  # fmt: skip
     plan.header[:] = parts.header
     halves = 2 if parts.width > HALF else 1
     place = {HeaderFormat.BARYCENTRIC: _place_barycentrics, HeaderFormat.COEFFICIENTS: _place_coefficients}[parts.format]

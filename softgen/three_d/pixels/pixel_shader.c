@@ -3,28 +3,23 @@
  * Tiles are handed out by a counter that all loops of a draw share; a tile belongs to one worker, and its records come in order. A batch
  * never has threads of two records on the same block, so that the pixels of a block are written in the order of the records.
  */
-#include "pixels.h"
+#include "thread_blocks.h"
 
 #include "../draw/draw.h"
 
-#include <stddef.h>
-#include <string.h>
-
 enum { VISITS = 1024, MOST_VISITS = 16384 }; /* records visited between two looks at the clock, and two returns to Python */
 enum { BLOCKS_ACROSS = TILE / BLOCK };
-
-static struct pixel_dispatch *sideband_of(const struct pixel_loop *l, uint8_t *payload)
-{
-    return (struct pixel_dispatch *)(payload + l->plan->sideband);
-}
 
 /* -- batches ------------------------------------------------------------------------------------------------------------------------- */
 
 static void end_batch(struct pixel_loop *l)
 {
-    if (l->plan->late)
-        for (uint32_t i = 0; i < l->batch; i++)
-            l->passed += (uint32_t)__builtin_popcount(sideband_of(l, threads_payload(l->head.worker, i))->passed);
+    for (uint32_t i = 0; i < l->batch && l->plan->late; i++) {
+        const struct pixel_dispatch *told = sideband_of(l, threads_payload(l->head.worker, i));
+        l->passed += (uint32_t)__builtin_popcount(told->passed);
+        for (uint32_t n = 0; n < l->plan->raster.stored; n++)
+            l->passed += (uint32_t)__builtin_popcount(told->sample_passed[n]);
+    }
     l->threads += l->batch;
     l->batch = l->open = 0;
     memset(l->used, 0, sizeof l->used);
@@ -41,98 +36,15 @@ int64_t run_batch(struct pixel_loop *l, void *record)
     return why;
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------------- */
-
-/* Adds pixels to the last thread of the batch, from channel `channel` on. */
-INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t channel)
-{
-    uint32_t thread = l->batch - 1, lit = t->lit >> t->first & ((1u << t->count) - 1);
-    uint8_t *payload = threads_payload(l->head.worker, thread);
-    struct pixel_dispatch *told = sideband_of(l, payload);
-    for (uint32_t i = 0; i < t->count / 4; i++) {
-        uint32_t subspan = t->order->subspan[t->first / 4 + i];
-        t->place[i] = (t->block->y + (subspan & 2)) << 16 | (t->block->x + 2 * (subspan & 1));
-    }
-    if (!channel) {
-        memset(told, 0, offsetof(struct pixel_dispatch, depth));
-        told->back_facing = t->record->back_facing;
-        told->layer = t->record->layer;
-        told->viewport = t->record->viewport;
-        write_common(&l->plan->payload, t->record, l->records->attributes, payload);
-        if (l->plan->interpolated)
-            write_planes(t->record, told->planes);
-        t->slot = l->head.first_slot + thread;
-        l->masks[thread] = 0;
-    }
-    write_pixels(&l->plan->payload, t, payload);
-    memcpy(&told->place[channel / 4], t->place, t->count / 4 * sizeof *t->place);
-    told->lit |= lit << channel;
-    if (l->plan->late)
-        memcpy(&told->depth[channel], t->z + t->first, t->count * sizeof *t->z);
-    if (l->plan->raster.antialiased)
-        write_antialias(&l->plan->raster, t, &told->antialias[channel]);
-    l->masks[thread] |= whole_subspans(lit) << channel;
-}
-
-/* The threads of a block: one of 16 channels; one or two of 8, for those pairs of subspans, lit ones first, that have a lit pixel; or half of one of 32. */
-INLINE void add_threads(struct pixel_loop *l, struct thread_pixels *t)
-{
-    uint32_t width = l->plan->payload.width;
-    if (width == 32) {
-        t->upper = l->open;
-        l->batch += !l->open;
-        add_pixels(l, t, l->open ? BLOCK_PIXELS : 0);
-        l->open = !l->open;
-        return;
-    }
-    t->count = width;
-    for (t->first = 0; t->first < BLOCK_PIXELS; t->first += width)
-        if (t->lit >> t->first & ((1u << width) - 1)) {
-            l->batch++;
-            add_pixels(l, t, 0);
-        }
-}
-
 /* -- blocks -------------------------------------------------------------------------------------------------------------------------- */
-
-INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z)
-{
-    struct depth_block tested = {b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, {0}};
-    memcpy(tested.z, z, sizeof tested.z);
-    l->testing = 1;
-    uint32_t lit = l->plan->depth(l->context, l->plan->depth_target, &tested);
-    l->testing = 0;
-    return lit & b->mask;
-}
 
 /* Depth and stencil as the buffers hold them before the block's thread runs. */
 static void read_held(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, struct held_block *held)
 {
-    held->block = (struct depth_block){b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, {0}};
+    held->block = (struct depth_block){b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, 0, {0}};
     l->testing = 1;
     l->plan->held(l->context, l->plan->held_target, held);
     l->testing = 0;
-}
-
-/* Puts the values of a block's subspans in their order. */
-static void pack_values(const struct subspan_order *order, void *values)
-{
-    uint32_t of_block[BLOCK_PIXELS];
-    memcpy(of_block, values, sizeof of_block);
-    for (int i = 0; i < 4; i++)
-        memcpy((uint32_t *)values + 4 * i, of_block + 4 * order->subspan[i], 4 * sizeof *of_block);
-}
-
-/* Puts the lit subspans of a block first. */
-static void pack_subspans(struct thread_pixels *t)
-{
-    const struct thread_pixels block = *t;
-    t->lit = t->covered = 0;
-    for (int i = 0; i < 4; i++) {
-        uint32_t subspan = t->order->subspan[i];
-        t->lit |= (block.lit >> 4 * subspan & 15) << 4 * i;
-        t->covered |= (block.covered >> 4 * subspan & 15) << 4 * i;
-    }
 }
 
 INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b)
@@ -144,7 +56,7 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
     if (plan->depth || plan->late || plan->payload.depth)
         interpolate_depth(&r->z, b->x, b->y, z);
     if (plan->depth)
-        pixels.lit = test_early(l, r, b, z);
+        pixels.lit = test_early(l, r, b, b->mask, 0, z);
     l->covered += (uint32_t)__builtin_popcount(b->mask);
     if (!plan->late)
         l->passed += (uint32_t)__builtin_popcount(pixels.lit);
@@ -175,14 +87,20 @@ VECTORIZED static int64_t shade_blocks(struct pixel_loop *l, const struct setup_
         uint32_t number = b->y % TILE / BLOCK * BLOCKS_ACROSS + b->x % TILE / BLOCK;
         if (l->head.worker) {
             int full = l->batch + BLOCK_PIXELS / 8 > room && !l->open;
-            if (full || l->used[number / 64] >> number % 64 & 1) {
+            if (full || (!l->parts && l->used[number / 64] >> number % 64 & 1)) {
                 int64_t why = run_batch(l, record);
                 if (why != THREADS_DONE)
                     return why;
             }
             l->used[number / 64] |= 1ull << number % 64;
         }
-        shade_block(l, r, b);
+        if (!l->plan->raster.stored)
+            shade_block(l, r, b);
+        else {
+            int64_t why = shade_samples(l, r, record, room);
+            if (why != THREADS_DONE)
+                return why;
+        }
     }
     l->open = 0; /* the next record has threads of its own */
     return THREADS_DONE;
@@ -224,7 +142,10 @@ static void begin_record(struct pixel_loop *l)
     prefetch_record(l, l->entry + 2);
     uint32_t x = (uint32_t)(l->tile % l->bins->tiles_x) * TILE, y = (uint32_t)(l->tile / l->bins->tiles_x) * TILE;
     l->block = 0;
-    l->block_count = rasterize_tile(&l->plan->raster, record_of(l), x, y, l->blocks);
+    if (l->plan->raster.stored)
+        l->block_count = rasterize_samples(&l->plan->raster, record_of(l), x, y, l->blocks, l->samples);
+    else
+        l->block_count = rasterize_tile(&l->plan->raster, record_of(l), x, y, l->blocks);
 }
 
 /* The records of the tile in hand, from the block in hand on; batches do not outlive their tile. */

@@ -29,13 +29,14 @@ from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage, WalkedDraw
 from softgen.three_d.pixels.pixel_payload import PayloadPlan, place_parts
 from softgen.three_d.pixels.pixel_state import PixelState, pixel_inputs, pixel_state
 from softgen.three_d.pixels.rasterizer import RasterPlan, raster_plan
+from softgen.three_d.samples.sample_plan import MOST_SAMPLES
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import StageLoop
 from softgen.three_d.three_d_h import PixelBlock
 
 BATCH = 64  # threads
 MIN_BATCH, SHARED_BATCH = 2, 16  # that a block may need; at least, where loops share scratch space
-TILE_BLOCKS = 256
+TILE_BLOCKS, BLOCK_PIXELS = 256, 16
 LOOP_PIXELS = 1 << 14  # of bounding boxes that are worth another host thread
 TESTS = "early depth and stencil tests"
 
@@ -55,10 +56,12 @@ class PixelLoop(ctypes.Structure):
         ("head", StageLoop), ("plan", ctypes.c_uint64), ("records", ctypes.c_uint64), ("bins", ctypes.c_uint64),
         ("next_tile", ctypes.c_uint64), ("context", ctypes.c_uint64),
         ("tile", ctypes.c_uint64), ("entry", ctypes.c_uint32), ("last_entry", ctypes.c_uint32), ("block", ctypes.c_uint32),
-        ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
-        ("open", ctypes.c_uint32), ("deadline", ctypes.c_uint64),
+        ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32),
+        ("part", ctypes.c_uint32), ("parts", ctypes.c_uint32), ("batch", ctypes.c_uint32), ("open", ctypes.c_uint32),
+        ("deadline", ctypes.c_uint64),
         ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
-        ("blocks", PixelBlock * TILE_BLOCKS),
+        ("blocks", PixelBlock * TILE_BLOCKS), ("samples", (ctypes.c_uint16 * MOST_SAMPLES) * TILE_BLOCKS),
+        ("sample_lit", ctypes.c_uint16 * MOST_SAMPLES), ("block_z", ctypes.c_float * BLOCK_PIXELS),
         *((name, ctypes.c_uint64) for name in ("started", "threads", "covered", "lit", "passed")),
     ]  # fmt: skip
 

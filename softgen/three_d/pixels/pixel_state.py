@@ -20,6 +20,7 @@ from softgen.threads.dispatch import KIB, Scratch, control_register, size_code, 
 from softgen.three_d.pixels import rasterizer
 from softgen.three_d.pixels.pixel_payload import MODES, HeaderFormat, PayloadParts
 from softgen.three_d.rules.software_rules import check_registers
+from softgen.three_d.samples.sample_plan import stored_samples
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, samplers, unit_state
 
@@ -34,6 +35,7 @@ ENTRY = 16  # bytes between the entries of a kernel that has several (G45 7158-7
 NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
 NULL_SURFACE = 7
+OF_PIXELS, SAMPLE_PAIRS, SAMPLE_SLOTS = range(3)  # enum sample_threads of pixels.h
 HEADER_DWORDS, FLAGS_DWORD = 8, 14  # r0; r1.6, which depths a payload of Gen4.5 has
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
@@ -149,6 +151,7 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
         barycentrics=tuple(bool(fields.barycentric_interpolation_mode >> mode & 1) for mode in range(MODES)),
         depth=bool(fields.pixel_shader_uses_source_depth), w=bool(fields.pixel_shader_uses_source_w),
         xy_offsets=bool(fields.position_xy_offset_select), coverage=fields.input_coverage_mask_state,
+        zw_place=fields.position_zw_interpolation_mode, xy_place=fields.position_xy_offset_select, per_sample=_per_sample(state, fields),
         scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     late = dispatched and fields.early_depth_stencil_control != PRE_PS and bool(
@@ -158,6 +161,14 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
                       inputs.binding_table, inputs.samplers, scratch,
                       bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")),
                       state_register(state.gen, "PS"))  # fmt: skip
+
+
+def _per_sample(state: DrawState, fields: Fields) -> int:
+    """Whether threads are of samples, and how they say which (enum sample_threads of pixels.h)."""
+    if stored_samples(state) == 1:
+        return OF_PIXELS
+    each = not fields.multisample_dispatch_mode if fields.has("multisample_dispatch_mode") else fields.pixel_shader_is_per_sample
+    return {"pair": SAMPLE_PAIRS, "slots": SAMPLE_SLOTS}[state.generation.sample_ids] if each else OF_PIXELS
 
 
 def _refuse(inputs: PixelInputs, dispatched: bool) -> None:

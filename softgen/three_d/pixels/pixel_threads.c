@@ -193,7 +193,7 @@ int is_usual(const struct pixel_loop *l, struct usual_plan *usual)
 {
     const struct pixel_plan *plan = l->plan;
     const struct payload_plan *payload = &plan->payload;
-    if (!l->head.worker || plan->generic || plan->held || plan->raster.antialiased || payload->header_format != HEADER_BARYCENTRIC ||
+    if (!l->head.worker || plan->generic || plan->raster.stored || plan->held || plan->raster.antialiased || payload->header_format != HEADER_BARYCENTRIC ||
         (payload->width != 8 && payload->width != 16) || payload->xy_offsets || payload->coverage)
         return 0;
     usual->room = threads_capacity(l->head.worker);

@@ -62,6 +62,12 @@ enum payload_header {
 /* input_coverage_mask_state of 3DSTATE_PS_EXTRA. */
 enum input_coverage { INPUT_COVERAGE_NONE, INPUT_COVERAGE_NORMAL, INPUT_COVERAGE_INNER, INPUT_COVERAGE_DEPTH };
 
+/* position_zw_interpolation_mode of 3DSTATE_WM, and position_xy_offset_select of 3DSTATE_PS. */
+enum payload_place { PLACE_PIXEL, PLACE_CENTROID = 2, PLACE_SAMPLE };
+
+/* How threads of samples say which they are of: the first pair in r0, or each four channels' in r1. */
+enum sample_threads { THREADS_OF_PIXELS, SAMPLE_PAIRS, SAMPLE_SLOTS };
+
 /* Where the parts of a payload are: byte offsets from r0, 0 where a part is absent. Those from `barycentric` to `coverage` are of channels
  * 0 to 15; the same of channels 16 to 31 are `half` bytes further on. */
 struct payload_plan {
@@ -73,6 +79,8 @@ struct payload_plan {
     uint32_t antialias; /* the register of coverage and stencils: there for smooth lines, even if `held_stencil` is not */
     uint32_t half;
     uint32_t coverage_state; /* what coverage is: enum input_coverage */
+    uint32_t zw_place, xy_place; /* where depth and w, and what offsets are of: enum payload_place */
+    uint32_t per_sample; /* threads are of samples: enum sample_threads */
     uint32_t constants, constant_bytes;
     uint32_t attributes, attribute_bytes;
     uint32_t attribute_offset; /* in the record's data */
@@ -100,6 +108,16 @@ struct subspan_order {
  * value that all channels share, they take channel 0's (public Mesa, brw_stage_has_packed_dispatch). */
 extern const struct subspan_order subspan_orders[16];
 
+/* The samples of pixels that become channels, in their order. Places are in the block, offsets in 1/16 pixel (X in the low byte). */
+struct sample_pixels {
+    uint32_t lit[MOST_SAMPLES]; /* of each sample, pixels */
+    float z_step[MOST_SAMPLES]; /* what z is more there */
+    uint16_t covered[BLOCK_PIXELS], passed[BLOCK_PIXELS]; /* of each pixel, samples: in the object and the mask; and after early tests */
+    struct subspan_order centroid, sample; /* places of channels */
+    uint16_t centroid_offset[BLOCK_PIXELS], sample_offset[BLOCK_PIXELS];
+    uint32_t pair, ids; /* of threads of samples */
+};
+
 /* A part of a thread: pixels of one block, from `first` on, that become channels. */
 struct thread_pixels {
     const struct setup_record *record;
@@ -111,6 +129,7 @@ struct thread_pixels {
     uint32_t first, count; /* pixels: 8 or 16 */
     uint32_t covered, lit; /* lit: covered, and passed early tests */
     uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
+    const struct sample_pixels *samples; /* NULL: pixels have one */
     uint32_t slot; /* tells threads apart that run at the same time */
     uint32_t upper; /* they become channels 16 to 31 */
 };
@@ -160,12 +179,16 @@ struct pixel_loop {
     uint32_t block, block_count;
     uint32_t visits; /* records visited */
     uint32_t testing; /* the depth function is being called */
+    uint32_t part, parts; /* of the block in hand, whose threads are of samples; no parts: its tests are to come */
     uint32_t batch; /* threads written but not yet run */
     uint32_t open; /* the last of them has room for a block of the same record */
     uint64_t deadline; /* monotonic nanoseconds at which it returns to Python; 0: not set since it did */
     uint64_t used[TILE_BLOCKS / 64]; /* blocks of the tile that have a thread in the batch */
     uint32_t masks[BATCH_THREADS];
     struct pixel_block blocks[TILE_BLOCKS]; /* of the record in hand */
+    uint16_t samples[TILE_BLOCKS][MOST_SAMPLES]; /* of each block, where pixels have several: pixels that are covered at each */
+    uint16_t sample_lit[MOST_SAMPLES]; /* of the block in hand: those that passed early tests too */
+    float block_z[BLOCK_PIXELS];
     /* results */
     uint64_t started, threads; /* threads of batches that were started, and that are done */
     uint64_t covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
@@ -186,6 +209,11 @@ INLINE uint32_t whole_subspans(uint32_t lit)
 }
 
 int64_t run_batch(struct pixel_loop *l, void *record);
+
+/* -- samples/sample_threads.c -------------------------------------------------------------------------------------------------------- */
+
+/* The threads of the block in hand, whose pixels have several samples. */
+int64_t shade_samples(struct pixel_loop *l, const struct setup_record *r, void *record, uint64_t room);
 
 /* -- pixel_threads.c ----------------------------------------------------------------------------------------------------------------- */
 

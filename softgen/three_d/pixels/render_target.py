@@ -20,7 +20,7 @@ def render_target(state: DrawState, index: int = 0) -> SurfaceImage | None:
     """The level of a render target; the size of the first bounds the draw, but for a null surface, whose size means nothing (KBL 18925)."""
     try:
         surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
-        image = surfaces.picture(index, False)
+        image = surfaces.picture(index, False, samples=True)
     except SoftgenError:
         return None  # the message that uses it says what is wrong
     return replace(image, base=state.address("", image.base), level=image.levels - 1, levels=1)

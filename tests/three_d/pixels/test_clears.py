@@ -12,9 +12,9 @@ import pytest
 
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.lanes.numpy.machine import NumpyMachine
-from softgen.lanes.types import u64
+from softgen.lanes.types import u32, u64
 from softgen.shared_functions.pixel_backend import SurfacePlacement
-from softgen.surface import tiling
+from softgen.surface import samples, tiling
 from softgen.three_d.pixels import clears, fill
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import RecordArray, SetupRecord
@@ -151,6 +151,27 @@ def test_a_draw_with_fast_clear_enabled_clears_its_rectangles_and_runs_no_thread
     assert not drawn.gpu.counters.threads
 
 
+@pytest.mark.parametrize(("gen", "count", "unit"), [(7, 4, (8, 2)), (8, 2, (8, 2)), (9, 8, (2, 2)), (9, 16, (1, 2)), (11, 4, (8, 2))])
+def test_a_fast_clear_of_samples_stores_ones_in_the_control_surface(gen: float, count: int, unit: tuple[int, int]) -> None:
+    """A unit of the rectangle stands for other pixels there (public: Mesa blorp_clear.c); colours are not written."""
+    size = {2: 1, 4: 1, 8: 4, 16: 8}[count]
+    aux = {"mcs_enable": 1} if gen < 8 else {"auxiliary_surface_mode": 1}
+    state = target(gen, FAST, number_of_multisamples={2: 1, 4: 2, 8: 3, 16: 4}[count], auxiliary_surface_base_address=TARGET + 0x20000,
+                   auxiliary_surface_pitch=256 * size // 128 - 1, **aux)  # fmt: skip
+    plan = clears.rectangle_clear(state)
+    assert plan is not None
+    held, records = boxes((1, 2, 3, 4, 0))
+    fill.fill(state.space, plan, records)
+    found = detiled(state.space.read(TARGET + 0x20000, 0x20000), "y_major", 256 * size, 256, 64, size)
+    expected = np.zeros_like(found)
+    expected[2 * unit[1] : 4 * unit[1], unit[0] : 3 * unit[0]] = (1 << 8 * size) - 1
+    np.testing.assert_array_equal(found, expected)
+    assert held and not any(state.space.read(TARGET, 0x10000))
+    bare = target(gen, FAST, number_of_multisamples=2)
+    with pytest.raises(Unsupported, match="4 samples without a control surface"):
+        clears.rectangle_clear(bare)
+
+
 def test_integer_targets_of_one_bit_clear_colours_hold_integers() -> None:
     plan = clears.rectangle_clear(target(7.5, FAST, surface_format=R32_UINT, red_clear_color=1))
     assert plan is not None and bytes(plan.value[:4]) == b"\1\0\0\0"
@@ -240,6 +261,30 @@ def test_a_clear_of_the_full_surface_clears_whole_blocks() -> None:
     assert (stencil[0:16, 8:100] == 3).all() and (stencil == 3).sum() == 16 * 92
 
 
+@pytest.mark.behaviour("BDW-Z-17", shows="action")
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+@pytest.mark.parametrize("box", [(0, 0, 40, 28), (3, 5, 21, 10)])
+def test_a_hiz_clear_clears_the_samples_of_its_own_count_and_mask(count: int, box: tuple[int, int, int, int]) -> None:
+    """Whatever 3DSTATE_MULTISAMPLE and 3DSTATE_SAMPLE_MASK say (BDW 13887-13898, 13954-13971)."""
+    code, (left, top, right, bottom), m = {2: 1, 4: 2, 8: 3, 16: 4}[count], box, NumpyMachine()
+    for mask in ((1 << count) - 1, 0b10, (1 << count - 1) + 1):
+        state = buffers(9, 1, HALF, **{"3DSTATE_MULTISAMPLE": {"number_of_multisamples": 0}, "3DSTATE_SAMPLE_MASK": {"sample_mask": 1},
+                                       "3DSTATE_DEPTH_BUFFER": {"surface_type": 1, "surface_format": 1, "surface_pitch": 639, "width": 39,
+                                                                "height": 27, "surface_base_address": TARGET, "depth_write_enable": 1}})
+        fields = {"depth_buffer_clear_enable": 1, "number_of_multisamples": code, "sample_mask": mask, "clear_rectangle_x_min": left,
+                  "clear_rectangle_x_max": right, "clear_rectangle_y_min": top, "clear_rectangle_y_max": bottom}  # fmt: skip
+        clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, fields))
+        width, height = samples.spread(count, 40, 28)
+        found = detiled(state.space.read(TARGET, 640 * 128), "y_major", 640, width, height)
+        expected = np.full_like(found, 0xEEEEEEEE)
+        for s in (s for s in range(count) if mask >> s & 1):
+            for y in range(top, bottom):
+                x = np.arange(left, right, dtype=np.uint32)
+                at, row = samples.interleave(m, count, m.value(u32, x), m.constant(u32, y, len(x)), m.constant(u32, s, len(x)))
+                expected[row.payload.astype(int), at.payload.astype(int)] = HALF
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("full", [0, 1])
 def test_a_clear_writes_all_slices_of_the_view(full: int) -> None:
     """From the first array element on; slices are 64 rows apart."""
@@ -301,5 +346,3 @@ def test_a_depth_clear_without_a_buffer_says_so() -> None:
     state = made_state(9, {}, {"3DSTATE_DEPTH_BUFFER": {"surface_type": 7}, "3DSTATE_CLEAR_PARAMS": {"depth_clear_value_valid": 1}})
     with pytest.raises(DecodeError, match="without a depth buffer"):
         clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1, "sample_mask": 1}))
-    with pytest.raises(Unsupported, match="number_of_multisamples"):
-        clears.hiz(state, record("3DSTATE_WM_HZ_OP", 9, {"depth_buffer_clear_enable": 1, "number_of_multisamples": 2}))
