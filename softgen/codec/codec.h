@@ -32,12 +32,13 @@ struct surface {
     uint32_t layout; /* enum surface_layout */
     uint32_t chroma_row[2]; /* where Cb and Cr begin */
     uint32_t first_row, row_step; /* a field is every second row */
-    uint32_t reserved;
+    uint32_t sample_bytes; /* 2: a sample is in the upper bits of 16 (P010); else 1 */
 };
 
 struct plane {
-    uint8_t *samples;
-    uint32_t stride, width, height, reserved;
+    uint8_t *samples; /* of deep pictures 16 bits each */
+    uint32_t stride; /* samples */
+    uint32_t width, height, reserved;
 };
 
 struct frame {
@@ -64,7 +65,7 @@ struct picture {
     uint32_t errors; /* MFX_ERROR_FLAGS */
     uint32_t concealed; /* macroblocks */
     uint32_t next_row; /* progress of a call, in rows of macroblocks */
-    uint32_t reserved;
+    uint32_t sample_bits; /* of deep pictures, whose samples have 16 bits in host memory; 0: a sample is a byte */
 };
 
 static inline int clamp(int value, int low, int high)
@@ -80,5 +81,11 @@ static inline uint8_t clamp_sample(int value)
 /* surface_walk.c */
 const struct frame *reference_frame(struct picture *picture, unsigned index);
 void store_rows(struct picture *picture, const struct surface *surface, unsigned first, unsigned end);
+void write_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count);
+void read_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count);
+
+/* surface_deep.c: pictures whose samples have 16 bits in host memory, and surfaces with interleaved chroma */
+void store_deep_rows(const struct picture *picture, const struct surface *surface, unsigned first, unsigned end);
+void load_deep(const struct picture *picture, const struct surface *surface, const struct frame *frame);
 
 #endif

@@ -54,9 +54,9 @@ class FramePool:
     def __init__(self) -> None:
         self._size, self._free, self._taken = 0, list[Samples](), list[Samples]()
 
-    def take(self, sizes: list[tuple[int, int]]) -> tuple[SampleFrame, Samples]:
+    def take(self, sizes: list[tuple[int, int]], sample_bytes: int = 1) -> tuple[SampleFrame, Samples]:
         """A frame whose samples are whatever they were, and its memory."""
-        size = sum(width * height for width, height in sizes)
+        size = sum(width * height for width, height in sizes) * sample_bytes
         if size != self._size:
             self._size, self._free, self._taken = size, [], []
         samples = self._free.pop() if self._free else np.empty(size, np.uint8)
@@ -64,7 +64,7 @@ class FramePool:
         frame, at = SampleFrame(), samples.ctypes.data
         for plane, (width, height) in zip(frame.plane, sizes, strict=True):
             plane.samples, plane.stride, plane.width, plane.height = at, width, width, height
-            at += width * height
+            at += width * height * sample_bytes
         return frame, samples
 
     def release(self) -> None:
@@ -84,9 +84,10 @@ class VideoPicture:
         """Write what is left of it to its surfaces."""
         run_rows(cs, library().codec_store, self.record)
 
-    def outcome(self) -> tuple[int, int]:
-        """Error bits, and how many macroblocks were concealed."""
-        return self.record.errors, self.record.concealed
+    def report(self, cs: CommandStreamer) -> None:
+        """Error bits, and how many macroblocks were concealed, to their registers."""
+        cs.set("MFX_ERROR_FLAGS", cs.get("MFX_ERROR_FLAGS") | self.record.errors)
+        cs.set("MFX_MB_COUNT", min(cs.get("MFX_MB_COUNT") + self.record.concealed, 0xFFFF))
 
 
 # -- from commands -----------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def open_picture(cs: CommandStreamer, engine: PictureState, shape: PictureShape,
     record.source = video_surface(state, layout)
     for number, name in enumerate(("pre_deblocking", "post_deblocking")):
         if getattr(mode, f"{name}_output_enable"):
-            _refuse_compression(cs.generation.number, getattr(buffers, f"{name}_destination_attributes"))
+            refuse_compression(cs.generation.number, getattr(buffers, f"{name}_destination_attributes"))
             record.surfaces[number] = _own(record.source, getattr(buffers, f"{name}_destination_address"), shape, bottom)
     if not any(surface.base for surface in record.surfaces):
         raise DecodeError("MFX_PIPE_MODE_SELECT and MFX_PIPE_BUF_ADDR_STATE name no surface to write to")
@@ -126,16 +127,17 @@ def open_picture(cs: CommandStreamer, engine: PictureState, shape: PictureShape,
     return VideoPicture(record, [table, samples, states])
 
 
-def add_references(picture: VideoPicture, frames: FramePool, buffers: Record, shape: PictureShape, count: int) -> None:
+def add_references(picture: VideoPicture, frames: FramePool, buffers: Record, shape: PictureShape, count: int,
+                   sample_bytes: int = 1) -> None:  # fmt: skip
     """The first `count` references: their samples are read when a block refers to them, so their addresses may be anything."""
     for slot, item in zip(picture.record.references, buffers.reference_picture[:count], strict=False):
         if item.address:
             slot.address, slot.state = item.address, IN_MEMORY
-            slot.frame, samples = frames.take(shape.planes(shape.fields))
+            slot.frame, samples = frames.take(shape.planes(shape.fields), sample_bytes)
             picture.keep.append(samples)
 
 
-def _refuse_compression(gen: float, attributes: int) -> None:
+def refuse_compression(gen: float, attributes: int) -> None:
     if getattr(catalogue().layout("MEMORYADDRESSATTRIBUTES", gen).raw([attributes]), "memory_compression_enable", 0):
         raise Unsupported("memory compression of a video surface: not yet simulated")
 
@@ -152,15 +154,26 @@ def video_surface(state: Record, layout: SurfaceLayout) -> VideoSurface:
         raise Unsupported("half_pitch_for_chroma: not yet simulated")
     if state.x_offset_for_u_cb or layout == SurfaceLayout.PLANAR and state.x_offset_for_v_cr:
         raise Unsupported("chroma beside the first column of a surface: not yet simulated")
-    surface = VideoSurface(pitch=state.surface_pitch + 1, layout=layout, row_step=1)
+    surface = VideoSurface(pitch=state.surface_pitch + 1, layout=layout, row_step=1, sample_bytes=1)
     surface.chroma_row[0], surface.chroma_row[1] = state.y_offset_for_u_cb, state.y_offset_for_v_cr
     if state.tiled_surface:
-        tiling = "y_major" if state.tile_walk else "x_major"
-        columns, rows = tile_offsets(tiling)  # which keeps them
-        order = orders()[tiling]
-        surface.column, surface.row = columns.ctypes.data, rows.ctypes.data
-        surface.tile_columns, surface.tile_rows = order.count("X"), order.count("Y")
-        surface.run = 1 << len(order) - len(order.rstrip("X"))
-        if surface.pitch % (1 << surface.tile_columns):
-            raise DecodeError(f"a pitch of {surface.pitch} bytes is not a multiple of a tile's {1 << surface.tile_columns}")
+        _tile(surface, "y_major" if state.tile_walk else "x_major")
     return surface
+
+
+def y_tiled_surface(pitch: int, chroma_row: int, sample_bytes: int) -> VideoSurface:
+    """How the rows of a surface of HCP lie in memory, but for its base: tiled, chroma interleaved."""
+    surface = VideoSurface(pitch=pitch, layout=SurfaceLayout.INTERLEAVED_CHROMA, row_step=1, sample_bytes=sample_bytes)
+    surface.chroma_row[0] = surface.chroma_row[1] = chroma_row
+    _tile(surface, "y_major")
+    return surface
+
+
+def _tile(surface: VideoSurface, tiling: str) -> None:
+    columns, rows = tile_offsets(tiling)  # which keeps them
+    order = orders()[tiling]
+    surface.column, surface.row = columns.ctypes.data, rows.ctypes.data
+    surface.tile_columns, surface.tile_rows = order.count("X"), order.count("Y")
+    surface.run = 1 << len(order) - len(order.rstrip("X"))
+    if surface.pitch % (1 << surface.tile_columns):
+        raise DecodeError(f"a pitch of {surface.pitch} bytes is not a multiple of a tile's {1 << surface.tile_columns}")

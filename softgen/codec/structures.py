@@ -37,7 +37,8 @@ class VideoSurface(ctypes.Structure):
     _fields_ = [
         ("base", ctypes.c_uint64), ("pitch", ctypes.c_int64), ("column", ctypes.c_uint64), ("row", ctypes.c_uint64),
         ("tile_columns", ctypes.c_uint32), ("tile_rows", ctypes.c_uint32), ("run", ctypes.c_uint64), ("layout", ctypes.c_uint32),
-        ("chroma_row", ctypes.c_uint32 * 2), ("first_row", ctypes.c_uint32), ("row_step", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
+        ("chroma_row", ctypes.c_uint32 * 2), ("first_row", ctypes.c_uint32), ("row_step", ctypes.c_uint32),
+        ("sample_bytes", ctypes.c_uint32),
     ]  # fmt: skip
 
 
@@ -67,5 +68,5 @@ class PictureRecord(ctypes.Structure):
         ("memory", GraphicsTable), ("surfaces", VideoSurface * 2), ("source", VideoSurface), ("frame", SampleFrame),
         ("references", ReferenceSlot * MOST_REFERENCES), ("state", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("width", "height", "shift_x", "shift_y", "block_width", "block_height", "errors",
-                                               "concealed", "next_row", "reserved")),
+                                               "concealed", "next_row", "sample_bits")),
     ]  # fmt: skip

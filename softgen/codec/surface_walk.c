@@ -46,7 +46,7 @@ static int64_t within(const struct surface *s, int64_t x, int64_t count)
     return smaller(count, s->pitch - x);
 }
 
-static void write_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count)
+void write_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count)
 {
     count = within(s, x, count);
     for (int64_t done = 0, size; done < count; done += size) {
@@ -56,7 +56,7 @@ static void write_row(const struct graphics *memory, const struct surface *s, in
     }
 }
 
-static void read_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count)
+void read_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count)
 {
     int64_t there = within(s, x, count);
     for (int64_t done = 0, size; done < there; done += size) {
@@ -106,13 +106,13 @@ static void write_chroma(const struct graphics *memory, const struct surface *s,
     if (s->layout == PLANAR) {
         for (int plane = 1; plane < PLANES; plane++)
             if (fits(s, plane, row))
-                write_row(memory, s, x, s->chroma_row[plane - 1] + row, sample_row(&f->plane[plane], y) + x, end - x);
+                write_surface_row(memory, s, x, s->chroma_row[plane - 1] + row, sample_row(&f->plane[plane], y) + x, end - x);
         return;
     }
     for (unsigned count; x < end; x += count) {
         count = end - x < PIECE ? end - x : PIECE;
         interleave(pairs, sample_row(&f->plane[1], y) + x, sample_row(&f->plane[2], y) + x, count);
-        write_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + row, pairs, 2 * (int64_t)count);
+        write_surface_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + row, pairs, 2 * (int64_t)count);
     }
 }
 
@@ -128,7 +128,7 @@ static void write_packed(const struct graphics *memory, const struct surface *s,
             bytes[2 * i + luma] = from[x + i];
             bytes[2 * i + 1 - luma] = ((x + i) & 1 ? cr : cb)[(x + i) >> 1];
         }
-        write_row(memory, s, 2 * (int64_t)x, row_in_memory(s, y), bytes, 2 * (int64_t)count);
+        write_surface_row(memory, s, 2 * (int64_t)x, row_in_memory(s, y), bytes, 2 * (int64_t)count);
     }
 }
 
@@ -139,7 +139,7 @@ static void store_run(const struct picture *p, const struct surface *s, unsigned
         if (s->layout == PACKED_YUYV || s->layout == PACKED_UYVY)
             write_packed(&p->memory, s, &p->frame, x, stop, y + i);
         else if (fits(s, 0, row_in_memory(s, y + i)))
-            write_row(&p->memory, s, x, row_in_memory(s, y + i), sample_row(&p->frame.plane[0], y + i) + x, stop - x);
+            write_surface_row(&p->memory, s, x, row_in_memory(s, y + i), sample_row(&p->frame.plane[0], y + i) + x, stop - x);
     }
     if (s->layout == PLANAR || s->layout == INTERLEAVED_CHROMA)
         for (unsigned i = 0; i < p->block_height >> p->shift_y; i++)
@@ -167,7 +167,10 @@ ENTRY int64_t codec_store(struct picture *p, void *record)
     unsigned end = p->next_row + 64 < p->height ? p->next_row + 64 : p->height;
     (void)record;
     for (int i = 0; i < 2; i++)
-        store_rows(p, &p->surfaces[i], p->next_row, end);
+        if (p->sample_bits)
+            store_deep_rows(p, &p->surfaces[i], p->next_row, end);
+        else
+            store_rows(p, &p->surfaces[i], p->next_row, end);
     p->next_row = end;
     return (int64_t)(p->height - end);
 }
@@ -178,14 +181,14 @@ static void load(const struct graphics *memory, const struct surface *s, const s
 {
     uint8_t pairs[2 * PIECE];
     for (unsigned y = 0; y < f->plane[0].height; y++)
-        read_row(memory, s, 0, y, f->plane[0].samples + (size_t)y * f->plane[0].stride, f->plane[0].width);
+        read_surface_row(memory, s, 0, y, f->plane[0].samples + (size_t)y * f->plane[0].stride, f->plane[0].width);
     if (s->layout != INTERLEAVED_CHROMA)
         return;
     for (unsigned y = 0; y < f->plane[1].height; y++) {
         uint8_t *cb = f->plane[1].samples + (size_t)y * f->plane[1].stride, *cr = f->plane[2].samples + (size_t)y * f->plane[2].stride;
         for (unsigned x = 0, count, width = f->plane[1].width; x < width; x += count) {
             count = width - x < PIECE ? width - x : PIECE;
-            read_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + y, pairs, 2 * (int64_t)count);
+            read_surface_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + y, pairs, 2 * (int64_t)count);
             for (unsigned i = 0; i < count; i++) {
                 cb[x + i] = pairs[2 * i];
                 cr[x + i] = pairs[2 * i + 1];
@@ -203,7 +206,10 @@ const struct frame *reference_frame(struct picture *p, unsigned index)
     if (r->state == IN_MEMORY) {
         struct surface s = p->source;
         s.base = r->address;
-        load(&p->memory, &s, &r->frame);
+        if (p->sample_bits)
+            load_deep(p, &s, &r->frame);
+        else
+            load(&p->memory, &s, &r->frame);
         r->state = LOADED;
     }
     return &r->frame;

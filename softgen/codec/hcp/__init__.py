@@ -1,0 +1,1 @@
+"""Standards of HCP, the video engine's pipe of Skylake and later: one folder for each."""

@@ -1,0 +1,53 @@
+"""The open picture of HCP: its surface and references.
+
+In:  HCP_SURFACE_STATE, HCP_PIPE_BUF_ADDR_STATE; a codec's sizes. Out: `struct picture` (codec.h) with samples of 16 bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from softgen.bits.record import Record
+from softgen.codec.picture import FramePool, PictureShape, VideoPicture, add_references, refuse_compression, y_tiled_surface
+from softgen.codec.structures import GraphicsTable, PictureRecord
+from softgen.command import CommandStreamer
+from softgen.errors import DecodeError, Unsupported
+
+DECODED_PICTURE = 0  # surface_id
+SAMPLE_BYTES = {0: 1, 4: 1, 13: 2}  # surface_format: none (Skylake has but one, and iHD leaves the field at zero there), planar_420_8, p010
+HOST_BYTES = 2  # of a sample
+MOST_REFERENCES = 8
+
+
+def open_picture(cs: CommandStreamer, frames: FramePool, shape: PictureShape, depth: int,
+                 references: int = MOST_REFERENCES) -> VideoPicture:  # fmt: skip
+    """A picture with the surface and the references that the latched state names."""
+    state, buffers = cs.latched.by_index("HCP_SURFACE_STATE").get(DECODED_PICTURE), cs.latched.get("HCP_PIPE_BUF_ADDR_STATE")
+    if state is None or buffers is None:
+        raise DecodeError("no HCP_SURFACE_STATE or no HCP_PIPE_BUF_ADDR_STATE came before")
+    if not buffers.decoded_picture_address:
+        raise DecodeError("HCP_PIPE_BUF_ADDR_STATE names no surface to write to")
+    refuse_compression(cs.generation.number, buffers.decoded_picture_attributes)
+    sample_bytes = _sample_bytes(state, depth)
+    frames.release()
+    record, table = PictureRecord(), cs.space.table
+    record.memory = GraphicsTable(ctypes.addressof(table), (1 << cs.space.bits) - 1)
+    record.source = y_tiled_surface(state.surface_pitch + 1, state.y_offset_for_u_cb, sample_bytes)
+    record.surfaces[0] = record.source
+    record.surfaces[0].base = buffers.decoded_picture_address
+    record.frame, samples = frames.take(shape.planes(), HOST_BYTES)
+    record.width, record.height, record.sample_bits = shape.width, shape.height, depth
+    record.shift_x, record.shift_y = shape.chroma or (0, 0)
+    record.block_width, record.block_height = shape.block
+    picture = VideoPicture(record, [table, samples])
+    add_references(picture, frames, buffers, shape, references, HOST_BYTES)
+    return picture
+
+
+def _sample_bytes(state: Record, depth: int) -> int:
+    found = SAMPLE_BYTES.get(state.surface_format)
+    if found is None:
+        raise Unsupported(f"surface_format {state.surface_format} of HCP_SURFACE_STATE: not yet simulated")
+    if found == 1 and depth > 8:
+        raise DecodeError(f"a surface with 8 bits a sample for a picture with {depth}")
+    return found
