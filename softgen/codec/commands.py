@@ -1,8 +1,8 @@
 """Commands of the video engine: state that belongs to one picture, objects, and what completes a picture.
 
 Reads   MFX_PIPE_MODE_SELECT MFX_SURFACE_STATE MFX_QM_STATE MFX_JPEG_HUFF_TABLE_STATE MFD_JPEG_BSD_OBJECT MFD_MPEG2_BSD_OBJECT
-        MFD_AVC_BSD_OBJECT MFD_VP8_BSD_OBJECT MFX_WAIT VD_PIPELINE_FLUSH
-Writes  surfaces, MFX_ERROR_FLAGS, MFX_MB_COUNT
+        MFD_AVC_BSD_OBJECT MFD_VP8_BSD_OBJECT HCP_PIPE_MODE_SELECT HCP_BSD_OBJECT MFX_WAIT VD_PIPELINE_FLUSH
+Writes  surfaces, MFX_ERROR_FLAGS, MFX_MB_COUNT, HCP_CABAC_STATUS, HCP_DEC_STATUS
 
 All other state is latched by the streamer. What is kept here is what a picture may omit: drivers send only those quantiser matrices and
 tables that a picture has of its own, and defaults hold for the others, so MFX_PIPE_MODE_SELECT forgets those of the picture before.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from softgen.bits.record import Record
 from softgen.codec import huc
 from softgen.codec.engine import VideoEngine
+from softgen.codec.hcp.vp9 import state as vp9
 from softgen.codec.mfx.avc import state as avc
 from softgen.codec.mfx.jpeg import state as jpeg
 from softgen.codec.mfx.mpeg2 import state as mpeg2
@@ -86,6 +87,23 @@ def mfd_avc_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
 @handles("MFD_VP8_BSD_OBJECT")
 def mfd_vp8_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
     vp8.decode_picture(cs, _decoding(cs, "vp8"), cmd)
+
+
+@handles("HCP_PIPE_MODE_SELECT")
+def hcp_pipe_mode_select(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+    cs.state(VideoEngine).hcp_mode = cmd
+    for name in ("HCP_CABAC_STATUS", "HCP_DEC_STATUS"):
+        cs.set(name, 0)
+
+
+@handles("HCP_BSD_OBJECT")
+def hcp_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
+    engine = cs.state(VideoEngine)
+    standard = engine.selected_of_hcp()
+    if standard != "vp9":
+        raise Unsupported(f"decoding of {standard}: not yet simulated")
+    vp9.decode_picture(cs, engine, cmd)
 
 
 def _decoding(cs: CommandStreamer, standard: str) -> VideoEngine:

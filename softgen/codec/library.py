@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
+from softgen.codec.hcp.vp9.structures import BLOCK_BYTES, COUNT_BYTES, PROBABILITY_BYTES, Vp9Picture
+from softgen.codec.hcp.vp9.structures import MOTION_BYTES as VP9_MOTION_BYTES
 from softgen.codec.mfx.avc.structures import DECODER_BYTES, MB_BYTES, MOTION_BYTES, AvcPicture, AvcSlice
 from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
 from softgen.codec.mfx.mpeg2.structures import Mpeg2Slice
@@ -18,8 +20,10 @@ from softgen.eu import native
 
 def structure_sizes() -> list[int]:
     """In the order of layout.c."""
-    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice, Vp8Picture
-    return [*map(ctypes.sizeof, structures), TABLE_ROOM, MB_BYTES, DECODER_BYTES, MOTION_BYTES, VP8_MB_BYTES, ABOVE_BYTES]
+    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice, Vp8Picture, Vp9Picture
+    numbers = TABLE_ROOM, MB_BYTES, DECODER_BYTES, MOTION_BYTES, VP8_MB_BYTES, ABOVE_BYTES
+    of_vp9 = PROBABILITY_BYTES, COUNT_BYTES, BLOCK_BYTES, VP9_MOTION_BYTES
+    return [*map(ctypes.sizeof, structures), *numbers, *of_vp9]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:

@@ -23,12 +23,12 @@ TILE_BYTES, TILE_ROWS, TILE = 128, 32, 4096  # Y-major
 
 
 def rows(space: Space, base: int, state: Any, first: int, count: int, width: int) -> Bytes:
-    """`count` rows of `width` bytes of a Y-tiled or linear surface."""
+    """`count` rows of `width` bytes of a Y-tiled or linear surface; those of HCP are always tiled."""
     pitch, last = state.surface_pitch + 1, first + count
-    if not state.tiled_surface:
+    if not getattr(state, "tiled_surface", 1):
         found = np.frombuffer(space.read(base, last * pitch), np.uint8).reshape(last, pitch)
         return found[first:, :width]
-    assert state.tile_walk
+    assert getattr(state, "tile_walk", 1)
     column, row = tile_offsets("y_major")
     size = -(-last // TILE_ROWS) * TILE_ROWS * pitch
     data = np.frombuffer(space.read(base, size), np.uint8)
@@ -37,17 +37,26 @@ def rows(space: Space, base: int, state: Any, first: int, count: int, width: int
     return data[tiles * TILE + column[x % TILE_BYTES] + row[y % TILE_ROWS][:, None]]
 
 
-def frame(space: Space, engine: VideoEngine, buffers: Any, size: tuple[int, int], layout: str) -> bytes:
+def surface(engine: VideoEngine, latched: Any) -> tuple[Any, int]:
+    """The state and the address of the surface that was written last, by MFX or HCP."""
+    mode = engine.mode
+    if mode is None:
+        return latched.by_index("HCP_SURFACE_STATE")[0], latched["HCP_PIPE_BUF_ADDR_STATE"].decoded_picture_address
+    which = "pre" if mode.pre_deblocking_output_enable else "post"
+    return engine.surfaces[0], getattr(latched["MFX_PIPE_BUF_ADDR_STATE"], f"{which}_deblocking_destination_address")
+
+
+def frame(space: Space, engine: VideoEngine, latched: Any, size: tuple[int, int], layout: str) -> bytes:
     """The visible part of the picture that was written last: luma, then chroma as it lies in memory."""
-    state, mode = engine.surfaces[0], engine.mode
-    assert mode is not None
-    base = buffers.pre_deblocking_destination_address if mode.pre_deblocking_output_enable else buffers.post_deblocking_destination_address
+    state, base = surface(engine, latched)
     width, height = size
     even, half = width + (width & 1), -(-height // 2)
     if layout == "yuyv422":
         return rows(space, base, state, 0, height, 2 * even).tobytes()
+    if layout == "p010":
+        even, width = 2 * even, 2 * width
     planes = [rows(space, base, state, 0, height, width)]
-    if layout == "nv12":
+    if layout in ("nv12", "p010"):
         planes += [rows(space, base, state, state.y_offset_for_u_cb, half, even)]
     elif layout == "yuv420p":
         planes += [rows(space, base, state, first, half, even // 2) for first in (state.y_offset_for_u_cb, state.y_offset_for_v_cr)]
@@ -75,7 +84,7 @@ def video_frames(path: Path, size: tuple[int, int], layout: str) -> list[str]:
         if engine.completed == seen:  # it copies streams
             continue
         seen = engine.completed
-        found.append(digest(frame(work.space, engine, saved.latched["MFX_PIPE_BUF_ADDR_STATE"], size, layout)))
+        found.append(digest(frame(work.space, engine, saved.latched, size, layout)))
     return found
 
 

@@ -15,6 +15,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tests.codec.frames import digest, video_frames
 from tests.codec.mpeg2_writer import fields
 
@@ -46,9 +48,11 @@ def software(clip: dict[str, Any], path: Path) -> list[str]:
     raw = subprocess.run(ffmpeg("-i", str(path), "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", clip["decoded"], "-"),
                          check=True, stdout=subprocess.PIPE).stdout  # fmt: skip
     width, height = clip["size"]
-    planes = chroma(width, height, clip["decoded"])
-    size = width * height + 2 * planes
-    return [digest(arranged(raw[at : at + size], width * height, planes, clip["layout"])) for at in range(0, len(raw), size)]
+    planes, luma = chroma(width, height, clip["decoded"]), width * height
+    if clip["layout"] == "p010":
+        planes, luma = 2 * planes, 2 * luma
+    size = luma + 2 * planes
+    return [digest(arranged(raw[at : at + size], luma, planes, clip["layout"])) for at in range(0, len(raw), size)]
 
 
 def shown(clip: dict[str, Any], found: list[str], expected: list[str]) -> list[str]:
@@ -67,6 +71,10 @@ def arranged(planar: bytes, luma: int, size: int, layout: str) -> bytes:
     y, u, v = planar[:luma], planar[luma : luma + size], planar[luma + size :]
     if layout == "nv12":
         return y + bytes(sample for pair in zip(u, v, strict=True) for sample in pair)
+    if layout == "p010":
+        samples = np.frombuffer(planar, "<u2") << 6
+        chroma = samples[luma // 2 :].reshape(2, -1)
+        return samples[: luma // 2].tobytes() + chroma.T.tobytes()
     if layout == "yuyv422":
         return bytes(sample for a, b, c, d in zip(y[::2], u, y[1::2], v, strict=True) for sample in (a, b, c, d))
     return planar

@@ -25,4 +25,13 @@ void avc_chroma_dc(int32_t dc[4]);
 void vp8_luma_dc(const int16_t in[16], int16_t blocks[][16]);
 ENTRY void vp8_add_4x4(uint8_t *to, ptrdiff_t stride, int16_t block[16]);
 
+/* VP9: a block of coefficients, column by column, added to samples, and cleared. */
+struct vp9_transform {
+    unsigned size; /* 4x4 to 32x32 */
+    unsigned type; /* DCT, ADST down, ADST across, both */
+    unsigned reach; /* positions of the coefficients, or'ed */
+    unsigned lossless, depth; /* bits of a sample */
+};
+ENTRY void vp9_add(uint16_t *to, ptrdiff_t stride, int32_t *block, const struct vp9_transform *t);
+
 #endif

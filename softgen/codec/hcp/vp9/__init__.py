@@ -1,0 +1,1 @@
+"""VP9: pictures to surfaces, probabilities back to the driver."""

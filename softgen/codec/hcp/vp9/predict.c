@@ -1,0 +1,207 @@
+/* Inter prediction (8.5.2): blocks of references, at their size or scaled, interpolated and averaged. */
+#include "vp9.h"
+
+enum { MOST = 64, TAPS = 8, MOST_STEP = 32, SCALED = ((MOST - 1) * MOST_STEP + 15) / 16 + TAPS };
+
+/* A block of a plane of a reference: its first sample in sixteenths, and how far one is from the next. */
+struct source {
+    const struct plane *plane;
+    int x, y, step_x, step_y;
+};
+
+const struct frame *vp9_reference(struct vp9_picture *p, int index)
+{
+    struct vp9_reference_picture *r = &p->references[index - VP9_LAST];
+    if (r->state == NO_REFERENCE)
+        return NULL;
+    if (r->state == IN_MEMORY) {
+        load_deep(p->picture, &r->surface, &r->frame);
+        r->state = LOADED;
+    }
+    return &r->frame;
+}
+
+/* Samples from (x, y) on; beyond the plane, its last samples go on. Answers where they lie. */
+static const uint16_t *fetch(const struct plane *from, int x, int y, int width, int height, uint16_t *room, size_t *stride)
+{
+    if (x >= 0 && y >= 0 && x + width <= (int)from->width && y + height <= (int)from->height) {
+        *stride = from->stride;
+        return samples_at(from, (unsigned)x, (unsigned)y);
+    }
+    for (int row = 0; row < height; row++) {
+        const uint16_t *line = samples_at(from, 0, (unsigned)clamp(y + row, 0, (int)from->height - 1));
+        uint16_t *to = room + (size_t)row * (size_t)width;
+        for (int i = 0; i < width; i++)
+            to[i] = line[clamp(x + i, 0, (int)from->width - 1)];
+    }
+    *stride = (size_t)width;
+    return room;
+}
+
+static uint16_t filtered(int sum, int most)
+{
+    return (uint16_t)clamp((sum + 64) >> 7, 0, most);
+}
+
+static void across(uint16_t *restrict to, const uint16_t *restrict from, int width, const int16_t *restrict f, int most)
+{
+    for (int x = 0; x < width; x++) {
+        int sum = 0;
+        for (int k = 0; k < TAPS; k++)
+            sum += from[x + k] * f[k];
+        to[x] = filtered(sum, most);
+    }
+}
+
+static void down(uint16_t *restrict to, const uint16_t *restrict from, size_t stride, int width, const int16_t *restrict f, int most)
+{
+    for (int x = 0; x < width; x++) {
+        int sum = 0;
+        for (int k = 0; k < TAPS; k++)
+            sum += from[(size_t)k * stride + (size_t)x] * f[k];
+        to[x] = filtered(sum, most);
+    }
+}
+
+/* A block at the reference's size. */
+static void interpolate(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
+{
+    uint16_t room[(MOST + TAPS) * (MOST + TAPS)], rows[(MOST + TAPS) * MOST];
+    size_t stride;
+    int fx = s->x & 15, fy = s->y & 15, before_x = fx ? 3 : 0, before_y = fy ? 3 : 0;
+    int w = width + (fx ? TAPS - 1 : 0), h = height + (fy ? TAPS - 1 : 0);
+    const uint16_t *from = fetch(s->plane, (s->x >> 4) - before_x, (s->y >> 4) - before_y, w, h, room, &stride);
+    if (fx) {
+        uint16_t *middle = fy ? rows : to;
+        for (int y = 0; y < h; y++)
+            across(middle + y * (fy ? width : MOST), from + (size_t)y * stride, width, filters[fx], most);
+        from = rows, stride = (size_t)width;
+    }
+    for (int y = 0; y < height && (fy || !fx); y++)
+        if (fy)
+            down(to + y * MOST, from + (size_t)y * stride, stride, width, filters[fy], most);
+        else
+            memcpy(to + y * MOST, from + (size_t)y * stride, (size_t)width * sizeof *to);
+}
+
+static void interpolate_scaled(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
+{
+    uint16_t room[SCALED * SCALED], rows[SCALED * MOST];
+    size_t stride;
+    int fx = s->x & 15, fy = s->y & 15;
+    int w = (fx + (width - 1) * s->step_x) / 16 + TAPS, h = (fy + (height - 1) * s->step_y) / 16 + TAPS;
+    const uint16_t *from = fetch(s->plane, (s->x >> 4) - 3, (s->y >> 4) - 3, w, h, room, &stride);
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < width; x++) {
+            int at = fx + x * s->step_x;
+            across(rows + y * width + x, from + (size_t)y * stride + (at >> 4), 1, filters[at & 15], most);
+        }
+    for (int y = 0; y < height; y++) {
+        int at = fy + y * s->step_y;
+        down(to + y * MOST, rows + (at >> 4) * width, (size_t)width, width, filters[at & 15], most);
+    }
+}
+
+/* -- where a block comes from --------------------------------------------------------------------------------------- */
+
+struct target {
+    int plane, x, y, width, height; /* samples of the plane */
+    int block_x, block_y, block_width, block_height; /* of the whole block: the same */
+};
+
+static int64_t scaled(int64_t value, uint32_t scale)
+{
+    return (value * scale) >> 14;
+}
+
+/* Vectors far outside point to where all is the same. */
+static int limited(int vector, int start, int size, int units, int picture_units, int shift)
+{
+    int margin = (4 + size) << 4, low = -(start << 4) - margin, high = ((picture_units - units) * 8 >> shift << 4) - (start << 4) + margin - 16;
+    return clamp(vector, low, high);
+}
+
+static void scaled_source(const struct vp9_picture *p, const struct vp9_place *at, const struct vp9_reference_picture *r,
+                          const struct target *t, int x, int y, struct source *s)
+{
+    int shift = t->plane > 0;
+    x = limited(x, t->block_x, t->block_width, (int)units_across(at->block->size), (int)p->columns, shift);
+    y = limited(y, t->block_y, t->block_height, (int)units_down(at->block->size), (int)p->rows, shift);
+    /* the fraction of a chroma block's place is that of the luma block's number of samples, as all decoders have it */
+    int64_t luma_x = (int64_t)at->x * 8 + t->x - t->block_x, luma_y = (int64_t)at->y * 8 + t->y - t->block_y;
+    s->x = (int)(scaled(t->x, r->scale[0]) * 16 + scaled(x, r->scale[0]) + (scaled(luma_x * 16, r->scale[0]) & 15));
+    s->y = (int)(scaled(t->y, r->scale[1]) * 16 + scaled(y, r->scale[1]) + (scaled(luma_y * 16, r->scale[1]) & 15));
+    s->step_x = (int)r->step[0], s->step_y = (int)r->step[1];
+}
+
+static void average(uint16_t *to, const uint16_t *from, int width)
+{
+    for (int x = 0; x < width; x++)
+        to[x] = (uint16_t)((to[x] + from[x] + 1) >> 1);
+}
+
+static int predict_part(struct vp9_picture *p, const struct vp9_place *at, int k, const struct target *t, int x, int y)
+{
+    const struct frame *frame = vp9_reference(p, at->block->reference[k]);
+    if (!frame)
+        return 0;
+    const struct vp9_reference_picture *r = &p->references[at->block->reference[k] - VP9_LAST];
+    struct source s = {.plane = &frame->plane[t->plane], .x = t->x * 16 + x, .y = t->y * 16 + y};
+    uint16_t samples[MOST * MOST];
+    const struct plane *to = &p->picture->frame.plane[t->plane];
+    int most = (1 << p->depth) - 1;
+    if (r->is_scaled) {
+        scaled_source(p, at, r, t, x, y, &s);
+        interpolate_scaled(&s, vp9_filters[at->block->filter], samples, t->width, t->height, most);
+    } else
+        interpolate(&s, vp9_filters[at->block->filter], samples, t->width, t->height, most);
+    for (int row = 0; row < t->height; row++) {
+        uint16_t *line = samples_at(to, (unsigned)t->x, (unsigned)(t->y + row));
+        if (k)
+            average(line, samples + row * MOST, t->width);
+        else
+            memcpy(line, samples + row * MOST, (size_t)t->width * sizeof *line);
+    }
+    return 1;
+}
+
+/* The vector of the four blocks of 4x4 luma samples together. */
+static int rounded_sum(int sum)
+{
+    return (sum + (sum < 0 ? -2 : 2)) / 4;
+}
+
+static int predict_small(struct vp9_picture *p, const struct vp9_place *at, int k, struct target *t)
+{
+    const struct vp9_block *b = at->block;
+    int found = 1;
+    if (t->plane) {
+        int x = 0, y = 0;
+        for (int i = 0; i < 4; i++)
+            x += b->vectors[i][k].x, y += b->vectors[i][k].y;
+        return predict_part(p, at, k, t, rounded_sum(x), rounded_sum(y));
+    }
+    t->width = t->height = 4;
+    for (int i = 0; i < 4; i++) {
+        t->x = t->block_x + 4 * (i & 1), t->y = t->block_y + 4 * (i >> 1);
+        found &= predict_part(p, at, k, t, 2 * b->vectors[i][k].x, 2 * b->vectors[i][k].y);
+    }
+    return found;
+}
+
+int vp9_predict(struct vp9_picture *p, const struct vp9_place *at)
+{
+    const struct vp9_block *b = at->block;
+    int found = 1;
+    for (int k = 0; k < 1 + is_compound(b); k++)
+        for (int plane = 0; plane < PLANES; plane++) {
+            int shift = plane > 0, width = (int)units_across(b->size) * 8 >> shift, height = (int)units_down(b->size) * 8 >> shift;
+            int x = (int)at->x * 8 >> shift, y = (int)at->y * 8 >> shift;
+            struct target t = {plane, x, y, width, height, x, y, width, height};
+            if (b->size < BLOCK_8X8)
+                found &= predict_small(p, at, k, &t);
+            else
+                found &= predict_part(p, at, k, &t, b->vectors[3][k].x << !shift, b->vectors[3][k].y << !shift);
+        }
+    return found;
+}
