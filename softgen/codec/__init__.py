@@ -1,6 +1,6 @@
 """The video engine: pictures decoded from the bitstreams and picture state of MFX and HCP commands.
 
-In:  MFX_* or HCP_* state, then MFD_*_BSD_OBJECT or HCP_BSD_OBJECT commands with slices or scans. Out: frames in surfaces, error and count registers.
+In:  MFX_* or HCP_* state, then MFD_*_BSD_OBJECT or HCP_BSD_OBJECT commands with data. Out: frames in surfaces, error and count registers.
 
 commands.py     handlers: state that a picture keeps, objects, flushes
 picture.py      the open picture: surfaces and references of the latched state, host planes, completion (surface_walk.c, surface_deep.c)
