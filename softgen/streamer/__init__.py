@@ -20,5 +20,6 @@ rules.py          rules that software must keep, and warnings when it does not
 mi.py             MI commands: memory and registers
 arithmetic.py     MI commands: the ALU, predicates, atomics
 sync.py           flushes with their post-sync writes, semaphores, interrupts, reports, PIPELINE_SELECT
+flush_effects.py  which caches a flush invalidates and flushes, and what it sends down the pipe
 switch.py         MI_SET_CONTEXT: contexts that a ring's own commands switch
 """

@@ -22,6 +22,7 @@ class SavedContext:
     unflushed: bool = False  # work was started that no stalling flush has followed
     unfinished: bool = False  # pipelines have collected work that they have not started
     registers: dict[int, int] = field(default_factory=dict)  # of contexts that MI_SET_CONTEXT switches
+    earlier: frozenset[str] = frozenset()  # fields of rules (`earlier`) that commands have set since work was started
     instructions: int = 0  # that threads of its submissions have executed
     # loaded by MI_SET_CONTEXT in this one's ring; it stays when the ring runs dry
     loaded: SavedContext | None = field(default=None, repr=False)

@@ -367,8 +367,10 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
     def _warn_of_rules(self, name: str, command: Command) -> None:
         self.note_work()
         pipeline, unflushed = self.saved.latched.pipeline(), self.saved.unflushed
-        for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed):
+        for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed, self.saved.earlier):
             self.warn(broken)
+        if earlier := rules.earlier_fields(name, self.rules):
+            self.saved.earlier |= {field for field in earlier if getattr(command.record, field)}
 
     def _carry_out(self, name: str, command: Command) -> None:
         handler = self.device.commands.get(name)
@@ -383,7 +385,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         """Work that was started since the last call has not been flushed."""
         work = self.counters.draws + self.counters.dispatches
         if work != self._work:
-            self._work, self.saved.unflushed = work, True
+            self._work, self.saved.unflushed, self.saved.earlier = work, True, frozenset()
 
     def flushed(self) -> None:
         """Nothing is on its way any more: all work that was started is done."""

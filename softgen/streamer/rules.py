@@ -18,7 +18,7 @@ from softgen.bits.generation import SPEC
 from softgen.bits.record import Record
 
 MOST_KEPT = 1 << 12  # answers for a command
-OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False, "nothing": False}  # what a row need not say
+OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False, "nothing": False, "earlier": False}  # need not be said
 
 
 class Rule(NamedTuple):
@@ -31,6 +31,7 @@ class Rule(NamedTuple):
     unflushed: bool  # broken while work was started that no stalling flush has followed
     never: bool  # not to be set at all
     nothing: bool  # something must be set
+    earlier: bool  # `needs` may have been set by a command before, with no work in between
     says: str
 
 
@@ -51,8 +52,8 @@ def _rules(command: str, rules: str) -> tuple[Rule, ...]:
 
 def _rule(row: dict[str, Any]) -> Rule:
     when, needs, forbids, engines = (tuple(row.get(name, ())) for name in ("when", "needs", "forbids", "engines"))
-    pipeline, unflushed, never, nothing = (row.get(name, other) for name, other in OTHERWISE.items())
-    return Rule(when, needs, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, row["says"])
+    pipeline, unflushed, never, nothing, earlier = (row.get(name, other) for name, other in OTHERWISE.items())
+    return Rule(when, needs, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, earlier, row["says"])
 
 
 @cache
@@ -67,16 +68,26 @@ def ruled_fields(command: str, rules: str) -> frozenset[str]:
     return frozenset(name for rule in _rules(command, rules) for name in (*rule.when, *rule.needs, *rule.forbids))
 
 
-def broken(command: str, values: Record, rules: str, engine: str, pipeline: str, unflushed: bool) -> tuple[str, ...]:
-    """The texts of broken rules, among those of a name."""
+NONE: frozenset[str] = frozenset()
+
+
+def broken(command: str, values: Record, rules: str, engine: str, pipeline: str, unflushed: bool,
+           earlier: frozenset[str] = NONE) -> tuple[str, ...]:  # fmt: skip
+    """The texts of broken rules, among those of a name. `earlier`: fields of `earlier_fields` that commands before had set."""
     kept, seen = _kept_answers(command, rules, type(values))
-    key = seen(values), engine, pipeline, unflushed
+    key = seen(values), engine, pipeline, unflushed, earlier
     found = kept.get(key)
     if found is None:
         if len(kept) >= MOST_KEPT:
             kept.clear()
-        found = kept[key] = tuple(_broken(_rules(command, rules), values, engine, pipeline, unflushed))
+        found = kept[key] = tuple(_broken(_rules(command, rules), values, engine, pipeline, unflushed, earlier))
     return found
+
+
+@cache
+def earlier_fields(command: str, rules: str) -> frozenset[str]:
+    """The fields that may have been set by an earlier command of that name, with no work in between."""
+    return frozenset(name for rule in _rules(command, rules) if rule.earlier for name in rule.needs)
 
 
 @cache
@@ -88,14 +99,18 @@ def _kept_answers(command: str, rules: str, kind: type[Record]) -> tuple[dict[An
     return {}, (lambda values: (fields(values), any(values))) if any(rule.nothing for rule in table) else fields
 
 
-def _broken(rules: tuple[Rule, ...], values: Record, engine: str, pipeline: str, unflushed: bool) -> Iterator[str]:
+def _broken(rules: tuple[Rule, ...], values: Record, engine: str, pipeline: str, unflushed: bool,
+            earlier: frozenset[str] = NONE) -> Iterator[str]:  # fmt: skip
     for rule in rules:
-        if rule.engines and engine not in rule.engines or rule.pipeline and pipeline != rule.pipeline:
+        if rule.engines and engine not in rule.engines or rule.pipeline and pipeline != rule.pipeline or rule.unflushed and not unflushed:
             continue
-        if rule.nothing or rule.unflushed:
-            if rule.nothing and not any(values) or rule.unflushed and unflushed:
-                yield rule.says
-        elif any(_set(values, name, rule.value) for name in rule.when) and not _kept(rule, values):
+        if rule.nothing:
+            applies = not any(values)
+        elif rule.when:
+            applies = any(_set(values, name, rule.value) for name in rule.when) and not _kept(rule, values, earlier)
+        else:
+            applies = rule.unflushed
+        if applies:
             yield rule.says
 
 
@@ -103,7 +118,8 @@ def _set(values: Record, name: str, value: int | None = None) -> bool:
     return bool(getattr(values, name)) if value is None else getattr(values, name) == value
 
 
-def _kept(rule: Rule, values: Record) -> bool:
+def _kept(rule: Rule, values: Record, earlier: frozenset[str]) -> bool:
     if rule.never:
         return False
-    return all(_set(values, name) for name in rule.needs) and not any(_set(values, name) for name in rule.forbids)
+    has = all(_set(values, name) or rule.earlier and name in earlier for name in rule.needs)
+    return has and not any(_set(values, name) for name in rule.forbids)

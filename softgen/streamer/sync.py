@@ -21,6 +21,7 @@ from softgen.bits.record import Record
 from softgen.bits.units import DWORD_MASK
 from softgen.command import FieldPlace, registers_in
 from softgen.errors import Unsupported
+from softgen.streamer import flush_effects
 from softgen.streamer.execute import Streamer, flag
 from softgen.streamer.interface import Parked, StreamerCommands, StreamerPreparers, Wait
 
@@ -98,6 +99,8 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
     flush = plan(cs, "PIPE_CONTROL", cmd)
     if flush.resets:
         refuse_reset(cmd)
+    if cs.traced and flush_effects.known(cs.rules):
+        cs.trace("flushes", str(flush_effects.flush_effects(cmd, cs.rules)))
     cs.finish_pipelines()
     if flush.writes_register:
         cs.write_counts()

@@ -30,7 +30,6 @@ def buffer(at: int) -> dict[str, Any]:
             "surface_pitch": 0}  # fmt: skip
 
 
-@pytest.mark.behaviour("ICL-TH-14", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 @pytest.mark.parametrize("numbers", [(1, 1, 2, 2), (1, 2, 1, 2), (2, 2, 1, 2), (1, 1, 1, 2)])
@@ -78,6 +77,7 @@ def samples_as_it_is_told() -> str:
     return pixel_shader(["g22<8,8,1>"] * 4, before="\n".join(lines))
 
 
+@pytest.mark.behaviour("ICL-TH-14", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 @pytest.mark.parametrize("numbers", [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAMES = ("reference", "t0", "t1", "auto")  # those of softgen.eu.engine, which takes longer to import
 MOST_THREADS = 1024
-TOPICS = ("commands", "dispatches")
+TOPICS = ("commands", "dispatches", "flushes")
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
