@@ -29,7 +29,7 @@ WAYS = 96  # of the L3, however large (ICL 1285-1300)
 
 def check_stages(state: DrawState) -> None:
     """Report what the state of thread-generating stages must not ask for."""
-    if state.generation.rules != "icl":
+    if not state.generation.stage_rules:
         return
     for text in (*_regions(state), *_constants(state), *(text for stage in STAGES for text in _stage(state, stage))):
         state.remark(text)

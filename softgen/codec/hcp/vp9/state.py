@@ -39,7 +39,7 @@ ADAPTABLE = 1667  # bytes of probabilities that pictures without references leav
 SEGMENT_TREE = 2010  # ... to here
 
 
-class Memory:
+class WorkArrays:
     """Arrays that C code uses while a picture is decoded."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     picture, shape = _open(cs, engine, state)
     engine.picture = picture
     columns, rows = picture.record.width, picture.record.height
-    vp9, keep = Vp9Picture(ctypes.addressof(picture.record)), Memory()
+    vp9, keep = Vp9Picture(ctypes.addressof(picture.record)), WorkArrays()
     vp9.width, vp9.height, vp9.depth = state.frame_width + 1, state.frame_height + 1, 8 + state.bit_depth
     _flags(vp9, state)
     _segments(cs, vp9)
@@ -163,7 +163,7 @@ def _references(cs: CommandStreamer, engine: VideoEngine, vp9: Vp9Picture, state
         slot.state = IN_MEMORY if all(LEAST_SCALE <= scale <= MOST_SCALE for scale in scales) else 0
 
 
-def _work_memory(vp9: Vp9Picture, columns: int, rows: int, keep: Memory) -> None:
+def _work_memory(vp9: Vp9Picture, columns: int, rows: int, keep: WorkArrays) -> None:
     """What only the decoding of this picture needs."""
     aligned = -(-columns // 8) * 8
     for name, size in (("blocks", columns * rows * BLOCK_BYTES), ("grid", columns * rows * 8), ("above_partition", aligned),
@@ -173,7 +173,7 @@ def _work_memory(vp9: Vp9Picture, columns: int, rows: int, keep: Memory) -> None
 
 
 def _side_buffers(cs: CommandStreamer, vp9: Vp9Picture, state: Record, buffers: Record, units: int,
-                  keep: Memory) -> tuple[Samples, Samples]:  # fmt: skip
+                  keep: WorkArrays) -> tuple[Samples, Samples]:  # fmt: skip
     """Segment ids and motion of the previous picture; answers where the own ones go."""
     segments, motion = keep.new(units), keep.new(units * MOTION_BYTES)
     vp9.segments, vp9.motion = segments.ctypes.data, motion.ctypes.data
