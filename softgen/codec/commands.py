@@ -13,6 +13,7 @@ from __future__ import annotations
 from softgen.bits.record import Record
 from softgen.codec import huc
 from softgen.codec.engine import VideoEngine
+from softgen.codec.hcp.hevc import state as hevc
 from softgen.codec.hcp.vp9 import state as vp9
 from softgen.codec.mfx.avc import state as avc
 from softgen.codec.mfx.jpeg import state as jpeg
@@ -101,9 +102,12 @@ def hcp_pipe_mode_select(cs: CommandStreamer, cmd: Record) -> None:
 def hcp_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
     engine = cs.state(VideoEngine)
     standard = engine.selected_of_hcp()
-    if standard != "vp9":
-        raise Unsupported(f"decoding of {standard}: not yet simulated")
-    vp9.decode_picture(cs, engine, cmd)
+    if standard == "hevc":
+        hevc.decode_slice(cs, engine, cmd)
+    elif standard == "vp9":
+        vp9.decode_picture(cs, engine, cmd)
+    else:
+        raise Unsupported(f"codec_standard_select {standard}: not yet simulated")
 
 
 def _decoding(cs: CommandStreamer, standard: str) -> VideoEngine:

@@ -1,5 +1,6 @@
 /* The sizes of the structures that Python fills, for native.py to check. */
 #include "codec.h"
+#include "hcp/hevc/hevc.h"
 #include "hcp/vp9/vp9.h"
 #include "mfx/avc/avc.h"
 #include "mfx/jpeg/jpeg.h"
@@ -9,9 +10,11 @@
 ENTRY int codec_layout(uint64_t *numbers)
 {
     const uint64_t sizes[] = {sizeof(struct picture), sizeof(struct jpeg_table), sizeof(struct jpeg_scan), sizeof(struct mpeg2_slice),
-                              sizeof(struct avc_picture), sizeof(struct avc_slice), sizeof(struct vp8_picture), sizeof(struct vp9_picture), JPEG_TABLE_ROOM,
+                              sizeof(struct avc_picture), sizeof(struct avc_slice), sizeof(struct vp8_picture), sizeof(struct vp9_picture),
+                              sizeof(struct hevc_picture), sizeof(struct hevc_slice), JPEG_TABLE_ROOM,
                               sizeof(struct avc_mb), sizeof(struct avc_decoder), AVC_MOTION, sizeof(struct vp8_mb), VP8_ABOVE_BYTES,
-                              sizeof(struct vp9_probabilities), sizeof(struct vp9_counts), sizeof(struct vp9_block), sizeof(struct vp9_motion)};
+                              sizeof(struct vp9_probabilities), sizeof(struct vp9_counts), sizeof(struct vp9_block), sizeof(struct vp9_motion),
+                              sizeof(struct hevc_decoder), HEVC_MOTION_BYTES};
     int count = sizeof sizes / sizeof *sizes;
     for (int i = 0; i < count; i++)
         numbers[i] = sizes[i];

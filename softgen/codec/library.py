@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
+from softgen.codec.hcp.hevc.structures import DECODER_BYTES as HEVC_DECODER_BYTES
+from softgen.codec.hcp.hevc.structures import MOTION_BYTES as HEVC_MOTION_BYTES
+from softgen.codec.hcp.hevc.structures import HevcPicture, HevcSlice
 from softgen.codec.hcp.vp9.structures import BLOCK_BYTES, COUNT_BYTES, PROBABILITY_BYTES, Vp9Picture
 from softgen.codec.hcp.vp9.structures import MOTION_BYTES as VP9_MOTION_BYTES
 from softgen.codec.mfx.avc.structures import DECODER_BYTES, MB_BYTES, MOTION_BYTES, AvcPicture, AvcSlice
@@ -20,10 +23,10 @@ from softgen.eu import native
 
 def structure_sizes() -> list[int]:
     """In the order of layout.c."""
-    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice, Vp8Picture, Vp9Picture
+    structures = PictureRecord, JpegTable, JpegScan, Mpeg2Slice, AvcPicture, AvcSlice, Vp8Picture, Vp9Picture, HevcPicture, HevcSlice
     numbers = TABLE_ROOM, MB_BYTES, DECODER_BYTES, MOTION_BYTES, VP8_MB_BYTES, ABOVE_BYTES
     of_vp9 = PROBABILITY_BYTES, COUNT_BYTES, BLOCK_BYTES, VP9_MOTION_BYTES
-    return [*map(ctypes.sizeof, structures), *numbers, *of_vp9]
+    return [*map(ctypes.sizeof, structures), *numbers, *of_vp9, HEVC_DECODER_BYTES, HEVC_MOTION_BYTES]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure) -> None:
@@ -42,4 +45,6 @@ def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: 
 @cache
 def library() -> ctypes.CDLL:
     """The codecs' C code."""
-    return native.load("softgen.codec._codec", "codec_layout", structure_sizes())
+    found = native.load("softgen.codec._codec", "codec_layout", structure_sizes())
+    found.hevc_room.restype = ctypes.c_uint64
+    return found

@@ -62,6 +62,7 @@ LIVE = [  # GPU, driver, coder, file
     ("kbl", "i965", "-c:v libx264 -x264-params bframes=2:b-adapt=0:cabac=0", "clip.mp4"),
     ("skl", "iHD", "-c:v libvpx -profile:v 3 -slices 2 -b:v 100k", "clip.webm"),
     ("kbl", "iHD", "-c:v libvpx-vp9 -pix_fmt yuv420p -b:v 100k", "clip.webm"),
+    ("skl", "iHD", "-pix_fmt yuv420p -c:v libx265 -profile:v main -x265-params bframes=2:ref=3:tskip=1:log-level=none", "clip.mp4"),
     ("icl", "iHD", "-flags +ildct+ilme -c:v libx264 -x264-params tff=1:bframes=2:b-adapt=0:direct=temporal", "clip.mp4"),
 ]  # fmt: skip
 

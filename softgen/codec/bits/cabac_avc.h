@@ -1,4 +1,4 @@
-/* The arithmetic decoder of H.264 (9.3.1.2, 9.3.3.2). Past the end of its data it reads zeros; `at` says how far it is. */
+/* The arithmetic decoder of H.264 (9.3.1.2, 9.3.3.2) and HEVC. Past the end of its data it reads zeros; `at` says how far it is. */
 #ifndef SOFTGEN_CODEC_CABAC_AVC_H
 #define SOFTGEN_CODEC_CABAC_AVC_H
 
