@@ -29,6 +29,8 @@ NEEDS = {
                     (str(SOFTWARE_GL), "libgl1-mesa-dri")],
     "vulkan_scene": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
                      (str(LAVAPIPE), "mesa-vulkan-drivers")],
+    "vulkan_geometry": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
+                        (str(LAVAPIPE), "mesa-vulkan-drivers")],
     "vulkan_transfer": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), (str(LAVAPIPE), "mesa-vulkan-drivers")],
 }  # fmt: skip
 LIBRARIES = {
@@ -36,9 +38,14 @@ LIBRARIES = {
     "gl_compressed": ["-lEGL", "-lGLESv2"],
     "gl_geometry": ["-lEGL", "-lGL"],
     "vulkan_scene": ["-lvulkan"],
+    "vulkan_geometry": ["-lvulkan"],
     "vulkan_transfer": ["-lvulkan", "-lm"],
 }
-SHADERS = {"vulkan_scene": {"VERTEX": "scene.vert", "FRAGMENT": "scene.frag"}}
+SHADERS = {
+    "vulkan_scene": {"VERTEX": "scene.vert", "FRAGMENT": "scene.frag"},
+    "vulkan_geometry": {"VERTEX": "geometry.vert", "CONTROL": "geometry.tesc", "EVALUATION": "geometry.tese", "GEOMETRY": "geometry.geom",
+                        "FRAGMENT": "scene.frag", "CAPTURED_VERTEX": "feedback.vert", "CAPTURED_FRAGMENT": "feedback.frag"},
+}  # fmt: skip
 
 
 def lacking(program: str) -> str:

@@ -1,7 +1,8 @@
-"""OpenGL programs with geometry shaders, tessellation and transform feedback: pictures and buffers beside Mesa's software renderer."""
+"""OpenGL and Vulkan with geometry shaders, tessellation and transform feedback: pictures and buffers beside Mesa's software renderers."""
 
 import re
 import shlex
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,32 +21,57 @@ AGAIN = {"feedback": 12, "feedback-strip": 30, "feedback-overflow": 6}  # vertic
 OTHER_ORDER = {"ivb": ("adjacent-strip",)}  # odd triangles begin elsewhere there (public: Mesa crocus_state.c)
 
 
-@pytest.fixture(autouse=True)
-def program() -> None:
-    needs("gl_geometry")
+VULKAN_SCENES = ("geometry", "tessellation", "tessellated-geometry", "feedback")
+INSTANCES = {"geometry": 12, "tessellation": 0, "tessellated-geometry": 594, "feedback": 0}  # of geometry shaders, three for each object
+
+
+def needs_api(program: str, gpu: str) -> None:
+    needs(program)
+    needs_driver(gpu, "Vulkan" if program.startswith("vulkan") else "OpenGL")
 
 
 @cache
-def expected_text(scene: str) -> str:
-    return on_processor("gl_geometry", scene, "/dev/null").stdout
+def expected_text(program: str, scene: str) -> str:
+    return on_processor(program, scene, "/dev/null").stdout
 
 
-@pytest.mark.parametrize("gpu", GPUS)
-def test_pictures(gpu: str) -> None:
-    needs_driver(gpu, "OpenGL")
-    scenes = [scene for scene in SCENES if scene not in OTHER_ORDER.get(gpu, ())]
-    found = drawn(gpu, "gl_geometry", *((scene,) for scene in scenes))
-    results = {scene: compare(picture, expected("gl_geometry", scene)) for scene, picture in zip(scenes, found, strict=True)}
+def check_pictures(gpu: str, program: str, scenes: Sequence[str]) -> None:
+    needs_api(program, gpu)
+    found = drawn(gpu, program, *((scene,) for scene in scenes))
+    results = {scene: compare(picture, expected(program, scene)) for scene, picture in zip(scenes, found, strict=True)}
     assert all(result.agrees for result in results.values()), results
     assert len({picture.tobytes() for picture in found}) == len(scenes)
 
 
-@pytest.mark.parametrize("gpu", GPUS)
-def test_captured_vertices_and_queries(gpu: str, tmp_path: Path) -> None:
-    """What is captured during a pause, or does not fit, is not; as many vertices as were captured are drawn again."""
-    needs_driver(gpu, "OpenGL")
-    script = " && ".join(shlex.join([built("gl_geometry"), scene, str(tmp_path / "picture")]) for scene in FEEDBACK)
+def printed(gpu: str, program: str, scenes: Sequence[str], picture: Path) -> str:
+    """What a program prints on standard error. On standard output it is the same as with software renderers."""
+    needs_api(program, gpu)
+    script = " && ".join(shlex.join([built(program), scene, str(picture)]) for scene in scenes)
     run = softgen_run("--gpu", gpu, "--", "/bin/sh", "-c", script)
     assert run.process.returncode == 0, run.out + run.err
-    assert run.out == "".join(expected_text(scene) for scene in FEEDBACK)
-    assert {scene: int(count) for scene, count in re.findall(r"(.*) again: (\d+)", run.err)} == AGAIN
+    assert run.out == "".join(expected_text(program, scene) for scene in scenes)
+    return run.err
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_pictures(gpu: str) -> None:
+    check_pictures(gpu, "gl_geometry", [scene for scene in SCENES if scene not in OTHER_ORDER.get(gpu, ())])
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_captured_vertices_and_queries(gpu: str, tmp_path: Path) -> None:
+    """What is drawn during a pause is not captured, nor what does not fit; as many vertices as were captured are drawn again."""
+    said = printed(gpu, "gl_geometry", FEEDBACK, tmp_path / "picture")
+    assert {scene: int(count) for scene, count in re.findall(r"(.*) again: (\d+)", said)} == AGAIN
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_pictures_of_vulkan(gpu: str) -> None:
+    check_pictures(gpu, "vulkan_geometry", VULKAN_SCENES)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_captured_vertices_and_queries_of_vulkan(gpu: str, tmp_path: Path) -> None:
+    """Pipeline statistics, too. The second capture begins where the first has ended, by the counter in memory."""
+    said = printed(gpu, "vulkan_geometry", VULKAN_SCENES, tmp_path / "picture")
+    assert {scene: int(count) for scene, count in re.findall(r"(.*): (\d+) geometry shader invocations", said)} == INSTANCES

@@ -31,7 +31,8 @@ typedef struct {
     VkImageAspectFlags aspect;
 } Image;
 
-static inline void open_device(void) {
+/* Opens a device with features and extensions. */
+static inline void open_device_with(const VkPhysicalDeviceFeatures2 *features, uint32_t extensions, const char *const *names) {
     VkInstance instance;
     uint32_t count = 1;
     float priority = 1;
@@ -48,7 +49,8 @@ static inline void open_device(void) {
     vkGetPhysicalDeviceProperties(physical, &properties);
     fprintf(stderr, "%s\n", properties.deviceName);
     VkDeviceQueueCreateInfo queues = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
-    VkDeviceCreateInfo make = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queues};
+    VkDeviceCreateInfo make = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = features, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queues,
+        .enabledExtensionCount = extensions, .ppEnabledExtensionNames = names};
     CALL(vkCreateDevice, physical, &make, NULL, &device);
     vkGetDeviceQueue(device, 0, 0, &queue);
     VkCommandPoolCreateInfo pools = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT};
@@ -56,6 +58,8 @@ static inline void open_device(void) {
     VkCommandBufferAllocateInfo allocate = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = pool, .commandBufferCount = 1};
     CALL(vkAllocateCommandBuffers, device, &allocate, &commands);
 }
+
+static inline void open_device(void) { open_device_with(NULL, 0, NULL); }
 
 static inline VkDeviceMemory allocate_memory(VkMemoryRequirements needs, VkMemoryPropertyFlags wanted) {
     VkDeviceMemory memory;
@@ -69,11 +73,12 @@ static inline VkDeviceMemory allocate_memory(VkMemoryRequirements needs, VkMemor
     return memory;
 }
 
-static inline Buffer make_buffer(uint32_t size) {
+/* A buffer for vertices, transfers and `more`. */
+static inline Buffer make_buffer_for(uint32_t size, VkBufferUsageFlags more) {
     Buffer made = {.size = size};
     VkMemoryRequirements needs;
-    VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size, 
-        .usage = VK_BUFFER_USAGE_VERTEX_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size,
+        .usage = more | VK_BUFFER_USAGE_VERTEX_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
     CALL(vkCreateBuffer, device, &info, NULL, &made.buffer);
     vkGetBufferMemoryRequirements(device, made.buffer, &needs);
     VkDeviceMemory memory = allocate_memory(needs, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
@@ -82,6 +87,8 @@ static inline Buffer make_buffer(uint32_t size) {
     memset(made.data, 0, size);
     return made;
 }
+
+static inline Buffer make_buffer(uint32_t size) { return make_buffer_for(size, 0); }
 
 static inline Image make_image(VkFormat format, uint32_t width, uint32_t height, VkImageUsageFlags usage, VkImageTiling tiling) {
     int depth = usage & VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT;
