@@ -9,7 +9,7 @@ import pytest
 
 from softgen.errors import DecodeError
 from tests.three_d.geometry_shader.shading import DUAL_OBJECT, EVERY, MODES, SID, SIMD8, SINGLE, URB, Shading
-from tests.three_d.own_draw import POINTS, TRIANGLES, move, send
+from tests.three_d.own_draw import POINTS, TRIANGLES, move, send, vertex
 from tests.three_d.stream_out.streaming import corners
 
 PATCHES = 0x1F  # of no vertices
@@ -132,6 +132,39 @@ def test_a_disabled_stage_has_stream_0(gpu: str) -> None:
     shading = Shading(gpu, MODES[gpu][-1], unit={"enable": 0, "default_stream_id": 2})
     streamed = shading.streaming().run()
     assert [streamed.counts(stream)[1] for stream in range(4)] == [2, 0, 0, 0]
+
+
+# -- what later stages read ----------------------------------------------------------------------------------------------
+
+CLIP_SPACE: dict[str, Any] = {
+    "3DSTATE_SBE": {"force_vertex_urb_entry_read_length": 0, "force_vertex_urb_entry_read_offset": 0, "vertex_urb_entry_read_offset": 0},
+    "3DSTATE_CLIP": {"clip_enable": 1, "perspective_divide_disable": 0}, "3DSTATE_SF": {"viewport_transform_enable": 1},
+    "SF_CLIP_VIEWPORT": {"viewport_matrix_element_m00": 8.0, "viewport_matrix_element_m11": 8.0, "x_max_viewport": 15.0,
+                         "y_max_viewport": 15.0},
+}  # fmt: skip
+
+
+def clipped(gpu: str, mode: int, third: float, **unit: int) -> Any:
+    """A triangle whose attributes are its clip distances, too."""
+    vertices = [vertex(x, y, 0.5, 1.0, (0.25, 0.5, third, 0.75)) for x, y in ((0, 0), (0, 1), (1, 0))]
+    read = {"vertex_urb_entry_output_read_offset": 1, "vertex_urb_entry_output_length": 1, "output_topology": TRIANGLE_STRIP}
+    shading = Shading(gpu, mode, vertices=vertices, unit={**read, **unit}, state=CLIP_SPACE, more={"unit": {"rendering_disable": 0}})
+    return shading.run().streamed.drawn
+
+
+@pytest.mark.behaviour("BDW-GS-18", shows="action")
+@pytest.mark.parametrize(("gpu", "mode"), [(gpu, mode) for gpu, mode in EVERY if gpu not in ("ivb", "hsw")])
+@pytest.mark.parametrize("test", ["clip", "cull"])
+def test_the_geometry_shader_says_what_later_stages_read(gpu: str, mode: int, test: str) -> None:
+    """Where attributes are, and which distances count; not so one that is off, behind which nothing says so."""
+    shown = clipped(gpu, mode, -0.5)
+    assert shown.lit == {(x, y) for x in range(8) for y in range(8) if x + y < 7} and not shown.remarks
+    assert shown.pixels[2, 3].tolist() == [0.25, 0.5, -0.5, 0.75]
+    assert clipped(gpu, mode, -0.5, vertex_urb_entry_output_read_offset=0).pixels[2, 3].tolist() != [0.25, 0.5, -0.5, 0.75]
+    mask = f"user_clip_distance_{test}_test_enable_bitmask"
+    assert not clipped(gpu, mode, -0.5, **{mask: 0b0100}).lit
+    assert clipped(gpu, mode, 0.5, **{mask: 0b0100}).lit == clipped(gpu, mode, -0.5, **{mask: 0b1011}).lit == shown.lit
+    assert clipped(gpu, mode, -0.5, enable=0, **{mask: 0b0100}).lit == shown.lit
 
 
 # -- bounded expansion -------------------------------------------------------------------------------------------------
