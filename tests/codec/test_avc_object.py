@@ -52,7 +52,7 @@ def frames(moved: int, zeros: int, cut: int = 0) -> list[str]:
         device.execute(work)
         saved = device.saved_context(work.context, work.engine)
         engine = saved.state(VideoEngine, device.interface.pipelines)
-        found.append(digest(frame(space, engine, saved.latched["MFX_PIPE_BUF_ADDR_STATE"], (88, 72), "nv12")))
+        found.append(digest(frame(space, engine, saved.latched, (88, 72), "nv12")))
     return found
 
 
