@@ -17,7 +17,9 @@ struct pixel_dispatch {
     uint32_t layer;           /* render target array index */
     uint32_t viewport;
     uint32_t passed;          /* set by the pixel backend: pixels that passed late depth and stencil tests */
-    uint32_t reserved[3];
+    uint32_t tested;          /* kept by the pixel backend: pixels that passed the alpha test of any target so far */
+    uint32_t samples;         /* of a pixel; 0: one, where the pixel is */
+    uint32_t reserved;
     float depth[DISPATCH_PIXELS]; /* interpolated Z, where tests come late and the thread does not compute it */
     float planes[16];         /* 1/w, b1, b2, and both divided by w: at pixel (0, 0), and steps along x and y; where the shader may ask */
     float antialias[DISPATCH_PIXELS]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */

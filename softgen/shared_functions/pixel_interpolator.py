@@ -3,7 +3,8 @@
 In:  messages with offsets from the pixel's centre, in sixteenths; the planes of the thread's object (PixelDispatch).
 Out: b1 and b2 of eight channels, then of the next eight, as payloads have them (GRAPHICS_THREADS 3.6).
 
-A pixel has one sample, in its centre: sample positions and centroids are there.
+The positions of samples and what is covered of pixels stand in PixelDispatch, where pixels have several samples. Where they have one, it is
+in the pixel's centre, and so are centroids.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy.machine import NumpyMachine
-from softgen.lanes.record import RecordLayout
-from softgen.lanes.types import f32, i32, u32
+from softgen.lanes.record import RecordLayout, RecordView
+from softgen.lanes.types import f32, i32, u16, u32
 from softgen.lanes.value import Memory, Value
 from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 NAME = "pixel interpolator"
 PIXEL = RecordLayout.of(PixelDispatch)
-PLACE_AT, PLANES_AT = PIXEL.offset("place"), PIXEL.offset("planes")
+PLACE_AT, PLANES_AT, COVERED_AT = PIXEL.offset("place"), PIXEL.offset("planes"), PIXEL.offset("sample_covered")
+MOST_SAMPLES = 16
 PLANE = 3  # numbers of a plane: at pixel (0, 0), and the steps along x and y
 RHW, LINEAR, PERSPECTIVE = 0, 1, 3  # planes
 STEP = 1 / 16  # of offsets, in pixels
@@ -85,9 +87,34 @@ def _offsets(x: InterpolatorMessage, lanes: int) -> tuple[Value, Value]:
     if x.plan.name == "interpolate_per_slot_offset":
         across, down = (m.convert(x.take(i32, part * lanes * i32.bytes, lanes), f32) * STEP for part in (0, 1))
         return across, down
-    data = int(x.plan.fields.message_data) if x.plan.name == "interpolate_shared_offset" else 0
+    if x.plan.name in ("interpolate_sample_position", "interpolate_centroid"):
+        return _sample_offsets(x, lanes)
+    data = int(x.plan.fields.message_data)
     mask = (1 << OFFSET_BITS) - 1
     return m.constant(f32, _signed(data & mask), lanes), m.constant(f32, _signed(data >> OFFSET_BITS & mask), lanes)
+
+
+def _sample_offsets(x: InterpolatorMessage, lanes: int) -> tuple[Value, Value]:
+    """Where a sample is, or each pixel's centroid: the pixel's centre if all samples are covered, else the first one that is."""
+    m, view = x.m, RecordView(x.m, PIXEL, x.environment.pixel(), 0)
+    count = view.load("samples")
+    several = m.broadcast(count != 0, lanes)
+    if x.plan.name == "interpolate_centroid":
+        first = HIGH if x.plan.words["slot_group"] == "high_16" else 0
+        held = m.load_block(u16, lanes, view.memory, m.constant(u32, COVERED_AT + first * u16.bytes, 1))
+        covered, every = m.convert(held, u32), (m.like(count, 1) << (count & MOST_SAMPLES * 2 - 1)) - 1
+        moved = several & (covered != 0) & (covered != m.broadcast(every, lanes))
+        index = m.select(moved, m.trailing_zeros(covered), 0)
+    else:
+        last = m.select(count != 0, count - 1, m.like(count, 0))
+        index = m.broadcast(m.min(m.constant(u32, int(x.plan.fields.sample_index), 1), last), lanes)
+        moved = several
+    found = []
+    for name in ("sample_x", "sample_y"):
+        table = m.load_block(f32, MOST_SAMPLES, view.memory, m.constant(u32, PIXEL.offset(name), 1))
+        value = m.permute(table, index & MOST_SAMPLES - 1)
+        found.append(m.select(moved, value, m.like(value, 0.0)))
+    return found[0], found[1]
 
 
 @answers("interpolate_shared_offset", "interpolate_sample_position", "interpolate_centroid", "interpolate_per_slot_offset")

@@ -107,3 +107,37 @@ def test_threads_without_pixels_and_coarse_pixels_are_refused() -> None:
     bench.sender = lambda: None  # type: ignore[method-assign]
     with pytest.raises(Unsupported, match="no pixels"):
         bench.send("interpolate_centroid", np.zeros(8, np.uint32), answer=2, width=8)
+
+
+SAMPLES = [(0.25, -0.125), (-0.375, 0.0625), (0.4375, 0.25), (-0.0625, -0.4375)]
+
+
+def sampled(gen: float = 9) -> Interpolated:
+    """Four samples; of each pixel, those of its channel's number are covered."""
+    bench = Interpolated(gen=gen)
+    bench.pixel.samples = 4
+    for number, (x, y) in enumerate(SAMPLES):
+        bench.pixel.sample_x[number], bench.pixel.sample_y[number] = x, y
+    for channel in range(32):
+        bench.pixel.sample_covered[channel] = channel & 15
+    return bench
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("sample", range(5))
+def test_the_position_of_a_sample(gen: float, lanes: int, sample: int) -> None:
+    """A number that there is not counts as the last."""
+    bench = sampled(gen)
+    found = send(bench, "interpolate_sample_position", lanes, linear=True, sample_index=sample)
+    assert np.allclose(found, expected(True, range(lanes), [SAMPLES[min(sample, 3)]] * lanes), atol=1e-6) and bench.compiled == 1
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("high", [False, True])
+def test_centroids(gen: float, high: bool) -> None:
+    """At the first sample that is covered; in the pixel's centre where all are, or none is."""
+    bench = sampled(gen)
+    offsets = [(0.0, 0.0) if channel in (0, 15) else SAMPLES[(channel & -channel).bit_length() - 1] for channel in range(16)]
+    found = send(bench, "interpolate_centroid", 16, high=high)
+    assert np.allclose(found, expected(False, range(16 * high, 16 * high + 16), offsets), atol=1e-6) and bench.compiled == 1

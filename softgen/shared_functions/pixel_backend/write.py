@@ -23,7 +23,6 @@ from softgen.surface import texel
 
 PIXEL = RecordLayout.of(PixelDispatch)
 PLACE_AT, Z_AT, ANTIALIAS_AT = PIXEL.offset("place"), PIXEL.offset("depth"), PIXEL.offset("antialias")
-ALPHA_PASSED = "reserved"  # of PixelDispatch: pixels that passed the alpha test of any target so far
 DITHERED = 8  # channels of fewer bits are dithered
 COVERED = 0.5  # the least alpha that covers the only sample: none is at 0, all are at 1 (KBL 2121-2131)
 
@@ -142,9 +141,9 @@ class TargetWrite:
         else:
             z = m.bitcast(sources.depth, f32)
         group = m.constant(u32, (1 << self.lanes) - 1, 1) << self.first
-        seen = pixel.load(ALPHA_PASSED, element=0) & group | m.bits_from_mask(mask) << self.first
-        others = pixel.load(ALPHA_PASSED, element=0) & ~group
-        pixel.store(ALPHA_PASSED, m.select(self.last, others, others | seen), element=0)
+        seen = pixel.load("tested") & group | m.bits_from_mask(mask) << self.first
+        others = pixel.load("tested") & ~group
+        pixel.store("tested", m.select(self.last, others, others | seen))
         tested = m.mask_from_bits(seen >> self.first, self.lanes)
         update = tested & m.broadcast(self.last, self.lanes)
         test = depth.DepthTest(m, form.late, self.late, self.memory)

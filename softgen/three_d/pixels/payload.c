@@ -238,7 +238,7 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
         covered[i] = input_coverage(plan->coverage_state, t, i);
     }
     if (plan->xy_offsets)
-        memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);
+        memcpy(payload + plan->xy_offsets + at, offsets + t->first, 2 * t->count);
     if (plan->coverage)
         put(payload, plan->coverage + at, REGISTER, covered, t);
 }

@@ -94,6 +94,7 @@ void tell_samples(const struct pixel_loop *l, const struct thread_pixels *t, str
     const struct raster_plan *raster = &l->plan->raster;
     const struct sample_pixels *s = t->samples;
     if (!channel) {
+        told->samples = raster->stored;
         memset(told->sample_lit, 0, sizeof told->sample_lit + sizeof told->sample_tested + sizeof told->sample_passed);
         memcpy(told->sample_depth, s->z_step, sizeof told->sample_depth);
     }
