@@ -18,6 +18,7 @@ from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.device.image import ContextImage
 from softgen.device.memory import TableMemory
+from softgen.device.position_only import PositionOnlyContext, engine_of
 from softgen.device.status import ContextStatus, StatusDevice
 from softgen.device.submission import SubmissionTable
 from softgen.errors import SoftgenError
@@ -45,10 +46,24 @@ class LoadedContext:
     image: ContextImage
     streamer: Streamer
     first: bool  # was it its execlist's first element?
+    position_only: PositionOnlyContext | None = None
 
     @property
     def id(self) -> int:
         return int(self.image.descriptor.context_id)
+
+    def run(self) -> bool:
+        """To the end of the ring, or to a wait that neither streamer ends: the position-only one runs ahead."""
+        if self.position_only is None:
+            return self.streamer.run()
+        while True:
+            before = self.streamer.counters.commands
+            self.position_only.run()
+            if self.streamer.run():
+                self.position_only.run()
+                return True
+            if self.streamer.counters.commands == before:
+                return False
 
 
 class HardwareEngine:
@@ -62,6 +77,7 @@ class HardwareEngine:
         self.last: tuple[int, int, int, int] | None = None  # LRCA, context, ring and head that registers still hold
         self.first = True
         self.ring: Streamer | None = None  # a ring's streamer that waits
+        self.position_only = engine_of(gpu, memory, name)
 
     def busy(self) -> bool:
         return self.current is not None or self.ring is not None
@@ -69,7 +85,9 @@ class HardwareEngine:
     def waits_for(self) -> str:
         """What a context or ring that stays in the engine waits for."""
         streamer = self.current.streamer if self.current else self.ring
-        return streamer.waiting.text if streamer and streamer.waiting else ""
+        second = self.current.position_only.streamer if self.current and self.current.position_only else None
+        waits = {"": streamer, "position_only: ": second}
+        return "; ".join(name + cs.waiting.text for name, cs in waits.items() if cs and cs.waiting)
 
     # -- contexts --------------------------------------------------------------------------------------------------
 
@@ -96,6 +114,8 @@ class HardwareEngine:
         ring, place = image.ring(), self.current.streamer.ring_place()
         if place is not None:
             place.end = ring.start + ring.tail
+        if self.current.position_only is not None:
+            self.current.position_only.sample_tail(ring.start + ring.tail)
         self.status.event(self.current.id, preempted=1, lite_restore=1)
         return True
 
@@ -109,7 +129,7 @@ class HardwareEngine:
             if streamer.waiting is not None and streamer.waiting.on_signal and not signalled:
                 return
             try:
-                done = streamer.run()
+                done = self.current.run()
             except SoftgenError:
                 self._unload(context_complete=1)
                 raise
@@ -126,6 +146,8 @@ class HardwareEngine:
         ring = image.ring()
         saved = self.gpu.saved_context(image.descriptor.context_id, self.name)
         if image.descriptor.force_restore or self.last != (image.address, image.descriptor.context_id, ring.start, ring.head):
+            if self.position_only is not None:
+                self.position_only.forget()
             image.restore(self.gpu.registers)
         space = self.memory.context(image.tables(ring))
         streamer = self.gpu.streamer(self.name, space, self.memory.global_space, saved, self.base, image.address,
@@ -133,6 +155,8 @@ class HardwareEngine:
         streamer.set("CCID", image.address | VALID)
         streamer.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
         self.current, self.first = LoadedContext(image, streamer, self.first), False
+        if self.position_only is not None:
+            self.current.position_only = streamer.position_only = self.position_only.load(image, ring, streamer)
         self.status.loaded(image.address, self.current.first)
 
     def _unload(self, **why: int) -> None:
@@ -145,6 +169,8 @@ class HardwareEngine:
         running.streamer.set("RING_BUFFER_HEAD", head)
         self.status.unloaded()
         running.image.save(self.gpu.registers)
+        if running.position_only is not None and self.position_only is not None:
+            self.position_only.unload(running.id, running.position_only)
         ring = running.image.ring()
         self.last = (running.image.address, running.id, ring.start, ring.head)
         self.current = None

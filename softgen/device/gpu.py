@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,6 +40,7 @@ from softgen.streamer.execute import Streamer
 from softgen.streamer.interface import DeviceInterface, StreamerHandler, SubmissionHooks
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.latch_rules import latch_table
+from softgen.streamer.position_only import ENGINE, PositionOnlyStreamer
 from softgen.streamer.privilege import privileged
 from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatcher import EngineDispatcher
@@ -173,6 +175,12 @@ class GpuDevice:
                  process_page: int | None = None, context_id: int = 0) -> Streamer:  # fmt: skip
         """A command streamer for an engine that is driven through registers; context images keep registers."""
         return Streamer(self.interface, engine, space, global_space, saved, self.counters, self.hooks, base, process_page, context_id)
+
+    def position_only_streamer(self, space: Space, global_space: Space, saved: SavedContext, base: int, process_page: int,
+                               context_id: int) -> PositionOnlyStreamer:  # fmt: skip
+        """The position-only streamer of a context: it raises no interrupts (ICL 873-875)."""
+        silent = replace(self.interface, interrupt=lambda base, cause: None)
+        return PositionOnlyStreamer(silent, ENGINE, space, global_space, saved, self.counters, self.hooks, base, process_page, context_id)
 
     def saved_context(self, context: int, engine: str) -> SavedContext:
         """What a context keeps on an engine, by number."""

@@ -26,6 +26,7 @@ HALF = (1 << 16) - 1
 MOVING = ("TIMESTAMP", "CTX_TIMESTAMP")
 MASKED_AFTER_RESET = ("EMR", "HWSTAM", "IMR")  # all bits (public Linux i915)
 FATAL = "instruction_error"
+SPARSE = 0x2000  # bytes of the position-only engine's registers, of which only those that pages have are there (ICL 297-298, 658-807)
 
 
 @cache
@@ -53,6 +54,8 @@ class DeviceRegisters:
         self._plain: set[int] = set()  # registers that just keep what is written
         self._plain_rows: set[tuple[int, ...]] = set()  # of such registers that were written together
         self._owned: dict[int, bool] = {}  # does it belong to contexts?
+        bases = registers.bases(generation.number).get("position_only", ())
+        self._sparse = range(bases[0], bases[0] + SPARSE) if bases else range(0)
         self._reads: dict[int, Callable[[], int]] = {}
         self._writes: dict[int, Callable[[int], None]] = {}
 
@@ -109,6 +112,8 @@ class DeviceRegisters:
             return
         if offset in self._writes:
             self._writes[offset](value & DWORD_MASK)
+            return
+        if offset in self._sparse and self.place(offset) is None:
             return
         with self.lock:
             self.values[offset] = self.changed(offset, self.values.get(offset, 0), value)

@@ -11,6 +11,7 @@ latch_rules.py    rules for that, made from pages, which latch.c applies (latch_
 context.py        SavedContext: what a hardware context keeps on an engine
 interface.py      what a streamer uses of its device and of the submitter; types of handlers
 execute.py        Streamer: commands executed one after another; handler_services.py: what their handlers use of it
+position_only.py  PositionOnlyStreamer: what the position-only streamer does with rings and batches
 command_kinds.py  kinds of commands: those that only set state, those that a handler alone executes
 prepared.py       batches that come again and again, decoded once
 engine_registers.py  an engine's registers by name

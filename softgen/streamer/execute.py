@@ -25,7 +25,7 @@ from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.handler_services import HandlerServices
-from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
+from softgen.streamer.interface import DeviceInterface, Parked, PositionOnly, RegisterFile, SubmissionHooks, Wait
 from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, record, understood
 from softgen.streamer.prepared import FoundBatch, PreparedBatches, PreparedStep
 from softgen.streamer.window import Window
@@ -64,6 +64,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.simple_commands = simple_commands(device.simple, device.generation, engine, device.commands)
         self._prepared, self._found = PreparedBatches(), None
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
+        self.position_only: PositionOnly | None = None  # at work on the same context
+        self._posh_enabled = False  # by the last batch start in the ring
         self.earlier_draws = 0
         self._work = 0  # draws and dispatches that have been counted
         self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
@@ -320,6 +322,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
     def _call(self, place: FetchPointer, command: Command) -> FetchPointer:
         """Where MI_BATCH_BUFFER_START leads."""
         start = command.record
+        if self._leaves_out(place, command):
+            return place
         if flag(start, "predication_enable") and not self.get("MI_PREDICATE_RESULT_1") & 1:
             return place
         target = start.batch_buffer_start_address
@@ -332,6 +336,17 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         called = FetchPointer(Window(self._space_of(start, target)), target, target, level, privileged=privileged)
         self.status.batch_entered(called)
         return called
+
+    def _leaves_out(self, place: FetchPointer, command: Command) -> bool:
+        """Whether a batch start is read as MI_NOOP: batches with POSH Start are the position-only streamer's (ICL 470-471). The start in
+        the ring must have said that there are some (ICL 856-861)."""
+        starts = flag(command.record, "posh_start")
+        if place.level == 0:
+            self._posh_enabled = starts or flag(command.record, "posh_enable")
+        elif starts and self.stack and self.stack[0].wrap is not None and not self._posh_enabled:
+            self._executing = command
+            self.warn("posh_start, and the batch start in the ring has no posh_enable (ICL 856-861)")
+        return starts
 
     def ring_place(self) -> FetchPointer | None:
         """Where the ring is, whatever batch it has called."""

@@ -59,6 +59,15 @@ class EngineWatchdog(Protocol):
     def poll(self) -> None: ...
 
 
+class PositionOnly(Protocol):
+    """The position-only streamer's part of a context, as the render engine's sees it."""
+
+    @property
+    def in_batch(self) -> bool:
+        """Whether it is in the middle of a batch that it executes."""
+        ...
+
+
 @dataclass(frozen=True)
 class DeviceInterface:
     """The parts of a device that its command streamers use."""

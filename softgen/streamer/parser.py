@@ -84,6 +84,7 @@ class FetchPointer:
     unknown: int = 0  # unknown commands in a row
     zeros: int = 0  # zero dwords in a row
     privileged: bool = True  # may it do what only the kernel driver may?
+    traversal: int = 0  # what the position-only streamer does with it (position_only.py)
 
     def done(self) -> bool:
         return self.end is not None and self.address == self.end
@@ -131,6 +132,7 @@ class CommandParser:
     def __init__(self, generation: Generation, engine: str, space: Space, global_space: Space | None = None,
                  stale: Stale | None = None) -> None:  # fmt: skip
         self.generation, self.engine, self.space = generation, engine, space
+        self.parsed_for = engine  # whose commands a ring and its batches hold
         self.global_space = global_space or space
         self.address_mask = (1 << space.bits) - 1
         self.stale = stale or (lambda space, address: "")
@@ -186,7 +188,7 @@ class CommandParser:
         if header is None:
             what = "the batch" if place.level else "the ring"
             return Remark(place.start, place.address, "unmapped", f"{what} leaves mapped memory at {place.address:#x} without an end")
-        layout, length, problems = understood(header, self.generation.number, self.engine)
+        layout, length, problems = understood(header, self.generation.number, self.parsed_for)
         dwords = place.peek(length)
         if layout is not None and len(dwords) < length:
             short = f"its length says {length} dwords, {'memory' if place.end is None else 'the ring'} ends after {len(dwords)}"

@@ -147,6 +147,8 @@ def flush_dw(cs: Streamer, cmd: Record) -> None:
 def pipeline_select(cs: Streamer, cmd: Record) -> None:
     """Completes the work of the pipeline that was selected, then latches the new selection."""
     cs.finish_pipelines()
+    if cmd.pipeline_selection and cs.position_only is not None and cs.position_only.in_batch:
+        cs.warn("another pipeline than 3D is selected while the position-only streamer is in a batch (ICL 631-640)")
     cs.saved.latched.note(cs.command)
 
 

@@ -17,6 +17,7 @@ PAGE = 4096
 LEGACY_64 = 3
 INHIBIT_SWITCH = 0x00080008  # CTX_SR_CTL: stay at a semaphore
 RESTORE_INHIBIT = 0x00010001
+POSH_ENABLE, POSH_MASK = 0x00200020, 0x00200000
 STATUS_PAGE = 0x10000
 DATA = 0x40_0000  # in every context's space and in the global one, the same page
 
@@ -27,6 +28,7 @@ class Context:
     address: int  # its status page; the image follows
     ring: int
     tail: int = 0
+    second: int = 0  # where its POSH context is
 
 
 class Host:
@@ -87,6 +89,18 @@ class Host:
         fields = {name: base + value if "_register" in name else value for name, value in submission.context_image().items()}
         image = self.pack("CONTEXT_IMAGE", **{**fields, "context_control": control}, start=made.ring, enable=1, page_directory_0=self.root)
         self.put(made.address + PAGE, image)
+        return made
+
+    def posh_context(self, number: int, start: int | None = None, enable: int = 1, control: int = INHIBIT_SWITCH) -> Context:
+        """A context with POSH enabled (or not), whose second image is `second`."""
+        made = self.context(number, RESTORE_INHIBIT | control | (POSH_ENABLE if enable else POSH_MASK))
+        made.second = self.pages(4)
+        where = made.address + PAGE
+        posh = self.pack("MI_LOAD_REGISTER_IMM", force_posted=1, entry=[{"register_offset": 0x21B0, "data_dword": made.second}])
+        self.put(where + 4 * 0x34, posh)
+        ring = {0x244: 0, 0x34: 0, 0x30: 0, 0x38: made.ring if start is None else start, 0x3C: 1}
+        entries = [{"register_offset": 0x18000 + offset, "data_dword": value} for offset, value in ring.items()]
+        self.put(made.second + PAGE, [0], self.pack("MI_LOAD_REGISTER_IMM", force_posted=1, entry=entries))
         return made
 
     def say(self, context: Context, *commands: list[int]) -> None:
