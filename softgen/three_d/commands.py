@@ -77,6 +77,11 @@ def line_stipple(cs: CommandStreamer, cmd: Record) -> None:
         cs.state(PipelineContext).stipple.value = cmd.current_stipple_index * max(cmd.line_stipple_repeat_count, 1) + repeated
 
 
+@handles("3DSTATE_URB_CLEAR")
+def urb_clear(cs: CommandStreamer, cmd: Record) -> None:
+    """Clears rows of the URB; here entries are made for each draw, and written before they are read."""
+
+
 @handles("3DSTATE_SO_BUFFER")
 def stream_output_buffer(cs: CommandStreamer, cmd: Record) -> None:
     """Latched; it may also load the buffer's write offset."""
