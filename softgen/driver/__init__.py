@@ -6,7 +6,8 @@ Out: submissions for the device, results in the program's buffers; a report of w
 shim/          the library preloaded into the program: nodes are sockets, ioctls are messages
 uapi/          the kernel's interface: ioctls, structures, constants
 ioctl/         what each ioctl does
-objects/       what ioctls act on: buffers, contexts, address spaces, fences, the display
+objects/       what ioctls act on: buffers, contexts, address spaces, fences
+kms/           the display: mode setting, framebuffers, page flips
 queue/         submissions, from a context's queue to the device
 run/           a run: the program, its server, and their end
 errors.py      refusals

@@ -24,8 +24,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgen.bits.units import QWORD_MASK
+from softgen.driver.kms.crtc import ModeObject
+from softgen.driver.kms.monitor import mode
 from softgen.driver.objects import descriptors
-from softgen.driver.objects.display import ModeObject, mode
 from softgen.driver.objects.fence import Fence, Syncobj
 from softgen.driver.objects.submission import Submission
 from softgen.driver.run import protocol, server, service

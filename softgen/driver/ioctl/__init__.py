@@ -5,7 +5,6 @@ query.py       GETPARAM, QUERY and other queries
 gem.py         buffer objects; prime.py: sharing them; aperture.py: linear views of tiled ones
 userptr.py     the program's own memory as a buffer; user_copy.py: copies of it
 context.py     contexts and address spaces
-kms.py         mode setting; framebuffer.py: framebuffers and dumb buffers
 syncobj.py     sync objects
 execbuffer.py  EXECBUFFER2 becomes a submission; relocation.py: its relocations
 """

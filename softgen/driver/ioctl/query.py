@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from softgen.device.clock import host_clock
 from softgen.driver.errors import Errno
-from softgen.driver.ioctl.kms import as_master
+from softgen.driver.kms.handler import as_master
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import drm
 from softgen.driver.uapi import i915_drm as i915

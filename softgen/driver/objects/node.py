@@ -17,9 +17,9 @@ from typing import Generic, Protocol, TypeVar
 from softgen.bits.generation import Device
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl.user_copy import Copied
+from softgen.driver.kms.display import Display
 from softgen.driver.objects.address_parts import AddressParts
 from softgen.driver.objects.budget import Budget, default_limit
-from softgen.driver.objects.display import Display
 from softgen.driver.objects.fence import Pipes, Signals, SyncFiles, Syncobj, all_of
 from softgen.driver.objects.gem_context import GemContext
 from softgen.driver.objects.gem_object import GemObject, Piece

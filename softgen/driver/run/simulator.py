@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.driver.errors import Errno
-from softgen.driver.objects import display
+from softgen.driver.kms import display, monitor
 from softgen.driver.objects.node import Shared
 from softgen.driver.queue.queue import Queues
 from softgen.driver.run.collector import Collector
@@ -73,7 +73,7 @@ class Simulator:
         self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
         self.collector = Collector()
         self.shared = Shared(gpu, self.queues, observers.log, options.memory_limit)
-        self.shared.display.mode = display.mode(*options.display)
+        self.shared.display.mode = monitor.mode(*options.display)
         if observers.presented:
             self.shared.display.presented = observers.presented
         if observers.use_room:

@@ -145,7 +145,7 @@ EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int
 EXPORT ssize_t read(int fd, void *buffer, size_t size)
 {
     NEXT(ssize_t, read, int, void *, size_t);
-    enum { EVENT = 32 }; /* bytes of an event (display.py) */
+    enum { EVENT = 32 }; /* bytes of an event (kms/display.py) */
     if (size % EVENT == 0 || node_of(fd, NULL) < 0)
         return next(fd, buffer, size);
     if (size > EVENT)

@@ -84,11 +84,15 @@ class ScanoutModifier(NamedTuple):
 
 
 class DisplayFacts(NamedTuple):
-    """What display.toml says about a GPU: the largest framebuffer, its formats by fourcc, and its modifiers by value."""
+    """What display.toml says about a GPU: the largest framebuffer, its formats by fourcc, and its modifiers by value; atomic mode setting,
+    entries of GAMMA_LUT, whether the primary plane may cover a part of the CRTC."""
 
     largest: int
     formats: dict[int, ScanoutFormat]
     modifiers: dict[int, ScanoutModifier]
+    atomic: bool = True
+    gamma: int = 1024
+    windowed_primary: bool = False
 
 
 def _table(name: str) -> dict[str, dict[str, Any]]:
@@ -115,7 +119,8 @@ def display(gpu: str) -> DisplayFacts:
         raise SpecError(f"display.toml says nothing about {gpu}")
     formats = [ScanoutFormat(name, **row) for name, row in table["formats"].items()]
     modifiers = [ScanoutModifier(name, **table["modifiers"][name]) for name in row["modifiers"]]
-    return DisplayFacts(row["largest"], {entry.fourcc: entry for entry in formats}, {entry.value: entry for entry in modifiers})
+    return DisplayFacts(row["largest"], {entry.fourcc: entry for entry in formats}, {entry.value: entry for entry in modifiers},
+                        row["atomic"], row["gamma"], row["windowed_primary"])  # fmt: skip
 
 
 @cache

@@ -88,6 +88,9 @@ TABLE = """
 1f DRM_IOCTL_DROP_MASTER
 2d DRM_IOCTL_PRIME_HANDLE_TO_FD         handle:I flags:I fd:i
 2e DRM_IOCTL_PRIME_FD_TO_HANDLE         handle:I flags:I fd:i
+3a DRM_IOCTL_WAIT_VBLANK                kind:I sequence:I seconds:q microseconds:q
+3b DRM_IOCTL_CRTC_GET_SEQUENCE          crtc:I active:I sequence:Q when:q
+3c DRM_IOCTL_CRTC_QUEUE_SEQUENCE        crtc:I flags:I sequence:Q user_data:Q
 46 DRM_IOCTL_I915_GETPARAM              param:i pad:I value:Q
 57 DRM_IOCTL_I915_GEM_BUSY              handle:I busy:I
 58 DRM_IOCTL_I915_GEM_THROTTLE
@@ -126,6 +129,8 @@ a0 DRM_IOCTL_MODE_GETRESOURCES          fbs:Q crtcs:Q connectors:Q encoders:Q fb
 a1 DRM_IOCTL_MODE_GETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
 a2 DRM_IOCTL_MODE_SETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
 a3 DRM_IOCTL_MODE_CURSOR               flags:I crtc:I x:i y:i width:I height:I handle:I
+a4 DRM_IOCTL_MODE_GETGAMMA              crtc:I size:I red:Q green:Q blue:Q
+a5 DRM_IOCTL_MODE_SETGAMMA              crtc:I size:I red:Q green:Q blue:Q
 a6 DRM_IOCTL_MODE_GETENCODER            encoder:I kind:I crtc:I possible_crtcs:I possible_clones:I
 a7 DRM_IOCTL_MODE_GETCONNECTOR          encoders:Q modes:Q properties:Q values:Q mode_count:I property_count:I encoder_count:I \
                                         encoder:I connector:I kind:I number:I status:I width_mm:I height_mm:I subpixel:I pad:I
@@ -142,6 +147,7 @@ b3 DRM_IOCTL_MODE_MAP_DUMB              handle:I pad:I offset:Q
 b4 DRM_IOCTL_MODE_DESTROY_DUMB          handle:I
 b5 DRM_IOCTL_MODE_GETPLANERESOURCES     planes:Q plane_count:I pad:I
 b6 DRM_IOCTL_MODE_GETPLANE              plane:I crtc:I fb:I possible_crtcs:I gamma_size:I format_count:I formats:Q
+b7 DRM_IOCTL_MODE_SETPLANE              plane:I crtc:I fb:I flags:I crtc_x:i crtc_y:i crtc_width:I crtc_height:I x:I y:I height:I width:I
 b8 DRM_IOCTL_MODE_ADDFB2                fb:I width:I height:I format:I flags:I handles:16s pitches:16s offsets:16s pad:I modifiers:32s
 b9 DRM_IOCTL_MODE_OBJ_GETPROPERTIES     properties:Q values:Q property_count:I object:I kind:I pad:I
 ba DRM_IOCTL_MODE_OBJ_SETPROPERTY      value:Q property:I object:I kind:I pad:I
@@ -157,21 +163,22 @@ ca DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT      handles:Q points:Q timeout:q count:I fla
 cb DRM_IOCTL_SYNCOBJ_QUERY              handles:Q points:Q count:I flags:I
 cc DRM_IOCTL_SYNCOBJ_TRANSFER           source:I target:I source_point:Q target_point:Q flags:I pad:I
 cd DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL    handles:Q points:Q count:I flags:I
+ce DRM_IOCTL_MODE_GETFB2                fb:I width:I height:I format:I flags:I handles:16s pitches:16s offsets:16s pad:I modifiers:32s
+d0 DRM_IOCTL_MODE_CLOSEFB               fb:I pad:I
 """
-# Named so that a log says what a program wanted; answered with EOPNOTSUPP: kms.py has no atomic mode setting, overlays or leases.
+# Named so that a log says what a program wanted; answered with EOPNOTSUPP, as by a kernel without them.
 DISPLAY = """
-08 DRM_IOCTL_MODESET_CTL                3a DRM_IOCTL_WAIT_VBLANK                3b DRM_IOCTL_CRTC_GET_SEQUENCE
-3c DRM_IOCTL_CRTC_QUEUE_SEQUENCE        a4 DRM_IOCTL_MODE_GETGAMMA              a5 DRM_IOCTL_MODE_SETGAMMA
-a8 DRM_IOCTL_MODE_ATTACHMODE            a9 DRM_IOCTL_MODE_DETACHMODE            b7 DRM_IOCTL_MODE_SETPLANE
+08 DRM_IOCTL_MODESET_CTL                a8 DRM_IOCTL_MODE_ATTACHMODE            a9 DRM_IOCTL_MODE_DETACHMODE
 bc DRM_IOCTL_MODE_ATOMIC                bd DRM_IOCTL_MODE_CREATEPROPBLOB        be DRM_IOCTL_MODE_DESTROYPROPBLOB
 c6 DRM_IOCTL_MODE_CREATE_LEASE          c7 DRM_IOCTL_MODE_LIST_LESSEES          c8 DRM_IOCTL_MODE_GET_LEASE
-c9 DRM_IOCTL_MODE_REVOKE_LEASE          ce DRM_IOCTL_MODE_GETFB2                d0 DRM_IOCTL_MODE_CLOSEFB
+c9 DRM_IOCTL_MODE_REVOKE_LEASE
 """
 # Without DRM_RENDER_ALLOW in the kernel's table: EACCES on a render node.
 PRIMARY_ONLY = frozenset({
     "DRM_IOCTL_GET_UNIQUE", "DRM_IOCTL_GET_MAGIC", "DRM_IOCTL_GET_CLIENT", "DRM_IOCTL_SET_VERSION", "DRM_IOCTL_SET_CLIENT_CAP",
     "DRM_IOCTL_AUTH_MAGIC", "DRM_IOCTL_SET_MASTER", "DRM_IOCTL_DROP_MASTER", "DRM_IOCTL_GEM_FLINK", "DRM_IOCTL_GEM_OPEN",
-    "DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", *DISPLAY.split()[1::2],
+    "DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", "DRM_IOCTL_WAIT_VBLANK", "DRM_IOCTL_CRTC_GET_SEQUENCE", "DRM_IOCTL_CRTC_QUEUE_SEQUENCE",
+    *DISPLAY.split()[1::2],
     *(row.split()[1] for row in TABLE.strip().splitlines() if " DRM_IOCTL_MODE_" in row),
 })  # fmt: skip
 ROWS = [line.split(maxsplit=2) for line in TABLE.strip().splitlines()]
@@ -203,7 +210,9 @@ MODE = Structure("clock:I hdisplay:H hsync_start:H hsync_end:H htotal:H hskew:H 
 PROPERTY_ENUM = Structure("value:Q name:32s")
 FORMATS_HEAD = Structure("version:I flags:I format_count:I formats:I modifier_count:I modifiers:I")
 FORMAT_MODIFIER = Structure("formats:Q first:I pad:I modifier:Q")
-FLIP_EVENT = Structure("kind:I size:I user_data:Q seconds:I microseconds:I sequence:I crtc:I")
+COLOR_LUT = Structure("red:H green:H blue:H pad:H")
+SEQUENCE_EVENT = Structure("kind:I size:I user_data:Q when:q sequence:Q")
+VBLANK_EVENT = Structure("kind:I size:I user_data:Q seconds:I microseconds:I sequence:I crtc:I")
 
 ENGINE_CLASSES = ("rcs", "bcs", "vcs", "vecs")
 

@@ -77,8 +77,8 @@ ids = [(c_uint32 * 1)() for _ in range(3)]
 res = call(0xA0, CardRes(crtc_id_ptr=ctypes.addressof(ids[0]), connector_id_ptr=ctypes.addressof(ids[1]),
                          encoder_id_ptr=ctypes.addressof(ids[2]), count_crtcs=1, count_connectors=1, count_encoders=1))  # fmt: skip
 crtc, connector, encoder = (each[0] for each in ids)
-modes = (Modeinfo * 1)()
-found = call(0xA7, Connector(connector_id=connector, modes_ptr=ctypes.addressof(modes), count_modes=1))
+modes = (Modeinfo * 8)()
+found = call(0xA7, Connector(connector_id=connector, modes_ptr=ctypes.addressof(modes), count_modes=8))
 mode = modes[0]
 print("connector", found.connection, found.count_modes, found.encoder_id == encoder)
 print("mode", mode.name.decode(), mode.hdisplay, mode.vdisplay, mode.vrefresh)
@@ -95,7 +95,7 @@ whole = os.read(node, 45)
 print("reads", [len(part) for part in parts], len(whole))
 kind, size, data, seconds, microseconds, sequence, event_crtc = struct.unpack("<IIQIIII", whole)
 when = seconds + microseconds / 1e6
-print("event", kind, size, hex(data), began - 0.001 <= when <= time.monotonic(), sequence, event_crtc == crtc)
+print("event", kind, size, hex(data), began - 0.001 <= when <= time.monotonic(), sequence >= 2, event_crtc == crtc)
 os.set_blocking(node, False)
 for room in 32, 1024, 7:
     try:

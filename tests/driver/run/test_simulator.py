@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver.objects import display
+from softgen.driver.kms import display
 from softgen.driver.run import simulator as module
 from softgen.driver.run.service import Service
 from softgen.driver.run.simulator import Observers, Simulator, SimulatorOptions

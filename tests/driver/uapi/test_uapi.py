@@ -24,7 +24,8 @@ GROWN = {"DRM_IOCTL_SYNCOBJ_WAIT": 32, "DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT": 40, "D
          "DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE": 16}  # fmt: skip
 HALVES = {"I915_ENGINE_CLASS_INVALID", "I915_ENGINE_CLASS_INVALID_NONE"}  # fields of 16 bits
 # What the public headers do not have, or have otherwise.
-OWN = {"DRM_MODE_CONNECTED": 1, "DRM_MODE_SUBPIXEL_UNKNOWN": 0, "DRM_PLANE_TYPE_PRIMARY": 1, "I915_EXEC_UNKNOWN_FLAGS": -1 << 22,
+OWN = {"DRM_MODE_CONNECTED": 1, "DRM_MODE_SUBPIXEL_UNKNOWN": 0, "DRM_PLANE_TYPE_OVERLAY": 0, "DRM_PLANE_TYPE_PRIMARY": 1,
+       "DRM_PLANE_TYPE_CURSOR": 2, "I915_EXEC_UNKNOWN_FLAGS": -1 << 22,
        "EXEC_OBJECT_UNKNOWN_FLAGS": -1 << 8, **{f"sizeof({name})": size for name, size in GROWN.items()}}  # fmt: skip
 STRUCTURES = {
     "drm_i915_gem_exec_object2": uapi.EXEC_OBJECT, "drm_i915_gem_relocation_entry": uapi.RELOCATION,
@@ -34,7 +35,8 @@ STRUCTURES = {
     "drm_i915_query_engine_info": uapi.ENGINES_HEAD, "drm_i915_memory_region_info": uapi.REGION, "sync_merge_data": uapi.SYNC_MERGE,
     "sync_file_info": uapi.SYNC_INFO, "sync_fence_info": uapi.SYNC_FENCE, "dma_buf_export_sync_file": uapi.DMABUF_SYNC_FILE,
     "drm_mode_modeinfo": uapi.MODE, "drm_mode_property_enum": uapi.PROPERTY_ENUM, "drm_format_modifier_blob": uapi.FORMATS_HEAD,
-    "drm_format_modifier": uapi.FORMAT_MODIFIER, "drm_event_vblank": uapi.FLIP_EVENT,
+    "drm_format_modifier": uapi.FORMAT_MODIFIER, "drm_event_vblank": uapi.VBLANK_EVENT, "drm_color_lut": uapi.COLOR_LUT,
+    "drm_event_crtc_sequence": uapi.SEQUENCE_EVENT,
 }  # fmt: skip
 
 

@@ -15,9 +15,8 @@ import pytest
 from PIL import Image
 
 from softgen.bits.generation import devices
-from softgen.driver.ioctl import kms
-from softgen.driver.objects import display
-from softgen.driver.objects.display import ModeObject
+from softgen.driver.kms import monitor, properties
+from softgen.driver.kms.crtc import ModeObject
 from softgen.driver.uapi import drm, facts
 from softgen.driver.uapi.uapi import FORMAT_MODIFIER, FORMATS_HEAD, MODE, PROPERTY_ENUM
 from tests.driver.ioctl.test_gem import refused
@@ -43,7 +42,7 @@ def frame(program: Program, width: int = 640, height: int = 480, bits: int = 32,
 
 
 def show(program: Program, fb: int, **fields: object) -> None:
-    mode = {"connectors": program.numbers("I", ModeObject.CONNECTOR), "connector_count": 1, "mode_valid": 1, "mode": display.mode(640, 480)}
+    mode = {"connectors": program.numbers("I", ModeObject.CONNECTOR), "connector_count": 1, "mode_valid": 1, "mode": monitor.mode(640, 480)}
     program.ioctl("DRM_IOCTL_MODE_SETCRTC", **{"crtc": ModeObject.CRTC, "fb": fb, **mode, **fields})
 
 
@@ -62,15 +61,18 @@ def test_resources_are_counted_first_and_named_then(card: Program) -> None:
     assert found == [fb, ModeObject.CRTC, ModeObject.CONNECTOR, 0]
 
 
-def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
-    gpu.shared.display.mode = display.mode(800, 600)
-    room = card.memory(MODE.size)
-    assert bytes(room) == bytes(MODE.size) and card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR).mode_count == 1
-    assert bytes(room) == bytes(MODE.size)
-    found = card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=1, modes=room.address)
-    mode = MODE.unpack(bytes(room))
-    assert (mode.hdisplay, mode.vdisplay, mode.vrefresh, mode.name.rstrip(b"\0")) == (800, 600, 60, b"800x600") and mode.kind == 0x48
-    assert (found.status, found.encoder, found.encoder_count, found.property_count, found.subpixel) == (1, ModeObject.ENCODER, 1, 1, 0)
+def test_the_connector_has_a_preferred_mode_and_others(gpu: Gpu, card: Program) -> None:
+    gpu.shared.display.mode = monitor.mode(800, 600)
+    room = card.memory(7 * MODE.size)
+    assert card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR).mode_count == 7
+    assert card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=6, modes=room.address).mode_count == 7
+    assert not any(bytes(room)), "all of them or none"
+    found = card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=7, modes=room.address)
+    first, *others = MODE.unpack_all(bytes(room))
+    assert (first.hdisplay, first.vdisplay, first.vrefresh, first.name.rstrip(b"\0")) == (800, 600, 60, b"800x600") and first.kind == 0x48
+    sizes = [(1920, 1080), (1680, 1050), (1280, 1024), (1280, 720), (1024, 768), (640, 480)]
+    assert [(mode.hdisplay, mode.vdisplay) for mode in others] == sizes and {mode.kind for mode in others} == {0x40}
+    assert (found.status, found.encoder, found.encoder_count, found.property_count, found.subpixel) == (1, ModeObject.ENCODER, 1, 4, 0)
     assert (found.kind, found.number, found.width_mm, found.height_mm) == (11, 1, 300, 200)  # HDMI-A
     encoder = card.ioctl("DRM_IOCTL_MODE_GETENCODER", encoder=found.encoder)
     assert (encoder.crtc, encoder.kind, encoder.possible_crtcs, encoder.possible_clones) == (ModeObject.CRTC, 2, 1, 0)  # TMDS
@@ -85,7 +87,7 @@ def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
 ])  # fmt: skip
 def test_timings_of_a_mode(size: tuple[int, int], clock: int, sync: int, total: int) -> None:
     """VESA's CVT-RB: the clock in kHz, and by aspect ratio the lines of the sync pulse; the first eight are in VESA's list of modes."""
-    mode, (width, height) = MODE.unpack(display.mode(*size)), size
+    mode, (width, height) = MODE.unpack(monitor.mode(*size)), size
     assert (mode.clock, mode.vrefresh, mode.flags) == (clock, 60, 1 << 0 | 1 << 3)  # positive hsync, negative vsync
     assert (mode.hdisplay, mode.hsync_start, mode.hsync_end, mode.htotal) == (width, width + 48, width + 80, width + 160)
     assert (mode.vdisplay, mode.vsync_start, mode.vsync_end, mode.vtotal) == (height, height + 3, height + 3 + sync, total)
@@ -114,11 +116,15 @@ def test_a_render_node_has_no_display(gpu: Gpu, number: int) -> None:
 
 
 def test_planes_are_for_clients_that_know_primary_ones(card: Program) -> None:
-    assert card.ioctl("DRM_IOCTL_MODE_GETPLANERESOURCES").plane_count == 0
-    card.ioctl("DRM_IOCTL_SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=1)
-    room = card.memory(4)
+    room = card.memory(12)
     assert card.ioctl("DRM_IOCTL_MODE_GETPLANERESOURCES", planes=room.address, plane_count=1).plane_count == 1
-    [plane] = struct.unpack("<I", bytes(room))
+    assert struct.unpack("<3I", bytes(room)) == (ModeObject.OVERLAY, 0, 0)
+    card.ioctl("DRM_IOCTL_SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=1)
+    assert card.ioctl("DRM_IOCTL_MODE_GETPLANERESOURCES", planes=room.address, plane_count=3).plane_count == 3
+    plane, *others = struct.unpack("<3I", bytes(room))
+    assert others == [ModeObject.OVERLAY, ModeObject.CURSOR]
+    assert card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=ModeObject.CURSOR, formats=room.address, format_count=1).format_count == 1
+    assert bytes(room)[:4] == b"AR24"
     formats = card.memory(4 * card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=plane).format_count)
     found = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=plane, formats=formats.address, format_count=len(bytes(formats)) // 4, gamma_size=9)
     assert (found.possible_crtcs, found.gamma_size) == (1, 0) and XR24 in struct.unpack(f"<{found.format_count}I", bytes(formats))
@@ -128,12 +134,12 @@ def test_planes_are_for_clients_that_know_primary_ones(card: Program) -> None:
 def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
     with served(name) as gpu:
         card = gpu.program("card0")
-        ids, values = card.memory(8), card.memory(16)
+        ids, values = card.memory(16), card.memory(32)
         found = card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, properties=ids.address, values=values.address,
-                           property_count=2)  # fmt: skip
-        held = dict(zip(struct.unpack("<2I", bytes(ids)), struct.unpack("<2Q", bytes(values)), strict=True))
+                           property_count=4)  # fmt: skip
+        held = dict(zip(struct.unpack("<4I", bytes(ids)), struct.unpack("<4Q", bytes(values)), strict=True))
         names = {card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=number).name.rstrip(b"\0"): value for number, value in held.items()}
-        assert found.property_count == 2 and names[b"type"] == 1
+        assert found.property_count == 4 and (names[b"type"], names[b"rotation"], names[b"zpos"]) == (1, 1, 0)
         size = card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"]).size
         blob = card.memory(size)
         card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"], size=size, data=blob.address)
@@ -151,19 +157,19 @@ def test_the_modifiers_of_a_blob_begin_at_a_multiple_of_eight(count: int, modifi
     """drm_format_modifier has 64-bit fields."""
     formats = {10 + number: facts.ScanoutFormat(f"F{number}", "", 32, 24) for number in range(count)}
     tilings = {value: facts.ScanoutModifier("", value, "", 64, 1) for value in (0, 1 << 56 | 1)}
-    blob = kms.in_formats(facts.DisplayFacts(4096, formats, tilings))
+    blob = properties.in_formats(formats, tilings)
     assert FORMATS_HEAD.struct.unpack_from(blob) == (1, 0, count, 24, 2, modifiers_at)
     assert blob[24:modifiers_at] == struct.pack(f"<{count}I", *formats).ljust(modifiers_at - 24, b"\0")
     assert blob[modifiers_at:] == b"".join(struct.pack("<QIIQ", (1 << count) - 1, 0, 0, value) for value in tilings)
 
 
-@pytest.mark.parametrize("room, written", [(0, 0), (1, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("room, written", [(0, 0), (1, 1), (2, 2)])
 def test_no_more_properties_are_written_than_there_is_room_for(card: Program, room: int, written: int) -> None:
     ids, values = card.memory(b"\xff" * 12), card.memory(b"\xff" * 24)
     found = card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, properties=ids.address, values=values.address,
                        property_count=room)  # fmt: skip
     expected = {ModeObject.PLANE_TYPE: 1, ModeObject.IN_FORMATS: ModeObject.IN_FORMATS_BLOB}
-    assert found.property_count == 2
+    assert found.property_count == 4
     assert struct.unpack("<3I", bytes(ids)) == (*[*expected][:written], *[0xFFFFFFFF] * (3 - written))
     assert struct.unpack("<3Q", bytes(values)) == (*[*expected.values()][:written], *[(1 << 64) - 1] * (3 - written))
 
@@ -202,8 +208,8 @@ def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
 @pytest.mark.parametrize("kind", [0xCCCCCCCC, 0xC0C0C0C0, 0xE0E0E0E0, 0xEEEEEEEE, 0xFBFBFBFB, 0xDEADBEEF, 0])
 def test_objects_are_found_by_their_type(card: Program, kind: int) -> None:
     """DRM_MODE_OBJECT_… of drm_mode.h: a CRTC, a connector, an encoder, a plane, a framebuffer, a mode; 0 is any. Encoders have no
-    properties, a plane has two and a connector one."""
-    owned = {ModeObject.PLANE: 2, ModeObject.CONNECTOR: 1}
+    properties."""
+    owned = {ModeObject.PLANE: 4, ModeObject.CONNECTOR: 4, ModeObject.CRTC: 2}
     kinds = {ModeObject.CRTC: 0xCCCCCCCC, ModeObject.CONNECTOR: 0xC0C0C0C0, ModeObject.ENCODER: 0xE0E0E0E0, ModeObject.PLANE: 0xEEEEEEEE}
     for number, own in kinds.items():
         fields = {"object": number, "kind": kind}
@@ -253,8 +259,8 @@ def test_the_event_of_a_flip_through_the_shim(tmp_path: Path) -> None:
     code = run.process.wait(60)  # standard input stays open: the program selects on it too
     run.finish()
     assert code == 0 and run.out.splitlines() == [
-        "connector 1 1 True", "mode 320x200 320 200 60", "before [False, False, False]", "after [True, True, True]",
-        "reads [0, 0] 32", "event 2 32 0x123456789abcdef0 True 2 True", *["drained [False, False, False]"] * 3,
+        "connector 1 8 True", "mode 320x200 320 200 60", "before [False, False, False]", "after [True, True, True]",
+        "reads [0, 0] 32", "event 2 32 0x123456789abcdef0 True True True", *["drained [False, False, False]"] * 3,
         "refused True True", "restored True True",
     ], run.out + run.err  # fmt: skip
     assert sorted(os.listdir(tmp_path / "out")) == ["frame-0001.png", "frame-0002.png"]

@@ -8,9 +8,9 @@ import struct
 
 import pytest
 
-from softgen.driver.objects.display import ModeObject
+from softgen.driver.kms.crtc import ModeObject
 from tests.driver.ioctl.test_gem import refused
-from tests.driver.ioctl.test_kms import XR24, card, frame, show
+from tests.driver.kms.test_resources import XR24, card, frame, show
 from tests.driver.program import Gpu, Program, served
 
 __all__ = ["card"]  # a fixture

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from softgen.bits.units import PAGE_SIZE
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl import gem
-from softgen.driver.ioctl.kms import as_master
-from softgen.driver.objects.display import Framebuffer
+from softgen.driver.kms.crtc import Framebuffer
+from softgen.driver.kms.handler import as_master
 from softgen.driver.objects.gem_object import GemObject
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import drm, facts
@@ -106,6 +106,26 @@ def get(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.handle = gem.add_handle(node, found.bo) if node.gpu.display.master is node else 0
 
 
+def get_with_modifiers(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_GETFB2: GETFB with format and modifier, as ADDFB2 takes them."""
+    found = node.gpu.display.framebuffer(arg.fb)
+    arg.width, arg.height, arg.format, arg.flags = found.width, found.height, found.format.fourcc, drm.DRM_MODE_FB_MODIFIERS
+    handle = gem.add_handle(node, found.bo) if node.gpu.display.master is node else 0
+    first = (PLANES.pack(value, 0, 0, 0) for value in (handle, found.pitch, found.offset))
+    arg.handles, arg.pitches, arg.offsets = first
+    arg.modifiers = MODIFIERS.pack(found.modifier.value, 0, 0, 0)
+
+
+def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_CLOSEFB: RMFB for a framebuffer that goes on being shown."""
+    if arg.pad:
+        raise Errno(errno.EINVAL, f"CLOSEFB pad {arg.pad:#x}")
+    framebuffer = node.gpu.display.framebuffer(arg.fb)
+    if framebuffer.owner is not node:
+        raise Errno(errno.ENOENT, f"framebuffer {arg.fb} belongs to another program")
+    node.gpu.display.framebuffers.pop(arg.fb, None)
+
+
 def dirty(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """DRM_IOCTL_MODE_DIRTYFB: the CPU has drawn. If the framebuffer is shown, that is a new frame."""
     display = node.gpu.display
@@ -138,6 +158,8 @@ HANDLERS = {
     "DRM_IOCTL_MODE_ADDFB2": add_with_modifiers,
     "DRM_IOCTL_MODE_RMFB": remove,
     "DRM_IOCTL_MODE_GETFB": get,
+    "DRM_IOCTL_MODE_GETFB2": get_with_modifiers,
+    "DRM_IOCTL_MODE_CLOSEFB": close,
     "DRM_IOCTL_MODE_DIRTYFB": as_master(dirty),
     "DRM_IOCTL_MODE_CREATE_DUMB": create_dumb,
     "DRM_IOCTL_MODE_MAP_DUMB": map_dumb,

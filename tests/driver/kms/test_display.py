@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from softgen.driver.errors import Errno
-from softgen.driver.objects import display as module
-from softgen.driver.objects.display import Crtc, Display, Framebuffer, ModeObject, mode
+from softgen.driver.kms import display as module
+from softgen.driver.kms.crtc import Blob, Crtc, Framebuffer, ModeObject
+from softgen.driver.kms.display import Display
+from softgen.driver.kms.monitor import mode
 from softgen.driver.objects.fence import Signals
 
 XR24: Any = SimpleNamespace(name="XR24", bits=32)
@@ -29,6 +31,10 @@ def framebuffer(number: int = 1, owner: object = "node", width: int = 640, heigh
     return Framebuffer(number, owner, bo, width, height, XR24, TILED, 4 * width, 0)
 
 
+def shown(framebuffer: Framebuffer | None, width: int = 640, height: int = 480) -> Crtc:
+    return Crtc.showing(framebuffer, Blob(1, mode(width, height)))
+
+
 def refused(number: int, function: Any, *values: Any) -> None:
     with pytest.raises(Errno) as found:
         function(*values)
@@ -36,16 +42,18 @@ def refused(number: int, function: Any, *values: Any) -> None:
 
 
 def test_a_crtc_that_is_off() -> None:
-    assert Crtc() == Crtc(None, b"", 0, 0) and Crtc(None, mode(800, 600)).size == (800, 600)
+    off = Crtc()
+    assert (off.active, off.mode, off.framebuffer, off.framebuffers()) == (False, b"", None, [])
+    assert shown(None, 800, 600).size == (800, 600)
 
 
 @pytest.mark.parametrize("x, y, fits", [(0, 0, True), (640, 480, True), (641, 480, False), (640, 481, False)])
 def test_the_viewport_is_inside_of_the_framebuffer(x: int, y: int, fits: bool) -> None:
-    shown = Crtc(None, mode(640, 480), x, y)
+    plane = Crtc.showing(framebuffer(width=1280, height=960), Blob(1, mode(640, 480)), x, y).primary
     if fits:
-        shown.check_viewport(framebuffer(width=1280, height=960))
+        plane.check_viewport()
     else:
-        refused(errno.ENOSPC, shown.check_viewport, framebuffer(width=1280, height=960))
+        refused(errno.ENOSPC, plane.check_viewport)
 
 
 @pytest.mark.parametrize("times, rate", [([], 0.0), ([5.0], 0.0), ([5.0, 5.5], 2.0), ([5.0, 5.25, 5.5, 6.0], 3.0), ([5.0, 5.0], 0.0)])
@@ -55,9 +63,9 @@ def test_frames_per_second(times: list[float], rate: float, display: Display, mo
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: left.pop(0)))
     display.presented = lambda crtc, frame: reported.append(frame)
     for _ in times:
-        display.present(Crtc(framebuffer(owner=None)))
+        display.present(shown(framebuffer(owner=None)))
         display.present(Crtc())
-        display.present(Crtc(framebuffer()))
+        display.present(shown(framebuffer()))
     assert display.rate() == {"presented": len(times), "per_second": rate} and reported == list(range(1, len(times) + 1))
 
 
@@ -67,7 +75,7 @@ def test_a_rate_is_that_of_the_last_sixty_frames(fast: int, rate: float, display
     times = [*range(100), *(100 + number / 10 for number in range(fast))]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: times.pop(0)))
     while times:
-        display.present(Crtc(framebuffer()))
+        display.present(shown(framebuffer()))
     assert display.rate() == {"presented": 100 + fast, "per_second": rate}
 
 
@@ -93,7 +101,7 @@ def test_framebuffers_have_numbers_and_a_limit(display: Display) -> None:
     assert [display.add(framebuffer) for _ in range(1 << 14)] == list(range(101, 101 + (1 << 14)))
     refused(errno.ENOMEM, display.add, framebuffer)
     refused(errno.ENOENT, display.framebuffer, 100)
-    display.crtc = Crtc(display.framebuffer(101))
+    display.crtc = shown(display.framebuffer(101))
     display.remove(display.framebuffer(102))
     assert display.crtc.framebuffer is not None and display.untouched
     display.remove(display.framebuffer(101))
@@ -122,23 +130,23 @@ def test_the_console_is_shown_until_a_program_has_touched_the_crtc(touched: bool
 def test_a_flip_of_a_node_that_is_being_closed(user_data: int | None, display: Display) -> None:
     """Its event has nowhere to go; the picture is shown."""
     first, second = framebuffer(1), framebuffer(2)
-    display.crtc = Crtc(first, mode(640, 480))
+    display.crtc = shown(first)
     display.flip("node", second, user_data)
     assert display.crtc.framebuffer is second and display.pending is None and display.frames == 1
 
 
 def test_no_two_mode_objects_have_the_same_identifier() -> None:
     """Framebuffers get those above."""
-    assert len(ModeObject) == len(ModeObject.__members__) and 0 < min(ModeObject) and max(ModeObject) < module.FIRST_FRAMEBUFFER
+    assert len(ModeObject) == len(ModeObject.__members__) and 0 < min(ModeObject) and max(ModeObject) < module.FIRST_NUMBER
 
 
 def test_what_a_program_has_drawn_through_the_aperture_is_in_the_frame(display: Display) -> None:
     """The linear view of a tiled buffer is synchronised before the frame is reported."""
-    order, shown = list[str](), framebuffer()
-    shown.bo.sync_view = lambda: order.append("view")  # type: ignore[method-assign]
+    order, picture = list[str](), framebuffer()
+    picture.bo.sync_view = lambda: order.append("view")  # type: ignore[method-assign]
     display.presented = lambda crtc, frame: order.append(f"frame {frame}")
     for _ in range(2):
-        display.present(Crtc(shown))
+        display.present(shown(picture))
     assert order == ["view", "frame 1", "view", "frame 2"]
 
 
@@ -146,7 +154,7 @@ def test_who_waits_for_a_flip_learns_of_its_end(display: Display, monkeypatch: p
     """At once, when it is no longer pending."""
     told, first = list[object](), framebuffer()
     monkeypatch.setattr(display.signals, "notify", lambda: told.append(display.pending))
-    display.crtc = Crtc(first, mode(640, 480))
+    display.crtc = shown(first)
     display.flip(object(), framebuffer(2), None)
     assert told == [None] and display.frames == 1
 
@@ -160,7 +168,7 @@ def test_an_event_for_which_there_is_no_room_any_more_is_lost(display: Display) 
             ours.send(bytes(4096))
     ours.setblocking(True)
     display.opened(node, ours)
-    sending = threading.Thread(target=display._send, args=(module.PageFlip(node, Crtc(), 7), 7), daemon=True)
+    sending = threading.Thread(target=display.send, args=(node, bytes(32)), daemon=True)
     sending.start()
     sending.join(10)
     assert not sending.is_alive()

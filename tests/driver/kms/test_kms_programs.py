@@ -8,10 +8,10 @@ import struct
 
 import pytest
 
-from softgen.driver.objects.display import ModeObject
+from softgen.driver.kms.crtc import ModeObject
 from softgen.driver.uapi.uapi import PROPERTY_ENUM
 from tests.driver.ioctl.test_gem import refused
-from tests.driver.ioctl.test_kms import card, frame, show
+from tests.driver.kms.test_resources import card, frame, show
 from tests.driver.program import Gpu, Program
 from tests.driver.running import softgen_run
 
@@ -25,11 +25,10 @@ CURSORS = ("DRM_IOCTL_MODE_CURSOR", "DRM_IOCTL_MODE_CURSOR2")
 
 def dpms(program: Program) -> int:
     """The property's value, as the connector has it."""
-    ids, values = program.memory(4), program.memory(8)
+    ids, values = program.memory(16), program.memory(32)
     program.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, properties=ids.address, values=values.address,
-                  property_count=1)  # fmt: skip
-    assert struct.unpack("<I", bytes(ids)) == (ModeObject.DPMS,)
-    return int.from_bytes(bytes(values), "little")
+                  property_count=4)  # fmt: skip
+    return dict(zip(struct.unpack("<4I", bytes(ids)), struct.unpack("<4Q", bytes(values)), strict=True))[ModeObject.DPMS]
 
 
 @pytest.mark.parametrize("name", ["SETPROPERTY", "OBJ_SETPROPERTY"])
@@ -82,10 +81,15 @@ def test_only_the_master_sets_them(gpu: Gpu, card: Program, name: str) -> None:
 @pytest.mark.parametrize("size", [64, 128, 256])
 def test_a_cursor_is_taken(gpu: Gpu, card: Program, name: str, size: int) -> None:
     handle = card.ioctl("DRM_IOCTL_MODE_CREATE_DUMB", width=size, height=size, bits=32).handle
+    display = gpu.shared.display
     card.ioctl(name, flags=BO, crtc=ModeObject.CRTC, width=size, height=size, handle=handle)
+    assert (display.crtc.cursor.target, display.crtc.cursor.pixels) == ((0, 0, size, size), (0, 0, size, size))
     card.ioctl(name, flags=MOVE, crtc=ModeObject.CRTC, x=-5, y=7)
-    card.ioctl(name, flags=BO | MOVE, crtc=ModeObject.CRTC)  # none any more
-    assert gpu.log == ["a program has set a cursor: the display shows frames without it"]
+    assert display.crtc.cursor.shown and display.crtc.cursor.target == (-5, 7, size, size)
+    card.ioctl(name, flags=BO | MOVE, crtc=ModeObject.CRTC, x=3, y=4)  # none any more
+    assert not display.crtc.cursor.shown
+    card.ioctl(name, flags=BO, crtc=ModeObject.CRTC, width=size, height=size, handle=handle)
+    assert display.crtc.cursor.target == (3, 4, size, size), "it has moved all the same"
 
 
 @pytest.mark.parametrize("name", CURSORS)

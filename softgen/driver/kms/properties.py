@@ -1,0 +1,220 @@
+"""Properties of mode objects and their values, and the ioctls on them; property blobs."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NamedTuple
+
+from softgen.driver.errors import Errno
+from softgen.driver.kms.crtc import PLANES, Blob, Crtc, ModeObject, Plane
+from softgen.driver.kms.handler import Handler, as_master, find, write_all, write_ids
+from softgen.driver.kms.monitor import edid
+from softgen.driver.kms.planes import formats_of, modifiers_of
+from softgen.driver.run.protocol import Call
+from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi.uapi import COLOR_LUT, FORMAT_MODIFIER, FORMATS_HEAD, PROPERTY_ENUM
+
+if TYPE_CHECKING:
+    from softgen.driver.kms.display import Display
+    from softgen.driver.objects.node import Node
+
+DPMS = ("On", "Standby", "Suspend", "Off")
+MOST_UINT = (1 << 32) - 1
+LEGACY_GAMMA = 256  # entries that i915 takes beside GAMMA_LUT_SIZE
+KINDS = {drm.DRM_MODE_OBJECT_CRTC: [ModeObject.CRTC], drm.DRM_MODE_OBJECT_CONNECTOR: [ModeObject.CONNECTOR],
+         drm.DRM_MODE_OBJECT_ENCODER: [ModeObject.ENCODER], drm.DRM_MODE_OBJECT_PLANE: list(PLANES)}  # fmt: skip
+
+
+class Property(NamedTuple):
+    """A property: its name, flags with its type, values (bounds of a range, type of an object), and names of values."""
+
+    name: str
+    flags: int
+    values: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+IMMUTABLE = drm.DRM_MODE_PROP_IMMUTABLE
+ENUM, RANGE, BLOB, BITMASK = drm.DRM_MODE_PROP_ENUM, drm.DRM_MODE_PROP_RANGE, drm.DRM_MODE_PROP_BLOB, drm.DRM_MODE_PROP_BITMASK
+PROPERTIES = {
+    ModeObject.PLANE_TYPE: Property("type", ENUM | IMMUTABLE, names=("Overlay", "Primary", "Cursor")),
+    ModeObject.IN_FORMATS: Property("IN_FORMATS", BLOB | IMMUTABLE),
+    ModeObject.ROTATION: Property("rotation", BITMASK, names=("rotate-0",)),
+    ModeObject.ZPOS: Property("zpos", RANGE | IMMUTABLE, (0, len(PLANES) - 1)),
+    ModeObject.GAMMA_LUT: Property("GAMMA_LUT", BLOB),
+    ModeObject.GAMMA_LUT_SIZE: Property("GAMMA_LUT_SIZE", RANGE | IMMUTABLE, (0, MOST_UINT)),
+    ModeObject.EDID: Property("EDID", BLOB | IMMUTABLE),
+    ModeObject.DPMS: Property("DPMS", ENUM, names=DPMS),
+    ModeObject.LINK_STATUS: Property("link-status", ENUM, names=("Good", "Bad")),
+    ModeObject.NON_DESKTOP: Property("non-desktop", RANGE | IMMUTABLE, (0, 1)),
+}
+
+# -- properties that an object has, and their values
+
+PLANE_TYPES = {ModeObject.PLANE: drm.DRM_PLANE_TYPE_PRIMARY, ModeObject.OVERLAY: drm.DRM_PLANE_TYPE_OVERLAY,
+               ModeObject.CURSOR: drm.DRM_PLANE_TYPE_CURSOR}  # fmt: skip
+
+
+def blob_number(blob: Blob | None) -> int:
+    return blob.number if blob else 0
+
+
+def plane_values(number: ModeObject, plane: Plane) -> dict[int, int]:
+    formats = ModeObject.CURSOR_FORMATS_BLOB if number == ModeObject.CURSOR else ModeObject.IN_FORMATS_BLOB
+    return {ModeObject.PLANE_TYPE: PLANE_TYPES[number], ModeObject.IN_FORMATS: formats, ModeObject.ROTATION: drm.DRM_MODE_ROTATE_0,
+            ModeObject.ZPOS: list(PLANES).index(number)}  # fmt: skip
+
+
+def crtc_values(crtc: Crtc, display: facts.DisplayFacts) -> dict[int, int]:
+    return {ModeObject.GAMMA_LUT: blob_number(crtc.gamma_blob), ModeObject.GAMMA_LUT_SIZE: display.gamma}
+
+
+def connector_values(display: Display) -> dict[int, int]:
+    return {ModeObject.EDID: ModeObject.EDID_BLOB, ModeObject.DPMS: display.dpms, ModeObject.LINK_STATUS: 0, ModeObject.NON_DESKTOP: 0}
+
+
+def values(node: Node, number: int) -> dict[int, int]:
+    """The properties of an object that a client sees, and their values."""
+    display = node.gpu.display
+    if number in PLANES:
+        return plane_values(ModeObject(number), display.crtc.plane(ModeObject(number)))
+    if number == ModeObject.CRTC:
+        return crtc_values(display.crtc, facts.display(node.gpu.device.name))
+    if number == ModeObject.CONNECTOR:
+        return connector_values(display)
+    raise Errno(errno.EINVAL, "an encoder has no properties")
+
+
+def write_properties(call: Call, arg: SimpleNamespace, found: dict[int, int]) -> None:
+    """Write as many properties and values as the program has room for."""
+    count = min(arg.property_count, len(found))
+    call.write(arg.values, struct.pack(f"<{count}Q", *list(found.values())[:count]))
+    arg.property_count = write_ids(call, arg.properties, arg.property_count, list(found))
+
+
+def find_object(number: int, kind: int = drm.DRM_MODE_OBJECT_ANY) -> ModeObject:
+    """An object of a type."""
+    kinds = list(chain(*KINDS.values())) if kind == drm.DRM_MODE_OBJECT_ANY else KINDS.get(kind, [])
+    if number not in kinds:
+        raise Errno(errno.ENOENT, f"no object {number} of type {kind:#x}")
+    return ModeObject(number)
+
+
+def object_properties(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_OBJ_GETPROPERTIES: identifiers and values."""
+    write_properties(call, arg, values(node, find_object(arg.object, arg.kind)))
+
+
+def get_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    found = PROPERTIES.get(arg.property)
+    if found is None:
+        raise Errno(errno.ENOENT, f"no property {arg.property}")
+    arg.name, arg.flags = found.name.encode("ascii"), found.flags
+    listed = found.values or tuple(range(len(found.names)))
+    enums = [PROPERTY_ENUM.pack(SimpleNamespace(value=value, name=name.encode("ascii"))) for value, name in enumerate(found.names)]
+    arg.value_count = write_all(call, arg.values, arg.value_count, [struct.pack("<Q", value) for value in listed])
+    arg.enum_count = write_all(call, arg.enums, arg.enum_count, enums)
+
+
+# -- setting them
+
+
+def set_connector_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_SETPROPERTY, of a connector."""
+    find(arg.connector, ModeObject.CONNECTOR)
+    _set_property(node, ModeObject.CONNECTOR, arg)
+
+
+def set_property(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """DRM_IOCTL_MODE_OBJ_SETPROPERTY."""
+    _set_property(node, find_object(arg.object, arg.kind), arg)
+
+
+def _set_property(node: Node, number: int, arg: SimpleNamespace) -> None:
+    """Set a property of an object. DPMS is kept, and the display goes on."""
+    display = node.gpu.display
+    if number == ModeObject.CONNECTOR and arg.property == ModeObject.DPMS and arg.value < len(DPMS):
+        display.dpms = arg.value
+        if arg.value != drm.DRM_MODE_DPMS_ON:
+            node.gpu.log_once("a program has turned the display off (DPMS): what it draws is shown nevertheless")
+    elif number == ModeObject.CRTC and arg.property == ModeObject.GAMMA_LUT:
+        blob = gamma_lut(node, arg.value)
+        with display.lock:
+            display.crtc = replace(display.crtc, gamma_blob=blob)
+    elif number == ModeObject.CONNECTOR and (arg.property, arg.value) == (ModeObject.LINK_STATUS, 0) or (
+        number in PLANES and (arg.property, arg.value) == (ModeObject.ROTATION, drm.DRM_MODE_ROTATE_0)
+    ):
+        return
+    else:
+        raise Errno(errno.EINVAL, f"property {arg.property} of object {number} set to {arg.value}")
+
+
+def gamma_lut(node: Node, number: int) -> Blob | None:
+    """The blob of a GAMMA_LUT: drm_color_lut entries, as many as the CRTC has or the legacy ramp (i915 check_luts)."""
+    if not number:
+        return None
+    blob, size = node.gpu.display.blobs.get(number), facts.display(node.gpu.device.name).gamma
+    if blob is None or len(blob.data) not in (COLOR_LUT.size * size, COLOR_LUT.size * LEGACY_GAMMA):
+        raise Errno(errno.EINVAL, f"blob {number} is no gamma table of {size} or {LEGACY_GAMMA} entries")
+    return blob
+
+
+# -- blobs
+
+
+def in_formats(formats: dict[int, facts.ScanoutFormat], modifiers: dict[int, facts.ScanoutModifier]) -> bytes:
+    """The blob IN_FORMATS (drm_format_modifier_blob): formats, and for each modifier a mask of the formats that have it: all of them."""
+    listed = struct.pack(f"<{len(formats)}I", *formats)
+    padded = listed.ljust(-len(listed) // 8 * -8, b"\0")
+    head = SimpleNamespace(version=1, flags=0, format_count=len(formats), formats=FORMATS_HEAD.size,
+                           modifier_count=len(modifiers), modifiers=FORMATS_HEAD.size + len(padded))  # fmt: skip
+    every = (1 << len(formats)) - 1
+    rows = [FORMAT_MODIFIER.pack(SimpleNamespace(formats=every, first=0, pad=0, modifier=value)) for value in modifiers]
+    return FORMATS_HEAD.pack(head) + padded + b"".join(rows)
+
+
+def plane_formats(number: int) -> Callable[[Node], bytes]:
+    """The formats of a plane, as a blob."""
+
+    def made(node: Node) -> bytes:
+        display = facts.display(node.gpu.device.name)
+        return in_formats(formats_of(number, display), modifiers_of(number, display))
+
+    return made
+
+
+def monitor_edid(node: Node) -> bytes:
+    return edid(node.gpu.display.mode)
+
+
+STANDING = {  # blobs that always exist
+    ModeObject.IN_FORMATS_BLOB: plane_formats(ModeObject.PLANE),
+    ModeObject.CURSOR_FORMATS_BLOB: plane_formats(ModeObject.CURSOR),
+    ModeObject.EDID_BLOB: monitor_edid,
+}
+
+
+def get_blob(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if arg.blob in STANDING:
+        data = STANDING[arg.blob](node)
+    elif (blob := node.gpu.display.blobs.get(arg.blob)) is not None:
+        data = blob.data
+    else:
+        raise Errno(errno.ENOENT, f"no blob {arg.blob}")
+    if arg.size == len(data):
+        call.write(arg.data, data)
+    arg.size = len(data)
+
+
+HANDLERS: dict[str, Handler] = {
+    "DRM_IOCTL_MODE_OBJ_GETPROPERTIES": object_properties,
+    "DRM_IOCTL_MODE_GETPROPERTY": get_property,
+    "DRM_IOCTL_MODE_SETPROPERTY": as_master(set_connector_property),
+    "DRM_IOCTL_MODE_OBJ_SETPROPERTY": as_master(set_property),
+    "DRM_IOCTL_MODE_GETPROPBLOB": get_blob,
+}
