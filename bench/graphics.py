@@ -68,15 +68,15 @@ def lacking() -> str:
 
 
 class Frames:
-    """graphics.c, built; the quickest frame of a scene on a renderer, measured once."""
+    """A program that times frames, built; the quickest frame of a scene on a renderer, measured once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.program = folder, folder / "graphics"
+    def __init__(self, folder: Path, source: Path = SOURCE, library: str = "-lGLESv2", threads: int = 1) -> None:
+        self.folder, self.program, self.threads = folder, folder / source.stem, threads
         self.times: dict[tuple[str, str, int], float] = {}
-        build = ["cc", "-O2", "-o", str(self.program), str(SOURCE), "-lEGL", "-lGLESv2", "-lm"]
+        build = ["cc", "-O2", "-o", str(self.program), str(source), "-lEGL", library, "-lm"]
         made = subprocess.run(build, capture_output=True, text=True, check=False)
         if made.returncode:
-            raise SoftgenError(f"{SOURCE.name} cannot be built: {made.stderr.strip().splitlines()[-1]}")
+            raise SoftgenError(f"{source.name} cannot be built: {made.stderr.strip().splitlines()[-1]}")
 
     def seconds(self, renderer: str, scene: str, count: int) -> float:
         """The quickest frame of all turns of a renderer, one of RENDERERS."""
@@ -90,9 +90,10 @@ class Frames:
         command = [str(self.program), scene, str(count), str(FRAMES), str(self.picture(renderer, scene, count))]
         environment = dict(os.environ)
         if renderer == "softgen":
-            command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", "1", "--", *command]
+            command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", str(self.threads), "--", *command]
         else:
-            environment |= {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "LP_NUM_THREADS": "0"}
+            helpers = self.threads if self.threads > 1 else 0
+            environment |= {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "LP_NUM_THREADS": str(helpers)}
         try:
             ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
         except subprocess.TimeoutExpired:

@@ -18,7 +18,7 @@ import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import compute, driver, farm, graphics, growth, kernels, starts
+from bench import compute, driver, farm, geometry, graphics, growth, kernels, starts
 from bench.__main__ import as_json, available, measurements, row
 from bench._plot import plot
 from bench._program import Dispatch, kernel
@@ -296,8 +296,9 @@ def test_memory_is_not_called_time() -> None:
 
 def test_drawing_without_a_driver_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
-    [measurement] = graphics.measure()
-    assert "libgl1-mesa-dri" in measurement.note and measurement.ratio is None
+    for benchmark in (graphics, geometry):
+        [measurement] = benchmark.measure()
+        assert "libgl1-mesa-dri" in measurement.note and measurement.ratio is None
 
 
 class Known(graphics.Frames):
@@ -321,6 +322,14 @@ def test_a_step_of_drawing_is_a_difference_of_frames() -> None:
 def test_a_scene_is_beside_llvmpipe() -> None:
     measurement = graphics.measured_scene(Known(), "flat", "flat", 20, 1000, "pixels")
     assert measurement.rate == 2000 and measurement.ratio == pytest.approx(0.6) and "50.00% of the pixels agree" in measurement.note
+
+
+def test_captured_vertices_agree_if_their_floats_do(tmp_path: Path) -> None:
+    frames = object.__new__(geometry.GeometryFrames)
+    frames.folder = tmp_path
+    for renderer, values in (("softgen", [1.0, 2.0, 3.0, 1e9]), ("llvmpipe", [1.0, 2.0 + 1e-6, 3.1, 1e9])):
+        np.array(values, np.float32).tofile(frames.picture(renderer, "feedback", 2))
+    assert frames.agreement("feedback", 2) == 0.75
 
 
 def test_texture_functions_are_called_as_kernels_call_them() -> None:
