@@ -379,14 +379,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         except SoftgenError as error:
             self._failed(error)
 
-    def _warn_of_rules(self, name: str, command: Command) -> None:
-        self.note_work()
-        pipeline, unflushed = self.saved.latched.pipeline(), self.saved.unflushed
-        for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed, self.saved.earlier):
-            self.warn(broken)
-        if earlier := rules.earlier_fields(name, self.rules):
-            self.saved.earlier |= {field for field in earlier if getattr(command.record, field)}
-
     def _carry_out(self, name: str, command: Command) -> None:
         handler = self.device.commands.get(name)
         if handler is not None:
@@ -395,16 +387,6 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             self.saved.latched.note(command)
         else:
             raise Unsupported("not yet simulated")
-
-    def note_work(self) -> None:
-        """Work that was started since the last call has not been flushed."""
-        work = self.counters.draws + self.counters.dispatches
-        if work != self._work:
-            self._work, self.saved.unflushed, self.saved.earlier = work, True, frozenset()
-
-    def flushed(self) -> None:
-        """Nothing is on its way any more: all work that was started is done."""
-        self._work, self.saved.unflushed = self.counters.draws + self.counters.dispatches, False
 
 
 def flag(values: Record, name: str) -> bool:

@@ -9,6 +9,7 @@ from softgen.bits.layout import Layout
 from softgen.command import Counters, StateT
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
+from softgen.streamer import rules
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, SubmissionHooks
@@ -34,6 +35,9 @@ class HandlerServices:
     status: EngineStatusRegisters
     place: FetchPointer | None
     process_page: int | None
+    engine: str
+    rules: str  # which of rules.toml hold
+    _work: int  # draws and dispatches that were started
     _executing: Command | PreparedStep | tuple[int, int, int, Layout, list[int]] | None  # the command, or what it is made of
     _found: FoundBatch | None  # the batch of a PreparedStep
     _read_ahead_is_stale: bool
@@ -101,6 +105,24 @@ class HandlerServices:
     def warn(self, text: str) -> None:
         """Reports a broken rule of the manual at the command being executed."""
         self.device.warn(f"{self._where(self._current)}: {text}" if self._current is not None else text)
+
+    def _warn_of_rules(self, name: str, command: Command) -> None:
+        self.note_work()
+        pipeline, unflushed = self.saved.latched.pipeline(), self.saved.unflushed
+        for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed, self.saved.earlier):
+            self.warn(broken)
+        if earlier := rules.earlier_fields(name, self.rules):
+            self.saved.earlier |= {field for field in earlier if getattr(command.record, field)}
+
+    def note_work(self) -> None:
+        """Work that was started since the last call has not been flushed."""
+        work = self.counters.draws + self.counters.dispatches
+        if work != self._work:
+            self._work, self.saved.unflushed, self.saved.earlier = work, True, frozenset()
+
+    def flushed(self) -> None:
+        """Nothing is on its way any more: all work that was started is done."""
+        self._work, self.saved.unflushed = self.counters.draws + self.counters.dispatches, False
 
     @property
     def traced(self) -> bool:
