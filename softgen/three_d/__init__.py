@@ -16,6 +16,7 @@ stream_out/         vertices written to buffers
 clip_setup/         from objects to setup records in bins
 samples/            pixels with several samples
 pixels/             raster, pixel shader threads, colour, depth
+visibility/         Ice Lake's position-only pipe, and draws that leave out what it culled
 draw/               a draw: its stages in order, and what is kept from draw to draw
 """
 

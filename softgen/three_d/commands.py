@@ -8,6 +8,7 @@ Writes  draws (draw.py), depth and stencil clears
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
@@ -47,7 +48,39 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if context.streamer.tables:
         resource_streamer.write_tables(cs)
     if call.vertices and call.instances:
+        _draw(cs, cmd, call)
+
+
+def _draw(cs: CommandStreamer, cmd: Record, call: DrawCall) -> None:
+    """By the render pipe; a draw with posh_enable is recorded by the position-only pipe before, which executes no other (ICL 866-871)."""
+    if "posh_enable" not in cmd._fields:
         pipeline(cs).draw(cs, call)
+    elif cs.engine == "position_only":
+        if cmd.posh_enable:
+            position_only_pipeline(cs).record(cs, call)
+    elif cmd.posh_enable:
+        from softgen.three_d.visibility.skipping import draw_visible
+
+        draw_visible(cs, call, lambda streamer, part: pipeline(streamer).draw(streamer, part))
+    else:
+        pipeline(cs).draw(cs, call)
+
+
+def position_only_pipeline(cs: CommandStreamer) -> Any:
+    """The position-only pipe of the hardware context."""
+    context = cs.state(PipelineContext)
+    if context.position_only is None:
+        from softgen.three_d.visibility.recording import PositionOnlyPipeline
+
+        context.position_only = PositionOnlyPipeline()
+    return context.position_only
+
+
+@handles("3DSTATE_PTBR_RENDER_LIST_BASE_ADDRESS")
+def render_list(cs: CommandStreamer, cmd: Record) -> None:
+    """Latched; draws with visibility are counted from here on."""
+    cs.latch()
+    cs.state(PipelineContext).visibility_draws = 0
 
 
 def _refuse_media(cs: CommandStreamer) -> None:

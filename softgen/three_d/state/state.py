@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -43,6 +43,8 @@ class PipelineContext:
     curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
     streamer: ResourceStreamer = field(default_factory=ResourceStreamer)
     gathered: dict[str, bytes] = field(default_factory=dict)  # stages whose constants were gathered since the last draw: marks of then
+    position_only: Any = None  # its pipe, PositionOnlyPipeline
+    visibility_draws: int = 0  # draws with visibility since the render list was set
     stipple: ctypes.c_uint32 = field(default_factory=ctypes.c_uint32)  # the Line Stipple Counter, which SETUP advances
 
 
