@@ -30,7 +30,7 @@ FLAGS = ["-O2", "-Wall"]
 PIPELINE = ["-O3", "-Wall", "-ffp-contract=off", "-fvisibility=hidden"]
 if platform.machine() == "x86_64":
     PIPELINE.append("-mprefer-vector-width=512")  # of functions that are compiled for several hosts: a block is 16 pixels
-CODEC = [*PIPELINE, "-fwrapv"]  # sums of coefficients that no encoder writes wrap
+CODEC = [*PIPELINE, "-fwrapv", "-Wno-psabi"]  # sums of coefficients that no encoder writes wrap; functions that take vectors are inlined
 SHIM_FLAGS = [*FLAGS, "-fvisibility=hidden"]
 # Of the bytecode interpreter, likewise; loops over lanes become vectors where traps and errno do not count.
 BYTECODE = ["-O3", "-Wall", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"]

@@ -73,8 +73,8 @@ def decoded(path: Path, gpu: str | None = None) -> Iterator[tuple[GpuDevice, Wor
             yield device, event
 
 
-def video_frames(path: Path, size: tuple[int, int], layout: str) -> list[str]:
-    """Digests of the pictures that a capture's submissions to the video engine leave, in that order."""
+def video_frames(path: Path, size: tuple[int, int] | list[tuple[int, int]], layout: str) -> list[str]:
+    """Digests of the pictures that a capture's submissions to the video engine leave, in that order; `size`: of all, or of each."""
     found, seen = [], 0
     for device, work in decoded(path):
         if work.engine != "video":
@@ -84,7 +84,8 @@ def video_frames(path: Path, size: tuple[int, int], layout: str) -> list[str]:
         if engine.completed == seen:  # it copies streams
             continue
         seen = engine.completed
-        found.append(digest(frame(work.space, engine, saved.latched, size, layout)))
+        own = size[len(found)] if isinstance(size, list) else size
+        found.append(digest(frame(work.space, engine, saved.latched, own, layout)))
     return found
 
 

@@ -1,7 +1,8 @@
 """Makes the captures of tests/codec/data again, and the digests of their frames: python -m tests.codec.record NAME …
 
 A clip is made by ffmpeg, decoded by an unmodified VA-API driver on softgen, which records the submissions, and decoded by ffmpeg alone:
-those frames are what clips.toml expects. It needs ffmpeg and the drivers.
+those frames are what clips.toml expects. It needs ffmpeg and the drivers. A clip that ffmpeg cannot make is a file beside clips.toml
+(`stream`); its pictures may have several `sizes`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def ffmpeg(*arguments: str) -> list[str]:
 
 def make(clip: dict[str, Any], path: Path) -> None:
     """The clip as a file, coded by ffmpeg or made of random macroblocks."""
+    if "stream" in clip:  # vp9-scaled.ivf: libvpx, whose size was set anew amid the stream, without further key pictures
+        shutil.copyfile(DATA / clip["stream"], path)
+        return
     width, height = clip["size"]
     if "seed" in clip:
         path.write_bytes(fields(width, height, clip["seed"]))
@@ -45,14 +49,20 @@ def make(clip: dict[str, Any], path: Path) -> None:
 
 def software(clip: dict[str, Any], path: Path) -> list[str]:
     """Digests of the frames as ffmpeg decodes them, in the order in which they are shown."""
-    raw = subprocess.run(ffmpeg("-i", str(path), "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", clip["decoded"], "-"),
-                         check=True, stdout=subprocess.PIPE).stdout  # fmt: skip
-    width, height = clip["size"]
-    planes, luma = chroma(width, height, clip["decoded"]), width * height
-    if clip["layout"] == "p010":
-        planes, luma = 2 * planes, 2 * luma
-    size = luma + 2 * planes
-    return [digest(arranged(raw[at : at + size], luma, planes, clip["layout"])) for at in range(0, len(raw), size)]
+    raw = subprocess.run(ffmpeg("-i", str(path), "-fps_mode", "passthrough", "-autoscale", "0", "-f", "rawvideo", "-pix_fmt",
+                                clip["decoded"], "-"), check=True, stdout=subprocess.PIPE).stdout  # fmt: skip
+    found, sample_bytes = list[str](), 2 if clip["layout"] == "p010" else 1
+    while raw:
+        width, height = sizes(clip)[len(found)] if "sizes" in clip else clip["size"]
+        planes, luma = chroma(width, height, clip["decoded"]) * sample_bytes, width * height * sample_bytes
+        found.append(digest(arranged(raw[: luma + 2 * planes], luma, planes, clip["layout"])))
+        raw = raw[luma + 2 * planes :]
+    return found
+
+
+def sizes(clip: dict[str, Any]) -> list[tuple[int, int]]:
+    """Of each picture, where they are not all the same."""
+    return [(width, height) for width, height in clip["sizes"]]
 
 
 def shown(clip: dict[str, Any], found: list[str], expected: list[str]) -> list[str]:
@@ -80,6 +90,12 @@ def arranged(planar: bytes, luma: int, size: int, layout: str) -> bytes:
     return planar
 
 
+def captured(name: str) -> list[str]:
+    """Digests of the pictures that a clip's capture leaves."""
+    clip = clips()[name]
+    return video_frames(DATA / name, sizes(clip) if "sizes" in clip else tuple(clip["size"]), clip["layout"])
+
+
 def record(name: str) -> list[str]:
     """Record a clip; the digests of its frames, in the order in which they are coded."""
     clip = clips()[name]
@@ -89,10 +105,9 @@ def record(name: str) -> list[str]:
         expected = software(clip, path)
         shutil.rmtree(DATA / name, ignore_errors=True)
         command = [sys.executable, "-m", "softgen", "run", "--gpu", clip["gpu"], "--record", str(DATA / name), "--",
-                   *ffmpeg(*VAAPI, "-i", str(path), "-f", "null", "-")]  # fmt: skip
+                   *ffmpeg(*VAAPI, "-i", str(path), "-autoscale", "0", "-f", "null", "-")]  # fmt: skip
         subprocess.run(command, check=True, env={**os.environ, "LIBVA_DRIVER_NAME": clip["driver"]})
-    width, height = clip["size"]
-    found = shown(clip, video_frames(DATA / name, (width, height), clip["layout"]), expected)
+    found = shown(clip, captured(name), expected)
     if sorted(found) != sorted(expected):
         raise SystemExit(f"{name}: the frames are not those that ffmpeg decodes")
     return found

@@ -12,8 +12,6 @@
 
 enum { LANES = 8, ADST_DOWN = 1, ADST_ACROSS = 2 };
 
-#pragma GCC diagnostic ignored "-Wpsabi" /* all is inlined */
-
 typedef int32_t narrow_lanes __attribute__((vector_size(32)));
 typedef int64_t wide_lanes __attribute__((vector_size(64)));
 

@@ -140,11 +140,23 @@ static void average(uint16_t *to, const uint16_t *from, int width)
         to[x] = (uint16_t)((to[x] + from[x] + 1) >> 1);
 }
 
+/* Where there is no reference. */
+static void set_grey(const struct vp9_picture *p, const struct target *t)
+{
+    for (int y = 0; y < t->height; y++) {
+        uint16_t *line = samples_at(&p->picture->frame.plane[t->plane], (unsigned)t->x, (unsigned)(t->y + y));
+        for (int x = 0; x < t->width; x++)
+            line[x] = (uint16_t)(1u << (p->depth - 1));
+    }
+}
+
 static int predict_part(struct vp9_picture *p, const struct vp9_place *at, int k, const struct target *t, int x, int y)
 {
     const struct frame *frame = vp9_reference(p, at->block->reference[k]);
-    if (!frame)
+    if (!frame) {
+        set_grey(p, t);
         return 0;
+    }
     const struct vp9_reference_picture *r = &p->references[at->block->reference[k] - VP9_LAST];
     struct source s = {.plane = &frame->plane[t->plane], .x = t->x * 16 + x, .y = t->y * 16 + y};
     uint16_t samples[MOST * MOST];
