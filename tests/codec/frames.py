@@ -75,7 +75,7 @@ def decoded(path: Path, gpu: str | None = None) -> Iterator[tuple[GpuDevice, Wor
 
 def video_frames(path: Path, size: tuple[int, int] | list[tuple[int, int]], layout: str) -> list[str]:
     """Digests of the pictures that a capture's submissions to the video engine leave, in that order; `size`: of all, or of each."""
-    found, seen = [], 0
+    found, seen = list[str](), 0
     for device, work in decoded(path):
         if work.engine != "video":
             continue
