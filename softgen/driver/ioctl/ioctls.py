@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl import context, execbuffer, gem, prime, query, syncobj
-from softgen.driver.kms import framebuffer, gamma, planes, properties, resources, sequence
+from softgen.driver.kms import atomic, framebuffer, gamma, planes, properties, resources, sequence
 from softgen.driver.objects.fence import Fence, all_of
 from softgen.driver.objects.gem_object import GemObject
 from softgen.driver.run.protocol import Call
@@ -35,6 +35,7 @@ UNCHANGED = frozenset({"DRM_IOCTL_I915_GEM_EXECBUFFER2"})  # ioctls whose argume
 HANDLERS: dict[str, Handler] = {
     **query.HANDLERS, **gem.HANDLERS, **prime.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS,
     **resources.HANDLERS, **framebuffer.HANDLERS, **planes.HANDLERS, **properties.HANDLERS, **gamma.HANDLERS, **sequence.HANDLERS,
+    **atomic.HANDLERS,
 }  # fmt: skip
 
 DMA_BUF_ACCESS = drm.DMA_BUF_SYNC_READ | drm.DMA_BUF_SYNC_WRITE

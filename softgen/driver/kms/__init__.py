@@ -4,5 +4,6 @@ display.py      the display: its master, framebuffers, what is shown, commits an
 crtc.py         state of the CRTC and its planes, with the kernel's checks; monitor.py: modes and EDID; vblank.py: vertical blanks
 resources.py    ioctls on resources, connector, encoder and CRTC, page flips; framebuffer.py: framebuffers, dumb buffers
 planes.py       planes and cursors; gamma.py: gamma ramps; sequence.py: waits for vertical blanks
+atomic.py       atomic commits
 properties.py   properties of mode objects, and blobs; handler.py: what the handlers of these ioctls have in common
 """

@@ -42,6 +42,21 @@ class ModeObject(IntEnum):
     EDID = 78
     LINK_STATUS = 79
     NON_DESKTOP = 80
+    FB_ID = 81
+    CRTC_ID = 82
+    SRC_X = 83
+    SRC_Y = 84
+    SRC_W = 85
+    SRC_H = 86
+    CRTC_X = 87
+    CRTC_Y = 88
+    CRTC_W = 89
+    CRTC_H = 90
+    IN_FENCE_FD = 91
+    FB_DAMAGE_CLIPS = 92
+    ACTIVE = 93
+    MODE_ID = 94
+    OUT_FENCE_PTR = 95
 
 
 PLANES = {ModeObject.PLANE: "primary", ModeObject.OVERLAY: "overlay", ModeObject.CURSOR: "cursor"}  # the lowest first

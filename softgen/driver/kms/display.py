@@ -45,7 +45,9 @@ class Commit:
     node: NODE
     crtc: Crtc
     user_data: int | None
-    out_fence: Fence | None = None
+    finished: Fence
+    ready: Fence  # the rendering is done
+    shows: bool = True  # state of the CRTC, or of something on it, is in it
 
 
 @dataclass(eq=False)
@@ -244,28 +246,50 @@ class Display:
             plane.check_viewport()
             if framebuffer.format != shown.format:
                 raise Errno(errno.EINVAL, f"a page flip from format {shown.format.name} to {framebuffer.format.name}")
-            flip = Commit(node, replace(self.crtc, primary=plane), user_data)
+            self.check_free()
+            if user_data is not None:
+                self.check_room(node)
+            flip = Commit(node, replace(self.crtc, primary=plane), user_data, Fence(self.signals), rendering(self.signals, framebuffer.bo))
             self._begin(flip)
-        rendering(self.signals, framebuffer.bo).then(lambda: self._complete(flip))
+        flip.ready.then(lambda: self._complete(flip))
+
+    def commit(self, make: Callable[[Crtc], Commit], gone: Callable[[], bool], blocking: bool) -> None:
+        """Make a commit from the current state, and its state the current one; it completes when the rendering is done. A blocking one
+        waits for a pending one before it and then until it is complete, another one is refused while one is pending."""
+        while True:
+            if blocking:
+                self.signals.wait(lambda: self.pending is None, None, gone)
+            with self.lock:
+                if blocking and self.pending is not None and not gone():
+                    continue  # another program was faster
+                commit = make(self.crtc)
+                self._begin(commit)
+                break
+        commit.ready.then(lambda: self._complete(commit))
+        if blocking:
+            self.signals.wait(lambda: commit.finished.done, None, gone)
+
+    def check_free(self) -> None:
+        """EBUSY while a commit is pending."""
+        if self.pending is not None:
+            raise Errno(errno.EBUSY, "a page flip is pending")
 
     def _begin(self, commit: Commit) -> None:
         """Make the state of a commit the current one; called with the lock held."""
-        if self.pending is not None:
-            raise Errno(errno.EBUSY, "a page flip is pending")
-        if commit.user_data is not None:
-            self.check_room(commit.node)
+        if (commit.crtc.active, commit.crtc.connected) != (self.crtc.active, self.crtc.connected):
+            self.dpms = drm.DRM_MODE_DPMS_ON if commit.crtc.active else drm.DRM_MODE_DPMS_OFF
         self.crtc, self.pending, self.untouched = commit.crtc, commit, False
 
     def _complete(self, commit: Commit) -> None:
         with self.lock:
             # A cursor or gamma ramp that was set meanwhile is there already.
-            self.present(replace(commit.crtc, cursor=self.crtc.cursor, gamma_blob=self.crtc.gamma_blob))
+            if commit.shows:
+                self.present(replace(commit.crtc, cursor=self.crtc.cursor, gamma_blob=self.crtc.gamma_blob))
             self.pending = None
             if commit.user_data is not None:
                 self.send(commit.node, vblank_event(drm.DRM_EVENT_FLIP_COMPLETE, self.vblank.now(), commit.user_data))
-            self.vblank_events.send_due()
-        if commit.out_fence is not None:
-            commit.out_fence.signal()
+            self.vblank_events.send_due(everything=not self.crtc.active)
+        commit.finished.signal()
         self.signals.notify()
 
     # -- vertical blanks and events
@@ -282,7 +306,7 @@ class Display:
                 raise Errno(errno.EBUSY, f"vertical blank {sequence} did not come within {seconds:g} seconds")
             with self.lock:
                 due = self.vblank.due(sequence)
-            self.signals.wait(lambda: passed(self.last_vblank()), min(due, until), gone)
+            self.signals.wait_unlocked(lambda: passed(self.last_vblank()), min(due, until), gone)
         return found
 
     def at_vblank(self, node: NODE, sequence: int, event: Callable[[Vblank], bytes]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 from types import SimpleNamespace
 
+from softgen.driver.errors import Errno
 from softgen.driver.uapi import drm
 from softgen.driver.uapi.uapi import MODE
 
@@ -32,6 +34,13 @@ def mode(width: int, height: int, preferred: bool = True) -> bytes:
         flags=drm.DRM_MODE_FLAG_PHSYNC | drm.DRM_MODE_FLAG_NVSYNC,
         kind=drm.DRM_MODE_TYPE_DRIVER | (drm.DRM_MODE_TYPE_PREFERRED if preferred else 0),
         name=f"{width}x{height}".encode("ascii")))  # fmt: skip
+
+
+def check_mode(data: bytes) -> None:
+    """EINVAL where a drm_mode_modeinfo is no mode: pixels, lines, a clock, and some time around each line and picture."""
+    found = MODE.unpack(data)
+    if not (0 < found.hdisplay < found.htotal and 0 < found.vdisplay < found.vtotal and found.clock):
+        raise Errno(errno.EINVAL, f"a mode of {found.hdisplay}x{found.vdisplay} pixels")
 
 
 def mode_size(data: bytes) -> tuple[int, int]:

@@ -11,16 +11,16 @@ from softgen.driver.errors import Errno
 from softgen.driver.kms.crtc import Crtc, ModeObject
 from softgen.driver.kms.gamma import SIZE as GAMMA_SIZE
 from softgen.driver.kms.handler import FIRST_CRTC, Handler, as_master, find, show_console, write_all, write_ids
-from softgen.driver.kms.monitor import SIZE_MM
+from softgen.driver.kms.monitor import SIZE_MM, check_mode
 from softgen.driver.kms.properties import values, write_properties
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import drm, facts
-from softgen.driver.uapi.uapi import MODE
 
 if TYPE_CHECKING:
     from softgen.driver.objects.node import Node
 
 CURRENT = 0xFFFFFFFF  # as a framebuffer's identifier in SETCRTC: the one that is shown
+MOST_ATOMIC = 2  # value of DRM_CLIENT_CAP_ATOMIC
 MOST_CONNECTORS = 16  # that SETCRTC may name
 
 
@@ -36,12 +36,27 @@ def drop_master(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def client_capability(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.capability == drm.DRM_CLIENT_CAP_ATOMIC:
-        raise Errno(errno.EOPNOTSUPP, "atomic mode setting is not there")
+        set_atomic(node, call, arg.value)
+        return
+    if arg.capability == drm.DRM_CLIENT_CAP_WRITEBACK_CONNECTORS and node.client_caps.get(drm.DRM_CLIENT_CAP_ATOMIC) and arg.value <= 1:
+        return  # there are none to show
     if arg.capability not in (drm.DRM_CLIENT_CAP_STEREO_3D, drm.DRM_CLIENT_CAP_UNIVERSAL_PLANES, drm.DRM_CLIENT_CAP_ASPECT_RATIO):
         raise Errno(errno.EINVAL, f"client capability {arg.capability}")
     if arg.value > 1:
         raise Errno(errno.EINVAL, f"client capability {arg.capability} of {arg.value}")
     node.client_caps[arg.capability] = arg.value
+
+
+def set_atomic(node: Node, call: Call, value: int) -> None:
+    """DRM_CLIENT_CAP_ATOMIC. An X server that asks for 1 is refused: the kernel knows that it uses it wrongly (drm_setclientcap)."""
+    if not facts.display(node.gpu.device.name).atomic:
+        raise Errno(errno.EOPNOTSUPP, "the driver has no atomic mode setting on this GPU")
+    if call.channel.program.startswith("X") and value == 1:
+        raise Errno(errno.EOPNOTSUPP, "an X server gets no atomic mode setting")
+    if value > MOST_ATOMIC:
+        raise Errno(errno.EINVAL, f"client capability ATOMIC of {value}")
+    for capability in (drm.DRM_CLIENT_CAP_ATOMIC, drm.DRM_CLIENT_CAP_UNIVERSAL_PLANES, drm.DRM_CLIENT_CAP_ASPECT_RATIO):
+        node.client_caps[capability] = value
 
 
 def get_resources(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -91,11 +106,9 @@ def set_crtc(node: Node, call: Call, arg: SimpleNamespace) -> None:
         display.set_crtc(Crtc(), call.channel.gone)
         return
     framebuffer = display.crtc.framebuffer if arg.fb == CURRENT else display.framebuffer(arg.fb)
-    mode = MODE.unpack(arg.mode)
     if framebuffer is None:
         raise Errno(errno.EINVAL, "no framebuffer is shown")
-    if not (0 < mode.hdisplay < mode.htotal and 0 < mode.vdisplay < mode.vtotal and mode.clock):
-        raise Errno(errno.EINVAL, f"a mode of {mode.hdisplay}x{mode.vdisplay} pixels")
+    check_mode(arg.mode)
     crtc = Crtc.showing(framebuffer, display.new_blob(arg.mode), arg.x, arg.y)
     crtc.primary.check_viewport()
     display.set_crtc(crtc, call.channel.gone)

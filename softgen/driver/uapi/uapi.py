@@ -152,6 +152,9 @@ b8 DRM_IOCTL_MODE_ADDFB2                fb:I width:I height:I format:I flags:I h
 b9 DRM_IOCTL_MODE_OBJ_GETPROPERTIES     properties:Q values:Q property_count:I object:I kind:I pad:I
 ba DRM_IOCTL_MODE_OBJ_SETPROPERTY      value:Q property:I object:I kind:I pad:I
 bb DRM_IOCTL_MODE_CURSOR2              flags:I crtc:I x:i y:i width:I height:I handle:I hot_x:i hot_y:i
+bc DRM_IOCTL_MODE_ATOMIC               flags:I object_count:I objects:Q counts:Q properties:Q values:Q reserved:Q user_data:Q
+bd DRM_IOCTL_MODE_CREATEPROPBLOB       data:Q size:I blob:I
+be DRM_IOCTL_MODE_DESTROYPROPBLOB      blob:I
 bf DRM_IOCTL_SYNCOBJ_CREATE             handle:I flags:I
 c0 DRM_IOCTL_SYNCOBJ_DESTROY            handle:I pad:I
 c1 DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD       handle:I flags:I fd:i pad:I
@@ -169,7 +172,6 @@ d0 DRM_IOCTL_MODE_CLOSEFB               fb:I pad:I
 # Named so that a log says what a program wanted; answered with EOPNOTSUPP, as by a kernel without them.
 DISPLAY = """
 08 DRM_IOCTL_MODESET_CTL                a8 DRM_IOCTL_MODE_ATTACHMODE            a9 DRM_IOCTL_MODE_DETACHMODE
-bc DRM_IOCTL_MODE_ATOMIC                bd DRM_IOCTL_MODE_CREATEPROPBLOB        be DRM_IOCTL_MODE_DESTROYPROPBLOB
 c6 DRM_IOCTL_MODE_CREATE_LEASE          c7 DRM_IOCTL_MODE_LIST_LESSEES          c8 DRM_IOCTL_MODE_GET_LEASE
 c9 DRM_IOCTL_MODE_REVOKE_LEASE
 """

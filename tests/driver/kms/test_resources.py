@@ -26,7 +26,7 @@ from tests.driver.running import PROGRAMS, Softgen, needs_driver, needs_shim, so
 from tests.pictures.compare import Picture, compare
 
 XR24, RG16 = (int.from_bytes(name, "little") for name in (b"XR24", b"RG16"))
-UNIVERSAL_PLANES, ATOMIC = 2, 3
+UNIVERSAL_PLANES, ATOMIC, WRITEBACK = 2, 3, 5
 
 
 @pytest.fixture
@@ -222,7 +222,11 @@ def test_objects_are_found_by_their_type(card: Program, kind: int) -> None:
 
 
 def test_capabilities_of_clients(card: Program) -> None:
-    refused(errno.EOPNOTSUPP, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=ATOMIC, value=1)
+    refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=WRITEBACK, value=1)
+    refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=ATOMIC, value=3)
+    card.ioctl("DRM_IOCTL_SET_CLIENT_CAP", capability=ATOMIC, value=1)
+    card.ioctl("DRM_IOCTL_SET_CLIENT_CAP", capability=WRITEBACK, value=1)
+    assert card.ioctl("DRM_IOCTL_MODE_GETPLANERESOURCES").plane_count == 3, "it brings universal planes"
     refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=2)
     refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=99, value=1)
     capabilities = drm.DRM_CAP_DUMB_BUFFER, drm.DRM_CAP_ADDFB2_MODIFIERS, drm.DRM_CAP_ASYNC_PAGE_FLIP
