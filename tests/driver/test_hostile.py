@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgen.bits.units import QWORD_MASK
-from softgen.driver.kms.crtc import ModeObject
+from softgen.driver.kms.crtc import PLANES, Crtc, ModeObject
 from softgen.driver.kms.monitor import mode
 from softgen.driver.objects import descriptors
 from softgen.driver.objects.fence import Fence, Syncobj
@@ -34,7 +34,10 @@ from softgen.driver.run.protocol import MESSAGE
 from softgen.driver.shim import shim_h
 from softgen.driver.uapi.i915_drm import I915_EXEC_BLT
 from softgen.driver.uapi.uapi import ARGUMENTS, EXEC_OBJECT
+from softgen.inspect.report.frames import frame
 from tests.driver.execbuffer import END, PINNED, buffer, content, row, submit
+from tests.driver.kms.test_atomic import held_properties, request, whole
+from tests.driver.kms.test_resources import frame as kms_frame
 from tests.driver.program import Gpu, Held, Program, served
 
 NAMES = sorted(ARGUMENTS)
@@ -384,3 +387,35 @@ def test_batches_of_programs_are_not_privileged(name: str, commands: list[int]) 
         device = gpu.executor.device
         assert device.registers.read(HWS_PGA) == 0 and not any(address for address, _ in device.contexts)
         assert any("read as MI_NOOP" in remark for remark in device.remarks) and not gpu.told
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=50)
+@given(seed=st.integers(0, 1 << 32))
+def test_any_atomic_commit_is_shown_or_refused(gpu: Gpu, seed: int) -> None:
+    """Properties of all objects, with values that are right, nearly right, or noise; what is shown can be made a picture of."""
+    chance, program, shown = random.Random(seed), gpu.program("card0"), list[Crtc]()
+    gpu.shared.display.presented = lambda crtc, number: shown.append(crtc)
+    program.ioctl("DRM_IOCTL_SET_CLIENT_CAP", capability=3, value=1)
+    sizes = [chance.choice(((640, 480), (64, 64), (100, 50))) for _ in range(3)]
+    fbs = [kms_frame(program, *size, depth=chance.choice((24, 32)))[0] for size in sizes]
+    contents = mode(640, 480), mode(100, 50), chance.randbytes(68), chance.randbytes(8 * 256), chance.randbytes(8 * 1024)
+    blobs = [program.ioctl("DRM_IOCTL_MODE_CREATEPROPBLOB", data=program.memory(data).address, size=len(data)).blob for data in contents]
+    numbers = [640, 480, 64, 100, 50, 1, 0, (1 << 64) - 1, (1 << 64) - 40, 1 << 31, chance.getrandbits(33)]
+    values = [*fbs, *blobs, *numbers, *(number << 16 for number in numbers[:5]), ModeObject.CRTC, ModeObject.CONNECTOR]
+    for _ in range(10):
+        settings = list(whole(program, fbs[0], sizes[0])) if chance.random() < 0.8 else []
+        for _ in range(chance.randrange(6)):
+            object_ = chance.choice((*PLANES, ModeObject.CRTC, ModeObject.CONNECTOR))
+            owned = list(held_properties(program, object_))
+            settings.append((object_, chance.choice(owned), chance.choice(values)))
+        flags = chance.choice((0x400, 0x400, 0x100, 0x500, 0x601, 0x401, 0))
+        try:
+            program.ioctl("DRM_IOCTL_MODE_ATOMIC", flags=flags, **request(program, settings))
+        except OSError:
+            pass
+        while shown:
+            picture = frame(crtc := shown.pop())
+            assert picture is not None and picture.size == crtc.size
+    program.close()
+    gpu.programs.remove(program)
+    assert [line for line in gpu.log if "itself failed" in line] == []

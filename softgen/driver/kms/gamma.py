@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from softgen.driver.errors import Errno
 from softgen.driver.kms.crtc import ModeObject
-from softgen.driver.kms.handler import Handler, as_master, find
+from softgen.driver.kms.handler import Handler, as_master, find, show_console
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi.uapi import COLOR_LUT
 
@@ -41,6 +41,7 @@ def set_gamma(node: Node, call: Call, arg: SimpleNamespace) -> None:
     entries = zip(*map(RAMP.unpack, ramps), strict=True)
     table = b"".join(COLOR_LUT.pack(SimpleNamespace(red=red, green=green, blue=blue, pad=0)) for red, green, blue in entries)
     display = node.gpu.display
+    show_console(node, call)
     with display.lock:
         display.ramps = ramps
         display.crtc = replace(display.crtc, gamma_blob=display.new_blob(table))

@@ -106,6 +106,7 @@ def cursor(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EINVAL, f"cursor flags {arg.flags:#x}")
     find(arg.crtc, ModeObject.CRTC)
     display, framebuffer = node.gpu.display, None
+    show_console(node, call)
     if arg.flags & drm.DRM_MODE_CURSOR_BO and arg.handle:
         framebuffer = _cursor_framebuffer(node, arg)
     with display.lock:

@@ -97,3 +97,26 @@ def test_a_cursor_that_is_moved_while_a_flip_is_pending_is_in_its_frame(gpu: Gpu
     card.ioctl("DRM_IOCTL_MODE_CURSOR", flags=2, crtc=ModeObject.CRTC, x=11, y=12)
     held.finish()
     assert seen[0].cursor.target == (11, 12, 64, 64) and seen[0].framebuffer is gpu.shared.display.framebuffer(fb)
+
+
+@pytest.mark.parametrize("name", ["CURSOR", "SETGAMMA"])
+def test_what_is_set_before_a_mode_is_set_over_the_console(gpu: Gpu, card: Program, name: str) -> None:
+    room = card.memory(512).address
+    handle = card.ioctl("DRM_IOCTL_MODE_CREATE_DUMB", width=64, height=64, bits=32).handle
+    ramps = {"size": 256, **dict.fromkeys(("red", "green", "blue"), room)}
+    fields = {"flags": 1, "width": 64, "height": 64, "handle": handle} if name == "CURSOR" else ramps
+    card.ioctl(f"DRM_IOCTL_MODE_{name}", crtc=ModeObject.CRTC, **fields)
+    crtc = gpu.shared.display.crtc
+    assert crtc.framebuffer is not None and crtc.framebuffer.owner is None and crtc.active
+    assert crtc.cursor.shown if name == "CURSOR" else crtc.gamma_blob is not None
+
+
+def test_a_cursor_whose_buffer_is_closed_goes_on_being_shown(gpu: Gpu, card: Program) -> None:
+    handle = card.ioctl("DRM_IOCTL_MODE_CREATE_DUMB", width=64, height=64, bits=32).handle
+    card.ioctl("DRM_IOCTL_MODE_CURSOR", flags=1, crtc=ModeObject.CRTC, width=64, height=64, handle=handle)
+    card.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+    seen = list[Crtc]()
+    gpu.shared.display.presented = lambda crtc, number: seen.append(crtc)
+    show(card, frame(card)[0])
+    picture = seen[0].cursor.framebuffer
+    assert picture is not None and len(picture.bo.read(0, 4 * 64 * 64)) == 4 * 64 * 64
