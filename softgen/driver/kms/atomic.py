@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl import syncobj
-from softgen.driver.kms.crtc import PLANES, Blob, Crtc, ModeObject, Plane
+from softgen.driver.kms.crtc import PLANES, Blob, Crtc, ModeObject, ScanoutPlane
 from softgen.driver.kms.display import Commit, rendering
 from softgen.driver.kms.handler import Handler, as_master, find, show_console
 from softgen.driver.kms.monitor import check_mode
@@ -31,7 +31,7 @@ RECTANGLE_BYTES = 16  # of drm_mode_rect in FB_DAMAGE_CLIPS
 NO_FENCE = -1
 
 
-class Setting(NamedTuple):
+class PropertySetting(NamedTuple):
     """A property of an object that is set to a value."""
 
     object: ModeObject
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
 class AtomicRequest:
     """Settings of one commit: which state they make of another, and the fences that it waits for."""
 
-    def __init__(self, node: Node, call: Call, settings: list[Setting]) -> None:
+    def __init__(self, node: Node, call: Call, settings: list[PropertySetting]) -> None:
         self.node, self.settings, self.out_fences = node, settings, list[int]()
         self.in_fences: dict[ModeObject, Fence] = {}  # by plane
         for setting in settings:
@@ -64,7 +64,7 @@ class AtomicRequest:
                 crtc = self._set(crtc, property, value)
         return crtc
 
-    def _set_plane(self, plane: Plane, property: ModeObject, value: int) -> Plane:
+    def _set_plane(self, plane: ScanoutPlane, property: ModeObject, value: int) -> ScanoutPlane:
         if property == ModeObject.FB_ID:
             return replace(plane, framebuffer=self.node.gpu.display.framebuffer(value) if value else None)
         if property == ModeObject.CRTC_ID:
@@ -125,7 +125,7 @@ SOURCE = {ModeObject.SRC_X: "x", ModeObject.SRC_Y: "y", ModeObject.SRC_W: "width
 TARGET = {ModeObject.CRTC_X: "x", ModeObject.CRTC_Y: "y", ModeObject.CRTC_W: "width", ModeObject.CRTC_H: "height"}
 
 
-def read_settings(node: Node, call: Call, arg: SimpleNamespace) -> list[Setting]:
+def read_settings(node: Node, call: Call, arg: SimpleNamespace) -> list[PropertySetting]:
     """The settings of a request: objects, the number of properties of each, properties, and values."""
     if arg.object_count > MOST_OBJECTS:
         raise Errno(errno.EINVAL, f"{arg.object_count} objects")
@@ -134,13 +134,13 @@ def read_settings(node: Node, call: Call, arg: SimpleNamespace) -> list[Setting]
     if sum(counts) > MOST_PROPERTIES:
         raise Errno(errno.EINVAL, f"{sum(counts)} properties")
     names, found = (numbers(call, address, sum(counts), letter) for address, letter in ((arg.properties, "I"), (arg.values, "Q")))
-    settings, at = list[Setting](), 0
+    settings, at = list[PropertySetting](), 0
     for number, count in zip(objects, counts, strict=True):
         owned = values(node, object_ := find_object(number))
         for place in range(at, at + count):
             if names[place] not in owned:
                 raise Errno(errno.ENOENT, f"object {number} has no property {names[place]}")
-            settings.append(Setting(object_, ModeObject(names[place]), found[place]))
+            settings.append(PropertySetting(object_, ModeObject(names[place]), found[place]))
         at += count
     return settings
 
@@ -198,7 +198,7 @@ def set_one(node: Node, call: Call, number: ModeObject, arg: SimpleNamespace) ->
         if arg.value != drm.DRM_MODE_DPMS_ON:
             node.gpu.log_once("a program has turned the display off (DPMS): what it draws is shown nevertheless")
         return
-    request = AtomicRequest(node, call, [Setting(number, ModeObject(arg.property), arg.value)])
+    request = AtomicRequest(node, call, [PropertySetting(number, ModeObject(arg.property), arg.value)])
     show_console(node, call)
     display.commit(committer(request, call, None, True), call.channel.gone, True)
 

@@ -101,7 +101,7 @@ class Blob:
 
 
 @dataclass(frozen=True)
-class Plane:
+class ScanoutPlane:
     """What a plane scans out (a rectangle of a framebuffer, in 1/65536 of a pixel), and where on the CRTC it is shown."""
 
     framebuffer: Framebuffer | None = None
@@ -144,16 +144,16 @@ class Plane:
             raise Errno(errno.ERANGE, f"the {name} plane scales {found} pixels")
 
 
-OFF = Plane()
+OFF = ScanoutPlane()
 
 
 @dataclass(frozen=True)
 class Crtc:
     """What the CRTC shows. It is enabled by a mode, and shows frames while it is active."""
 
-    primary: Plane = OFF
-    overlay: Plane = OFF
-    cursor: Plane = OFF
+    primary: ScanoutPlane = OFF
+    overlay: ScanoutPlane = OFF
+    cursor: ScanoutPlane = OFF
     mode_blob: Blob | None = None
     active: bool = False
     connected: bool = False  # the connector is attached
@@ -163,7 +163,7 @@ class Crtc:
     def showing(cls, framebuffer: Framebuffer | None, mode: Blob, x: int = 0, y: int = 0) -> Crtc:
         """The state that SETCRTC makes: a rectangle, the size of the mode, of a framebuffer."""
         size = mode_size(mode.data)
-        plane = Plane(framebuffer, framebuffer is not None, Rectangle(x, y, *size).scaled(), Rectangle(0, 0, *size))
+        plane = ScanoutPlane(framebuffer, framebuffer is not None, Rectangle(x, y, *size).scaled(), Rectangle(0, 0, *size))
         return cls(plane, mode_blob=mode, active=True, connected=True)
 
     @property
@@ -180,15 +180,15 @@ class Crtc:
         return mode_size(self.mode)
 
     @property
-    def planes(self) -> tuple[Plane, Plane, Plane]:
+    def planes(self) -> tuple[ScanoutPlane, ScanoutPlane, ScanoutPlane]:
         """The planes, the lowest first."""
         return self.primary, self.overlay, self.cursor
 
-    def plane(self, number: ModeObject) -> Plane:
+    def plane(self, number: ModeObject) -> ScanoutPlane:
         """A plane by its identifier."""
         return self.planes[list(PLANES).index(number)]
 
-    def with_plane(self, number: ModeObject, plane: Plane) -> Crtc:
+    def with_plane(self, number: ModeObject, plane: ScanoutPlane) -> Crtc:
         """The state with another plane."""
         if number == ModeObject.PLANE:
             return replace(self, primary=plane)

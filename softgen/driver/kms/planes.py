@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from softgen.driver.errors import Errno
 from softgen.driver.ioctl import gem
-from softgen.driver.kms.crtc import OFF, PLANES, Crtc, Framebuffer, ModeObject, Plane, Rectangle
+from softgen.driver.kms.crtc import OFF, PLANES, Crtc, Framebuffer, ModeObject, Rectangle, ScanoutPlane
 from softgen.driver.kms.handler import FIRST_CRTC, Handler, as_master, find, show_console, write_all, write_ids
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import drm, facts
@@ -63,7 +63,7 @@ def set_plane(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.fb:
         framebuffer = display.framebuffer(arg.fb)
         find(arg.crtc, ModeObject.CRTC)
-        plane = Plane(framebuffer, True, Rectangle(arg.x, arg.y, arg.width, arg.height),
+        plane = ScanoutPlane(framebuffer, True, Rectangle(arg.x, arg.y, arg.width, arg.height),
                       Rectangle(arg.crtc_x, arg.crtc_y, arg.crtc_width, arg.crtc_height))  # fmt: skip
         waits.append(framebuffer)
     show_console(node, call)
@@ -117,7 +117,7 @@ def cursor(node: Node, call: Call, arg: SimpleNamespace) -> None:
             display.cursor_at = arg.x, arg.y
         size = (framebuffer.width, framebuffer.height) if framebuffer else (0, 0)
         target = Rectangle(*display.cursor_at, *size)
-        plane = OFF if framebuffer is None else Plane(framebuffer, True, Rectangle(0, 0, *size).scaled(), target)
+        plane = OFF if framebuffer is None else ScanoutPlane(framebuffer, True, Rectangle(0, 0, *size).scaled(), target)
         display.crtc = replace(display.crtc, cursor=plane)
 
 

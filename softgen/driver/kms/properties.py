@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.errors import Errno
-from softgen.driver.kms.crtc import PLANES, Blob, Crtc, ModeObject, Plane
+from softgen.driver.kms.crtc import PLANES, Blob, Crtc, ModeObject, ScanoutPlane
 from softgen.driver.kms.handler import Handler, write_all, write_ids
 from softgen.driver.kms.monitor import edid
 from softgen.driver.kms.planes import formats_of, modifiers_of
@@ -84,7 +84,7 @@ def blob_number(blob: Blob | None) -> int:
     return blob.number if blob else 0
 
 
-def plane_values(number: ModeObject, plane: Plane) -> dict[int, int]:
+def plane_values(number: ModeObject, plane: ScanoutPlane) -> dict[int, int]:
     formats = ModeObject.CURSOR_FORMATS_BLOB if number == ModeObject.CURSOR else ModeObject.IN_FORMATS_BLOB
     names = (ModeObject.SRC_X, ModeObject.SRC_Y, ModeObject.SRC_W, ModeObject.SRC_H,
              ModeObject.CRTC_X, ModeObject.CRTC_Y, ModeObject.CRTC_W, ModeObject.CRTC_H)  # fmt: skip

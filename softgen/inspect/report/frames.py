@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from softgen.driver.kms.crtc import Plane, Rectangle
+from softgen.driver.kms.crtc import Rectangle, ScanoutPlane
 from softgen.errors import SoftgenError
 from softgen.inspect.output_file import write_file
 from softgen.inspect.report.pictures import Box, Room, any_room, picture, picture_bytes, png
@@ -46,7 +46,7 @@ def frame(crtc: Crtc) -> Image | None:
     return Image.fromarray(through_gamma(shown, crtc.gamma_blob.data) if crtc.gamma_blob else np.ascontiguousarray(shown))
 
 
-def plane_picture(plane: Plane, box: Box | None = None) -> Image:
+def plane_picture(plane: ScanoutPlane, box: Box | None = None) -> Image:
     """What a plane scans out, or a part of its framebuffer."""
     assert plane.framebuffer is not None
     space, buffer = AddressSpace("display"), plane.framebuffer.bo.pieces[0].buffer
@@ -54,13 +54,13 @@ def plane_picture(plane: Plane, box: Box | None = None) -> Image:
     return picture(space, surface(plane.framebuffer), box or viewport(plane))
 
 
-def viewport(plane: Plane) -> Box:
+def viewport(plane: ScanoutPlane) -> Box:
     """The part of its framebuffer that a plane scans out."""
     x, y, width, height = plane.pixels
     return Box(x, y, x + width, y + height)
 
 
-def over(below: Array, plane: Plane, opaque: bool = False) -> Array:
+def over(below: Array, plane: ScanoutPlane, opaque: bool = False) -> Array:
     """A plane over what is below it; its colours are multiplied by its alpha already, as the kernel's default blend mode has it."""
     x, y, width, height = plane.target
     left, top, right, bottom = max(x, 0), max(y, 0), min(x + width, below.shape[1]), min(y + height, below.shape[0])

@@ -13,7 +13,7 @@ import pytest
 
 from softgen.bits.formats import surface_formats
 from softgen.driver.kms import monitor
-from softgen.driver.kms.crtc import Blob, Crtc, Framebuffer, Plane, Rectangle
+from softgen.driver.kms.crtc import Blob, Crtc, Framebuffer, Rectangle, ScanoutPlane
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.uapi import facts
 from softgen.errors import SoftgenError
@@ -125,7 +125,7 @@ def test_a_frame_that_cannot_be_written_is_complained_about(tmp_path: Path) -> N
     assert len(said) == 1 and "frame-0001.png: cannot be written" in said[0]
 
 
-def plane(colour: tuple[int, int, int, int], target: tuple[int, int], size: int = 64, format: str = "AR24") -> Plane:
+def plane(colour: tuple[int, int, int, int], target: tuple[int, int], size: int = 64, format: str = "AR24") -> ScanoutPlane:
     """A square of one colour (blue, green, red, alpha)."""
     buffer = MemfdBuffer(4 * size * size, "plane")
     buffer.view[:] = bytes(colour) * (size * size)
@@ -133,7 +133,7 @@ def plane(colour: tuple[int, int, int, int], target: tuple[int, int], size: int 
     bo = GemObject(1, 1, [Piece(buffer, 0, 4 * size * size)], 1)
     square = Rectangle(0, 0, size, size)
     framebuffer = Framebuffer(102, None, bo, size, size, pixels, KBL.modifiers[0], 4 * size, 0)
-    return Plane(framebuffer, True, square.scaled(), Rectangle(*target, size, size))
+    return ScanoutPlane(framebuffer, True, square.scaled(), Rectangle(*target, size, size))
 
 
 def test_a_cursor_is_blended_over_the_frame_and_cut_at_its_edges() -> None:
@@ -157,7 +157,7 @@ def test_an_overlay_without_alpha_covers_and_the_cursor_is_above() -> None:
 
 def test_a_crtc_without_a_primary_plane_is_black_below_the_others() -> None:
     crtc, _ = shown()
-    found = frame(replace(crtc, primary=Plane(), overlay=plane((1, 2, 3, 0), (0, 0), format="XR24")))
+    found = frame(replace(crtc, primary=ScanoutPlane(), overlay=plane((1, 2, 3, 0), (0, 0), format="XR24")))
     assert found is not None and found.size == (200, 90) and (found.getpixel((63, 63)), found.getpixel((64, 63))) == ((3, 2, 1), (0, 0, 0))
 
 
