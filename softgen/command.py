@@ -213,6 +213,10 @@ class CommandStreamer(Protocol):
         """Whether the submission's time limit has passed."""
         ...
 
+    def told(self, place: Callable[[], str]) -> None:
+        """Where threads are: said each time before they look at the time limit."""
+        ...
+
     def collected(self) -> None:
         """A pipeline has collected work that its `finish` has to complete."""
         ...

@@ -54,7 +54,7 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
     if pool is not None and pool.binding_table_pool_enable:
         bases = {**bases, POOL: int(pool.binding_table_pool_base_address)}
     return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed,
-                           unit_states=texture_tables(cs.latched))  # fmt: skip
+                           unit_states=texture_tables(cs.latched), told=cs.told)  # fmt: skip
 
 
 # -- loading -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command, FetchPointer
 from softgen.streamer.prepared import FoundBatch, PreparedStep
 from softgen.surface.image import SurfaceImage
-from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.dispatch import DispatchContext, Place, ThreadDispatch
 from softgen.threads.dispatcher_protocol import Dispatcher
 
 
@@ -44,6 +44,10 @@ class HandlerServices:
 
     def _where(self, command: Command) -> str:
         return f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation})"
+
+    def where(self) -> list[str]:
+        """The words for the command being executed, if there is one."""
+        return [self._where(self._current)] if self._current is not None else []
 
     def _placed(self, error: SoftgenError, command: Command) -> SoftgenError:
         """The same error with the place of a command."""
@@ -152,6 +156,10 @@ class HandlerServices:
     @property
     def timed_out(self) -> Callable[[], bool]:
         return self.hooks.timed_out
+
+    @property
+    def told(self) -> Callable[[Place], None]:
+        return self.hooks.told
 
     def collected(self) -> None:
         """A pipeline has collected work, which `finish_pipelines` completes."""

@@ -15,6 +15,7 @@ from softgen.command import Drawn, FieldPlace, Pipeline, Preparer, nothing_colle
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
+from softgen.threads.dispatch import Place, told_nobody
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.dispatcher_protocol import Dispatcher
 
@@ -103,6 +104,7 @@ class SubmissionHooks:
     dispatcher: Dispatcher = field(default_factory=EngineDispatcher)  # runs thread dispatches
     drawn: Drawn | None = None
     completed: Callable[[], None] = lambda: None  # called where only the end of a prepared batch is left: memory will not change
+    told: Callable[[Place], None] = told_nobody  # where threads are, each time before the time limit is looked at
 
 
 @dataclass(frozen=True)

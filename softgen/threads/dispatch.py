@@ -38,11 +38,16 @@ KIB = 1024
 
 ResultT = TypeVar("ResultT")
 TimedOut = Callable[[], bool]  # whether the submission's time limit has passed
+Place = Callable[[], str]  # the words for a thread and its instruction
 
 
 def never() -> bool:
     """No time limit."""
     return False
+
+
+def told_nobody(place: Place) -> None:
+    """Nobody wants to know where threads are."""
 
 
 @dataclass(eq=False)
@@ -57,6 +62,7 @@ class DispatchContext:
     stepped: Callable[[Callable[[], str]], None] | None = None  # called after each instruction on the interpreter, with what names it
     elapsed: int = 0  # instructions of earlier dispatches: where the time stamps of threads (tm0) start
     unit_states: UnitStates = ()  # of the context, for every dispatch
+    told: Callable[[Place], None] = told_nobody  # where threads are, each time before the time limit is looked at
 
     def again(self, warn: Callable[[str], None], elapsed: int) -> DispatchContext:
         """The same environment for a later dispatch."""

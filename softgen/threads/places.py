@@ -9,6 +9,8 @@ from softgen.eu.thread.state import ThreadState
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.programs import DispatchProgram
 
+TIME_IS_UP = "time is up: "
+
 
 def text(inst: Instruction) -> str:
     """An instruction as assembly, in the generation's usual dialect."""
@@ -41,7 +43,7 @@ def deadlock(place: str, left: int, threads: int) -> SoftgenError:
 
 
 def timed_out(place: str) -> SoftgenError:
-    return SoftgenError(f"time is up: {place}")
+    return SoftgenError(f"{TIME_IS_UP}{place}")
 
 
 def timed_out_before(dispatch: ThreadDispatch, group: int, program: KernelProgram) -> SoftgenError:

@@ -7,6 +7,7 @@ none of them will send, that is an error and not a hang.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class ReferenceGroup:
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram,
                  bindings: DispatchBindings) -> None:  # fmt: skip
         self.dispatch, self.group, self.elapsed, gen = dispatch, group, context.elapsed, context.generation.number
+        self.told = context.told
         own = GroupBindings(bindings, np.zeros(dispatch.local_bytes, np.uint8), dispatch.group_size(group), self._notify)
         messages = handlers([units.named(name) for name in dispatch.units], own)
         self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
@@ -75,8 +77,10 @@ class ReferenceGroup:
                 before = runner.thread.executed
                 outcome = runner.run(TURN)
                 moved |= runner.thread.executed > before
-                if outcome is RunOutcome.OUT_OF_BUDGET and timed_out():
-                    raise places.timed_out(self._place(runner))
+                if outcome is RunOutcome.OUT_OF_BUDGET:
+                    self.told(partial(self._place, runner))
+                    if timed_out():
+                        raise places.timed_out(self._place(runner))
             left = [runner for runner in left if not runner.thread.ended]
             if left and not moved:
                 raise places.deadlock(self._place(left[0]), len(left), len(self.threads))

@@ -15,6 +15,7 @@ from softgen.command import Counters
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE
 from softgen.memory.address_space import AddressSpace
 from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
+from softgen.threads.dispatch import told_nobody
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import TILE, Bins, Plane, RecordArray, SetupRecord
 
@@ -94,6 +95,7 @@ class Stream:
     counters: Counters = field(default_factory=Counters)
     warnings: list[str] = field(default_factory=list)
     elapsed: int = 0
+    told: Any = field(default=told_nobody)
     system_routine: int | None = None
     late: bool = False
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.command import Counters
+from softgen.threads.dispatch import told_nobody
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.three_d.clip_setup.bins import BinStage
 from softgen.three_d.clip_setup.clip import ClipStage
@@ -60,7 +61,7 @@ class Streamer:
         self.generation, self.space, self.bases, self.latched = state.generation, state.space, state.bases, state.latched
         self.warn, self.get, self.curbe = state.warn, state.register, state.curbe
         self.dispatcher, self.timed_out, self.counters = dispatcher or EngineDispatcher(), timed_out, Counters()
-        self.system_routine, self.elapsed = None, 0
+        self.system_routine, self.elapsed, self.told = None, 0, told_nobody
 
 
 # -- stages of tests -------------------------------------------------------------------------------------------------

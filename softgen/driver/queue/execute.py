@@ -32,6 +32,8 @@ from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer.interface import SubmissionHooks
 from softgen.surface.image import SurfaceImage
+from softgen.threads import places
+from softgen.threads.dispatch import Place
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.dispatcher_protocol import Dispatcher
 
@@ -41,6 +43,7 @@ MOST_REPORTED = 20  # failing submissions that are kept and reported one by one
 MOST_LISTED = 1000  # of each kind that the report names: a program may fail for as long as it likes
 LOOK = 0.02  # seconds of a submission until the memory it touches is counted, and between two counts
 LOOK_SHARE = 20  # a count may take no more than this part of the time between two
+TELL = 10.0  # seconds after which work that still runs is reported, and again
 HANG = 10.0  # seconds a semaphore may be waited for, not counting those in which others have the engine
 
 
@@ -76,6 +79,7 @@ class RunReport:
     faults: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
     captures: list[str] = field(default_factory=list)
+    cut_short: list[str] = field(default_factory=list)  # what still ran when the run ended, and where it was
 
     @property
     def fine(self) -> bool:
@@ -115,9 +119,11 @@ class ContextEngine:
         self.copies: list[Copied] = []  # memory of the program that is copied
         self.seen = -1  # commands done when it was last given back
         self.memory = WatchedMemory(executor.budget)
+        self.began, self.tell_at = 0.0, math.inf
         self.saved = executor.device.new_context(self.engine)
         drawn = None if executor.drawn is None else self.drawn
-        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn, self.completed)
+        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn, self.completed,
+                                    self.told)  # fmt: skip
 
     def end(self) -> None:
         """Release what the context kept, which has ended: some of it leads back here, and the garbage collector may not look for long."""
@@ -142,7 +148,22 @@ class ContextEngine:
             self._give_copies_back()
         if now > self.memory.look_at:
             self.memory.look(slot.submission.pid)
+        if now > self.tell_at + LOOK:  # threads would have said before where they are
+            self._tell()
         return self.executor.ending or self.memory.outgrown or slot.submission.context.cancelled  # over(), without a call
+
+    def told(self, place: Place) -> None:
+        """Threads are about to look at the time limit."""
+        if time.monotonic() > self.tell_at:
+            self._tell(place())
+
+    def _tell(self, *places: str) -> None:
+        """Report that the submission still runs, and where it is."""
+        now, execution, slot = time.monotonic(), self.execution, self.slot
+        self.tell_at = now + TELL
+        if execution is not None and slot is not None:
+            where = ": ".join([describe(slot.submission), *execution.streamer.where(), *places])
+            self.executor.tell(f"still running after {now - self.began:.0f} s: {where}")
 
     def _give_copies_back(self) -> None:
         """The next command may write a tag: the data that it announces comes first."""
@@ -175,6 +196,7 @@ class ContextEngine:
         self.slot, self.errors, self.copies, self.seen = slot, [], submission.bound.copies, -1
         execution, self.done, space, began = self.done, None, submission.vm.space, time.monotonic()
         self.memory.begin(began)
+        self.began, self.tell_at = began, began + TELL
         if execution is not None and execution.streamer.space is space:
             self.executor.device.begin_again(execution, submission.batch)
         else:
@@ -234,6 +256,9 @@ class Executor:
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
+        self.under_way = set[int]()  # identities of submissions that have begun, and are neither done nor reported
+        self.ended = frozenset[int]()  # of those that had begun when the run ended
+        self.tell: Callable[[str], None] = log  # remarks, which are no failures
         self.advised = set[str]()  # hints that were given: each once
 
     def _new_context_engine(self, submission: Submission) -> ContextEngine:
@@ -247,10 +272,12 @@ class Executor:
         """Continues the hardware state of an entry of the context's engine map."""
         engines: dict[tuple[str, int], ContextEngine] = submission.context.context_engines
         context_engine = engines.get((submission.engine, submission.slot)) or self._new_context_engine(submission)
+        self.under_way.add(id(submission))
         if self.recorders:
             self._recorded(context_engine, submission, slot)
         else:
             context_engine.run(submission, slot)
+        self.under_way.discard(id(submission))
 
     def _recorded(self, context_engine: ContextEngine, submission: Submission, slot: EngineSlot[Submission]) -> None:
         fine = False
@@ -272,10 +299,19 @@ class Executor:
 
     def failed(self, submission: Submission, error: BaseException) -> None:
         """Reports a submission that failed, and keeps it."""
-        if self.ending or submission.context.cancelled:
+        try:
+            self._report_failure(submission, error)
+        finally:
+            self.under_way.discard(id(submission))
+
+    def _report_failure(self, submission: Submission, error: BaseException) -> None:
+        if submission.context.cancelled or self.ending and id(submission) not in self.ended:
             return
         text = str(error) if isinstance(error, SoftgenError) else f"softgen itself failed: {type(error).__name__}: {error}"
         text = f"{describe(submission)}: {text}"
+        if self.ending:
+            self._keep_cut_short(submission, text)
+            return
         detail = "" if isinstance(error, SoftgenError) else "".join(traceback.format_exception(error))
         failures = self.report.unsupported if isinstance(error, Unsupported) else self.report.faults
         if len(failures) >= MOST_LISTED:
@@ -297,6 +333,23 @@ class Executor:
             self.advised.add(advice)
             text += f"; {advice}"
         self.log(text)
+
+    def end(self, seconds: float) -> None:
+        """Cut all work short; what has begun says where it was, if it can be stopped in time."""
+        self.ended = frozenset(self.under_way)
+        self.ending = True
+        until = time.monotonic() + seconds
+        while not self.ended.isdisjoint(self.under_way) and time.monotonic() < until:
+            time.sleep(LOOK)
+
+    def _keep_cut_short(self, submission: Submission, text: str) -> None:
+        text = f"the run ended while work was running: {text.replace(places.TIME_IS_UP, '')}"
+        try:
+            where = self.save(submission, text)
+        except Exception as trouble:  # the place alone helps already
+            where = f"nowhere: {trouble}"
+        self.report.cut_short.append(text)
+        self.tell(f"{text}; kept in {where}" if where else text)
 
     def as_json(self) -> dict[str, Any]:
         return {"gpu": self.gpu.name, **dataclasses.asdict(self.report), **dataclasses.asdict(self.device.counters)}

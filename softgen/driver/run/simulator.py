@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from softgen.threads.dispatcher_protocol import Dispatcher
 
 RECORDER_TIMEOUT = 0.5  # seconds
+STOPPING = 0.5  # seconds in which work that still runs at the end says where it is
 PATIENCE = 0.3  # seconds in which short programs have submitted their first work
 
 Room = Callable[[int, int], AbstractContextManager[None]]  # for a process, so many bytes
@@ -114,6 +115,7 @@ class Simulator:
                 hardware = GpuDevice(self.gpu, self.clock, trace=seen.trace)
                 self.made = Executor(self.gpu, list(seen.recorders), self.save, self.failed, hardware, self.new_dispatcher, seen.drawn,
                                      self.shared.budget)  # fmt: skip
+                self.made.tell = seen.log
             return self.made
 
     def compile_ahead(self) -> None:
@@ -150,7 +152,7 @@ class Simulator:
         if self.observers.close:  # a recording says that it was cut short
             with executor.running:
                 self.observers.close()
-        executor.ending = True
+        executor.end(STOPPING)
         return {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "frames": self.shared.display.rate()}
 
 

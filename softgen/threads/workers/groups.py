@@ -334,6 +334,7 @@ class GroupRun:
         self.share.halted = int(self.reconsidering)
 
     def _poll(self, worker: Worker) -> None:
+        self.shared.reports.context.told(lambda: worker.place(worker.busy()))
         if self.timed_out():
             raise places.timed_out(worker.place(worker.busy()))
 

@@ -91,6 +91,7 @@ class KeptLoop:
             raise
 
     def _poll(self, worker: Worker) -> None:
+        self.shared.reports.context.told(lambda: worker.place(worker.busy()))
         if self._timed_out():
             raise places.timed_out(worker.place(worker.busy()))
 

@@ -73,4 +73,4 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
     pool = cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
     if pool is not None and pool.binding_table_pool_enable and pool.binding_table_pool_bytes < MOST_POOL:
         bases = {**bases, TABLES_END: pool.binding_table_pool_base_address + pool.binding_table_pool_bytes}
-    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
+    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed, told=cs.told)

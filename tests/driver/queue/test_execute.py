@@ -167,6 +167,38 @@ def test_completion_is_told_early_unless_something_is_still_to_be_done(errors: A
     engine.completed()
 
 
+def test_work_that_still_runs_is_reported_every_ten_seconds_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its threads, or, where there are none, by the command."""
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    now, made = 100.0, context_engine()
+    told, made.executor.tell = [], lambda text: told.append(text)
+    made.slot, made.execution = slot(), SimpleNamespace(streamer=SimpleNamespace(where=lambda: ["GPGPU_WALKER at 0x40"]), counters=None)
+    made.slot.submission, made.began, made.tell_at = submission(7), 100.0, 110.0
+    for seconds in (105, 111, 112, 119, 123):
+        now = float(seconds)
+        made.told(lambda: "thread 3")
+        made.timed_out()
+    now = 140.0
+    made.timed_out()
+    where = "submission 7 of p (process 0, rcs0): GPGPU_WALKER at 0x40"
+    assert told == [f"still running after 11 s: {where}: thread 3", f"still running after 23 s: {where}: thread 3",
+                    f"still running after 40 s: {where}"]  # fmt: skip
+
+
+def test_work_that_is_cut_short_says_where_it_was_and_is_kept() -> None:
+    """It is no failure. What had not begun, or is done, says nothing."""
+    logged, told, begun = list[str](), list[str](), submission(1)
+    made = Executor(device("kbl"), [], lambda submission, text: f"capture of {submission.sequence}", logged.append)
+    made.tell = told.append
+    made.under_way.add(id(begun))
+    made.end(0.0)
+    made.failed(begun, SoftgenError("GPGPU_WALKER at 0x40: time is up: thread 3"))
+    made.failed(submission(2), SoftgenError("time is up at 0x80"))
+    text = "the run ended while work was running: submission 1 of p (process 0, rcs0): GPGPU_WALKER at 0x40: thread 3"
+    assert made.report.cut_short == [text] and told == [f"{text}; kept in capture of 1"]
+    assert not (logged or made.report.faults or made.under_way)
+
+
 def test_draws_are_told_with_their_submission() -> None:
     told = list[Any]()
     engine = context_engine(lambda *what: told.append(what))

@@ -75,7 +75,7 @@ def test_tables_end_with_their_pool(enable: int, pages: int | None, end: int | N
     fields = {"binding_table_pool_base_address": POOL, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": pages or 0}
     latched = made(9, BINDING_TABLE_POOL_ALLOC=fields).latched if pages else {}
     cs: Any = SimpleNamespace(generation=generation(9), bases={"surface": SURFACE}, latched=latched, space=None, warn=None,
-                              system_routine=None, elapsed=None)  # fmt: skip
+                              system_routine=None, elapsed=None, told=None)  # fmt: skip
     assert dispatch_context(cs).bases == {"surface": SURFACE} | ({TABLES_END: end} if end else {})
 
 
