@@ -1,6 +1,13 @@
 /* Inter prediction (8.5.2): blocks of references, at their size or scaled, interpolated and averaged. */
 #include "vp9.h"
 
+#define INLINE inline __attribute__((always_inline))
+#ifdef __x86_64__
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define VECTORIZED
+#endif
+
 enum { MOST = 64, TAPS = 8, MOST_STEP = 32, SCALED = ((MOST - 1) * MOST_STEP + 15) / 16 + TAPS };
 
 /* A block of a plane of a reference: its first sample in sixteenths, and how far one is from the next. */
@@ -38,33 +45,21 @@ static const uint16_t *fetch(const struct plane *from, int x, int y, int width, 
     return room;
 }
 
-static uint16_t filtered(int sum, int most)
+/* One row: samples of the taps are `step` apart. Indices do not wrap, so that the loop becomes vectors. */
+static INLINE void filter_row(uint16_t *restrict to, const uint16_t *restrict from, size_t step, size_t width, const int16_t *f, int most)
 {
-    return (uint16_t)clamp((sum + 64) >> 7, 0, most);
-}
-
-static void across(uint16_t *restrict to, const uint16_t *restrict from, int width, const int16_t *restrict f, int most)
-{
-    for (int x = 0; x < width; x++) {
-        int sum = 0;
-        for (int k = 0; k < TAPS; k++)
-            sum += from[x + k] * f[k];
-        to[x] = filtered(sum, most);
-    }
-}
-
-static void down(uint16_t *restrict to, const uint16_t *restrict from, size_t stride, int width, const int16_t *restrict f, int most)
-{
-    for (int x = 0; x < width; x++) {
-        int sum = 0;
-        for (int k = 0; k < TAPS; k++)
-            sum += from[(size_t)k * stride + (size_t)x] * f[k];
-        to[x] = filtered(sum, most);
+    const int16_t f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3], f4 = f[4], f5 = f[5], f6 = f[6], f7 = f[7];
+    const int16_t *s = (const int16_t *)from;
+    for (size_t x = 0; x < width; x++) {
+        int sum = s[x] * f0 + s[x + step] * f1 + s[x + 2 * step] * f2 + s[x + 3 * step] * f3;
+        sum += s[x + 4 * step] * f4 + s[x + 5 * step] * f5 + s[x + 6 * step] * f6 + s[x + 7 * step] * f7;
+        sum = (sum + 64) >> 7;
+        to[x] = (uint16_t)(sum < 0 ? 0 : sum > most ? most : sum);
     }
 }
 
 /* A block at the reference's size. */
-static void interpolate(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
+VECTORIZED static void interpolate(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
 {
     uint16_t room[(MOST + TAPS) * (MOST + TAPS)], rows[(MOST + TAPS) * MOST];
     size_t stride;
@@ -74,17 +69,17 @@ static void interpolate(const struct source *s, const int16_t filters[16][8], ui
     if (fx) {
         uint16_t *middle = fy ? rows : to;
         for (int y = 0; y < h; y++)
-            across(middle + y * (fy ? width : MOST), from + (size_t)y * stride, width, filters[fx], most);
+            filter_row(middle + y * (fy ? width : MOST), from + (size_t)y * stride, 1, (size_t)width, filters[fx], most);
         from = rows, stride = (size_t)width;
     }
     for (int y = 0; y < height && (fy || !fx); y++)
         if (fy)
-            down(to + y * MOST, from + (size_t)y * stride, stride, width, filters[fy], most);
+            filter_row(to + y * MOST, from + (size_t)y * stride, stride, (size_t)width, filters[fy], most);
         else
             memcpy(to + y * MOST, from + (size_t)y * stride, (size_t)width * sizeof *to);
 }
 
-static void interpolate_scaled(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
+VECTORIZED static void interpolate_scaled(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
 {
     uint16_t room[SCALED * SCALED], rows[SCALED * MOST];
     size_t stride;
@@ -94,11 +89,11 @@ static void interpolate_scaled(const struct source *s, const int16_t filters[16]
     for (int y = 0; y < h; y++)
         for (int x = 0; x < width; x++) {
             int at = fx + x * s->step_x;
-            across(rows + y * width + x, from + (size_t)y * stride + (at >> 4), 1, filters[at & 15], most);
+            filter_row(rows + y * width + x, from + (size_t)y * stride + (at >> 4), 1, 1, filters[at & 15], most);
         }
     for (int y = 0; y < height; y++) {
         int at = fy + y * s->step_y;
-        down(to + y * MOST, rows + (at >> 4) * width, (size_t)width, width, filters[at & 15], most);
+        filter_row(to + y * MOST, rows + (at >> 4) * width, (size_t)width, (size_t)width, filters[at & 15], most);
     }
 }
 
