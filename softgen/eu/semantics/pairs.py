@@ -6,7 +6,9 @@ contiguous doubles (public: Mesa writes <8,8,1> and, for a scalar, <0,2,1>). Ope
 first channel.
 
 Align16 halves the execution size alone: channels are those of vertices' components, so four doubles are of the four channels from the
-instruction's first one on (public: Mesa's vec4 compiler, which has the same instruction with twice the size here).
+instruction's first one on (public: Mesa's vec4 compiler, which has the same instruction with twice the size here). So are those of an
+instruction with nibble control, in align1 too: pairs from the fifth channel on would go past the eight that a thread has (public: Mesa,
+which executes the upper four doubles of eight channels so).
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ DOUBLE = "df"
 
 def uses_doubles(inst: Instruction) -> bool:
     return any(operand is not None and operand.type == DOUBLE for operand in (inst.dst, *inst.sources))
+
+
+def has_pairs(inst: Instruction) -> bool:
+    """Whether each double of an instruction has two channels of the masks."""
+    return not (inst.align16 or inst.nibble)
 
 
 @lru_cache(1 << 12)

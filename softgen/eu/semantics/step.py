@@ -48,7 +48,7 @@ def step(state: LaneState, inst: Instruction) -> None:
         raise Unsupported(f"{inst.opcode} is not yet simulated")
     if state.rules.double_pairs and pairs.uses_doubles(inst):
         whole, inst = inst, pairs.with_halved_channels(inst)
-        state = state if inst.align16 else pairs.PairedLaneState(state, whole)
+        state = pairs.PairedLaneState(state, whole) if pairs.has_pairs(whole) else state
     AluStep(state, inst, meaning).run()
 
 

@@ -137,6 +137,7 @@ def computing(inst: Instruction) -> ShapeUse:
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
     sources = tuple([taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1)])
     by_quarter = writes_accumulator(inst) or inst.opcode in KEEPS_GROUP
+    by_quarter |= bool(inst.nibble) and rules(inst.gen).double_pairs  # then doubles have no pairs of channels
     first, flag = _places(inst)
     placed: tuple[int, ...] = ()
     if not _moves(inst, flag) or by_quarter and inst.predicate in HORIZONTAL:

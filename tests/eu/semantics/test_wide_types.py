@@ -93,6 +93,14 @@ def test_a_float_made_of_a_double_stands_at_the_first_channel_of_its_pair(stride
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("mask, expected", [(0xFF, [1, 2, 3, 4]), (0b10110000, [1, 2, 9, 4]), (0b01001111, [9, 9, 3, 9])])
+def test_doubles_of_the_second_nibble_have_a_channel_each(mask: int, expected: list[float]) -> None:
+    """As compilers convert the upper half of eight channels (public: Mesa). The results are in every other dword."""
+    made = thread(7, mask=mask, r4=np.arange(1.0, 5.0), r8=np.full(8, 9.0, np.float32))
+    run(made, instr(7, "mov", dst(8, "f"), reg(4, "df", "4;4,1"), nibble=1))
+    assert made.register(8).view(np.float32).tolist() == [value for held in expected for value in (held, 9)]
+
+
 def test_one_channel_is_too_few_for_a_double() -> None:
     with pytest.raises(DecodeError, match="two channels each"):
         run(thread(7), instr(7, "mov", dst(8, "df"), scalar(4, "df"), size=1))
