@@ -26,7 +26,7 @@ from softgen.eu.semantics import OPS, control
 from softgen.eu.semantics.branch_machine import BranchSemantics, InterpretedBranch
 from softgen.eu.semantics.control import PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.semantics.mask_stack import CONTROL, MASK_STACK, StackBranch
-from softgen.eu.semantics.send import halves, implied_move, send
+from softgen.eu.semantics.send import halves, implied_move, send, sending_channels
 from softgen.eu.semantics.step import step
 from softgen.eu.thread import exceptions
 from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS
@@ -261,7 +261,7 @@ class Interpreter:
             for half in halves(inst):
                 if thread.rules.message_registers:
                     implied_move(self.state, half)
-                mask = _bits(self.state.enabled(half) & predicate(self.state, half))
+                mask = _bits(sending_channels(self.state, half))
                 send(thread, half, mask, first_channel(self.state, half))
             self._move(next_ip)
         elif inst.opcode == "wait":

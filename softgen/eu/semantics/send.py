@@ -10,7 +10,7 @@ Reads   MESSAGE_DESCRIPTOR
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ Bytes = npt.NDArray[np.uint8]
 SCALAR = 0, 1, 0  # vertical stride, width and horizontal stride of a region that is one element
 COMPRESSED, HALF = 2, 8  # compression control of a send that is executed as two; channels of each
 COMPONENTS, ALL_ENABLES = 4, 0xF  # align16
+DATA_PORTS = ("data_cache_0", "data_cache_1", "render_cache")
 LOW_BITS = 0xFFF  # of an extended descriptor: those below a surface's offset (KBL 5701-5718)
 LENGTH_UNIT = extended_descriptor.unit(extended_descriptor.MESSAGE_LENGTH)
 
@@ -113,6 +114,21 @@ def _enables(inst: Instruction) -> int:
     if inst.dst is None or inst.dst.write_mask is None or not inst.align16 or not rules(inst.gen).message_registers:
         return ALL_ENABLES
     return inst.dst.write_mask
+
+
+def sending_channels(state: LaneState, inst: Instruction) -> Value:
+    """The channels that a message is sent for. Data ports look at the write mask of align16, too: vertices' threads send messages of eight
+    channels of which only x have addresses (public: Mesa brw_eu_emit.c)."""
+    on = state.enabled(inst) & predicate(state, inst)
+    enables = ALL_ENABLES if inst.dst is None or not inst.align16 else inst.dst.write_mask
+    if enables in (None, ALL_ENABLES) or rules(inst.gen).message_registers or inst.sfid not in _data_ports(inst.gen):
+        return on
+    return on & state.m.constant(bool_, [enables >> lane % COMPONENTS & 1 for lane in range(inst.exec_size)])
+
+
+@cache
+def _data_ports(gen: float) -> frozenset[int]:
+    return frozenset(number for number, name in descriptors.shared_functions(gen).items() if name in DATA_PORTS)
 
 
 def _payload(inst: Instruction, count: int) -> Operand:
@@ -289,7 +305,7 @@ class RegisterMessage(message.Message[object]):
         self.whole = count.payload * GRF_BYTES  # bytes of the first payload; a second one follows it
         self.second = inst.sources[1] if len(inst.sources) > 1 and inst.sources[1].file == "grf" else None
         more = second_length(extended) * GRF_BYTES if self.second is not None else 0
-        mask = state.enabled(inst) & predicate(state, inst)
+        mask = sending_channels(state, inst)
         super().__init__(state.m, plan, mask, environment, (self.whole + more, count.response * GRF_BYTES), extended, state.mode.alt)
         self.enables = _enables(inst)
         self.ends |= inst.eot

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import RegisterMessage, _indices, build_message, halves
+from softgen.eu.semantics.send import RegisterMessage, _indices, build_message, halves, sending_channels
 from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u8, u16, u32, u64
 from softgen.shared_functions import message
@@ -36,6 +36,23 @@ def test_a_response_in_align16_goes_to_the_components_that_are_enabled(enables: 
     message.inst.dst = arf(0, "ud")
     message._write(value, start, m.constant(bool_, 1, lanes))
     assert not written, "a null destination discards the response"
+
+
+DATA_CACHE, RENDER_CACHE, SAMPLER, URB = 10, 5, 2, 6
+
+
+@pytest.mark.parametrize("gen, sfid, align16, enables, expected", [
+    (7, DATA_CACHE, True, 0b0001, "10001000"), (7, RENDER_CACHE, True, 0b0001, "10001000"), (7.5, 12, True, 0b0011, "11001000"),
+    (7, DATA_CACHE, True, 0b1111, "11101001"), (7, DATA_CACHE, False, 0b0001, "11101001"), (7, SAMPLER, True, 0b0001, "11101001"),
+    (7, URB, True, 0b0001, "11101001"), (7, DATA_CACHE, True, None, "11101001"),
+])  # fmt: skip
+def test_messages_to_data_ports_are_sent_for_components_that_are_written(gen: float, sfid: int, align16: bool, enables: int | None,
+                                                                         expected: str) -> None:  # fmt: skip
+    m = NumpyMachine()
+    state: Any = SimpleNamespace(m=m, enabled=lambda inst: m.constant(bool_, [1, 1, 1, 0, 1, 0, 0, 1]))
+    sent = instr(gen, "send", Operand("grf", "ud", 20, write_mask=enables), reg(10), sfid=sfid, descriptor=1, align16=align16)
+    found = sending_channels(state, sent).payload
+    assert "".join(str(int(bit)) for bit in found) == expected
 
 
 @pytest.mark.parametrize("source, moved", [(reg(10, "f"), reg(11, "f")), (scalar(10, "f"), scalar(10, "f")), (arf(0), arf(0)),
