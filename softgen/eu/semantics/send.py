@@ -118,7 +118,7 @@ def _enables(inst: Instruction) -> int:
 
 def sending_channels(state: LaneState, inst: Instruction) -> Value:
     """The channels that a message is sent for. Data ports look at the write mask of align16, too: vertices' threads send messages of eight
-    channels of which only x have addresses (public: Mesa brw_eu_emit.c)."""
+    channels of which only x have addresses, and spill some components of a register (public: Mesa brw_eu_emit.c, brw_vec4.cpp)."""
     on = state.enabled(inst) & predicate(state, inst)
     enables = ALL_ENABLES if inst.dst is None or not inst.align16 else inst.dst.write_mask
     if enables in (None, ALL_ENABLES) or rules(inst.gen).message_registers or inst.sfid not in _data_ports(inst.gen):

@@ -43,6 +43,7 @@ DATA_CACHE, RENDER_CACHE, SAMPLER, URB = 10, 5, 2, 6
 
 @pytest.mark.parametrize("gen, sfid, align16, enables, expected", [
     (7, DATA_CACHE, True, 0b0001, "10001000"), (7, RENDER_CACHE, True, 0b0001, "10001000"), (7.5, 12, True, 0b0011, "11001000"),
+    (7.5, DATA_CACHE, True, 0b1100, "00100001"),
     (7, DATA_CACHE, True, 0b1111, "11101001"), (7, DATA_CACHE, False, 0b0001, "11101001"), (7, SAMPLER, True, 0b0001, "11101001"),
     (7, URB, True, 0b0001, "11101001"), (7, DATA_CACHE, True, None, "11101001"),
 ])  # fmt: skip
