@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.codec import hevc_writer
 from tests.codec.frames import digest, video_frames
 from tests.codec.mpeg2_writer import fields
 
@@ -40,6 +41,9 @@ def make(clip: dict[str, Any], path: Path) -> None:
         shutil.copyfile(DATA / clip["stream"], path)
         return
     width, height = clip["size"]
+    if "syntax" in clip:
+        path.write_bytes(hevc_writer.clip(count=clip["count"], width=width, height=height, **clip["syntax"]))
+        return
     if "seed" in clip:
         path.write_bytes(fields(width, height, clip["seed"]))
         return

@@ -96,7 +96,7 @@ def _sizes(hevc: HevcPicture, state: Record) -> None:
     hevc.width = state.frame_width_in_minimum_coding_block_size + 1 << hevc.log2_cu
     hevc.height = state.frame_height_in_minimum_coding_block_size + 1 << hevc.log2_cu
     hevc.depth_luma, hevc.depth_chroma = 8 + state.luma_bit_depth, 8 + state.chroma_bit_depth
-    hevc.pcm_luma, hevc.pcm_chroma = state.luma_pcm_sample_bit_depth, state.chroma_pcm_sample_bit_depth
+    hevc.pcm_luma, hevc.pcm_chroma = state.luma_pcm_sample_bit_depth + 1, state.chroma_pcm_sample_bit_depth + 1
     hevc.delta_qp_depth = state.max_dqp_depth if state.cu_qp_delta_enable else 0
     hevc.log2_merge = 2 + state.log2_parallel_merge_level
     if not (hevc.log2_transform < hevc.log2_cu <= hevc.log2_ctb and 4 <= hevc.log2_ctb <= 6):
