@@ -80,6 +80,7 @@ class PositionOnlyEngine:
         left = self._left.pop(number, None)
         if left is not None and left.image.address == address and (place := left.streamer.ring_place()) is not None:
             assert place.wrap is not None
+            left.streamer.render = streamer
             if place.wrap[0] == ring.start and place.address - ring.start == theirs.head:
                 left.sample_tail(ring.start + ring.tail)
                 return left
@@ -89,6 +90,7 @@ class PositionOnlyEngine:
         saved = self.gpu.saved_context(number, ENGINE)
         made: PositionOnlyStreamer = self.gpu.position_only_streamer(streamer.space, self.memory.global_space, saved, self.base, address,
                                                                      number)  # fmt: skip
+        made.render = streamer
         made.walk_ring(ring.start, theirs.head, ring.tail, ring.ring_bytes)
         return PositionOnlyContext(own, made)
 

@@ -255,6 +255,9 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.status.at(command.address, command.dwords[0])
         match command.name:
             case "MI_BATCH_BUFFER_END":
+                if self.watchdog is not None and self.watchdog.since is not None:
+                    self._executing = command
+                    self.warn("the watchdog runs at the end of a batch: it is disabled where it was enabled (ICL 257-260)")
                 self.place = self._return()
             case "MI_BATCH_BUFFER_START":
                 self.place = self._call(place, command)

@@ -41,6 +41,8 @@ class NoSimpleCommands:
 class PositionOnlyStreamer(Streamer):
     """POCS at work on a context's ring."""
 
+    render: Streamer | None = None  # the render engine's, in the same context
+
     def walk_ring(self, start: int, head: int, tail: int, size: int) -> None:
         """Starts in the ring, whose commands are those of the render engine."""
         self.simple_commands = NoSimpleCommands()  # type: ignore[assignment]

@@ -200,6 +200,8 @@ def semaphore_wait(cs: Streamer, cmd: Record) -> None:
         found, where = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.memory_type), "little"), f"{cmd.semaphore_address:#x}"
         at = cmd.semaphore_address
     if not COMPARE[operation](found, cmd.semaphore_data_dword):
+        if cs.watchdog is not None and cs.watchdog.since is not None and cs.parked != cs.command.address:
+            cs.warn("the watchdog runs while a semaphore is waited for: software disables it before (ICL 257-260)")
         if cs.parked != cs.command.address and control_bit(cs, "inhibit_synchronous_context_switch"):
             cs.device.interrupt(cs.base, "semaphore")  # once; otherwise it is switched out (KBL 1976-1979)
         signal = word(cs, "MI_SEMAPHORE_WAIT", cmd, "wait_mode") == "signal mode"

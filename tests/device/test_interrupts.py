@@ -9,6 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
+from softgen.errors import SoftgenError
 from softgen.trace.work import Work
 from tests.device.host import STATUS_PAGE, Host
 from tests.streamer.bench import BATCH, DATA, Bench
@@ -186,3 +187,18 @@ def test_what_has_no_bit_on_a_gpu_is_an_event_all_the_same(name: str, cause: str
 def test_the_page_of_interrupt_bits() -> None:
     fields = {field.name: field.low for field in layout("ENGINE_INTERRUPT", 9).fields}
     assert fields == BITS
+
+
+@pytest.mark.behaviour("ICL-WD-05", shows="action")
+@pytest.mark.parametrize("disabled", [True, False])
+def test_the_watchdog_is_disabled_before_waits_and_in_its_batch(disabled: bool) -> None:
+    """While it counts the engine does not idle: software disables it around semaphores, in the batch that enabled it (ICL 257-260)."""
+    bench = Bench("icl")
+    enable, disable = bench.load({0x217C: 1 << 30, 0x2178: 0xFFFFFFFF}), bench.load({0x2178: 0})
+    wait = bench.pack("MI_SEMAPHORE_WAIT", wait_mode=1, compare_operation=4, semaphore_data_dword=5, semaphore_address=0x12000)
+    with pytest.raises(SoftgenError, match="waits for ever"):
+        bench.run(enable, *([disable] if disabled else []), wait)
+    assert any("the watchdog runs while a semaphore is waited for" in text for text in bench.gpu.remarks) != disabled
+    other = Bench("icl")
+    other.run(enable, *([disable] if disabled else []))
+    assert any("the watchdog runs at the end of a batch" in text for text in other.gpu.remarks) != disabled

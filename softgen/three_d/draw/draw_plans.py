@@ -21,6 +21,7 @@ from softgen.three_d.pixels.color_calculator import color_calculator, depth_targ
 from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelShader, PixelTargets
 from softgen.three_d.pixels.rasterizer import check_topology, draws_nothing
 from softgen.three_d.pixels.render_target import extent, render_target
+from softgen.three_d.rules.command_rules import check_order
 from softgen.three_d.rules.constant_rules import check_allocated
 from softgen.three_d.rules.software_rules import check_state
 from softgen.three_d.rules.state_rules import check_commands
@@ -96,6 +97,7 @@ class PipelinePlans:
         self.tessellation = PatchPlans()
         self.pixel_loop = native.on_own_lines(PixelLoop)
         self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
+        self._bases: dict[str, int] = {}
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
 
     def check(self, state: DrawState, call: DrawCall) -> None:
@@ -103,5 +105,6 @@ class PipelinePlans:
         was built, with the same state."""
         check_topology(state, call.topology)
         check_allocated(state, self._marks)
-        self._marks = state.marks
+        check_order(state, call, self._marks, self._bases)
+        self._marks, self._bases = state.marks, dict(state.bases)
         self.fenced.check(state)

@@ -141,7 +141,7 @@ def _allocations(state: DrawState) -> Iterator[tuple[int, int, str]]:
         name = f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage}"
         given = state.get(name)
         if given is not None and given.constant_buffer_size:
-            start = int(given.constant_buffer_offset) * KIB
+            start = (int(given.constant_buffer_offset) + state.unnoted.constant_start) * KIB
             yield start, start + int(given.constant_buffer_size) * KIB, name
 
 

@@ -18,8 +18,8 @@ STAGES = ("VS", "HS", "DS", "GS")
 SMALL = 9  # units of 512 bits: counts of smaller entries are multiples of GROUP (BDW 11476-11478)
 GROUP = 8
 LARGEST = {"VS": 10, "DS": 10}  # units of an entry; other stages use all 9 bits of the field (BDW 11450, 11794)
+CONSTANT_KIB = 32  # that push constants of a pipe may occupy (BDW 7841-7845, ICL 3266-3280)
 START_KIB = 8  # of a start address
-CONSTANT_KIB = 32  # that push constants may occupy (BDW 7841-7845)
 
 
 def check_regions(state: DrawState) -> None:
@@ -57,6 +57,7 @@ def _check_constants(state: DrawState, regions: dict[str, Record]) -> None:
         end = int(given.constant_buffer_offset) + int(given.constant_buffer_size)
         if end > CONSTANT_KIB:
             state.warn(f"{name}: offset and size reach {end} KiB; push constants have {CONSTANT_KIB}")
+        end += state.unnoted.constant_start
         for other, start in starts.items():
             if end > start:
                 state.warn(f"{name}: up to {end} KiB; the entries of {other} begin at {start} KiB")

@@ -52,6 +52,8 @@ class DrawState:
     """The state that a draw sees. `register` gives an engine register's value by name; `warn` reports broken rules, at every draw, `remark`
     those that it suffices to report when plans are made; `curbe` is the constant URB entry, where CONSTANT_BUFFER loads one."""
 
+    constant_start = 0  # KiB of the URB where push constants begin: those of the position-only pipe follow the render pipe's
+
     def __init__(self, generation: Generation, space: Space, latched: Latched, bases: Mapping[str, int],
                  register: Callable[[str], int], warn: Callable[[str], None] = lambda text: None,
                  curbe: bytes | None = None) -> None:  # fmt: skip

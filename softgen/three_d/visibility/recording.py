@@ -25,11 +25,13 @@ from softgen.three_d.draw.draw_record import DrawRecord
 from softgen.three_d.draw.draw_structures import COUNTS, StageStruct
 from softgen.three_d.draw.draw_walk import COUNTED, WORKS, DrawWalk
 from softgen.three_d.draw.stage import BuiltRecord, Stage
+from softgen.three_d.rules.urb_regions import CONSTANT_KIB, START_KIB
 from softgen.three_d.stages import FIXED, FRONT, StageRow
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.visibility import streams
 
 ZEROS = ("3DSTATE_WM", "3DSTATE_SBE", "3DSTATE_SBE_SWIZ", "3DSTATE_URB_HS", "3DSTATE_URB_DS", "3DSTATE_URB_GS")
+POOL_ALLOC = "3DSTATE_BINDING_TABLE_POOL_ALLOC"
 EXTENT = (1 << 14, 1 << 14)  # pixels of the largest render target: the pipe knows none
 # Vertices of an object, and how many objects of a strip share: by topology.
 LISTS, STRIPS = {1: 1, 2: 2, 4: 3, 15: 3}, {3: 1, 5: 2, 6: 2}
@@ -47,11 +49,13 @@ def objects_of(call: DrawCall) -> int:
 class PositionOnlyLatched:
     """Latched commands of POCS, and those of units that the pipe does not have as if they were all zeros: SETUP's plan reads them."""
 
-    def __init__(self, latched: Any, gen: float) -> None:
-        self._latched = latched
-        self._zeros = {name: layout(name, gen).raw(layout(name, gen).pack()) for name in ZEROS}
+    def __init__(self, latched: Any, gen: float, pool: Record | None = None) -> None:
+        self._latched, self._pool = latched, pool
+        self._zeros: dict[str, Record] = {name: layout(name, gen).raw(layout(name, gen).pack()) for name in ZEROS}
 
     def get(self, name: str, default: Any = None, /) -> Any:
+        if name == POOL_ALLOC and self._pool is not None:
+            return self._pool
         return self._latched.get(name, self._zeros.get(name, default))
 
     def __getitem__(self, name: str, /) -> Record:
@@ -101,7 +105,9 @@ class PositionOnlyPipeline(PipelinePlans):
     def record(self, cs: Any, call: DrawCall) -> None:
         """Run a draw's stages, and write what is visible of it."""
         count, state = objects_of(call), DrawState.of(cs)
-        state.latched = PositionOnlyLatched(state.latched, state.gen)
+        pool = _render_pool(cs, state)
+        _check_urb(cs, state)
+        state.latched, state.constant_start = PositionOnlyLatched(state.latched, state.gen, pool), CONSTANT_KIB
         found = [self._instance(cs, state, call._replace(instances=1, start_instance=call.start_instance + number), count)
                  for number in range(call.instances)]  # fmt: skip
         streams.write(cs, np.concatenate(found))
@@ -123,3 +129,36 @@ class PositionOnlyPipeline(PipelinePlans):
         cs.counters.threads += sum(found[WORKS::3])
         cs.counters.instructions += sum(found[WORKS + 1 :: 3])
         return np.unpackbits(bits, count=count, bitorder="little").astype(np.bool_)
+
+
+def _render(cs: Any) -> Any:
+    """What the render engine's commands have latched in the same context."""
+    return cs.render.latched if cs.render is not None else None
+
+
+def _render_pool(cs: Any, state: DrawState) -> Record | None:
+    """The render engine's pool of binding tables governs this pipe too: software keeps both copies equal (ICL 642-648)."""
+    latched = _render(cs)
+    theirs, own = (held.get(POOL_ALLOC) if held is not None else None for held in (latched, state.latched))
+    enables = [bool(pool is not None and pool.binding_table_pool_enable) for pool in (theirs, own)]
+    if latched is not None and enables[0] != enables[1]:
+        cs.warn(f"binding_table_pool_enable {enables[1]:d}, and on the render engine {enables[0]:d}, which both use (ICL 642-648)")
+    return theirs
+
+
+def _check_urb(cs: Any, state: DrawState) -> None:
+    """VSR's entries must not overlap those of the render pipe's stages (ICL 2839-2845)."""
+    own, latched = state.get("3DSTATE_URB_VS"), _render(cs)
+    if own is None or latched is None:
+        return
+    start, end = _region(own)
+    for stage in ("VS", "HS", "DS", "GS"):
+        theirs = latched.get(f"3DSTATE_URB_{stage}")
+        if theirs is not None and theirs.number_of_urb_entries and start < _region(theirs)[1] and _region(theirs)[0] < end:
+            cs.warn(f"3DSTATE_URB_VS overlaps the render pipe's entries of {stage} (ICL 2839-2845)")
+
+
+def _region(region: Record) -> tuple[int, int]:
+    """First byte and end of entries."""
+    start = int(region.urb_starting_address) * START_KIB * 1024
+    return start, start + int(region.number_of_urb_entries) * (int(region.urb_entry_allocation_size) + 1) * 64

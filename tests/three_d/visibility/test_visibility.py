@@ -237,3 +237,62 @@ def test_a_draw_with_visibility_needs_a_render_list() -> None:
     with pytest.raises(DecodeError, match=r"3DPRIMITIVE needs .*, which no command has set"):
         batches.run(batches.start(inner, posh_start=1))
 
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("ICL-POSH-36", shows="action")
+@pytest.mark.parametrize(("offset", "size", "start", "told"), [
+    (0, 16, 8, ""), (16, 16, 8, ""), (0, 16, 6, ""), (0, 16, 5, "up to 48 KiB; the entries of VS begin at 40 KiB"),
+    (16, 16, 7, "up to 64 KiB; the entries of VS begin at 56 KiB"), (16, 17, 9, "reach 33 KiB; push constants have 32"),
+])  # fmt: skip
+def test_push_constants_of_the_position_only_pipe_follow_the_render_pipes(offset: int, size: int, start: int, told: str) -> None:
+    """Its own 32 KiB, behind the first 32: 64 in all, behind which entries begin (ICL 2847-2849, 3274-3280)."""
+    space = {"3DSTATE_PUSH_CONSTANT_ALLOC_VS": {"constant_buffer_offset": offset, "constant_buffer_size": size},
+             "3DSTATE_URB_VS": {"urb_starting_address": start, "number_of_urb_entries": 64}}  # fmt: skip
+    ran = Scene(EIGHT, recorded=space).run()
+    about = [text for text in ran.batches.remarks if "PUSH_CONSTANT_ALLOC_VS" in text and "KiB" in text]
+    assert len(about) == bool(told) and all(told in text for text in about) and ran.bits(8) == VISIBLE
+    ours = Scene(EIGHT, {**space, "3DSTATE_URB_VS": {"urb_starting_address": 4, "number_of_urb_entries": 64}}, posh=False).run()
+    assert any("PUSH_CONSTANT_ALLOC_VS" in text and "KiB" in text for text in ours.batches.remarks) == (offset + size > 32)
+
+
+@pytest.mark.behaviour("ICL-POSH-35", shows="action")
+@pytest.mark.parametrize(("start", "overlaps"), [(4, True), (5, False), (3, False), (12, False)])
+def test_entries_of_both_pipes_are_apart(start: int, overlaps: bool) -> None:
+    """VSR's are those of 3DSTATE_URB_VS in POCS's batch; software keeps them from the render pipe's (ICL 2839-2845)."""
+    batch = {"3DSTATE_URB_VS": {"urb_starting_address": start, "number_of_urb_entries": 64}}
+    made = Scene(EIGHT, recorded=batch)
+    made.primitives = [{"vertex_count_per_instance": 24}]
+    ran = made.run()
+    again = ran.batches
+    inner = again.batch(*(list(c) for c in made.draw(batch, True).commands()[:-2]),
+                        again.host.pack("3DSTATE_PTBR_RENDER_LIST_BASE_ADDRESS", render_list_base_address=LIST),
+                        list(made.draw(batch, True).commands()[-2]))  # fmt: skip
+    again.run(again.start(inner, posh_start=1))  # now the render engine has state
+    assert any("overlaps the render pipe's entries of VS" in text for text in again.remarks) == overlaps
+    assert again.host.gpu.contexts[7, "position_only"].latched["3DSTATE_URB_VS"].urb_starting_address == start
+
+
+@pytest.mark.behaviour("ICL-POSH-28", shows="action")
+@pytest.mark.parametrize("ours", [0, 1])
+@pytest.mark.parametrize("theirs", [0, 1])
+def test_the_render_engines_pool_of_binding_tables_governs_both(ours: int, theirs: int) -> None:
+    """Each streamer has a copy; where they differ software is told, and the render engine's is used (ICL 642-648)."""
+    def pool(enable: int) -> dict[str, Any]:
+        return {"3DSTATE_BINDING_TABLE_POOL_ALLOC": {"binding_table_pool_enable": enable, "binding_table_pool_base_address": SURFACES,
+                                                     "binding_table_pool_buffer_size": 16}}  # fmt: skip
+
+    made = Scene(EIGHT, pool(theirs), recorded=pool(ours))
+    ran = made.run()
+    again = ran.batches
+    commands = [list(c) for c in made.draw(pool(ours), True).commands()]
+    list_base = again.host.pack("3DSTATE_PTBR_RENDER_LIST_BASE_ADDRESS", render_list_base_address=LIST)
+    before = len(again.remarks)
+    again.run(again.start(again.batch(*commands[:-2], list_base, commands[-2]), posh_start=1))
+    told = [text for text in again.remarks[before:] if "which both use" in text]
+    assert len(told) == (ours != theirs)
+    held = [again.host.gpu.contexts[7, name].latched["3DSTATE_BINDING_TABLE_POOL_ALLOC"].binding_table_pool_enable
+            for name in ("position_only", "render")]  # fmt: skip
+    assert held == [ours, theirs]
