@@ -189,3 +189,37 @@ def test_media_objects_need_the_medias_state(missing: str) -> None:
     memory.write(JOB_BATCH + job.batch().index(command), bytes(len(command)))
     with pytest.raises(DecodeError, match=f"{missing}|interface descriptor 0 is asked for, 0 are loaded"):
         GpuDevice(job.device).execute(Work("render", memory, JOB_BATCH))
+
+
+MODE = {"INSTPM": 0xC0, "EXCC": 0x28, "NOPID": 0x94, "PREEMPT_DLY": 0x214, "IDLEDELAY": 0x23C, "SEMA_WAIT_POLL": 0x24C, "HWS_PGA": 0x80}
+
+
+@pytest.mark.behaviour("ICL-CS-14", shows="action")
+@pytest.mark.parametrize("name", MODE)
+def test_mode_registers_keep_what_the_ring_loads(name: str) -> None:
+    """Those with a mask its bits alone (ICL 86-106); the preemption register is the delay that contexts have (ICL 1752)."""
+    page = layout(name, 11)
+    assert page.relative and page.offset == MODE[name]
+    masked = any(field.name.endswith("_mask") for field in page.fields)
+    field = next(held for held in page.fields if not held.name.endswith("_mask"))
+    value = 1 << field.low
+    bench = Bench("icl")
+    bench.ring(bench.load({0x2000 + MODE[name]: value | value << 16 if masked else value}), [0])
+    assert bench.gpu.read_register(0x2000 + MODE[name]) & (0xFFFF if masked else 0xFFFFFFFF) == value
+
+
+@pytest.mark.behaviour("ICL-CTX-01", shows="action")
+def test_contexts_are_aligned() -> None:
+    """The descriptor and MI_SET_CONTEXT's kind of address have pages, which are multiples of 256 bytes (ICL 1704): status page first, then
+    the ring's part of the image (ICL 351)."""
+    field = layout("CONTEXT_DESCRIPTOR", 11).field("context_address")
+    assert field.low == 12
+    with pytest.raises(ValueError, match="must be a multiple of 4096"):
+        layout("CONTEXT_DESCRIPTOR", 11).pack(context_address=0x20100)
+    host = Host("icl")
+    context = host.context(5)
+    index = host.pack("MI_STORE_DATA_INDEX", offset=0x30, data_dword_0=7, use_per_process_hardware_status_page=1)
+    host.say(context, host.store(0, 9), index)
+    host.submit(context)
+    assert host.dwords(HOST_DATA, 1) == [9] and host.dwords(context.address + 0xC0, 1) == [7]
+    assert host.dwords(context.address + 4096 + 4 * 9, 1) == [context.ring]
