@@ -290,8 +290,8 @@ def test_an_output_mask_clears_pixels() -> None:
 
 def test_what_is_not_built_and_what_is_wrong_is_refused_by_name() -> None:
     bench = Target(gen=9)
-    with pytest.raises(Unsupported, match="per_sample"):
-        bench.write(colors(), per_sample=1)
+    with pytest.raises(Unsupported, match="per_coarse_pixel"):
+        Target(gen=11).write(colors(), per_coarse_pixel=1)
     with pytest.raises(DecodeError, match="14 registers after its header"):
         bench.write(colors(), extra=(np.zeros(24 + 24, np.uint32),), mask=0xFFFF)
     with pytest.raises(Unsupported, match="YCRCB"):

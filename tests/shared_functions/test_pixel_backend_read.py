@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.eu.thread.block import Context
 from softgen.shared_functions.pixel_backend.blend import needs_destination
 from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock
@@ -93,8 +93,6 @@ def test_a_null_target_reads_as_zero() -> None:
 
 
 def test_what_a_read_cannot_do() -> None:
-    with pytest.raises(Unsupported, match="per_sample"):
-        read(Target(), per_sample=1)
     with pytest.raises(DecodeError, match="too few; 8 are needed"):
         bench = Target()
         bench.send("render_target_read", bench.header(), answer=4, header_present=1, message_subtype="simd16")

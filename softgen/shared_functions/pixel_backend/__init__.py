@@ -8,7 +8,7 @@ unit.py         UNIT: the declaration
 state.py        BackendState: what a draw says about targets, blending, depth and stencil
 messages.py     render target write messages: their payload
 write.py        the lane program of a write: tests, blending, conversion, store
-sample_write.py the same for pixels with several samples
+sample_write.py the same for pixels with several samples; sample_control.py which slices have them
 read.py         render target read messages, and their lane program
 blend.py        blending, clamps, logic operations
 depth.py        depth and stencil tests

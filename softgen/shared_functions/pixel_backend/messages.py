@@ -186,7 +186,7 @@ def _unbuilt(plan: MessagePlan) -> str:
     """Why a message is not simulated; '' for one that is."""
     if plan.words["message_subtype"] not in FORMS:
         return f"message subtype {plan.words['message_subtype']}"
-    return next((name for name in ("per_sample", "per_coarse_pixel") if getattr(plan.fields, name, 0)), "")
+    return next((name for name in ("per_coarse_pixel",) if getattr(plan.fields, name, 0)), "")
 
 
 class _Payload:

@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from softgen.bits.formats import Format
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.record import RecordView
 from softgen.lanes.types import u32
 from softgen.lanes.value import Memory, Region, Value
-from softgen.shared_functions.message import Message, MessagePlan, answers
+from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.pixel_backend import blend, surface
 from softgen.shared_functions.pixel_backend.messages import FORMS, GROUP, PixelEnvironment, PixelRead, message_mask, subspan_places
 from softgen.shared_functions.pixel_backend.records import COLOR_AT, PLACEMENT
-from softgen.shared_functions.pixel_backend.surface import PixelAddresses, TargetSurface
+from softgen.shared_functions.pixel_backend.sample_control import ControlSurface
+from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, TargetSurface
 from softgen.shared_functions.pixel_backend.write import PIXEL, PLACE_AT, words
 from softgen.surface import texel
 
@@ -38,8 +40,6 @@ class ReadForm:
         """Raise Unsupported for formats that are not simulated."""
         if self.surface.format is not None:
             texel.check(self.surface.format, reading=True)
-        if self.surface.samples > 1:
-            raise Unsupported(f"{NAME} of {self.surface.samples} samples: not yet simulated")
 
 
 class TargetRead:
@@ -56,24 +56,37 @@ class TargetRead:
             return [m.constant(u32, 0, self.lanes)] * 4
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         mask = mask & surface.inside(m, self.place, pixels)
-        target = self.form.surface
-        places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation)
-        memory = self.memory(self.place.load("base"))
-        held = [m.convert(places.load(type, memory.moved(byte), mask), u32) for byte, type in words(format)]
+        held = self._words(format, pixels, mask) if self.form.surface.samples == 1 else self._samples(format, pixels, mask)
         found = dict(zip(self.form.surface.order, texel.unpack(m, format, held), strict=True))
         return [found.get(name, m.like(held[0], 0)) for name in blend.RGBA]
 
 
-def _compiled(plan: MessagePlan) -> bool:
-    return not plan.fields.per_sample
+    def _words(self, format: Format, pixels: Pixels, mask: Value) -> list[Value]:
+        m, target = self.m, self.form.surface
+        places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation)
+        memory = self.memory(self.place.load("base"))
+        return [m.convert(places.load(type, memory.moved(byte), mask), u32) for byte, type in words(format)]
+
+    def _samples(self, format: Format, pixels: Pixels, mask: Value) -> list[Value]:
+        """Words of samples: of the one that a channel is of, or of a pixel's first that is lit."""
+        m, number = self.m, self.m.variable(self.m.constant(u32, 0, 1))
+        control = ControlSurface(m, self.form.surface, self.place.memory, self.memory, pixels, self.pixel.load("layer"))
+        said = control.values(mask) if self.form.surface.control else []
+        left, found = m.variable(mask), [m.variable(m.constant(u32, 0, self.lanes)) for _ in words(format)]
+        for _ in m.While(lambda: number.value < self.form.surface.samples):
+            lit = left.value & m.mask_from_bits(self.pixel.load("sample_lit", element=number.value) >> self.first, self.lanes)
+            for _ in m.If(m.any(lit)):
+                for word, value in zip(found, control.sample(format, said, number.value, lit), strict=True):
+                    word.value = m.select(lit, value, word.value)
+            left.value = left.value & ~lit
+            number.value = number.value + 1
+        return [word.value for word in found]
 
 
-@answers(NAME, compiled=_compiled)
+@answers(NAME, compiled=True)
 def render_target_read(x: Message[PixelEnvironment]) -> None:
     if not hasattr(x.environment, "parts"):
         raise Unsupported(f"{NAME} of a thread that has no render targets: its dispatch has no pixel backend")
-    if x.plan.fields.per_sample:
-        raise Unsupported(f"{NAME} with per_sample: not yet simulated")
     form = FORMS[x.plan.words["message_subtype"]]
     x.expect(4 * form.lanes * u32.bytes)
     mask, first = message_mask(x, form), GROUP if x.plan.words.get("slot_group") == "high_16" else 0

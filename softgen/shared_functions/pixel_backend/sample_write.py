@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterator
 
 from softgen.bits.formats import Format
 from softgen.lanes.machine import Machine
-from softgen.lanes.record import RecordView
-from softgen.lanes.types import bool_, f32, i32, u32
+from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.pixel_backend import blend, depth, surface
-from softgen.shared_functions.pixel_backend.records import CONTROL_AT, PLACEMENT
-from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, PixelSample
+from softgen.shared_functions.pixel_backend.sample_control import ControlSurface
+from softgen.shared_functions.pixel_backend.surface import Pixels, PixelSample
 from softgen.shared_functions.pixel_backend.write import PLACE_AT, Z_AT, Sources, TargetForm, TargetWrite, words
-from softgen.surface import samples
 
 ALPHAS = 16  # steps of alpha that patterns of samples tell apart
 
@@ -72,11 +70,7 @@ class SampleWrite(TargetWrite):
 
     def _allowed(self, sources: Sources) -> Value | None:
         """The samples that the thread and its alpha leave, a bit each; None: all."""
-        allowed = sources.omask
-        if self.form.state.alpha_to_coverage and not self._is_integer:
-            pattern = covered_by_alpha(self.m, self._source_alpha(sources))
-            allowed = pattern if allowed is None else allowed & pattern
-        return allowed
+        return covered_by_alpha(self.m, self._source_alpha(sources)) if self._alpha_covers(sources) else sources.omask
 
     def _late_sample(self, sources: Sources, pixels: Pixels, lit: Value, number: Value) -> Value:
         """Depth and stencil tests of a sample, as _late_tests has them of pixels."""
@@ -104,45 +98,22 @@ class SampleWrite(TargetWrite):
 
     def _expand(self, format: Format, pixels: Pixels, mask: Value) -> None:
         """Give all samples of pixels slices of their own, with the values that the control surface says they have."""
-        m, count = self.m, self.form.samples
-        view, control = RecordView(m, PLACEMENT, self.place.memory, CONTROL_AT), samples.control_format(count)
+        m = self.m
+        control = ControlSurface(m, self.form.surface, self.place.memory, self.memory, pixels, self.pixel.load("layer"))
         mask = mask & surface.inside(m, self.place, pixels)
-        places = PixelAddresses(m, view, "y_major", control.bits // 8, pixels, self.pixel.load("layer"))
-        memory = self.memory(view.load("base"))
-        held = [m.convert(places.load(type, memory.moved(byte), mask), u32) for byte, type in words(control)]
-        own = m.constant(bool_, 1, self.lanes)
-        for value, wanted in zip(held, samples.identity(count), strict=True):
-            own = own & (value == wanted)
-        stale = mask & ~own
+        held = control.values(mask)
+        stale = mask & ~control.is_identity(held)
         for _ in m.If(m.any(stale), rare=True):
-            self._spread(format, pixels, held, stale)
-            for (byte, type), wanted in zip(words(control), samples.identity(count), strict=True):
-                places.store(m.constant(type, wanted, self.lanes), memory.moved(byte), stale)
+            self._spread(format, control, held, stale)
+            control.store_identity(stale)
 
-    def _spread(self, format: Format, pixels: Pixels, held: list[Value], mask: Value) -> None:
+    def _spread(self, format: Format, control: ControlSurface, held: list[Value], mask: Value) -> None:
         """Store in the slice of each sample what a control value says of it; all are loaded before the first is stored."""
         m, count, memory = self.m, self.form.samples, self.memory(self.place.load("base"))
-        clear, filled = samples.is_clear(m, count, held), samples.clear_words(m, format, self._clear())
         found = []
         for sample in range(count):
-            where = samples.slice_of(m, count, held, m.constant(u32, sample, self.lanes))
-            for (byte, type), word in zip(words(format), filled, strict=True):
-                value = self._slice(format, pixels, where).load(type, memory.moved(byte), mask & ~clear)
-                found.append(m.select(clear, m.convert(m.broadcast(word, self.lanes), type), value))
+            found += control.sample(format, held, sample, mask)
         for sample in range(count):
-            places = self._slice(format, pixels, sample)
-            for place, (byte, _) in enumerate(words(format)):
-                places.store(found[sample * len(filled) + place], memory.moved(byte), mask)
-
-    def _slice(self, format: Format, pixels: Pixels, number: int | Value) -> PixelAddresses:
-        target = self.form.surface
-        return PixelAddresses(self.m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"),
-                              sample=PixelSample(number, self.form.samples, False))  # fmt: skip
-
-    def _clear(self) -> list[Value]:
-        """The channels of the clear colour, a lane each."""
-        m = self.m
-        if not self.form.surface.clear_in_memory:
-            return [self.numbers.load("clear", element=channel) for channel in range(4)]
-        held = m.load(u32, self.memory(self.numbers.load("clear_at")), m.lane_index(4) * u32.bytes, m.constant(bool_, 1, 4))
-        return [m.slice(held, channel, 1) for channel in range(4)]
+            places = control.slice(format, sample)
+            for place, (byte, type) in enumerate(words(format)):
+                places.store(m.convert(found[sample * len(words(format)) + place], type), memory.moved(byte), mask)

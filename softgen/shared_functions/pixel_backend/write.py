@@ -91,7 +91,7 @@ class TargetWrite:
             self._antialias(sources)
         if sources.omask is not None:
             mask = mask & ((sources.omask & 1) != 0)
-        if self.form.state.alpha_to_coverage and not self._is_integer:
+        if self._alpha_covers(sources):
             mask = mask & (self._source_alpha(sources) >= COVERED)
         mask = self._alpha_test(sources, mask)
         if self.form.late is not None:
@@ -102,6 +102,11 @@ class TargetWrite:
     @property
     def _is_integer(self) -> bool:
         return self.form.surface.format is not None and texel.is_integer(self.form.surface.format)
+
+    def _alpha_covers(self, sources: Sources) -> bool:
+        """Whether alpha decides about coverage. Not with an output mask, which shaders then make of alpha as well: writes to other targets
+        lack the alpha of source 0 (public: Mesa brw_fs_visitor.cpp, emit_fb_writes)."""
+        return self.form.state.alpha_to_coverage and not self._is_integer and sources.omask is None
 
     def _antialias(self, sources: Sources) -> None:
         """Attenuate alpha by the coverage of smooth lines and points, before alpha is looked at (G45 5529-5547)."""

@@ -12,7 +12,7 @@ from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import f32, u32
 from softgen.shared_functions.pixel_backend.sample_write import covered_by_alpha
 from softgen.surface import samples
-from tests.three_d.own_draw import ATTRIBUTE, DATA, DEPTH, TARGET, TRIANGLES, Drawn, OwnDraw, pixel_shader, vertex
+from tests.three_d.own_draw import ATTRIBUTE, DATA, DEPTH, TARGET, TRIANGLES, Drawn, OwnDraw, pixel_shader, send, vertex
 from tests.three_d.pixels.test_clears import detiled
 from tests.three_d.test_forced_samples import GROUPS, covered, sixteenths
 
@@ -21,6 +21,7 @@ CODE = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 TRIANGLE = [(1.25, 2.5), (14.0, 3.0), (4.75, 13.125)]  # clockwise
 SIDE, Y_MAJOR = 16, 3
 M = NumpyMachine()
+READ = 0xD << 14 | 1 << 8  # a render target read of eight channels
 UINTS = ("g100<8,8,1>", *ATTRIBUTE[1:])
 
 
@@ -189,6 +190,38 @@ def test_an_output_mask_leaves_samples_out(gpu: str, engine: str) -> None:
     extra = {"pixel_shader_valid": 1, "attribute_enable": 1, "omask_present_to_render_target": 1}
     found = slices(drawn(gpu, 4, engine, shader, **{"3DSTATE_PS_EXTRA": extra}), 4)
     np.testing.assert_array_equal(found, np.where(at_samples(masks(4) & 0b0101, 4), 0xFFFFFFFF, 0))
+
+
+@pytest.mark.behaviour("KBL-BLEND-07", shows="action")
+@pytest.mark.parametrize("engine", ["reference", "t0"])
+def test_with_an_output_mask_alpha_decides_nothing(engine: str) -> None:
+    """Shaders make the mask of alpha too, as writes to other targets lack source 0's."""
+    shader = pixel_shader(("g100<8,8,1>", *ATTRIBUTE), before="mov(8) g100<1>UW 0x0005UW { align1 1Q };")
+    extra = {"pixel_shader_valid": 1, "attribute_enable": 1, "omask_present_to_render_target": 1}
+    corners = [vertex(x, y, attribute=(1, 1, 1, 0)) for x, y in TRIANGLE]
+    found = drawn("kbl", 4, engine, shader, corners, **{"3DSTATE_PS_EXTRA": extra, "BLEND_STATE": {"alpha_to_coverage_enable": 1,
+                                                                                                  "render_target": [{}]}})  # fmt: skip
+    np.testing.assert_array_equal(slices(found, 4), np.where(at_samples(masks(4) & 0b0101, 4), 0x00FFFFFF, 0))
+
+
+@pytest.mark.behaviour("KBL-RT-01", "KBL-RT-09", shows="action")
+@pytest.mark.parametrize("engine", ["reference", "t0"])
+@pytest.mark.parametrize("gpu", ["kbl", "icl"])
+def test_threads_of_samples_read_their_own_samples(gpu: str, engine: str) -> None:
+    """What a read returns is written back, one more: of each channel its own sample, and the clear colour where nothing was written."""
+    read = send(READ | 1 << 13, 1, 4, source=100, to="g104<1>UD", eot=False, opcode="sendc")
+    before = "\n".join(["mov(8) g100<1>UD 0x0UD { align1 1Q };", read, "add(8) g104<1>UD g104<8,8,1>UD 0x1UD { align1 1Q };"])
+    shader = pixel_shader([f"g{104 + n}<8,8,1>" for n in range(4)], before).replace(">F", ">UD")
+    patch = {TARGET + 0x1000 * n: int(100 + n).to_bytes(4, "little") * 0x400 for n in range(4)}
+    patch[DATA] = b"\xff" * 0x10 + b"\xe4" * 0xFF0  # columns 0 to 15 of the first row of pixels are clear, in tiles of 16 bytes across
+    aux = {"auxiliary_surface_mode": 1, "auxiliary_surface_base_address": DATA, "auxiliary_surface_qpitch": 8, "red_clear_color": 7}
+    corners = [vertex(x, y - 2) for x, y in TRIANGLE]
+    found = slices(drawn(gpu, 4, engine, shader, corners, "R32_UINT", patch, **{"3DSTATE_PS_EXTRA": EACH, "RENDER_SURFACE_STATE": aux}), 4)
+    lit = at_samples(np.vstack([masks(4)[2:], np.zeros((2, SIDE), np.uint32)]), 4)
+    for n in range(4):
+        held = np.full((SIDE, SIDE), 100 + n)
+        held[0, lit[:, 0].any(0)] = 7
+        np.testing.assert_array_equal(found[n], held + lit[n])
 
 
 @pytest.mark.behaviour("KBL-BLEND-07", shows="action")
