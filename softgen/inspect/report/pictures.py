@@ -22,6 +22,7 @@ import numpy.typing as npt
 from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import SoftgenError, Unsupported, UsageError
 from softgen.inspect.output_file import write_file
+from softgen.inspect.report.sample_pictures import SampleWords
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
 from softgen.surface.texels import texel_axes
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 BAND, BAND_BYTES = 1 << 16, 64  # texels that are read at a time, and what each takes meanwhile
+BLOCK = 4  # rows
 COPIES = 3  # of a picture: as an array, as an image, and as a file
 DWORD_BITS = 32
 WHITE = 255
@@ -60,7 +62,10 @@ def picture(space: Space, image: SurfaceImage, box: Box | None = None) -> Image:
     """The level and slice of a surface that its state addresses, or a part of it, as a Pillow image. Made in bands: surfaces are large."""
     from PIL import Image
 
-    channels, (across, down) = list(shown(image).values()), texel_axes(image)
+    channels = list(shown(image).values())
+    if image.samples > 1:
+        return Image.fromarray(_resolved(space, image, channels, box or Box(0, 0, image.width, image.height)))
+    across, down = texel_axes(image)
     if box is not None:
         across, down = across[box.left : box.right], down[box.top : box.bottom]
     found, rows = np.zeros((len(down), len(across), _planes(channels)), np.uint8), max(BAND // max(len(across), 1), 1)
@@ -69,6 +74,19 @@ def picture(space: Space, image: SurfaceImage, box: Box | None = None) -> Image:
         for plane, (channel, at) in enumerate(channels):
             found[first : first + rows, :, plane] = eight_bits(channel, bits(texels, at, channel.bits))
     return Image.fromarray(found[..., 0] if len(channels) == 1 else found)
+
+
+def _resolved(space: Space, image: SurfaceImage, channels: list[tuple[FormatChannel, int]], box: Box) -> npt.NDArray[np.uint8]:
+    """Channels of pixels with several samples: the mean of what each shows."""
+    samples = SampleWords(space, image, read_words)
+    step = max(BAND // max(box.right - box.left, 1) // image.samples // BLOCK * BLOCK, BLOCK)
+    found = np.zeros((box.bottom - box.top, box.right - box.left, _planes(channels)), np.uint8)
+    for first in range(box.top, box.bottom, step):
+        held = samples.rows(slice(first, min(first + step, box.bottom)), slice(box.left, box.right))
+        for plane, (channel, at) in enumerate(channels):
+            shown = [eight_bits(channel, bits(words, at, channel.bits)).astype(np.float64) for words in held]
+            found[first - box.top : first - box.top + step, :, plane] = np.rint(sum(shown) / len(shown))
+    return found[..., 0] if len(channels) == 1 else found
 
 
 def picture_bytes(image: SurfaceImage, box: Box | None = None) -> int:
@@ -94,9 +112,8 @@ def png(image: Image) -> bytes:
 def shown(image: SurfaceImage) -> dict[str, tuple[FormatChannel, int]]:
     """The channels that a picture shows, red first, each with its lowest bit; Unsupported where there can be no picture."""
     format = image.format
-    if image.kind in ("buffer", "null") or image.samples > 1:
-        what = f"{image.samples} samples" if image.samples > 1 else f"a {image.kind} surface"
-        raise Unsupported(f"pictures of {what}: not yet made")
+    if image.kind in ("buffer", "null"):
+        raise Unsupported(f"pictures of a {image.kind} surface: not yet made")
     found = channel_bits(format)
     wide = format.bits > 4 * DWORD_BITS or any(channel.bits > DWORD_BITS for channel, _ in found.values())
     if format.coding or format.block != (1, 1) or not found or wide:
