@@ -5,15 +5,20 @@ from __future__ import annotations
 import errno
 import shutil
 import struct
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from softgen.driver.kms.crtc import ModeObject
 from softgen.driver.uapi.uapi import PROPERTY_ENUM
 from tests.driver.ioctl.test_gem import refused
 from tests.driver.kms.test_resources import card, frame, show
+from tests.driver.presenting import presented
 from tests.driver.program import Gpu, Program
-from tests.driver.running import softgen_run
+from tests.driver.running import needs_driver, needs_shim, softgen_run
+from tests.pictures.compare import Picture
 
 __all__ = ["card"]  # a fixture
 BO, MOVE = 1, 2
@@ -154,3 +159,37 @@ def test_modetest_finds_the_device_by_its_drivers_name() -> None:
         pytest.skip("modetest is not installed: apt-get install libdrm-tests")
     run = softgen_run("--gpu", "kbl", "--", "modetest", "-M", "i915", "-c", "-w", f"{ModeObject.CONNECTOR:d}:DPMS:3")
     assert run.process.returncode == 0 and "HDMI-A-1" in run.out and "DPMS:" in run.out, run.out + run.err
+
+
+def patterns(folder: Path, *arguments: str) -> Picture:
+    """The last frame of modetest, which draws test patterns with the CPU."""
+    if shutil.which("modetest") is None:
+        pytest.skip("modetest is not installed: apt-get install libdrm-tests")
+    run = softgen_run("--gpu", "kbl", "--images", str(folder), "--", "modetest", "-M", "i915", *arguments)
+    assert run.process.returncode == 0, run.out + run.err
+    return np.asarray(Image.open(sorted(folder.glob("frame-*.png"))[-1]))
+
+
+@needs_shim
+def test_modetest_shows_the_same_by_legacy_ioctls_and_by_an_atomic_commit(tmp_path: Path) -> None:
+    """Stripes on the primary plane, and an overlay of 200x100 pixels at 50, 60; a mode that is not the preferred one."""
+    overlay = f"{ModeObject.OVERLAY:d}@{ModeObject.CRTC:d}:200x100+50+60@XR24"
+    output = "-s", f"{ModeObject.CONNECTOR:d}@{ModeObject.CRTC:d}:800x600"
+    legacy = patterns(tmp_path / "legacy", *output, "-P", overlay)
+    atomic = patterns(tmp_path / "atomic", "-a", *output, "-P", f"{ModeObject.PLANE:d}@{ModeObject.CRTC:d}:800x600", "-P", overlay)
+    assert legacy.shape == (600, 800, 3) and (legacy == atomic).all()
+    assert tuple(legacy[10, 10]) == (192, 192, 192) and tuple(legacy[10, 750]) == (0, 0, 192)
+    inside, around = legacy[60:160, 50:250], legacy[60:160, 250:300]
+    assert (inside.max(-1) < 128).all() and (around.max(-1) == 192).all(), "the tiles of the overlay are dark"
+
+
+@needs_shim
+def test_kmscube_draws_the_same_by_atomic_commits_with_fences(tmp_path: Path) -> None:
+    if shutil.which("kmscube") is None:
+        pytest.skip("kmscube is not installed: apt-get install kmscube")
+    needs_driver("kbl", "OpenGL")
+    legacy, _ = presented(tmp_path / "legacy", "--gpu", "kbl", "--", "kmscube", "--count", "2")
+    atomic, said = presented(tmp_path / "atomic", "--gpu", "kbl", "--", "kmscube", "--atomic", "--count", "2")
+    cubes = [picture for picture in atomic if (picture != 128).any()]
+    assert "Rendered" in said and len(cubes) == 2
+    assert all(any((picture == other).all() for other in legacy) for picture in cubes)
