@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.errors import Errno
 from softgen.driver.kms.crtc import PLANES, Blob, Crtc, ModeObject, ScanoutPlane
-from softgen.driver.kms.handler import Handler, write_all, write_ids
+from softgen.driver.kms.handler import Handler, show_console, write_all, write_ids
 from softgen.driver.kms.monitor import edid
 from softgen.driver.kms.planes import formats_of, modifiers_of
 from softgen.driver.run.protocol import Call
@@ -138,6 +138,7 @@ def find_object(number: int, kind: int = drm.DRM_MODE_OBJECT_ANY) -> ModeObject:
 
 def object_properties(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """DRM_IOCTL_MODE_OBJ_GETPROPERTIES: identifiers and values."""
+    show_console(node, call)
     write_properties(call, arg, values(node, find_object(arg.object, arg.kind)))
 
 

@@ -72,6 +72,7 @@ def get_resources(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def get_connector(node: Node, call: Call, arg: SimpleNamespace) -> None:
     find(arg.connector, ModeObject.CONNECTOR)
+    show_console(node, call)
     arg.mode_count = write_all(call, arg.modes, arg.mode_count, node.gpu.display.modes())
     arg.encoder_count = write_ids(call, arg.encoders, arg.encoder_count, [ModeObject.ENCODER])
     write_properties(call, arg, values(node, ModeObject.CONNECTOR))

@@ -6,12 +6,15 @@ a program that waits for one without presenting goes on.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+from softgen.driver.errors import Errno
 
 PERIOD = 16_666_667  # ns between vertical blanks
 NANOSECONDS = 1e9
@@ -64,10 +67,13 @@ class VblankEvents:
     def add(self, node: object, sequence: int, send: Due) -> None:
         """Call `send` at a vertical blank."""
         with self.changed:
-            heapq.heappush(self.waiting, (sequence, next(self.order), node, send))
             if not self.running:
-                threading.Thread(target=self._run, name="vertical blanks", daemon=True).start()
+                try:
+                    threading.Thread(target=self._run, name="vertical blanks", daemon=True).start()
+                except RuntimeError:
+                    raise Errno(errno.ENOMEM, "no thread left to wait for vertical blanks") from None
                 self.running = True
+            heapq.heappush(self.waiting, (sequence, next(self.order), node, send))
             self.changed.notify()
 
     def forget(self, node: object) -> None:

@@ -26,7 +26,7 @@ EXCEPTIONS = ("illegal_opcode_exception_enable", "software_exception_enable")
 
 def check_order(state: DrawState, call: DrawCall, marks: bytes, bases: Mapping[str, int]) -> None:
     """Remark on a draw, given the marks and the bases of the draw before."""
-    if state.generation.rules != "icl" or not isinstance(state.latched, MarkedLatched):
+    if not state.generation.stage_rules or not isinstance(state.latched, MarkedLatched):
         return
     for text in (*_missing(state, call), *(_stale(state, marks, bases) if bases else ())):
         state.remark(text)

@@ -472,3 +472,9 @@ def test_a_node_that_is_closed_with_a_commit_pending(gpu: Gpu, client: Program, 
     assert len(seen) == 3
 
 
+
+
+def test_a_client_that_asks_first_finds_the_console(client: Program) -> None:
+    assert held_properties(client, M.CONNECTOR)[M.CRTC_ID] == M.CRTC
+    found = held_properties(client, M.CRTC)
+    assert found[M.ACTIVE] == 1 and client.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=found[M.MODE_ID]).size == 68

@@ -169,3 +169,18 @@ def test_what_the_cpu_has_drawn_is_another_frame(gpu: Gpu, card: Program) -> Non
     assert gpu.shared.display.frames == 1
     card.ioctl("DRM_IOCTL_MODE_DIRTYFB", fb=shown)
     assert gpu.shared.display.frames == 2 and card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == shown
+
+
+def test_a_framebuffer_is_described_with_format_and_modifier(gpu: Gpu, card: Program) -> None:
+    """GETFB2, as ADDFB2 takes it; a handle for the master alone."""
+    bo = card.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=1 << 20).handle
+    fourcc, tiled = int.from_bytes(b"AR24", "little"), 1 << 56 | 2
+    fb = card.ioctl("DRM_IOCTL_MODE_ADDFB2", width=100, height=60, format=fourcc, flags=2, handles=struct.pack("<4I", bo, 0, 0, 0),
+                    pitches=struct.pack("<4I", 512, 0, 0, 0), offsets=struct.pack("<4I", 8192, 0, 0, 0),
+                    modifiers=struct.pack("<4Q", tiled, 0, 0, 0)).fb  # fmt: skip
+    found = card.ioctl("DRM_IOCTL_MODE_GETFB2", fb=fb)
+    assert (found.width, found.height, found.format, found.flags) == (100, 60, fourcc, 2)
+    assert struct.unpack("<4I", found.pitches) == (512, 0, 0, 0) and struct.unpack("<4I", found.offsets) == (8192, 0, 0, 0)
+    assert struct.unpack("<4Q", found.modifiers) == (tiled, 0, 0, 0) and struct.unpack("<4I", found.handles) == (bo, 0, 0, 0)
+    assert struct.unpack("<4I", gpu.program("card0").ioctl("DRM_IOCTL_MODE_GETFB2", fb=fb).handles) == (0, 0, 0, 0)
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_GETFB2", fb=9999)

@@ -145,3 +145,15 @@ def test_a_program_waits_for_so_many_events_and_takes_none_along(gpu: Gpu, card:
     while events.running:
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_a_server_without_threads_left_refuses_events(card: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    show(card, frame(card)[0])
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        refused(errno.ENOMEM, card, "DRM_IOCTL_CRTC_QUEUE_SEQUENCE", crtc=ModeObject.CRTC, flags=1, sequence=5)
+    card.ioctl("DRM_IOCTL_CRTC_QUEUE_SEQUENCE", crtc=ModeObject.CRTC, flags=1, sequence=1)
+    assert readable(card, 5)
