@@ -242,6 +242,8 @@ class Display:
             shown = self.crtc.framebuffer
             if shown is None:
                 raise Errno(errno.EBUSY, "the CRTC shows no framebuffer yet")
+            if not self.crtc.active:
+                raise Errno(errno.EINVAL, "a page flip while the CRTC is not active")
             plane = replace(self.crtc.primary, framebuffer=framebuffer)
             plane.check_viewport()
             if framebuffer.format != shown.format:

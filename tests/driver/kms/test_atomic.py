@@ -478,3 +478,12 @@ def test_a_client_that_asks_first_finds_the_console(client: Program) -> None:
     assert held_properties(client, M.CONNECTOR)[M.CRTC_ID] == M.CRTC
     found = held_properties(client, M.CRTC)
     assert found[M.ACTIVE] == 1 and client.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=found[M.MODE_ID]).size == 68
+
+
+def test_an_inactive_crtc_takes_no_legacy_flip(client: Program) -> None:
+    fb = frame(client)[0]
+    commit(client, whole(client, fb))
+    commit(client, [(M.CRTC, M.ACTIVE, 0)])
+    refused(errno.EINVAL, client, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=M.CRTC, fb=fb)
+    commit(client, [(M.CRTC, M.ACTIVE, 1)])
+    client.ioctl("DRM_IOCTL_MODE_PAGE_FLIP", crtc=M.CRTC, fb=fb)
