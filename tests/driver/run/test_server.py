@@ -243,7 +243,7 @@ DEVICE, DMA_BUF, SYNC_FILE = 0x6400, 0xC008_6200, 0xC008_3E00  # the type of an 
     (shim_h.IOCTL, DEVICE + 0x5C, b"\7\0\0\0\1\0\0\0", "DRM_IOCTL_I915_GEM_PREAD handle=0x7"),  # not its padding
     (shim_h.IOCTL, DEVICE + 0xAA, bytes(24) + b"rotation", "DRM_IOCTL_MODE_GETPROPERTY name=726f746174696f6e"),
     (shim_h.IOCTL, DEVICE + 0x58, b"", "DRM_IOCTL_I915_GEM_THROTTLE"),
-    (shim_h.IOCTL, DEVICE + 0xA5, b"", "DRM_IOCTL_MODE_SETGAMMA (0x64a5)"),
+    (shim_h.IOCTL, DEVICE + 0xC6, b"", "DRM_IOCTL_MODE_CREATE_LEASE (0x64c6)"),
     (shim_h.IOCTL, DEVICE + 0xFF, b"", "ioctl 0xff (0x64ff)"),
     (shim_h.FOREIGN, DMA_BUF, bytes(8), "DMA_BUF_IOCTL_SYNC (0xc0086200)"),
     (shim_h.FOREIGN, DMA_BUF + 2, bytes(8), "DMA_BUF_IOCTL_EXPORT_SYNC_FILE (0xc0086202)"),
