@@ -23,7 +23,10 @@ def render_target(state: DrawState, index: int = 0) -> SurfaceImage | None:
         image = surfaces.picture(index, False, samples=True)
     except SoftgenError:
         return None  # the message that uses it says what is wrong
-    return replace(image, base=state.address("", image.base), level=image.levels - 1, levels=1)
+    control = image.control
+    if control is not None:
+        control = control._replace(base=state.address("", control.base), clear_at=state.address("", control.clear_at))
+    return replace(image, base=state.address("", image.base), level=image.levels - 1, levels=1, control=control)
 
 
 def extent(target: SurfaceImage | None) -> tuple[int, int]:

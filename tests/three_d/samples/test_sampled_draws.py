@@ -97,8 +97,9 @@ def test_a_write_to_a_clear_pixel_gives_its_other_samples_the_clear_colour(gpu: 
     if gpu == "icl":
         clear = {"clear_value_address_enable": 1, "clear_value_address": DATA + 0x8000}
         patch[DATA + 0x8000] = np.array([1, 0, 0, 0], np.float32).tobytes()
-    aux = {"auxiliary_surface_mode": 1, "auxiliary_surface_base_address": DATA, "auxiliary_surface_qpitch": 8}
+    aux = {"auxiliary_surface_mode": 1, "auxiliary_surface_base_address": DATA | 0xFFFF << 48, "auxiliary_surface_qpitch": 8}
     found = drawn(gpu, count, engine, patch=patch, RENDER_SURFACE_STATE={**aux, **clear})
+    assert found.targets[-1].control is not None and found.targets[-1].control.base == DATA  # bits that no address has mean nothing
     lit = masks(count)
     wanted = np.where(at_samples(lit, count), 0xFFFFFFFF, np.where(lit != 0, 0x000000FF, 0))
     np.testing.assert_array_equal(slices(found, count), wanted)
