@@ -37,6 +37,13 @@ def shared_registers() -> frozenset[str]:
 
 
 @cache
+def read_only() -> frozenset[str]:
+    """Names of registers that keep nothing that software writes."""
+    text = (SPEC / "device" / "shared_registers.toml").read_text("utf-8")
+    return frozenset(tomllib.loads(text)["read_only"])
+
+
+@cache
 def reset_values() -> dict[str, dict[str, int]]:
     """What registers hold before anything is written to them, by generation and name."""
     text = (SPEC / "device" / "shared_registers.toml").read_text("utf-8")
@@ -113,8 +120,6 @@ class DeviceRegisters:
         if offset in self._writes:
             self._writes[offset](value & DWORD_MASK)
             return
-        if offset in self._sparse and self.place(offset) is None:
-            return
         with self.lock:
             self.values[offset] = self.changed(offset, self.values.get(offset, 0), value)
 
@@ -130,6 +135,8 @@ class DeviceRegisters:
     def changed(self, offset: int, old: int, value: int) -> int:
         """What a register that holds `old` holds after `value` is written."""
         place = self.place(offset)
+        if place is None and offset in self._sparse or place is not None and place.layout.name in read_only():
+            return old
         if place and masked(place):
             mask = value >> 16 & HALF
             return old & ~mask | value & mask

@@ -176,19 +176,25 @@ def test_state_sip_is_where_exceptions_lead(engine: str) -> None:
     assert saved["STATE_SIP"].system_instruction_pointer == 0x3000
 
 
-@pytest.mark.parametrize("missing", ["MEDIA_INTERFACE_DESCRIPTOR_LOAD"])
+@pytest.mark.behaviour("ICL-CMD-09", shows="action")
+@pytest.mark.parametrize("missing", ["MEDIA_INTERFACE_DESCRIPTOR_LOAD", "MEDIA_VFE_STATE", ""])
 def test_media_objects_need_the_medias_state(missing: str) -> None:
     """The state that MEDIA_STATE_POINTERS had, and none of 3D (ICL 1549-1562)."""
     job = walker()
     job.starts_threads = [job.pack("MEDIA_OBJECT", inline_data=[])]
-    memory = job.memory()
-    GpuDevice(job.device).execute(Work("render", memory, JOB_BATCH))
+    memory, gpu = job.memory(), GpuDevice(job.device)
+    if missing:
+        fields = {"interface_descriptor_total_length": 32} if "LOAD" in missing else {}
+        command = dwords(*job.pack(missing, **fields))
+        memory.write(JOB_BATCH + job.batch().index(command), bytes(len(command)))
+    if "LOAD" in missing:
+        with pytest.raises(DecodeError, match="interface descriptor 0 is asked for, 0 are loaded"):
+            gpu.execute(Work("render", memory, JOB_BATCH))
+        return
+    gpu.execute(Work("render", memory, JOB_BATCH))
     assert struct.unpack("<I", memory.read(job.address(0), 4)) == (1,)
-    fields = {"interface_descriptor_total_length": 32} if "LOAD" in missing else {}
-    command, memory = dwords(*job.pack(missing, **fields)), job.memory()
-    memory.write(JOB_BATCH + job.batch().index(command), bytes(len(command)))
-    with pytest.raises(DecodeError, match=f"{missing}|interface descriptor 0 is asked for, 0 are loaded"):
-        GpuDevice(job.device).execute(Work("render", memory, JOB_BATCH))
+    told = [text for text in gpu.remarks if "a media object before any MEDIA_VFE_STATE" in text]
+    assert len(told) == len(gpu.remarks) == bool(missing)
 
 
 MODE = {"INSTPM": 0xC0, "EXCC": 0x28, "NOPID": 0x94, "PREEMPT_DLY": 0x214, "IDLEDELAY": 0x23C, "SEMA_WAIT_POLL": 0x24C, "HWS_PGA": 0x80}
@@ -223,3 +229,35 @@ def test_contexts_are_aligned() -> None:
     host.submit(context)
     assert host.dwords(HOST_DATA, 1) == [9] and host.dwords(context.address + 0xC0, 1) == [7]
     assert host.dwords(context.address + 4096 + 4 * 9, 1) == [context.ring]
+
+
+CONTEXT = {"BB_ADDR": 0x140, "BB_ADDR_UDW": 0x168, "CXT_SIZE": 0x1A8, "CXT_OFFSET": 0x1AC, "SYNC_FLIP_STATUS": 0x2D0,
+           "SYNC_FLIP_STATUS_1": 0x2D4, "SYNC_FLIP_STATUS_2": 0x2EC, "WAIT_FOR_RC6_EXIT": 0xCC, "SBB_ADDR": 0x114, "SBB_ADDR_UDW": 0x11C,
+           "SBB_STATE": 0x118, "PS_INVOCATION_COUNT_SLICE0": 0x2C8, "PS_INVOCATION_COUNT_SLICE1": 0x2F0, "PS_DEPTH_COUNT_SLICE0": 0x2D8,
+           "PS_DEPTH_COUNT_SLICE1": 0x2F8, "DISPLAY_MESSAGE_FORWARD_STATUS": 0x2E8, "R_PWR_CLK_STATE": 0xC8}  # fmt: skip
+
+
+@pytest.mark.behaviour("ICL-CS-15", shows="action")
+@pytest.mark.parametrize("name", CONTEXT)
+def test_logical_context_registers_are_the_streamers(name: str) -> None:
+    """At their offsets from its base (ICL 108-150); a host that looks finds what was loaded."""
+    page = layout(name, 11)
+    assert page.relative and page.offset == CONTEXT[name] and "render" in page.engines
+    masked = any(field.name.endswith("_mask") for field in page.fields)
+    field = next(held for held in page.fields if not held.name.endswith("_mask"))
+    value = 1 << field.low
+    bench = Bench("icl")
+    bench.ring(bench.load({0x2000 + CONTEXT[name]: value | value << 16 if masked else value}), [0])
+    if name not in ("BB_ADDR", "BB_ADDR_UDW", "SBB_ADDR", "SBB_ADDR_UDW", "SBB_STATE"):  # where the parser is, which it writes itself
+        assert bench.gpu.read_register(0x2000 + CONTEXT[name]) & (0xFFFF if masked else 0xFFFFFFFF) == value
+
+
+@pytest.mark.behaviour("ICL-REG-01", shows="action")
+def test_index_counts_of_preempted_draws_are_read_only() -> None:
+    """34 dwords, of an element each, 0 as long as no draw was preempted: commands and hosts cannot write them, nor does a context's image
+    that restores them (ICL 1220-1256)."""
+    assert layout("VF_INDEX_COUNT", 11).count == 34 and layout("VF_INDEX_COUNT", 11).offset == 0x8300
+    bench = Bench("icl")
+    bench.ring(bench.load({0x8300: 5, 0x8384: 6, 0x8388: 7}), [0])
+    bench.gpu.write_register(0x8304, 8)
+    assert [bench.gpu.read_register(at) for at in range(0x8300, 0x8388, 4)] == [0] * 34 and bench.gpu.read_register(0x8388) == 7
