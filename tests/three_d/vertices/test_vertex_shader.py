@@ -144,9 +144,9 @@ def payloads(state: DrawState, vertices: int, capacity: int = BATCH, **worker: A
     return [(dwords[:registers], mask) for dwords, mask in fake.threads], fake
 
 
-def header(handles: list[int], thread: int, in_r1: bool) -> list[int]:
-    """r0, and r1 of a SIMD8 thread."""
-    r0 = [*([0, 0] if in_r1 else handles), 0, 0x5540, 0x660, thread & 0xF, 0, 0]
+def header(gen: float, handles: list[int], thread: int, in_r1: bool) -> list[int]:
+    """r0, and r1 of a SIMD8 thread. Gen11 has no binding table pointer there (ICL 2890-2914)."""
+    r0 = [*([0, 0] if in_r1 else handles), 0, 0x5540, 0x660 if gen < 11 else 0, thread & 0xF, 0, 0]
     return r0 + handles if in_r1 else r0
 
 
@@ -167,7 +167,7 @@ def test_simd4x2_payloads(gen: float, constants: bool) -> None:
     for thread, (dwords, mask) in enumerate(found):
         first, second = 2 * thread, min(2 * thread + 1, 4)
         pairs = [attribute(first)[:4] + attribute(second)[:4], attribute(first)[4:] + attribute(second)[4:]]
-        assert dwords == header([2 * first, 2 * second], thread, False) + pushed + pairs[0] + pairs[1]
+        assert dwords == header(gen, [2 * first, 2 * second], thread, False) + pushed + pairs[0] + pairs[1]
         assert mask == (0xFF if first != second else 0x0F)
     assert len(found) == 3 and len(fake.batches) == 1
 
@@ -181,7 +181,8 @@ def test_simd8_payloads(gen: float, constants: bool) -> None:
     for thread, (dwords, mask) in enumerate(found):
         vertices = [min(8 * thread + lane, 12) for lane in range(8)]
         columns = np.array([attribute(vertex) for vertex in vertices]).T.reshape(-1).tolist()
-        assert dwords == header([2 * v for v in vertices], thread, True) + [0] * 8 + (CONSTANT_DWORDS if constants else []) + columns
+        expected = header(gen, [2 * v for v in vertices], thread, True) + [0] * 8
+        assert dwords == expected + (CONSTANT_DWORDS if constants else []) + columns
         assert mask == (0xFF, 0x1F)[thread]
     assert len(found) == 2
 
