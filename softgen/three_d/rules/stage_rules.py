@@ -8,13 +8,12 @@ Writes  remarks
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.generation import most_of
 from softgen.bits.record import Record
-from softgen.three_d.rules.urb_regions import START_KIB
+from softgen.three_d.rules.urb_regions import beyond, constant_spaces, stage_entries
 from softgen.three_d.state.constants import constant_ranges
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, samplers
@@ -110,44 +109,18 @@ def urb_kib(ways: int, l3_kib: int) -> int:
 
 
 def _regions(state: DrawState) -> Iterator[str]:
-    """Entries and constants must not overlap, nor go past the end of the URB (ICL 3262-3264)."""
+    """Entries and constants must not go past what the URB has of the L3 (ICL 3262-3264)."""
     ways: Any = catalogue.layout("L3CNTLREG", state.gen).raw([state.unnoted.register("L3CNTLREG")])
     parts = [int(getattr(ways, f"{name}_allocation")) for name in ("urb", "ro", "dc", "all")]
     if sum(parts) != WAYS:
         yield f"L3CNTLREG: {sum(parts)} ways are allocated; all {WAYS} must be (ICL 1298-1300)"
     limit = urb_kib(parts[0], most_of(state.generation, "l3_kib"))
-    regions = sorted((*_entries(state), *_allocations(state)))
-    for (_, end, name), (start, _, other) in pairwise(regions):
-        if end > start:
-            yield f"{name} ends at {end} bytes of the URB, behind {start}, where {other} begins (ICL 3262-3264)"
-    for _, end, name in regions:
-        if end > limit * KIB:
-            yield f"{name} ends at {end} bytes of the URB, which has {limit} KiB (ICL 3262-3264)"
-
-
-def _entries(state: DrawState) -> Iterator[tuple[int, int, str]]:
-    """First byte, end and name of each stage's entries (ICL 3282-3286)."""
-    for stage in STAGES:
-        region = state.get(f"3DSTATE_URB_{stage}")
-        if region is not None and region.number_of_urb_entries:
-            start = int(region.urb_starting_address) * START_KIB * KIB
-            size = int(region.number_of_urb_entries) * (int(region.urb_entry_allocation_size) + 1) * LINE
-            yield start, start + size, f"3DSTATE_URB_{stage}"
-
-
-def _allocations(state: DrawState) -> Iterator[tuple[int, int, str]]:
-    """First byte, end and name of each stage's push constants."""
-    for stage in (*STAGES, "PS"):
-        name = f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage}"
-        given = state.get(name)
-        if given is not None and given.constant_buffer_size:
-            start = (int(given.constant_buffer_offset) + state.unnoted.constant_start) * KIB
-            yield start, start + int(given.constant_buffer_size) * KIB, name
+    yield from beyond([*stage_entries(state), *constant_spaces(state)], limit, "the ways of the URB in the L3 have")
 
 
 def _constants(state: DrawState) -> Iterator[str]:
     """Memory is read in lines of 64 bytes: what a buffer does not fill of its first and last line takes space, too (ICL 2718-2726)."""
-    sizes = {name: end - start for start, end, name in _allocations(state)}
+    sizes = {space.command: space.end - space.start for space in constant_spaces(state)}
     for stage in (*STAGES, "PS"):
         command, unit = state.get(f"3DSTATE_CONSTANT_{stage}"), _unit(state, stage)
         name = f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage}"

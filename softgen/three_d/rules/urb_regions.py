@@ -10,7 +10,10 @@ Writes  warnings
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
+from softgen.bits.generation import most_of
 from softgen.bits.record import Record
 from softgen.three_d.state.state import DrawState
 
@@ -20,6 +23,18 @@ GROUP = 8
 LARGEST = {"VS": 10, "DS": 10}  # units of an entry; other stages use all 9 bits of the field (BDW 11450, 11794)
 CONSTANT_KIB = 32  # that push constants of a pipe may occupy (BDW 7841-7845, ICL 3266-3280)
 START_KIB = 8  # of a start address
+UNIT, KIB = 64, 1024  # bytes; UNIT: of an entry's size
+
+
+class Allocation(NamedTuple):
+    """Bytes of the URB that a command asks for."""
+
+    start: int
+    end: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.start / KIB:g} to {self.end / KIB:g} KiB"
 
 
 def check_regions(state: DrawState) -> None:
@@ -33,7 +48,11 @@ def check_regions(state: DrawState) -> None:
         first = 2 * STAGES.index(stage)
         for text in _complaints(region, state.generation.urb_entries[first : first + 2], LARGEST.get(stage)):
             state.warn(f"3DSTATE_URB_{stage}: {text}")
-    _check_constants(state, regions)
+    entries, constants = [*stage_entries(state)], [*constant_spaces(state)]
+    last = CONSTANT_KIB + state.unnoted.constant_start
+    for text in (*_overlaps(constants), *beyond(constants, last, "push constants have"), *_in_front(constants, entries),
+                 *_overlaps(entries), *beyond(entries, most_of(state.generation, "urb_kib"), "the URB has")):  # fmt: skip
+        state.warn(text)
 
 
 def _complaints(region: Record, limits: tuple[int, ...], largest: int | None) -> Iterator[str]:
@@ -46,18 +65,45 @@ def _complaints(region: Record, limits: tuple[int, ...], largest: int | None) ->
         yield f"urb_entry_allocation_size {size} units; there must be at most {largest}"
 
 
-def _check_constants(state: DrawState, regions: dict[str, Record]) -> None:
-    """Push constants are in front of all regions (BDW 11378-11383)."""
-    starts = {stage: START_KIB * int(region.urb_starting_address) for stage, region in regions.items() if region.number_of_urb_entries}
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def stage_entries(state: DrawState) -> Iterator[Allocation]:
+    """Entries of each stage that has any: from its start address on, as many as there are of their size (ICL 3282-3286)."""
+    for stage in STAGES:
+        region = state.get(f"3DSTATE_URB_{stage}")
+        if region is not None and (count := int(region.number_of_urb_entries)):
+            start = START_KIB * KIB * int(region.urb_starting_address)
+            yield Allocation(start, start + count * UNIT * (int(region.urb_entry_allocation_size) + 1), f"3DSTATE_URB_{stage}")
+
+
+def constant_spaces(state: DrawState) -> Iterator[Allocation]:
+    """Room for each stage's push constants."""
     for stage in (*STAGES, "PS"):
         name = f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage}"
         given = state.get(name)
-        if given is None or not given.constant_buffer_size:
-            continue
-        end = int(given.constant_buffer_offset) + int(given.constant_buffer_size)
-        if end > CONSTANT_KIB:
-            state.warn(f"{name}: offset and size reach {end} KiB; push constants have {CONSTANT_KIB}")
-        end += state.unnoted.constant_start
-        for other, start in starts.items():
-            if end > start:
-                state.warn(f"{name}: up to {end} KiB; the entries of {other} begin at {start} KiB")
+        if given is not None and given.constant_buffer_size:
+            start = KIB * (int(given.constant_buffer_offset) + state.unnoted.constant_start)
+            yield Allocation(start, start + KIB * int(given.constant_buffer_size), name)
+
+
+def _overlaps(found: list[Allocation]) -> Iterator[str]:
+    """Allocations lie apart (ICL 2687-2692, 3262-3264)."""
+    for first, second in pairwise(sorted(found)):
+        if second.start < first.end:
+            yield f"{second.command}: {second}; {first.command} has {first}"
+
+
+def beyond(found: list[Allocation], limit: int, what: str) -> Iterator[str]:
+    """Allocations that end behind so many KiB."""
+    for allocation in found:
+        if allocation.end > limit * KIB:
+            yield f"{allocation.command}: {allocation}; {what} {limit}"
+
+
+def _in_front(constants: list[Allocation], entries: list[Allocation]) -> Iterator[str]:
+    """Push constants are in front of all regions (BDW 11378-11383)."""
+    for constant in constants:
+        for region in entries:
+            if constant.end > region.start:
+                yield f"{constant.command}: {constant}; {region.command} has {region}"
