@@ -40,6 +40,8 @@ class Pipeline3D(PipelinePlans):
         if not cache.ready(cs):
             self._draw_new(cs, call)
             return
+        if cs.generation.stage_rules and cs.bases is not self._bases:
+            self.check_bases(DrawState.of(cs), call)
         why = self.walk.find(call)
         if why != DONE and not self._go_on(cs, call, why):
             return

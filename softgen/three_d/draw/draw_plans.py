@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -97,7 +98,7 @@ class PipelinePlans:
         self.tessellation = PatchPlans()
         self.pixel_loop = native.on_own_lines(PixelLoop)
         self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
-        self._bases: dict[str, int] = {}
+        self._bases: Mapping[str, int] = {}
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
 
     def check(self, state: DrawState, call: DrawCall) -> None:
@@ -105,6 +106,11 @@ class PipelinePlans:
         was built, with the same state."""
         check_topology(state, call.topology)
         check_allocated(state, self._marks)
-        check_order(state, call, self._marks, self._bases)
-        self._marks, self._bases = state.marks, dict(state.bases)
+        self.check_bases(state, call)
+        self._marks = state.marks
         self.fenced.check(state)
+
+    def check_bases(self, state: DrawState, call: DrawCall) -> None:
+        """Warn of what does not follow bases that have changed since another draw; kept records do."""
+        check_order(state, call, self._marks, self._bases)
+        self._bases = state.bases

@@ -244,8 +244,8 @@ def test_a_draw_with_visibility_needs_a_render_list() -> None:
 
 @pytest.mark.behaviour("ICL-POSH-36", shows="action")
 @pytest.mark.parametrize(("offset", "size", "start", "told"), [
-    (0, 16, 8, ""), (16, 16, 8, ""), (0, 16, 6, ""), (0, 16, 5, "up to 48 KiB; the entries of VS begin at 40 KiB"),
-    (16, 16, 7, "up to 64 KiB; the entries of VS begin at 56 KiB"), (16, 17, 9, "reach 33 KiB; push constants have 32"),
+    (0, 16, 8, ""), (16, 16, 8, ""), (0, 16, 6, ""), (0, 16, 5, "32 to 48 KiB; 3DSTATE_URB_VS has 40 to 44 KiB"),
+    (16, 16, 7, "48 to 64 KiB; 3DSTATE_URB_VS has 56 to 60 KiB"), (16, 17, 9, "48 to 65 KiB; push constants have 64"),
 ])  # fmt: skip
 def test_push_constants_of_the_position_only_pipe_follow_the_render_pipes(offset: int, size: int, start: int, told: str) -> None:
     """Its own 32 KiB, behind the first 32: 64 in all, behind which entries begin (ICL 2847-2849, 3274-3280)."""
