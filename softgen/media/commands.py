@@ -108,7 +108,7 @@ def media_object(cs: CommandStreamer, cmd: Record) -> None:
     finish(cs)
     cs.counters.dispatches += 1
     front, context = cs.state(FrontEnd), dispatch_context(cs)
-    if front.state is None and cs.generation.rules == "icl":
+    if front.state is None and cs.generation.stage_rules:
         cs.warn("a media object before any MEDIA_VFE_STATE (ICL 1549-1562)")
     run_dispatch(cs, front, context, objects.single(context, front, cmd))
 

@@ -305,20 +305,21 @@ def test_targets_that_were_not_prepared_are_resolved_from_a_message(gen: float, 
 
 
 @pytest.mark.parametrize("header", [0, 1])
-@pytest.mark.parametrize(("precision", "registers", "variants"), [
-    ("single", 8, ["", "alpha", "depth", "alpha depth"]), ("single", 10, ["alpha", "depth", "alpha depth"]),
-    ("single", 12, ["alpha depth"]), ("half", 4, ["", "alpha", "depth", "alpha depth"]), ("half", 6, ["alpha", "depth", "alpha depth"]),
-    ("half", 8, ["alpha depth"]), ("half", 9, []),
-])  # fmt: skip
-def test_variants_that_a_message_may_have_are_resolved(precision: str, registers: int, variants: list[str], header: int) -> None:
-    """By the registers of its first payload after the header: colours are eight, or four of half floats, an output mask is one."""
+@pytest.mark.parametrize(("precision", "registers", "fewest"), [("single", 8, 0), ("single", 10, 2), ("single", 12, 4), ("half", 4, 0),
+                                                                 ("half", 6, 2), ("half", 8, 4), ("half", 9, 5)])  # fmt: skip
+def test_variants_that_a_message_may_have_are_resolved(precision: str, registers: int, fewest: int, header: int) -> None:
+    """By the registers of its first payload after the header: colours are eight, or four of half floats; alpha two, or one; depth two, an
+    output mask one: together at least what colours leave (`fewest`)."""
+    alphas = 2 if precision == "single" else 1
+    parts = [(alpha, depth, omask) for alpha in (False, True) for depth in (False, True) for omask in (False, True)
+             if alphas * alpha + 2 * depth + omask >= fewest]  # fmt: skip
     bound = BoundTargets(Target().dispatch)
     word = descriptors.encode("render_target_write", 9, message_subtype="simd16", precision=precision, binding_table_index=0,
                               last_render_target=1, message_length=registers + 2 * header, response_length=0,
                               header_present=header)  # fmt: skip
-    assert bound.resolve(descriptors.named(RENDER_CACHE, word, 9)) == bool(variants)
-    found = [number for number, address in enumerate(bound.records[0][0].functions) if address] if variants else []
-    assert found == sorted(Variant(16, False, "alpha" in each, "depth" in each, False).number for each in variants)
+    assert bound.resolve(descriptors.named(RENDER_CACHE, word, 9)) == bool(parts)
+    found = [number for number, address in enumerate(bound.records[0][0].functions) if address] if parts else []
+    assert found == sorted(Variant(16, False, alpha, depth, False, omask=omask).number for alpha, depth, omask in parts)
 
 
 @pytest.mark.parametrize(("surface", "index", "filled"), [(0, 0, 0), (0, 2, 2), (1, None, 1), (1, 0, 0), (2, 1, 1), (8, None, 0),

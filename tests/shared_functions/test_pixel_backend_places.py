@@ -95,7 +95,8 @@ def test_targets_that_cannot_be_rotated(degrees: int, more: dict[str, Any]) -> N
 
 
 def test_arguments_of_a_compiled_write_have_slots_of_their_own() -> None:
-    starts = {functions.COLOR: 4, functions.SECOND: 4, functions.ALPHA: 1, functions.DEPTH_SLOT: 1, functions.STENCIL: 1}
+    starts = {functions.COLOR: 4, functions.SECOND: 4, functions.ALPHA: 1, functions.DEPTH_SLOT: 1, functions.STENCIL: 1,
+              functions.OMASK: 1}  # fmt: skip
     slots = [slot for start, count in starts.items() for slot in range(start, start + count)]
     assert sorted(slots) == list(range(functions.SLOTS))
 

@@ -233,7 +233,9 @@ def test_a_table_that_moves_leads_to_its_surfaces() -> None:
     moved = Moved()
     moved.table.move_table(ELSEWHERE["table"])
     assert moved.read() == (0x7000, False) and moved.table.dispatch.binding_table == ELSEWHERE["table"]
-    assert not moved.table.in_place(moved.dispatch) and moved.table.in_place(replace(moved.dispatch, binding_table=ELSEWHERE["table"]))
+    bases = moved.context.bases
+    assert not moved.table.in_place(bases, moved.dispatch)
+    assert moved.table.in_place(bases, replace(moved.dispatch, binding_table=ELSEWHERE["table"]))
 
 
 def test_samplers_that_move_are_read_there() -> None:
@@ -242,7 +244,9 @@ def test_samplers_that_move_are_read_there() -> None:
     moved.table.move_samplers(MOVED + ELSEWHERE["samplers"])
     assert moved.read() == (vector_add("skl").address(0), True) and moved.table.dispatch.samplers == MOVED + ELSEWHERE["samplers"]
     assert [value - old for (_, value), (_, old) in zip(moved.table.sampler_keys(), before, strict=True)] == [0x180] * len(before)
-    assert not moved.table.in_place(moved.dispatch) and moved.table.in_place(replace(moved.dispatch, samplers=0x180))
+    bases = moved.context.bases
+    assert not moved.table.in_place(bases, moved.dispatch) and moved.table.in_place(bases, replace(moved.dispatch, samplers=0x180))
+    assert not moved.table.in_place({**bases, "dynamic": 0x40}, replace(moved.dispatch, samplers=0x180)), "another base"
 
 
 def test_base_addresses_that_move_take_tables_and_samplers_with_them() -> None:
