@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import struct
@@ -190,6 +191,8 @@ def test_one_program_hangs_and_another_goes_on() -> None:
 def test_time_is_up_for_work_that_never_ends() -> None:
     run = softgen_run("--time-limit", "2", "--", sys.executable, "-c", HANG)
     assert run.process.returncode == 1 and "time is up" in run.err and run.all_gone()
+    told = re.search(r"the run ended while work was running: submission 1 of .*: time is up at 0x10000 .*; kept in (\S+)", run.err)
+    assert told is not None and Path(told[1]).is_dir()
 
 
 def test_a_recording_is_replayed_with_the_same_results(tmp_path: Path) -> None:
