@@ -26,7 +26,7 @@ START_KIB = 8  # of a start address
 UNIT, KIB = 64, 1024  # bytes; UNIT: of an entry's size
 
 
-class Allocation(NamedTuple):
+class UrbAllocation(NamedTuple):
     """Bytes of the URB that a command asks for."""
 
     start: int
@@ -68,40 +68,40 @@ def _complaints(region: Record, limits: tuple[int, ...], largest: int | None) ->
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
-def stage_entries(state: DrawState) -> Iterator[Allocation]:
+def stage_entries(state: DrawState) -> Iterator[UrbAllocation]:
     """Entries of each stage that has any: from its start address on, as many as there are of their size (ICL 3282-3286)."""
     for stage in STAGES:
         region = state.get(f"3DSTATE_URB_{stage}")
         if region is not None and (count := int(region.number_of_urb_entries)):
             start = START_KIB * KIB * int(region.urb_starting_address)
-            yield Allocation(start, start + count * UNIT * (int(region.urb_entry_allocation_size) + 1), f"3DSTATE_URB_{stage}")
+            yield UrbAllocation(start, start + count * UNIT * (int(region.urb_entry_allocation_size) + 1), f"3DSTATE_URB_{stage}")
 
 
-def constant_spaces(state: DrawState) -> Iterator[Allocation]:
+def constant_spaces(state: DrawState) -> Iterator[UrbAllocation]:
     """Room for each stage's push constants."""
     for stage in (*STAGES, "PS"):
         name = f"3DSTATE_PUSH_CONSTANT_ALLOC_{stage}"
         given = state.get(name)
         if given is not None and given.constant_buffer_size:
             start = KIB * (int(given.constant_buffer_offset) + state.unnoted.constant_start)
-            yield Allocation(start, start + KIB * int(given.constant_buffer_size), name)
+            yield UrbAllocation(start, start + KIB * int(given.constant_buffer_size), name)
 
 
-def _overlaps(found: list[Allocation]) -> Iterator[str]:
+def _overlaps(found: list[UrbAllocation]) -> Iterator[str]:
     """Allocations lie apart (ICL 2687-2692, 3262-3264)."""
     for first, second in pairwise(sorted(found)):
         if second.start < first.end:
             yield f"{second.command}: {second}; {first.command} has {first}"
 
 
-def beyond(found: list[Allocation], limit: int, what: str) -> Iterator[str]:
+def beyond(found: list[UrbAllocation], limit: int, what: str) -> Iterator[str]:
     """Allocations that end behind so many KiB."""
     for allocation in found:
         if allocation.end > limit * KIB:
             yield f"{allocation.command}: {allocation}; {what} {limit}"
 
 
-def _in_front(constants: list[Allocation], entries: list[Allocation]) -> Iterator[str]:
+def _in_front(constants: list[UrbAllocation], entries: list[UrbAllocation]) -> Iterator[str]:
     """Push constants are in front of all regions (BDW 11378-11383)."""
     for constant in constants:
         for region in entries:
