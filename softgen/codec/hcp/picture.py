@@ -6,6 +6,7 @@ In:  HCP_SURFACE_STATE, HCP_PIPE_BUF_ADDR_STATE; a codec's sizes. Out: `struct p
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 
 from softgen.bits.record import Record
 from softgen.codec.picture import FramePool, PictureShape, VideoPicture, add_references, refuse_compression, y_tiled_surface
@@ -19,8 +20,19 @@ HOST_BYTES = 2  # of a sample
 MOST_REFERENCES = 8
 
 
+@dataclass
+class HcpVideoPicture(VideoPicture):
+    """A picture that HCP is decoding."""
+
+    def report(self, cs: CommandStreamer) -> None:
+        """HCP_CABAC_STATUS has error bits; HCP_DEC_STATUS how many blocks they affect (coding tree blocks, of VP9 8x8 samples), from bit 18
+        on."""
+        cs.set("HCP_CABAC_STATUS", cs.get("HCP_CABAC_STATUS") | self.record.errors)
+        cs.set("HCP_DEC_STATUS", min(self.record.concealed, 0x3FFF) << 18)
+
+
 def open_picture(cs: CommandStreamer, frames: FramePool, shape: PictureShape, depth: int,
-                 references: int = MOST_REFERENCES) -> VideoPicture:  # fmt: skip
+                 references: int = MOST_REFERENCES) -> HcpVideoPicture:  # fmt: skip
     """A picture with the surface and the references that the latched state names."""
     state, buffers = cs.latched.by_index("HCP_SURFACE_STATE").get(DECODED_PICTURE), cs.latched.get("HCP_PIPE_BUF_ADDR_STATE")
     if state is None or buffers is None:
@@ -39,7 +51,7 @@ def open_picture(cs: CommandStreamer, frames: FramePool, shape: PictureShape, de
     record.width, record.height, record.sample_bits = shape.width, shape.height, depth
     record.shift_x, record.shift_y = shape.chroma or (0, 0)
     record.block_width, record.block_height = shape.block
-    picture = VideoPicture(record, [table, samples])
+    picture = HcpVideoPicture(record, [table, samples])
     add_references(picture, frames, buffers, shape, references, HOST_BYTES)
     return picture
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine, bitstream
 from softgen.codec.hcp.hevc.structures import COLUMNS, DECODER_BYTES, LISTS, MOST_INDEX, MOTION_BYTES, ROWS, STORES, HevcPicture, HevcSlice
-from softgen.codec.hcp.picture import open_picture
+from softgen.codec.hcp.picture import HcpVideoPicture, open_picture
 from softgen.codec.library import library, run_rows
-from softgen.codec.picture import PictureShape, Samples, VideoPicture
+from softgen.codec.picture import PictureShape, Samples
 from softgen.codec.structures import PADDING
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
@@ -36,7 +36,7 @@ RANGE_EXTENSIONS = ("chroma_qp_offset_list_enable", "log2_sao_offset_scale_chrom
 
 
 @dataclass
-class HevcVideoPicture(VideoPicture):
+class HevcVideoPicture(HcpVideoPicture):
     """An HEVC picture that is being decoded."""
 
     hevc: HevcPicture = field(default_factory=HevcPicture)
@@ -51,11 +51,6 @@ class HevcVideoPicture(VideoPicture):
         super().complete(cs)
         if self.motion_address and self.motion is not None:
             cs.space.write(self.motion_address, self.motion.tobytes())
-
-    def report(self, cs: CommandStreamer) -> None:
-        """HCP_CABAC_STATUS has error bits; HCP_DEC_STATUS how many coding tree blocks they affect, from bit 18 on."""
-        cs.set("HCP_CABAC_STATUS", cs.get("HCP_CABAC_STATUS") | self.record.errors)
-        cs.set("HCP_DEC_STATUS", min(self.record.concealed, 0x3FFF) << 18)
 
 
 def decode_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:

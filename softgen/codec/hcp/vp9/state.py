@@ -10,13 +10,12 @@ keeps them, in its layout; segment ids and motion are kept in layouts of our own
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
 import numpy as np
 
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine, bitstream
-from softgen.codec.hcp.picture import HOST_BYTES, open_picture
+from softgen.codec.hcp.picture import HOST_BYTES, HcpVideoPicture, open_picture
 from softgen.codec.hcp.vp9.structures import (
     BLOCK_BYTES,
     COUNT_BYTES,
@@ -26,7 +25,7 @@ from softgen.codec.hcp.vp9.structures import (
     Vp9Picture,
 )
 from softgen.codec.library import library, run_rows
-from softgen.codec.picture import IN_MEMORY, PictureShape, Samples, VideoPicture, y_tiled_surface
+from softgen.codec.picture import IN_MEMORY, PictureShape, Samples, y_tiled_surface
 from softgen.codec.structures import PADDING, SampleFrame
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
@@ -51,16 +50,6 @@ class WorkArrays:
         found[: len(data)] = np.frombuffer(data, np.uint8)
         self._kept.append(found)
         return found
-
-
-@dataclass
-class Vp9VideoPicture(VideoPicture):
-    """A VP9 picture that is being decoded."""
-
-    def report(self, cs: CommandStreamer) -> None:
-        """HCP_CABAC_STATUS has error bits; HCP_DEC_STATUS how many blocks of 8x8 samples they affect, from bit 18 on."""
-        cs.set("HCP_CABAC_STATUS", cs.get("HCP_CABAC_STATUS") | self.record.errors)
-        cs.set("HCP_DEC_STATUS", min(self.record.concealed, 0x3FFF) << 18)
 
 
 def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
@@ -98,7 +87,7 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     engine.close(cs)
 
 
-def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> tuple[Vp9VideoPicture, PictureShape]:
+def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> tuple[HcpVideoPicture, PictureShape]:
     """In host memory it has whole superblocks, in its surface a multiple of 8 samples."""
     width, height = state.frame_width + 1, state.frame_height + 1
     shape = PictureShape(-(-width // SUPERBLOCK), -(-height // SUPERBLOCK), block=(SUPERBLOCK, SUPERBLOCK))
@@ -106,7 +95,7 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> tuple[Vp9V
     record = found.record
     record.width, record.height, record.block_width, record.block_height = -(-width // UNIT), -(-height // UNIT), UNIT, UNIT
     _crop(record.frame, UNIT * record.width, UNIT * record.height)
-    return Vp9VideoPicture(record, found.keep), shape
+    return found, shape
 
 
 def _crop(frame: SampleFrame, width: int, height: int) -> None:
