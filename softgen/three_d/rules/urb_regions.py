@@ -72,9 +72,15 @@ def stage_entries(state: DrawState) -> Iterator[UrbAllocation]:
     """Entries of each stage that has any: from its start address on, as many as there are of their size (ICL 3282-3286)."""
     for stage in STAGES:
         region = state.get(f"3DSTATE_URB_{stage}")
-        if region is not None and (count := int(region.number_of_urb_entries)):
-            start = START_KIB * KIB * int(region.urb_starting_address)
-            yield UrbAllocation(start, start + count * UNIT * (int(region.urb_entry_allocation_size) + 1), f"3DSTATE_URB_{stage}")
+        if region is not None and region.number_of_urb_entries:
+            yield entries_of(stage, region)
+
+
+def entries_of(stage: str, region: Record) -> UrbAllocation:
+    """The entries that a stage's URB command asks for."""
+    start = START_KIB * KIB * int(region.urb_starting_address)
+    size = int(region.number_of_urb_entries) * UNIT * (int(region.urb_entry_allocation_size) + 1)
+    return UrbAllocation(start, start + size, f"3DSTATE_URB_{stage}")
 
 
 def constant_spaces(state: DrawState) -> Iterator[UrbAllocation]:

@@ -25,7 +25,7 @@ from softgen.three_d.draw.draw_record import DrawRecord
 from softgen.three_d.draw.draw_structures import COUNTS, StageStruct
 from softgen.three_d.draw.draw_walk import COUNTED, WORKS, DrawWalk
 from softgen.three_d.draw.stage import BuiltRecord, Stage
-from softgen.three_d.rules.urb_regions import CONSTANT_KIB, START_KIB
+from softgen.three_d.rules.urb_regions import CONSTANT_KIB, STAGES, entries_of
 from softgen.three_d.stages import FIXED, FRONT, StageRow
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.visibility import streams
@@ -151,14 +151,11 @@ def _check_urb(cs: Any, state: DrawState) -> None:
     own, latched = state.get("3DSTATE_URB_VS"), _render(cs)
     if own is None or latched is None:
         return
-    start, end = _region(own)
-    for stage in ("VS", "HS", "DS", "GS"):
-        theirs = latched.get(f"3DSTATE_URB_{stage}")
-        if theirs is not None and theirs.number_of_urb_entries and start < _region(theirs)[1] and _region(theirs)[0] < end:
+    ours = entries_of("VS", own)
+    for stage in STAGES:
+        region = latched.get(f"3DSTATE_URB_{stage}")
+        if region is None or not region.number_of_urb_entries:
+            continue
+        theirs = entries_of(stage, region)
+        if ours.start < theirs.end and theirs.start < ours.end:
             cs.warn(f"3DSTATE_URB_VS overlaps the render pipe's entries of {stage} (ICL 2839-2845)")
-
-
-def _region(region: Record) -> tuple[int, int]:
-    """First byte and end of entries."""
-    start = int(region.urb_starting_address) * START_KIB * 1024
-    return start, start + int(region.number_of_urb_entries) * (int(region.urb_entry_allocation_size) + 1) * 64
