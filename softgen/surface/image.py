@@ -151,7 +151,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         entries, pitch = int(state.number_of_entries) if kind == "buffer" else 0, int(state.surface_pitch) + 1
         base = int(state.surface_base_address)
         image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0), _select(layout, state))
-        return replace(image, near=_is_near(image, entries * pitch))
+        return replace(image, near=is_near(image.base, entries * pitch))
     align = _alignment(layout, state, "horizontal", 0), _alignment(layout, state, "vertical", 1)
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
     across, arrangement = int(state.qpitch_texels) if _in_row(state, kind) else 0, _layout(layout, state, kind)
@@ -159,7 +159,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, _is_array(state, kind),
         int(state.surface_pitch) + 1,
         _tiling(layout, state, kind, format),
-        rows=0 if across else _rows(layout, state, arrangement, stored_rows(layout, state, height), align[1]),
+        rows=0 if across else slice_rows(layout, state, arrangement, stored_rows(layout, state, height), align[1]),
         levels=int(state.mip_count_lod) + 1,
         level=int(state.surface_min_lod),
         first=int(state.minimum_array_element),
@@ -176,15 +176,16 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         faces=_faces(state) if kind == "cube" else ALL_FACES,
         quilt=(int(getattr(state, "quilt_width", 0)) + 1, int(getattr(state, "quilt_height", 0)) + 1),
     )  # fmt: skip
-    image = replace(_in_tiles(gen, _in_blocks(gen, image), state), **sample_fields(layout, state, format, height))
-    return replace(image, near=_is_near(image, reach(as_stored(image))))
+    image, samples = _in_tiles(gen, _in_blocks(gen, image), state), sample_fields(layout, state, format, height)
+    image = replace(image, **samples) if samples else image
+    return replace(image, near=is_near(image.base, reach(as_stored(image))))
 
 
 def _in_blocks(gen: float, image: SurfaceImage) -> SurfaceImage:
     """A compressed image's numbers of texels as numbers of blocks."""
     wide, high = image.block
-    moved = replace(image, at=(image.at[0] // wide, image.at[1] // high))
-    if generation(gen).levels_in_blocks:
+    moved = image if wide == high == 1 else replace(image, at=(image.at[0] // wide, image.at[1] // high))
+    if moved is image or generation(gen).levels_in_blocks:
         return moved
     return replace(moved, align=(max(image.align[0] // wide, 1), max(image.align[1] // high, 1)), rows=-(-image.rows // high))
 
@@ -204,9 +205,9 @@ def as_stored(image: SurfaceImage) -> SurfaceImage:
     return replace(image, **stored_fields(image.samples, image.interleaved, (image.width, image.height), (image.depth, image.first)))
 
 
-def _is_near(image: SurfaceImage, size: int) -> bool:
+def is_near(base: int, size: int) -> bool:
     """Whether an image is inside one aligned 4 GiB of addresses and its dwords are aligned."""
-    return image.base % (1 << u32.bits) + size <= 1 << u32.bits and not image.base % u32.bytes
+    return base % (1 << u32.bits) + size <= 1 << u32.bits and not base % u32.bytes
 
 
 def reach(image: SurfaceImage) -> int:
@@ -286,7 +287,7 @@ def _alignment(layout: Layout, state: Record, way: str, axis: int) -> int:
     return int(said) if said.isdigit() else int(generation(layout.gen).level_alignment[axis])
 
 
-def _rows(layout: Layout, state: Record, arrangement: str, height: int, align: int) -> int:
+def slice_rows(layout: Layout, state: Record, arrangement: str, height: int, align: int) -> int:
     """Rows from slice to slice (QPitch): a field, or by the size of the first two levels.
 
     Arrays with full spacing leave room for all levels: h0 + h1 + 12j on Gen7, 11j before (public Mesa isl.c,

@@ -10,7 +10,7 @@ Sources: public Mesa isl.c (isl_calc_phys_slice0_extent_sa_gfx4_2d, _gfx4_3d, _g
 from __future__ import annotations
 
 import tomllib
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from softgen.bits.generation import SPEC
@@ -82,24 +82,30 @@ def align(number: int, step: int) -> int:
 
 def level_table(image: LevelSizes) -> LevelTable:
     """The table of an image."""
+    return _table(image.kind, image.layout, image.width, image.height, int(image.depth), image.align, image.block, image.tail)
+
+
+@lru_cache(1024)
+def _table(kind: str, layout: str, wide: int, high: int, depth: int, aligned: tuple[int, int], block: tuple[int, int],
+           tail: MipTail | None) -> LevelTable:  # fmt: skip
     left, top, across, down = [], [], [], []
     x = y = 0
-    slices = 6 if image.kind == "cube" else int(image.depth)
+    slices, step = 6 if kind == "cube" else depth, ROW_ALIGNMENT if layout == "row" else aligned[0]
     for level in range(LEVELS):
-        width = align(-(-max(image.width >> level, 1) // image.block[0]), ROW_ALIGNMENT if image.layout == "row" else image.align[0])
-        height = align(-(-max(image.height >> level, 1) // image.block[1]), image.align[1])
-        tailed = image.tail is not None and level >= image.tail.first
-        column, row = image.tail.slots[min(level - image.tail.first, len(image.tail.slots) - 1)] if image.tail and tailed else (0, 0)
+        width = align(-(-max(wide >> level, 1) // block[0]), step)
+        height = align(-(-max(high >> level, 1) // block[1]), aligned[1])
+        tailed = tail is not None and level >= tail.first
+        column, row = tail.slots[min(level - tail.first, len(tail.slots) - 1)] if tail and tailed else (0, 0)
         left.append(x + column)
         top.append(y + row)
         across.append(width)
         down.append(height)
         if tailed:
             continue
-        if image.layout == "row":
+        if layout == "row":
             x += width
-        elif image.layout == "packed":
-            deep = slices if image.kind == "cube" else max(slices >> level, 1)
+        elif layout == "packed":
+            deep = slices if kind == "cube" else max(slices >> level, 1)
             y += height * -(-deep // (1 << level))
         elif level == 1:
             x += width

@@ -21,6 +21,7 @@ from softgen.lanes.value import Value
 from softgen.surface import blocks, coded, texel
 from softgen.surface.image import image_from_state
 from softgen.surface.levels import level_table
+from tests.conftest import every
 from tests.lanes.both import agree
 
 BY_NAME = {surface_format.name: surface_format for surface_format in surface_formats().values()}
@@ -135,7 +136,7 @@ def test_reserved_modes_of_bptc() -> None:
     assert (unpacked(BY_NAME["BC6H_UF16"], bytes([0x13] + [255] * 15)) == [0, 0, 0, 1]).all()
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if BY_NAME[name].coding and coded.known(BY_NAME[name])])
+@pytest.mark.parametrize("name", every(4, [name for name in BY_NAME if BY_NAME[name].coding and coded.known(BY_NAME[name])]))
 def test_any_block_is_decoded_alike_on_both_machines(name: str) -> None:
     """And inside the range of its channels; `unpacked` compares the machines."""
     rng = np.random.default_rng(4)

@@ -173,6 +173,7 @@ def test_every_texel_and_those_around(name: str) -> None:
     assert there
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("tiling", ["linear", "x_major", "y_major"])
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize("deeper", [1, 300])

@@ -55,6 +55,7 @@ def usable(format: Format, use: str) -> bool:
     return True
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("use", ["sampling", "render", "typed_write", "typed_read"])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_every_format_of_a_generation_can_be_used(gen: float, use: str) -> None:
