@@ -30,7 +30,7 @@ def _pack(owner: str, fields: tuple[BitField, ...], groups: tuple[Group, ...], g
     rest, bits = dict(given), 0
     for f in fields:
         if f.name in rest:
-            bits |= _place(owner, f, rest.pop(f.name))
+            bits |= place_value(owner, f, rest.pop(f.name))
     for group in groups:
         elements = rest.pop(group.name, ())
         if group.count is not None and len(elements) > group.count:
@@ -42,7 +42,8 @@ def _pack(owner: str, fields: tuple[BitField, ...], groups: tuple[Group, ...], g
     return bits
 
 
-def _place(owner: str, f: BitField, value: Any) -> int:
+def place_value(owner: str, f: BitField, value: Any) -> int:
+    """A field's value as the bits of a structure that has zeros everywhere else."""
     value, bits = _fit(owner, f.name, _encode(owner, f, value), f.width), 0
     for high, low in reversed(f.pieces):
         bits |= (value & (1 << high - low + 1) - 1) << low

@@ -21,15 +21,16 @@ from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.eu.encoding import program
 from softgen.eu.isa import labels, opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.padding import ILLEGAL, skips_illegal
 from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS, control
 from softgen.eu.semantics.branch_machine import BranchSemantics, InterpretedBranch
 from softgen.eu.semantics.control import PER_CHANNEL, SINGLE_FLOW
-from softgen.eu.semantics.mask_stack import CONTROL, MASK_STACK, StackBranch
+from softgen.eu.semantics.mask_stack import MASK_STACK, InterpretedStack, MaskStackFault
 from softgen.eu.semantics.send import halves, implied_move, send, sending_channels
 from softgen.eu.semantics.step import step
 from softgen.eu.thread import exceptions
-from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS
+from softgen.eu.thread.block import CHANNELS
 from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import notification, register_location
@@ -44,8 +45,10 @@ from softgen.shared_functions.unit import MessageHandler
 DEFAULT_BRANCH_BUDGET = 1 << 24  # default number of backward branches that a thread may take
 LONG_BRANCH = 1 << 10  # bytes: a longer backward branch costs one more of the budget for each
 SENDS = frozenset({"send", "sendc", "sends", "sendsc"})
+CONDITIONAL_SENDS = frozenset({"sendc", "sendsc"})  # they wait for the threads that this one depends on (IVB 2692)
 NOPS = frozenset({"nop", "nenop"})
 OTHERS = SENDS | NOPS | {"wait", "illegal"}
+TIME_EVENT = 2  # the dword of tm0 with TmEvent
 IP_ALIGNMENT = 8  # the low bits of ip are zero
 
 
@@ -155,7 +158,10 @@ class InterpreterState:
     def read(self, place: str, type: LaneType, offsets: Offsets) -> Value:
         self._refresh(place)
         where = self._offsets(offsets)
-        return self.m.load(type, self.memories[place], where, self._inside(place, type, where))
+        found = self.m.load(type, self.memories[place], where, self._inside(place, type, where))
+        if place == "tm":
+            self.thread.dwords("tm")[TIME_EVENT] = 0  # reading any part of the register clears it (IVB 2853-2869)
+        return found
 
     def _refresh(self, place: str) -> None:
         thread = self.thread
@@ -170,6 +176,9 @@ class InterpreterState:
         if place in READ_ONLY:
             return
         where = self._offsets(offsets)
+        if place == "tdr":
+            self.thread.clear_dependencies(np.asarray(where.payload)[np.asarray(mask.payload, bool)], value.type.bytes)
+            return
         inside = self._inside(place, value.type, where)
         self.m.store(value, self.memories[place], where, mask if inside is None else mask & inside)
 
@@ -187,24 +196,6 @@ class InterpreterState:
             bit = (first + channel) % (len(flags) * 8)
             if mask.payload[channel]:
                 flags[bit // 8] = int(flags[bit // 8]) & ~(1 << bit % 8) | int(value.payload[channel]) << bit % 8
-
-
-class InterpretedStack(StackBranch):
-    """A branch with a mask stack in the interpreter."""
-
-    def __init__(self, m: NumpyMachine, thread: ThreadState, inst: Instruction, active: int, predicated: int, next_ip: int,
-                 jip: int) -> None:  # fmt: skip
-        self.m, self.instruction, self.next, self.jip = m, inst, next_ip, jip
-        start = BLOCK_OFFSETS["control"]
-        self.control = m.record(CONTROL, m.memory(thread.block[start : start + CONTROL.size], "control block"))
-        self.dispatched, self.active, self.predicated = (self.number(mask) for mask in (thread.dispatch_mask, active, predicated))
-
-    def require(self, holds: Value, error: Callable[[], SoftgenError]) -> None:
-        if not holds:
-            raise error()
-
-    def choose(self, condition: Value, then: int, other: int) -> int:
-        return then if condition else other
 
 
 # -- running -------------------------------------------------------------------------------------------------------
@@ -233,7 +224,7 @@ class Interpreter:
         return RunOutcome.ENDED
 
     def step(self) -> bool:
-        """Execute one instruction; False for a wait without a pending notification."""
+        """Execute one instruction; False where the thread waits, for a notification or for the threads that a sendc depends on."""
         before = self.thread.snapshot() if self.watch else None
         line = self.code.line(self.thread.ip)
         try:
@@ -258,6 +249,8 @@ class Interpreter:
         elif inst.opcode in OPS:
             self._move(self._compute(inst, next_ip))
         elif inst.opcode in SENDS:
+            if inst.opcode in CONDITIONAL_SENDS and thread.depends:
+                return False
             for half in halves(inst):
                 if thread.rules.message_registers:
                     implied_move(self.state, half)
@@ -316,7 +309,7 @@ class Interpreter:
         table = MASK_STACK if stack else SINGLE_FLOW if thread.single_program_flow else PER_CHANNEL
         meaning = table.get(inst.opcode)
         if meaning is None:
-            self._move(self._unimplemented(inst, line.ip))
+            self._move(self._unimplemented(inst, line))
             return
         active, predicated = self._channels(inst)
         if stack:
@@ -338,16 +331,22 @@ class Interpreter:
         by_register = inst.jip is None and inst.opcode == "jmpi"
         target = labels.target(inst, line.ip, self._dwords(inst)[0] if by_register else inst.jip or 0)
         target = target & DWORD_MASK if by_register else target
-        to: int = meaning(InterpretedStack(self.state.m, thread, inst, active, predicated, next_ip, target))
+        try:
+            to: int = meaning(InterpretedStack(self.state.m, thread, inst, active, predicated, next_ip, target))
+        except MaskStackFault as fault:
+            routine = exceptions.record_exception(thread, exceptions.STACK_OVERFLOW, next_ip)  # IVB 2454-2462, 2496-2503
+            if routine is None:
+                raise fault.error from None
+            return routine
         thread.load_masks()
         return to
 
-    def _unimplemented(self, inst: Instruction, ip: int) -> int:
-        """The ip of the system routine for an illegal opcode whose exception is enabled; else raise."""
-        if not inst.opcode or inst.opcode == "illegal":
-            routine = exceptions.record_exception(self.thread, exceptions.ILLEGAL, ip)
-            if routine is not None:
-                return routine
+    def _unimplemented(self, inst: Instruction, line: DecodedInstruction) -> int:
+        """Where to go on after an illegal opcode: the system routine, or behind padding (isa/padding.py); else raise."""
+        if inst.opcode in ILLEGAL:
+            routine = exceptions.record_exception(self.thread, exceptions.ILLEGAL, line.ip)
+            if routine is not None or not inst.opcode_number and skips_illegal(self.code, line):
+                return line.ip + line.size if routine is None else routine
             raise DecodeError(f"opcode {inst.opcode_number} is not an instruction of gen {inst.gen:g}")
         raise Unsupported(f"{inst.opcode} is not yet simulated")
 

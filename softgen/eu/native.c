@@ -46,6 +46,25 @@ int64_t native_interpret(uint8_t *block, struct context_head *context)
     return ESCAPE;
 }
 
+static struct native_count *counts; /* of this process: one thread at a time counts */
+
+void native_count_in(struct native_count *into)
+{
+    counts = into;
+}
+
+/* The handler of an op that is counted. */
+int64_t native_counted(uint8_t *block, struct native_op *op, struct context_head *context, uint64_t executed)
+{
+    struct native_count *count = counts + op->need;
+    const struct control_block *control = (const struct control_block *)(block + place.control);
+    if (count->waits && !*(const uint32_t *)(block + op->dst))
+        return count->function(block, op, context, executed);
+    count->executed++;
+    count->lanes += count->always ? count->always : (uint64_t)__builtin_popcount(control->active & count->channels);
+    return count->function(block, op, context, executed);
+}
+
 /* Handlers do not clear the upper halves of vector registers behind each op, which C that uses the lower ones would suffer from. */
 #if defined(__x86_64__)
 __attribute__((target("avx")))

@@ -51,6 +51,15 @@ struct native_op {
                                      * stream */
 };
 
+/* An operation whose executions are counted: `need` of its record is its number here. */
+struct native_count {
+    handler *function;              /* of the operation */
+    uint64_t executed, lanes;       /* how often, and by how many channels in all */
+    uint32_t channels;              /* that it may concern */
+    uint32_t always;                /* how many execute it whatever the masks say; 0: those that are on */
+    uint32_t waits, reserved;       /* 1: it is executed only once there is a notification, which its first slot counts */
+};
+
 /* A threaded program. */
 struct native_program {
     struct native_op *ops;

@@ -131,20 +131,20 @@ def refuses_or_reads(data: bytes) -> bool:
 def test_files_cut_short(path: Path) -> None:
     data = path.read_bytes()
     assert not any(refuses_or_reads(data[:size]) for size in range(64))
-    assert sum(refuses_or_reads(data[:size]) for size in range(0, len(data), 7)) < len(data) // 7
+    assert sum(refuses_or_reads(data[:size]) for size in range(0, len(data), 61)) < len(data) // 61
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_files_with_bits_turned_over(path: Path) -> None:
     data, chance = path.read_bytes(), random.Random(path.name)
     refused = 0
-    for _ in range(400):
+    for _ in range(60):
         damaged = bytearray(data)
         for _ in range(chance.randint(1, 6)):
             places = chance.randrange(256), chance.randrange(len(data)), chance.randrange(len(data) - 700, len(data))
             damaged[chance.choice(places)] ^= 1 << chance.randrange(8)
         refused += not refuses_or_reads(bytes(damaged))
-    assert refused > 10
+    assert refused > 1
 
 
 @given(start=st.sampled_from((b"CTNI", b"\x7fELF\x02\x01", b"!<arch>\n", b"")), data=st.binary(max_size=300))

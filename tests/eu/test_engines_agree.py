@@ -35,7 +35,7 @@ from tests.eu.random_programs.engines import (
 )
 from tests.eu.semantics.build import dst, imm, instr, reg
 
-SAMPLE, MANY = 12, 335
+SAMPLE, MANY = 3, 335
 PAIRS = list(combinations(ENGINES, 2)) or [("reference", "reference")]
 LEAST = 0.95
 

@@ -168,6 +168,7 @@ NUMBERS = {  # of Mesa's table: what the volumes lack
 
 
 @pytest.mark.behaviour("BDW-EU-31", "KBL-EU-19", shows="layout")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [8.0, 9.0])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_opcodes_that_the_volumes_lack(name: str, gen: float) -> None:

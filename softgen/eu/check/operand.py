@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from softgen.eu.check.region import is_named, is_null, is_scalar, only, size_of, spans, starts, written
+from softgen.eu.check.region import is_named, is_null, is_scalar, only, size_of, spans, starts, wide, written
 from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
 
@@ -15,6 +15,7 @@ NO_ACCUMULATOR = frozenset({"bfrev", "bfe", "bfi1", "bfi2", "cbit", "fbh", "fbl"
 DOTS = frozenset({"dp2", "dp3", "dp4", "dph"})
 ALIGN1_PREDICATES, ALIGN16_PREDICATES = 13, 7  # the last that are not reserved
 CONDITIONS = frozenset({*range(7), 8, 9})
+UNSWIZZLED = 0b11100100  # xyzw
 ORDERED = frozenset({4, 5})  # .ge and .l
 
 
@@ -270,6 +271,18 @@ def accumulator_logic(inst: Instruction) -> bool:
 def accumulator_width(inst: Instruction) -> bool:
     named = accumulators(inst, (inst.dst, *inst.sources)) if computes(inst) else []
     return inst.exec_size > 8 and any(is_dword(operand) for operand in named)
+
+
+def accumulator_swizzle(inst: Instruction) -> bool:
+    return inst.align16 and any(source.swizzle not in (None, UNSWIZZLED) for source in accumulators(inst, inst.sources))
+
+
+def accumulator_region(inst: Instruction) -> bool:
+    dst = wide(inst)
+    if dst is None:
+        return False
+    steps = [begin - dst.sub for begin in written(inst)]
+    return any([begin - source.sub for begin in starts(inst, source)] != steps for source in accumulators(inst, inst.sources))
 
 
 @only(*DOTS, "line", "pln")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from softgen.bits.units import GRF_BYTES, GRF_COUNT, OWORD, WORD
+from softgen.bits.units import DWORD, GRF_BYTES, GRF_COUNT, OWORD, WORD
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
 
 RAW = frozenset({"mov", "movi", "smov"})
 PACKED_WORDS = frozenset({"v", "uv"})  # immediates whose elements execute as words
+VECTORS = PACKED_WORDS | {"vf"}
 HALVED = {("df", 7.0): 4}  # (type, generation) -> bytes: Ivy Bridge takes a double for two elements (IVB 452-458)
 
 
@@ -224,7 +225,13 @@ def two_registers(inst: Instruction) -> bool:
 @only("basic")
 def vector_immediate(inst: Instruction) -> bool:
     dst, kinds = wide(inst), {source.type for source in inst.sources if source.file == "imm"}
-    return dst is not None and bool(kinds & {"v", "uv", "vf"}) and dst.sub % OWORD != 0
+    return dst is not None and bool(kinds & VECTORS) and dst.sub % OWORD != 0
+
+
+def vector_stride(inst: Instruction) -> bool:
+    dst = wide(inst)
+    steps = {WORD if source.type in PACKED_WORDS else DWORD for source in inst.sources if source.file == "imm" and source.type in VECTORS}
+    return dst is not None and bool(steps - {dst.horizontal * types.size(dst.type)})
 
 
 def natural(inst: Instruction) -> bool:

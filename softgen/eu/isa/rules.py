@@ -33,9 +33,13 @@ class ExecutionRules:
     second_accumulator: frozenset[str]
     implicit_accumulator: bool
     round_increment: bool
+    signed_shr: bool
+    compressed_row: bool
+    far_code: bool
     math: str  # "message" "instruction"
     message_registers: int
     vertical_flags: int
+    short_addresses: bool
     goto_leaves: str  # "true" "false"
     second_half: str  # "compression" "quarter"
 

@@ -108,9 +108,11 @@ def _component(c: Computation, value: Value, component: int) -> Value:
 
 
 def _dot(c: Computation, a: Value, b: Value, components: int) -> Value:
+    """The sum of products, fused in floats; of integers it is exact."""
     total = c.mul(_component(c, a, 0), _component(c, b, 0))
     for component in range(1, components):
-        total = c.fma(_component(c, a, component), _component(c, b, component), total)
+        left, right = _component(c, a, component), _component(c, b, component)
+        total = c.fma(left, right, total) if a.type.is_float else c.add(total, c.mul(left, right))
     return total
 
 

@@ -8,6 +8,7 @@ from softgen.lanes.types import LaneType, i32, i64, u32, u64
 from softgen.lanes.value import Value
 
 BITS = {"w": 16, "d": 32, "q": 64}  # of an execution type
+SIGNED = ("b", "w", "d")
 NO_BIT = 0xFFFFFFFF  # the result of bit searches without a hit
 
 Z, NZ, G, GE, L, LE, R, OVERFLOW, U = range(1, 10)  # condition modifiers
@@ -59,6 +60,8 @@ def shl(c: Computation, a: Value, b: Value) -> Value:
 
 @op()
 def shr(c: Computation, a: Value, b: Value) -> Value:
+    if c.state.rules.signed_shr and c.instruction.sources[0].type in SIGNED:
+        return a >> _count(c, b)
     logical = c.m.bitcast(_unsigned(c, a), a.type.unsigned)
     return c.m.bitcast(logical >> _count(c, b), a.type)
 

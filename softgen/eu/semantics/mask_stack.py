@@ -19,10 +19,11 @@ from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.branch_machine import BranchSemantics, semantics_of
-from softgen.eu.thread.block import MASK_STACK_DEPTH, ControlBlock
+from softgen.eu.thread.block import BLOCK_OFFSETS, MASK_STACK_DEPTH, ControlBlock
 from softgen.eu.thread.regions import register_location
-from softgen.eu.thread.state import ALL_CHANNELS
+from softgen.eu.thread.state import ALL_CHANNELS, ThreadState
 from softgen.lanes.machine import Machine
+from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.record import RecordLayout, RecordView
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
@@ -68,6 +69,32 @@ class StackBranch(ABC):
 
     def number(self, number: int) -> Value:
         return self.m.constant(u32, number, 1)
+
+
+class MaskStackFault(Exception):
+    """An overflow or underflow of a mask stack: the stack overflow exception, or `error` where that is not enabled."""
+
+    def __init__(self, error: SoftgenError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class InterpretedStack(StackBranch):
+    """A branch with a mask stack in the interpreter."""
+
+    def __init__(self, m: NumpyMachine, thread: ThreadState, inst: Instruction, active: int, predicated: int, next_ip: int,
+                 jip: int) -> None:  # fmt: skip
+        self.m, self.instruction, self.next, self.jip = m, inst, next_ip, jip
+        start = BLOCK_OFFSETS["control"]
+        self.control = m.record(CONTROL, m.memory(thread.block[start : start + CONTROL.size], "control block"))
+        self.dispatched, self.active, self.predicated = (self.number(mask) for mask in (thread.dispatch_mask, active, predicated))
+
+    def require(self, holds: Value, error: Callable[[], SoftgenError]) -> None:
+        if not holds:
+            raise MaskStackFault(error())
+
+    def choose(self, condition: Value, then: int, other: int) -> int:
+        return then if condition else other
 
 
 # -- the stacks --------------------------------------------------------------------------------------------------------

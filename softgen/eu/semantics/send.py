@@ -27,7 +27,7 @@ from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.thread.lane_state import LaneState, Offsets
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.predicate import SECOND_HALF, predicate
-from softgen.eu.thread.regions import lane_type, read_source, register_location
+from softgen.eu.thread.regions import COMPRESSED, HALF, lane_type, read_source, register_location
 from softgen.eu.thread.state import ALT_FLOAT_MODE, ThreadState
 from softgen.lanes.types import LaneType, bool_, i32, u16, u32
 from softgen.lanes.value import Value
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 Bytes = npt.NDArray[np.uint8]
 
 SCALAR = 0, 1, 0  # vertical stride, width and horizontal stride of a region that is one element
-COMPRESSED, HALF = 2, 8  # compression control of a send that is executed as two; channels of each
 COMPONENTS, ALL_ENABLES = 4, 0xF  # align16
 DATA_PORTS = ("data_cache_0", "data_cache_1", "render_cache")
+MOTION_ESTIMATION = ("vme", "cre")  # whose messages drivers' kernels send, and no manual lays out (KBL 13041 only names the unit)
 LOW_BITS = 0xFFF  # of an extended descriptor: those below a surface's offset (KBL 5701-5718)
 LENGTH_UNIT = extended_descriptor.unit(extended_descriptor.MESSAGE_LENGTH)
 
@@ -147,7 +147,7 @@ def send(thread: ThreadState, inst: Instruction, mask: int, first: int) -> None:
     message = build_message(thread, inst, mask, first)
     handler = thread.messages.get(message.sfid)
     if handler is None:
-        raise Unsupported(f"messages to shared function {message.sfid} (descriptor {message.descriptor:#x}) are not yet simulated")
+        raise _unanswered(thread, message)
     before, enables = message.response.copy(), _enables(inst)
     handler(thread, message)
     for component in range(COMPONENTS):
@@ -155,6 +155,14 @@ def send(thread: ThreadState, inst: Instruction, mask: int, first: int) -> None:
             message.response.reshape(-1, COMPONENTS, DWORD)[:, component] = before.reshape(-1, COMPONENTS, DWORD)[:, component]
     if inst.eot:
         thread.ended = True
+
+
+def _unanswered(thread: ThreadState, message: SentMessage) -> Unsupported:
+    """What is raised for a message to a function that is none of the thread's units."""
+    if descriptors.shared_functions(thread.gen).get(message.sfid) in MOTION_ESTIMATION:
+        name = descriptors.named(message.sfid, message.descriptor, thread.gen).name
+        return Unsupported(f"video motion estimation ({name}) is described in no public manual: not yet simulated")
+    return Unsupported(f"messages to shared function {message.sfid} (descriptor {message.descriptor:#x}) are not yet simulated")
 
 
 def build_message(thread: ThreadState, inst: Instruction, mask: int, first: int) -> SentMessage:

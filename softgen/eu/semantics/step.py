@@ -16,7 +16,7 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import COMPUTED_AS, execution_type, writes_accumulator
 from softgen.eu.semantics import OPS, OpSemantics, alu, convert, logic, math, pairs  # noqa: F401   importing them registers their opcodes
 from softgen.eu.semantics.logic import OVERFLOW, U, compare
-from softgen.eu.thread.lane_state import LaneState
+from softgen.eu.thread.lane_state import FlushedFloats, LaneState
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import (
     LANES,
@@ -31,12 +31,12 @@ from softgen.eu.thread.regions import (
 )
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64, i32, i64, u32, u64
 from softgen.lanes.value import Value
+from softgen.shared_functions.extended_math.functions import alternate
 
 FLOATS = {"hf": f16, "f": f32, "df": f64}
 LOGICAL = frozenset({"and", "or", "xor", "not"})
 BITWISE = LOGICAL | {"shl", "shr", "asr", "rol", "ror"}  # their conditions are evaluated on the truncated result
 NATIVE = "nf"  # results for an accumulator of this type are computed in it
-LARGEST = 0x7F7FFFFF  # bits of the largest finite float
 EVEN_CHANNELS = 0x55555555
 IMPLICIT = {"w": "w", "d": "d", "q": "d", "hf": "hf", "f": "f", "df": "df"}  # execution type -> type of the implicit accumulator
 
@@ -119,6 +119,7 @@ class AluStep:
         self.target = lane_type(inst.dst)
         self.enabled = state.enabled(inst)
         self.flagged = self.accumulated = False
+        self.flushed: FlushedFloats | None = getattr(state, "flushed", None)
         if meaning.selects or not inst.predicate:
             self.mask = self.enabled
         else:
@@ -164,12 +165,23 @@ class AluStep:
         """A source in the execution type, with its modifiers applied."""
         m, operand = self.m, self.instruction.sources[index]
         value = m.convert(read_source(self.state, self.instruction, index), self.type)
+        flushed = self._is_flushed(value)
         logical = self.state.rules.logical_modifiers and self.instruction.opcode in LOGICAL
         if operand.absolute and not logical:
             value = m.absolute(value)
         if operand.negate:
             value = ~value if logical else -value
+        if flushed:
+            self._note_flushed(value)  # whatever its sign
         return self._clean(value)
+
+    def _is_flushed(self, *values: Value) -> bool:
+        """Whether floats are known to have no denormals."""
+        return self.flushed is not None and all(self.flushed.holds(value) for value in values)
+
+    def _note_flushed(self, value: Value) -> None:
+        if self.flushed is not None:
+            self.flushed.note(value)
 
     def unconverted(self, index: int) -> Value:
         """A source in its own type, without its modifiers."""
@@ -184,12 +196,12 @@ class AluStep:
             return value
         m, mode, kind = self.m, self.state.mode, {f16: "hf", f32: "f", f64: "df"}[value.type]
         alt = mode.alt and kind == "f"
-        if alt or kind in mode.flushes:
+        flushes = alt or kind in mode.flushes
+        if flushes and not self._is_flushed(value):
             value = m.flush(value)
-        if alt:
-            largest = m.bitcast(m.constant(u32, LARGEST, value.lanes), f32)
-            value = m.select(m.is_inf(value), m.copysign(largest, value), value)
-            value = m.select(m.is_nan(value), m.like(value, 0.0), value)
+        value = alternate(m, value) if alt else value
+        if flushes:
+            self._note_flushed(value)
         return value
 
     def _converts(self, type: LaneType) -> bool:
@@ -342,6 +354,8 @@ class AluStep:
         """Saturate or convert the result and write it to the destination and the accumulator."""
         inst = self.instruction
         value = self._saturated(result) if inst.saturate else self._to_target(result)
+        if inst.saturate and self._is_flushed(result) and self.target is result.type:
+            self._note_flushed(value)
         if value.type is not result.type and not self.meaning.raw and inst.opcode != "mov":
             value = self._clean(value)
         whole = None

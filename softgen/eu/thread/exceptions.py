@@ -42,6 +42,8 @@ BREAKPOINT = ExceptionKind("breakpoint", "breakpoint")
 EXTERNAL_HALT = ExceptionKind("external halt", "external_halt")
 SOFTWARE = ExceptionKind("software exception", "software")
 ILLEGAL = ExceptionKind("illegal opcode", "illegal_opcode")
+STACK_OVERFLOW = ExceptionKind("stack overflow", "stack_overflow")
+LASTING = EXTERNAL_HALT, SOFTWARE  # raised as long as their status bits are set (IVB 2256-2263, 2427-2442)
 
 
 def in_system_routine(thread: ThreadState) -> bool:
@@ -76,17 +78,29 @@ def check_breakpoint(thread: ThreadState, ip: int) -> int | None:
     return record_exception(thread, BREAKPOINT, ip)
 
 
-def after_cr0_write(thread: ThreadState, before: npt.NDArray[np.uint32], next_ip: int) -> int | None:
-    """The ip after an instruction that wrote cr0, if the write was a return from the system routine or a software exception, else None.
+def external_halt(thread: ThreadState) -> None:
+    """Take the broadcast of an external halt (IVB 2427-2433): asynchronous, so the thread comes back to the instruction it is at."""
+    routine = record_exception(thread, EXTERNAL_HALT, thread.ip)
+    if routine is not None:
+        thread.channel_ip = [routine if ip == thread.ip else ip for ip in thread.channel_ip]
+        thread.ip = routine
 
-    Software cannot set the master bit; clearing it returns.
+
+def after_cr0_write(thread: ThreadState, before: npt.NDArray[np.uint32], next_ip: int) -> int | None:
+    """The ip after an instruction that wrote cr0, if the write was a return from the system routine or raised an exception, else None.
+
+    Software cannot set the master bit; clearing it returns. A routine that returns before all lasting exceptions are handled is entered
+    again at once, for the next one (IVB 2256-2263).
     """
     control = thread.dwords("cr")
     was, now = bool(before[0] & MASTER), bool(control[0] & MASTER)
-    if was and not now:
-        return int(control[2]) & APPLICATION
     if now and not was:
         control[0] &= ~np.uint32(MASTER)
-    if control[1] & SOFTWARE.status and not before[1] & SOFTWARE.status and not was:
-        return record_exception(thread, SOFTWARE, next_ip)
-    return None
+    raised = int(control[1]) if was and not now else int(control[1]) & ~int(before[1])
+    if was and now:
+        return None
+    back = int(control[2]) & APPLICATION if was else next_ip
+    for kind in LASTING:
+        if raised & kind.status and (routine := record_exception(thread, kind, back)) is not None:
+            return routine
+    return back if was else None

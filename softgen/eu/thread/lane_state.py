@@ -19,6 +19,14 @@ from softgen.lanes.value import Value
 Offsets = tuple[int, ...] | Value
 
 
+class FlushedFloats(Protocol):
+    """What a translation knows of floats that hold no denormal (eu/translate/flushed.py)."""
+
+    def holds(self, value: Value) -> bool: ...
+
+    def note(self, value: Value) -> None: ...
+
+
 class LaneState(Protocol):
     """A thread's registers during one instruction."""
 

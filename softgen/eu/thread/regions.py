@@ -6,6 +6,7 @@ All sources are read whole before anything is written: the second half of a comp
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
@@ -28,6 +29,8 @@ WIDE_ACCUMULATORS = {
 }  # accumulator type -> array that holds the accumulators as 64-bit integers
 NATIVE_FLOAT = "nf"  # accumulators only, wider than a double; simulated as a double, stored with the 64-bit integers
 PAIR = 8  # bytes of an element that takes two of them
+WHOLE_ADDRESSES = 4  # bytes of a0 whose words have all sixteen bits
+HALF, COMPRESSED = 8, 2  # channels of a half, and the value of the field that says an instruction is compressed
 VECTOR_CHANNELS = 4  # channels that a swizzle selects among
 XY, ZW = 0b0011, 0b1100  # channel enables
 
@@ -52,6 +55,33 @@ def register_location(operand: Operand, gen: float) -> tuple[str, int]:
         raise DecodeError(f"gen {gen:g} has no architecture register {operand.number:#x}")
     row, index = found
     return row.name, index * row.size + operand.sub
+
+
+class IpJump(NamedTuple):
+    """A jump to a dword of a register and a constant."""
+
+    source: int  # byte of the general registers
+    addend: int
+    masked: bool  # it is taken only where channel 0 is on
+
+
+@lru_cache(1024)
+def ip_jump(inst: Instruction) -> IpJump | None:
+    """What an instruction does that only writes ip: mov or add of one channel, without predicates."""
+    if inst.opcode not in ("mov", "add") or inst.exec_size != 1 or inst.predicate or inst.condition or inst.saturate or inst.breakpoint:
+        return None
+    dst, (first, *more) = inst.dst, inst.sources
+    if dst is None or not _is_ip(dst, inst.gen) or first.file != "grf" or first.indirect or first.negate or first.absolute:
+        return None
+    if {dst.type, first.type, *(operand.type for operand in more)} - {"ud", "d"} or inst.align16 or any(one.file != "imm" for one in more):
+        return None
+    if not (source := register_location(first, inst.gen)[1]):  # scheduler.c has no number for the first dword
+        return None
+    return IpJump(source, more[0].immediate if more else 0, not inst.no_mask)
+
+
+def _is_ip(operand: Operand, gen: float) -> bool:
+    return operand.file == "arf" and not operand.indirect and register_location(operand, gen) == ("ip", 0)
 
 
 def only_control(inst: Instruction) -> bool:
@@ -93,8 +123,16 @@ def source_offsets(inst: Instruction, index: int) -> tuple[int, ...]:
         return _strides(operand, inst.exec_size, size, linear=index == 2)
     if inst.form == "three_source" or inst.align16:
         return _swizzled(inst, operand, size)
+    if row_in_each_register(inst, operand):
+        return tuple(c // HALF * GRF_BYTES for c in range(inst.exec_size))
     rows = range(inst.exec_size)
     return tuple(((c // operand.width) * max(operand.vertical, 0) + c % operand.width * operand.horizontal) * size for c in rows)
+
+
+def row_in_each_register(inst: Instruction, operand: Operand) -> bool:
+    """Whether the halves of a compressed instruction take their one element from two registers."""
+    whole_row = operand.width == HALF and operand.vertical == HALF and operand.horizontal == 0
+    return whole_row and inst.exec_size == 2 * HALF and inst.quarter == COMPRESSED and rules(inst.gen).compressed_row
 
 
 def _strides(operand: Operand, channels: int, size: int, linear: bool) -> tuple[int, ...]:
@@ -254,6 +292,9 @@ def write_at(state: LaneState, name: str, kind: str, offsets: Offsets, value: Va
         assert isinstance(offsets, tuple)
         state.write(_native(name, offsets), state.m.bitcast(value, i64), offsets, mask)
         return
+    if name == "a" and state.rules.short_addresses:
+        assert isinstance(offsets, tuple)
+        value = _short_addresses(state, value, offsets)
     state.write(name, value, offsets, mask)
     if name != "acc":
         return
@@ -262,6 +303,14 @@ def write_at(state: LaneState, name: str, kind: str, offsets: Offsets, value: Va
         known = state.m.convert(value, i64) if whole is None else whole
         state.write(WIDE_ACCUMULATORS[kind], known, _wide(kind, offsets), mask)
     _convert_accumulator(state, kind, offsets, mask)
+
+
+def _short_addresses(state: LaneState, value: Value, offsets: tuple[int, ...]) -> Value:
+    """A value for a0 without the upper four bits of each word from a0.2 on, which are not populated (IVB 1916-1921)."""
+    kept = [sum((0x0F if at % 2 and at >= WHOLE_ADDRESSES else 0xFF) << 8 * (at - start) for at in range(start, start + value.type.bytes))
+            for start in offsets]  # fmt: skip
+    bits = state.m.bitcast(value, value.type.unsigned)
+    return state.m.bitcast(bits & state.m.constant(bits.type, kept), value.type)
 
 
 def _convert_accumulator(state: LaneState, kind: str, offsets: tuple[int, ...], mask: Value) -> None:

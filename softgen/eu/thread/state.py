@@ -8,7 +8,7 @@ dwords, `acc_w` for words. Control flow is the ip and, for each channel, an ip o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -33,6 +33,7 @@ READ_ONLY = frozenset({"n", "tm", "ce", "null"})  # writes are dropped (IVB 1713
 
 SINGLE_PROGRAM_FLOW, VECTOR_MASK = mask("single_program_flow"), mask("vector_mask_enable")  # bits of cr0.0
 ACCUMULATOR_DISABLE, ALT_FLOAT_MODE, ROUNDING_MODE = mask("accumulator_disable"), mask("alternate_float_mode"), mask("rounding_mode")
+DEPENDENCY = 1 << 15  # valid bit of a thread dependency register
 DENORMALS = {"f": "float_denormals", "df": "double_denormals", "hf": "half_denormals"}  # type -> the cr0 bit that preserves its denormals
 
 
@@ -141,6 +142,29 @@ class ThreadState:
     def flags(self) -> int:
         """All flag bits, those of f0.0 lowest."""
         return int.from_bytes(self.arf["f"].tobytes(), "little")
+
+    @property
+    def depends(self) -> bool:
+        """Whether a thread that this one depends on has not ended yet, for which sendc waits (IVB 2692-2704)."""
+        return "tdr" in self.arf and bool((self.arf["tdr"].view(np.uint16) & DEPENDENCY).any())
+
+    def depend_on(self, threads: Sequence[int]) -> None:
+        """Set the thread dependency registers, as a dispatch does: the FFTIDs of up to eight threads (IVB 2692-2704)."""
+        registers = self.arf["tdr"].view(np.uint16)
+        registers[:] = 0
+        registers[: len(threads)] = [DEPENDENCY | number for number in threads]
+
+    def thread_ended(self, number: int) -> None:
+        """Take the broadcast that the thread with an FFTID has ended: the thread no longer depends on it (IVB 2699-2702)."""
+        registers = self.arf["tdr"].view(np.uint16)
+        registers[registers == DEPENDENCY | number] &= ~DEPENDENCY & 0xFFFF
+
+    def clear_dependencies(self, offsets: Iterable[int], size: int) -> None:
+        """Take a write of so many bytes at each offset of the thread dependency registers: whatever is written, the valid bits there become
+        0 (IVB 2702-2704)."""
+        registers = self.arf["tdr"].view(np.uint16)
+        for start in offsets:
+            registers[int(start) // 2 : (int(start) + size + 1) // 2] &= ~DEPENDENCY & 0xFFFF
 
     @property
     def dispatch_mask(self) -> int:

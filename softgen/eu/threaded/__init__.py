@@ -6,6 +6,7 @@ shapes.py    what handlers have in common, and what differs       state.py, flow
 handlers.py  shapes to code     library.py  handlers on disk      record.py, link.py, write.py  programs to records
 ahead.py     handlers of the instructions in common/, before they are needed
 streams.py   straight code once more, for threads whose channels are all on
+counting.py  programs whose instructions are counted
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from softgen.eu.threaded.link import Linked, Linker
 class ThreadedPrograms:
     """The linked programs of one generation."""
 
+    linker: type[Linker] = Linker
+
     def __init__(self, gen: float, library: Library | None = None) -> None:
         self.gen, self.library = gen, library or shared(gen)
         self.lock = threading.Lock()
@@ -38,7 +40,7 @@ class ThreadedPrograms:
         if found is None or not found.whole or entry not in found.known and self._is_there(code, entry):
             # Channels may wait for a thread wherever it has been: all of that is linked again, whatever its mode was then.
             entries = frozenset({code.start, entry}).union(*(linked.entries for linked in known.values()))
-            linked = Linker(code, control, self.library, messages).link(entries)
+            linked = self.linker(code, control, self.library, messages).link(entries)
             linked.before = found
             if found is not None:
                 found.replaced = True

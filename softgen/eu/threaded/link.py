@@ -18,6 +18,7 @@ from softgen.errors import SoftgenError
 from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.padding import ILLEGAL, skips_illegal
 from softgen.eu.isa.rules import rules
 from softgen.eu.native_h import STEP
 from softgen.eu.semantics import OPS
@@ -65,6 +66,8 @@ class Linked:
 class Linker:
     """`messages`: whether compiled code carries them out, over the memory that its context names."""
 
+    writer: type[RecordWriter] = RecordWriter
+
     def __init__(self, code: KernelProgram, control: int, library: Library, messages: bool = True) -> None:
         self.code, self.control, self.library, self.messages = code, control, library, messages
         self.gen = code.gen
@@ -96,11 +99,15 @@ class Linker:
                 self.lines[ip] = line
                 targets = self._targets(line)
                 todo += [target for target in targets if target >= 0]
-                if line.instruction.eot and line.instruction.opcode in SENDS or line.instruction.opcode in ("", "illegal"):
+                if line.instruction.eot and line.instruction.opcode in SENDS or self._is_end(line):
                     break
                 if pause and new_control(line.instruction, self.control) not in (None, self.control):
                     break
                 ip += line.size
+
+    def _is_end(self, line: DecodedInstruction) -> bool:
+        """Whether a thread stops at an opcode that is no instruction."""
+        return line.instruction.opcode in ILLEGAL and (line.instruction.opcode_number != 0 or not skips_illegal(self.code, line))
 
     def _targets(self, line: DecodedInstruction) -> tuple[int, ...]:
         inst = line.instruction
@@ -236,7 +243,7 @@ class Linker:
         raw = np.zeros((total + len(gates) + 1) * OP.itemsize, np.uint8)
         shift = -raw.ctypes.data % OP.itemsize
         kept = raw[shift : shift + (total + len(gates)) * OP.itemsize]
-        writer = RecordWriter(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.control: part.body for part in parts})
+        writer = self.writer(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.control: part.body for part in parts})
         for part in parts:
             part.write(writer)
         made = self._streams(parts, writer)

@@ -20,7 +20,7 @@ from softgen.eu.semantics.send import halves, surface_bits
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.lane_state import LaneState
 from softgen.eu.thread.predicate import FLAG, HORIZONTAL, first_channel
-from softgen.eu.thread.regions import COMPRESSED_4, PACKED
+from softgen.eu.thread.regions import COMPRESSED_4, PACKED, row_in_each_register
 from softgen.lanes.types import u16, u32
 
 SLOT = 1 << 16
@@ -138,6 +138,7 @@ def computing(inst: Instruction) -> ShapeUse:
     sources = tuple([taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1)])
     by_quarter = writes_accumulator(inst) or inst.opcode in KEEPS_GROUP
     by_quarter |= bool(inst.nibble) and rules(inst.gen).double_pairs  # then doubles have no pairs of channels
+    by_quarter |= any(row_in_each_register(inst, operand) for operand in inst.sources)
     first, flag = _places(inst)
     placed: tuple[int, ...] = ()
     if not _moves(inst, flag) or by_quarter and inst.predicate in HORIZONTAL:

@@ -25,7 +25,7 @@ IP, EXECUTED = CONTROL + offset(ControlBlock, "ip"), CONTROL + offset(ControlBlo
 WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
 SHOWN = 8  # ip has three zero bits
 ALL = ("splat (i1 true)", "splat (i1 1)")  # payloads of masks with all lanes
-LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr"})  # tm: reading it; the others: writing them
+LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr", "tdr"})  # tm: reading it; the others: writing them
 
 
 class Escape(Exception):

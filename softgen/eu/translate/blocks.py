@@ -20,7 +20,7 @@ from softgen.eu.thread.regions import notification
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import control_flow, cr0_propagation, halves, send
 from softgen.eu.translate.affine import AffineRegisters
-from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, Probe
+from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, FlowProbe
 from softgen.eu.translate.entry_exit import EntryExit
 from softgen.eu.translate.flow import Branching, Choice
 from softgen.eu.translate.key import Key
@@ -114,6 +114,7 @@ class BlockTranslator(EntryExit):
 
         def undo() -> None:
             self.m.ir.rewind(mark)
+            self.state.flushed.clear()
             for list_, length in zip(lists, lengths, strict=True):
                 del list_[length:]
             self.uncounted = uncounted
@@ -168,7 +169,7 @@ class BlockTranslator(EntryExit):
     def _stack_branch(self, line: DecodedInstruction) -> None:
         """A branch on the masks in the control block."""
         inst, state, width = line.instruction, self.state, self.key.width
-        static = Probe(self.program, line, state.rules, width)
+        static = FlowProbe(self.program, line, state.rules, width)
         dispatched = state.every(width) if self.key.full else self.dispatched.value
         masks = dispatched, state.active, self._predicated(inst)
         targets = static.next, static.next if inst.opcode in control_flow.FALL_THROUGH else static.jip

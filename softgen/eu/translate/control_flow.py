@@ -69,7 +69,7 @@ class UnknownMask:
         return UnknownMask()
 
 
-class Probe(StaticFlow):
+class FlowProbe(StaticFlow):
     """Evaluates a branch for its successors and for the addresses it sends channels to."""
 
     def __init__(self, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, width: int,
@@ -136,7 +136,7 @@ class Probe(StaticFlow):
         self.deserted -= {then, other}
 
 
-def stack_successors(probe: Probe) -> None:
+def stack_successors(probe: FlowProbe) -> None:
     """The successors of a branch with a mask stack: the next instruction and its target, as far as it has them."""
     inst = probe.instruction
     certain = not inst.predicate and (inst.opcode == "jmpi" or inst.opcode == ADD_IP and inst.no_mask)
@@ -220,9 +220,9 @@ def branches(inst: Instruction) -> bool:
 
 def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: int) -> ControlFlowGraph:
     """Everything reachable from the start. A basic block begins at a branch target and where a thread may wait."""
-    probes: dict[int, Probe] = {}
+    probes: dict[int, FlowProbe] = {}
     outside: set[int] = set()
-    lines = dict(_reached(program, lambda line: Probe(program, line, rules, width), single, probes, outside))
+    lines = dict(_reached(program, lambda line: FlowProbe(program, line, rules, width), single, probes, outside))
     returns = _follow_returns(probes, single)
     starts = {program.start, *(ip for ip, line in lines.items() if line.instruction.opcode == "wait")}
     if not lines:
@@ -248,7 +248,7 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
     return ControlFlowGraph(program, dict(sorted(blocks.items())), targets, frozenset(outside), returns)
 
 
-def _follow_returns(probes: dict[int, Probe], single: bool) -> frozenset[int]:
+def _follow_returns(probes: dict[int, FlowProbe], single: bool) -> frozenset[int]:
     """Probe returns again, now that all calls are known; the addresses they may lead to."""
     found = frozenset(probe.next for probe in probes.values() if probe.instruction.opcode in ("call", "calla"))
     leaving = [probe for probe in probes.values() if probe.instruction.opcode == "ret"]
@@ -260,7 +260,7 @@ def _follow_returns(probes: dict[int, Probe], single: bool) -> frozenset[int]:
     return found if leaving else frozenset()
 
 
-def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Probe], single: bool, probes: dict[int, Probe],
+def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], FlowProbe], single: bool, probes: dict[int, FlowProbe],
              outside: set[int]) -> Iterator[tuple[int, DecodedInstruction]]:  # fmt: skip
     todo, seen = [program.start], set()
     while todo:

@@ -15,6 +15,7 @@ from softgen.eu.thread.predicate import FLAG, first_channel
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, READ_ONLY, FloatMode, float_mode, register_sizes
 from softgen.eu.translate.affine import AffineRegisters
+from softgen.eu.translate.flushed import FlushedRegisters
 from softgen.eu.translate.inactive_lanes import by_lane
 from softgen.eu.translate.liveness import Exit, FlagUse, Use
 from softgen.eu.translate.registers import SAVED, TRUE, RegisterAccess, RegisterPartition
@@ -40,6 +41,7 @@ class TranslationState:
         self.renamed: Renaming | None = None  # where an instruction of an earlier iteration reads its registers (pipelining.py)
         self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(register_sizes(gen))}
         self.affine = AffineRegisters(m)
+        self.flushed = FlushedRegisters()
         self.active: Value = self.every(width)
         self._parts: dict[tuple[str, int, int], Value] = {}  # of the active channels
         self.items: list[Use | Exit] = []  # of the segment that is being written
@@ -93,7 +95,14 @@ class TranslationState:
         self._add(RegisterAccess(place, type, offsets, result.payload))
         if place == "grf":
             self.affine.read(type, offsets, result.payload)
+            if self.renamed is None:
+                self.flushed.read(type, offsets, result, self._reader(len(offsets)))
         return result
+
+    def _reader(self, lanes: int) -> str:
+        """The mask of lanes that read a register; none where they are not those of the instruction's channels."""
+        inst = self.instruction
+        return self.enabled(inst).payload if inst is not None and lanes == inst.exec_size else ""
 
     def saving(self, saved: Mapping[SavedRegister, tuple[int, ...]]) -> list[tuple[Value, tuple[int, ...]]]:
         """Read general registers that are to be saved, with their places."""
@@ -125,8 +134,11 @@ class TranslationState:
             self._add(RegisterAccess(place, value.type, offsets, value=value.payload, mask=mask.payload))
             if place == "grf":
                 self.affine.wrote(value, offsets, mask.payload)
+                self.flushed.wrote(value, offsets, mask.payload)
         else:
-            self.affine.invalidate([(min(offsets), max(offsets) + value.type.bytes)] if place == "grf" else [])
+            spans = [(min(offsets), max(offsets) + value.type.bytes)] if place == "grf" else []
+            self.affine.invalidate(spans)
+            self.flushed.invalidate(spans)
             for lanes in _apart(offsets):
                 part, on = self.m.shuffle(value, lanes), self.m.shuffle(mask, lanes)
                 self._add(RegisterAccess(place, value.type, tuple(offsets[lane] for lane in lanes), value=part.payload, mask=on.payload))
@@ -168,6 +180,7 @@ class TranslationState:
         m, lanes = self.m, moved_lanes(self.instruction, value.lanes)
         self.scattered = True
         self.affine.invalidate([(0, self.sizes[place])])
+        self.flushed.clear()
         if not lanes:
             return
         if len(lanes) < value.lanes:
@@ -201,6 +214,7 @@ class TranslationState:
         """Start a segment that may be a resume point: no SSA value of before is available."""
         self._parts.clear()
         self.affine.resume_point()
+        self.flushed.clear()
 
     def flags(self, first: int, count: int) -> Value:
         bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(count)]

@@ -26,6 +26,7 @@ def pointers(gen: float, target: str) -> dict[str, BitField]:
 
 
 @pytest.mark.behaviour("BDW-CS-18", "KBL-VEBOX-16", shows="layout")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "header", "engine"), [
     ("MI_BATCH_BUFFER_START", 0x18800001, "render"), ("MI_BATCH_BUFFER_END", 0x05000000, "render"),
     ("MI_LOAD_REGISTER_IMM", 0x11000001, "blitter"), ("MI_STORE_DATA_IMM", 0x10000002, "video"), ("MI_FLUSH_DW", 0x13000003, "video"),

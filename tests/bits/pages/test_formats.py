@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.bits.layout import Layout
 from tests.bits.pages.test_three_d_pixel import unpack, words
 
 GEN = 9.0
@@ -130,6 +131,32 @@ def test_control_block_of_the_avc_encoder() -> None:
     assert (record.avc_encoder_chroma_sub_sample_type, record.conditional_replenishment_enable, record.gop_size_parameter) == (1, 1, 30)
     assert (record.log2_maximum_frame_number_minus4, record.transform_8x8, record.rounding_inter, record.rounding_intra) == (4, 1, 5, 3)
     assert record.slice_pattern_per_mb_row == 2
+
+
+@pytest.mark.behaviour("KBL-MISC-05", shows="layout")
+def test_numbers_of_colour_conversions() -> None:
+    """CSC coefficients are sign, exponent (2^-n, with 4 and 2 as the last) and mantissa (KBL 5495-5519); other fields have a point at a
+    place of their own: the least and the greatest value of each."""
+    coefficient = layout("CSC_COEFFICIENT_FORMAT", GEN)
+    names = {0: "1", 1: "1_2", 2: "1_4", 3: "1_8", 6: "4", 7: "2"}
+    assert {int(value): name for value, name in coefficient.field("exponent").type.values} == names
+    record = coefficient.unpack([0xFFF8 & ~0x1000 | 7])
+    assert (record.sign, record.exponent, record.mantissa) == (1, 6, 0x1FF)
+    ends = {("VEBOX_STD_STE_STATE", "s0l"): (11, -4.0, 4 - 1 / 256), ("VEBOX_STD_STE_STATE", "cos"): (8, -1.0, 1 - 1 / 128),
+            ("SAMPLER_STATE_8X8_AVS", "r3c_coefficient"): (5, 0.0, 1 - 1 / 32),
+            ("FILTER_COEFFICIENT", "filter_coefficient"): (8, -2.0, 2 - 1 / 64),
+            ("VEBOX_CAPTURE_PIPE_STATE", "white_balance_red_correction"): (16, 0.0, 16 - 1 / 4096)}  # fmt: skip
+    for (name, number), (bits, least, greatest) in ends.items():
+        page = layout(name, GEN)
+        low = page.field(number).low
+        assert page.field(number).width == bits
+
+        def value(raw: int, page: Layout = page, low: int = low, number: str = number) -> float:
+            return float(getattr(page.unpack([raw << low >> 32 * n & 0xFFFFFFFF for n in range(page.dwords)]), number))
+
+        sign, last = 1 << bits - 1, (1 << bits) - 1
+        assert (value(sign), value(sign - 1)) == (least, greatest) if least else (value(0), value(last)) == (least, greatest)
+        assert value(1) == -value(last) > 0 if least else value(1) == greatest / last
 
 
 # -- video enhancement and media sampler --------------------------------------------------------------------------------------

@@ -5,16 +5,21 @@ The table of restrictions has examples of its own, which test_restrictions.py tr
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pytest import mark
 
 from softgen.eu.check import restrictions as check
+from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
-from tests.eu.semantics.build import arf, branch, dst, imm, instr, reg, scalar
+from softgen.eu.thread.state import ThreadState
+from tests.eu.semantics.build import arf, branch, dst, imm, instr, reg, scalar, thread
 
+SECOND_FILE, SECOND_NUMBER = 42, 101  # bits of an instruction: the file and the number of source 1
 A0, ACC0, ACC1, F0, SR0, CR0 = 0x10, 0x20, 0x21, 0x30, 0x70, 0x80
 
 
@@ -26,6 +31,10 @@ def broken(inst: Instruction) -> list[str]:
 def rows(count: int, first: int) -> Operand:
     """A source of eight words in rows, with an address register for each row, from a0.first on."""
     return Operand("grf", "w", indirect=True, address_sub=first, vertical=VXH, width=8 // count, horizontal=1 if count < 8 else 0)
+
+
+def vector(number: int, swizzle: int, file: str = "grf") -> Operand:
+    return Operand(file, "f", number, vertical=4, swizzle=swizzle)
 
 
 def switch(gen: float, target: Operand, source: Operand, switches: bool) -> Instruction:
@@ -112,6 +121,24 @@ WORD = "0;1,0"
                    instr(9, "add", dst(4, "b", 4, right), reg(2, "d"), reg(6, "d"))) for wrong, right in ((2, 0), (3, 1))),
     *(pytest.param("vector_immediate", instr(9, "mov", dst(4, "uw", sub=8), imm(0x76543210, "uv")), right) for right in (
         instr(9, "mov", dst(4, "uw", sub=16), imm(0x76543210, "uv")), instr(9, "mov", dst(4, "uw", sub=8), imm(0x76543210, "uv"), size=1))),
+    *(pytest.param("vector_stride", instr(7, "mov", dst(4, wrong), imm(0x76543210, kind)),
+                   instr(7, "mov", dst(4, right), imm(0x76543210, kind)),
+                   marks=mark.behaviour("EU-53", shows="action"))  # IVB 2912-2914
+      for kind, wrong, right in (("v", "d", "w"), ("uv", "ud", "uw"), ("vf", "df", "f"))),
+    *(pytest.param("vector_immediate", instr(7, "mov", dst(4, target, sub=8), imm(0x76543210, kind)),
+                   instr(7, "mov", dst(4, target, sub=16), imm(0x76543210, kind), size=16 // size),
+                   marks=mark.behaviour("EU-53", shows="action"))
+      for kind, target, size in (("v", "w", 2), ("uv", "uw", 2), ("vf", "f", 4))),
+    pytest.param("accumulator_swizzle", instr(7, "add", dst(4, "f"), vector(ACC0, 0b00011011, "arf"), vector(2, 0b11100100), align16=True),
+                 instr(7, "add", dst(4, "f"), vector(ACC0, 0b11100100, "arf"), vector(2, 0b00011011), align16=True),
+                 marks=mark.behaviour("EU-164", shows="action")),  # IVB 2002-2003
+    pytest.param("accumulator_region", instr(7, "add", dst(4, "d", 2), arf(ACC0, "d", 0, "4;4,1"), reg(2, "d", "8;4,2"), size=4),
+                 instr(7, "add", dst(4, "d", 2), arf(ACC0, "d", 0, "8;4,2"), reg(2, "d", "4;4,1"), size=4),
+                 marks=mark.behaviour("EU-166", shows="action")),  # IVB 2008-2010
+    pytest.param("accumulator_region", instr(7, "mov", dst(4, "f"), arf(ACC0, "f", 0, WORD)), instr(7, "mov", dst(4, "f"), arf(ACC0, "f")),
+                 marks=mark.behaviour("EU-166", shows="action")),
+    pytest.param("destination_span", instr(7, "mov", dst(4, "d"), reg(2, "d", "0;1,0"), size=32),
+                 instr(7, "mov", dst(4, "w"), reg(2, "w", "0;1,0"), size=32), marks=mark.behaviour("EU-19", shows="action")),  # IVB 425
     pytest.param("predicate_code", instr(8, "add", dst(4), reg(2), imm(1), predicate=8, align16=True),
                  instr(8, "add", dst(4), reg(2), imm(1), predicate=8)),
     pytest.param("divide_width", instr(8, "math", dst(4), reg(2), reg(6), function=12, size=16),
@@ -185,3 +212,39 @@ def test_atomic_is_no_switch(gen: float, target: Operand, source: Operand, name:
     """Thread Control has a bit for either; only writes of cr0 switch since Gen8."""
     made = [instr(gen, "mov", target, source, size=1, thread_control=control) for control in range(4)]
     assert [broken(inst) for inst in made] == [[name] if name else []] * 2 + [[]] * 2
+
+
+@pytest.mark.behaviour("EU-141", shows="action")
+@pytest.mark.parametrize("opcode", ["mov", "not", "lzd", "frc", "bfrev", "cbit", "fbh"])
+def test_the_second_source_of_an_instruction_with_one_is_null(opcode: str) -> None:
+    """IVB 1736-1737: its file and number are those of the null register; any other is seen."""
+    made = instr(7, opcode, dst(4, "f" if opcode == "frc" else "ud"), reg(2, "f" if opcode == "frc" else "ud"))
+    word = encode(made)
+    assert word >> SECOND_FILE & 3 == 0 and word >> SECOND_NUMBER & 0xFF == 0 and broken(decode(word, 7.0)) == []
+    for bits in (1 << SECOND_FILE, 3 << SECOND_NUMBER):  # a general register; another architecture register
+        assert "reserved_bits" in broken(decode(word | bits, 7.0))
+
+
+@pytest.mark.behaviour("EU-235", shows="action")
+@pytest.mark.parametrize("opcode, bit", [("mov", 7), ("add", 7), ("mov", 95), ("nop", 70), ("mad", 35)])
+def test_reserved_bits_are_written_as_zeros_and_kept_where_they_are_not(opcode: str, bit: int) -> None:
+    """IVB 496-510: the assembler writes zeros; what it reads with such bits has the same meaning, is written again as it was, and seen."""
+    three = [Operand("grf", "f", number, swizzle=0xE4) for number in (6, 8, 10)]
+    made = {"mov": instr(7, "mov", dst(4), reg(2)), "add": instr(7, "add", dst(4), reg(2), reg(6)), "nop": instr(7, "nop", size=1),
+            "mad": instr(7, "mad", Operand("grf", "f", 4, write_mask=15), *three)}[opcode]
+    word = encode(made)
+    read = decode(word | 1 << bit, 7.0)
+    assert not word >> bit & 1 and encode(read) == word | 1 << bit and read.residue == 1 << bit
+    assert replace(read, residue=0) == decode(word, 7.0) and (opcode == "nop" or "reserved_bits" in broken(read))
+
+
+@pytest.mark.behaviour("EU-235", shows="action")
+def test_reserved_bits_of_registers_are_saved_and_restored() -> None:
+    """IVB 508: bits of cr0 and sr0 that mean nothing come back from the memory in which compiled code has a thread, and mean nothing."""
+    made = thread(7)
+    made.dwords("cr")[:] = 0x7000_0F00, 0x0700_0000, 0x7
+    made.dwords("sr")[0] = 0x0070_00F8
+    made.save()
+    other = ThreadState(7, block=made.block)
+    assert other.dwords("cr").tolist() == [0x7000_0F00, 0x0700_0000, 7] and other.dwords("sr")[0] == 0x0070_00F8
+    assert (other.mode, other.single_program_flow, other.dispatch_mask) == (thread(7).mode, False, 0xFF)

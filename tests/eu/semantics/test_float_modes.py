@@ -56,9 +56,10 @@ def test_raw_moves_touch_nothing(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-61", "EU-63", shows="action")
-def test_conversions_flush_nothing() -> None:
-    made = thread(9, r4=np.full(16, 0x0001, np.uint16), r6=TINY)
-    run(made, instr(9, "mov", dst(20, "f"), reg(4, "hf")), instr(9, "mov", dst(22, "df"), reg(6, "f")))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_conversions_flush_nothing(gen: float) -> None:
+    made = thread(gen, r4=np.full(16, 0x0001, np.uint16), r6=TINY)
+    run(made, instr(gen, "mov", dst(20, "f"), reg(4, "hf")), instr(gen, "mov", dst(22, "df"), reg(6, "f")))
     assert made.register(20).view(np.float32)[0] == np.float32(2.0**-24)
     assert made.grf[704:712].view(np.float64)[0] == float(TINY[0])
 
@@ -93,59 +94,68 @@ def test_alt_mode_knows_neither_infinity_nor_nan(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-56", "EU-92", shows="action")
-def test_alt_mode_is_for_floats_alone() -> None:
-    made = thread(9, 3, r4=np.array([np.inf, np.nan]), r6=np.array([np.inf, np.nan], np.float32))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_alt_mode_is_for_floats_alone(gen: float) -> None:
+    """A double takes two channels of Ivy Bridge, where every other float of a region is converted."""
+    size, step = (4, 2) if gen == 7 else (2, 1)
+    made = thread(gen, 0xF, r4=np.array([np.inf, np.nan]), r6=np.repeat(np.array([np.inf, np.nan], np.float32), step))
     made.dwords("cr")[0] = 1
-    run(made, instr(9, "add", dst(20, "df"), reg(4, "df", "4;4,1"), reg(30, "df", "4;4,1"), size=2),
-        instr(9, "mov", dst(22, "df"), reg(6, "f", "2;2,1"), size=2))
+    run(made, instr(gen, "add", dst(20, "df"), reg(4, "df", "4;4,1"), reg(30, "df", "4;4,1"), size=size),
+        instr(gen, "mov", dst(22, "df"), reg(6, "f", f"{size};{size},1"), size=size))  # fmt: skip
     for register in (20, 22):
         held = made.grf[register * 32 : register * 32 + 16].view(np.float64)
         assert np.isinf(held[0]) and np.isnan(held[1])
 
 
 @pytest.mark.behaviour("EU-57", "EU-195", shows="action")
-def test_the_mode_is_the_threads_own() -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_the_mode_is_the_threads_own(gen: float) -> None:
     for control, want in ((0, 0x7F800000), (1, 0x7F7FFFFF)):
-        made = thread(9, 1, r4=np.full(8, 3e38, np.float32))
-        run(made, instr(9, "or", arf(0x80, "ud"), arf(0x80, "ud", 0, "0;1,0"), imm(control, "ud"), size=1, no_mask=True, thread_control=2),
-            instr(9, "add", dst(20, "f"), reg(4, "f"), reg(4, "f"), size=1))
+        made = thread(gen, 1, r4=np.full(8, 3e38, np.float32))
+        mode = arf(0x80, "ud"), arf(0x80, "ud", 0, "0;1,0"), imm(control, "ud")
+        run(made, instr(gen, "or", *mode, size=1, no_mask=True, thread_control=2),
+            instr(gen, "add", dst(20, "f"), reg(4, "f"), reg(4, "f"), size=1))
         assert made.register(20)[0] == want
 
 
 @pytest.mark.behaviour("EU-79", "EU-71", shows="action")
-def test_one_and_zero_are_neutral_and_nan_stays_nan() -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_one_and_zero_are_neutral_and_nan_stays_nan(gen: float) -> None:
     values = np.array([1.5, -0.0, np.inf, np.nan, 3e-38, -7, 0, 1e30], np.float32)
-    made = thread(9, r4=values, r5=np.ones(8, np.float32))
-    run(made, instr(9, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f")), instr(9, "add", dst(21, "f"), reg(4, "f"), reg(6, "f", negate=True)))
+    made = thread(gen, r4=values, r5=np.ones(8, np.float32))
+    run(made, instr(gen, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f")),
+        instr(gen, "add", dst(21, "f"), reg(4, "f"), reg(6, "f", negate=True)))  # fmt: skip
     for register in (20, 21):
         assert np.array_equal(made.register(register).view(np.float32), values, equal_nan=True)
     assert list(np.signbit(made.register(21).view(np.float32)[[1, 6]])) == [True, False]       # -0 - 0, and 0 - 0
-    made = thread(9, r4=values)
-    run(made, instr(9, "add", dst(20, "f"), reg(4, "f"), reg(6, "f")))
+    made = thread(gen, r4=values)
+    run(made, instr(gen, "add", dst(20, "f"), reg(4, "f"), reg(6, "f")))
     assert made.register(20)[1] == 0                                                           # -0 + 0
 
 
 @pytest.mark.behaviour("KBL-EU-10", "EU-29", shows="action")
-def test_saturation_of_floats() -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_saturation_of_floats(gen: float) -> None:
     values = np.array([2, -3, np.nan, np.inf, -np.inf, 0.5, 1, -0.0], np.float32)
-    made = thread(9, r4=values)
-    run(made, instr(9, "mov", dst(20, "f"), reg(4, "f"), saturate=True))
+    made = thread(gen, r4=values)
+    run(made, instr(gen, "mov", dst(20, "f"), reg(4, "f"), saturate=True))
     assert list(made.register(20).view(np.float32)) == [1, 0, 0, 1, 0, 0.5, 1, 0]
 
 
 @pytest.mark.behaviour("EU-30", "KBL-EU-10", shows="action")
 @pytest.mark.parametrize(("kind", "low", "high"), [("ub", 0, 255), ("b", -128, 127), ("uw", 0, 65535), ("w", -32768, 32767),
                                                    ("ud", 0, 2**32 - 1), ("d", -(2**31), 2**31 - 1)])
-def test_saturation_of_integers(kind: str, low: int, high: int) -> None:
-    made = thread(9, 3, r4=np.array([-(2**31), 2**31 - 1], np.int32), r5=np.array([-(2**31), 2**31 - 1], np.int32))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_saturation_of_integers(gen: float, kind: str, low: int, high: int) -> None:
+    made = thread(gen, 3, r4=np.array([-(2**31), 2**31 - 1], np.int32), r5=np.array([-(2**31), 2**31 - 1], np.int32))
     dtype = {"ub": np.uint8, "b": np.int8, "uw": np.uint16, "w": np.int16, "ud": np.uint32, "d": np.int32}[kind]
     stride = 4 // np.dtype(dtype).itemsize
     if kind == "ud":        # twice the largest dword is above it only once more
         made.register(5)[:] = [0x80000000, 0xFFFFFFFF, *[0] * 6]
-        run(made, instr(9, "add", dst(20, kind), reg(4, "d"), reg(5, "ud", negate=False), size=2, saturate=True))
+        run(made, instr(gen, "add", dst(20, kind), reg(4, "d"), reg(5, "ud", negate=False), size=2, saturate=True))
         assert list(made.grf[640:648].view(dtype)) == [0, high]
         return
-    run(made, instr(9, "add", dst(20, kind, stride), reg(4), reg(5), size=2, saturate=True))
+    run(made, instr(gen, "add", dst(20, kind, stride), reg(4), reg(5), size=2, saturate=True))
     assert [int(value) for value in made.grf[640:648].view(dtype)[::stride]] == [low, high]
 
 

@@ -119,12 +119,14 @@ def refused(made: Instruction | Listing, kind: type[SoftgenError], words: str) -
     assert PLACE.search(str(caught.value)), str(caught.value)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("opcode", ["rndu", "rndd", "rnde", "rndz", "frc"])
 def test_rounding_takes_floats(gen: float, opcode: str) -> None:
     refused(instr(gen, opcode, dst(4, "f"), reg(8, "d")), DecodeError, f"{opcode} takes sources of types f, not d")
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("opcode", ["and", "shl", "shr", "avg", "mach"])
 def test_bits_are_those_of_integers(gen: float, opcode: str) -> None:

@@ -41,12 +41,13 @@ def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-01", shows="action")
-def test_code_is_decoded_as_it_is_reached() -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_code_is_decoded_as_it_is_reached(gen: float) -> None:
     """Native and compact instructions mixed; what comes after the end is never looked at."""
-    listing = [instr(9, "mov", dst(20), reg(4)), instr(9, "add", dst(20), reg(20), imm(5, "d")), end(9)]
+    listing = [instr(gen, "mov", dst(20), reg(4)), instr(gen, "add", dst(20), reg(20), imm(5, "d")), end(gen)]
     code = program.assemble([replace(item, sources=item.sources) for item in listing], compact=True) + b"\xff" * 16
     assert len(code) < 16 * 4
-    made = thread(9, r4=LANES)
+    made = thread(gen, r4=LANES)
     assert Interpreter(made, KernelProgram(9, code)).run() is RunOutcome.ENDED
     assert list(made.register(20)) == [lane + 5 for lane in range(8)]
 
@@ -128,13 +129,14 @@ def test_the_channel_enable_register() -> None:
 
 
 @pytest.mark.behaviour("EU-201", "EU-210", "BDW-EU-20", shows="action")
-def test_no_instruction_is_an_error_and_is_recorded() -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_no_instruction_is_an_error_and_is_recorded(gen: float) -> None:
     for word in (0, 0x7F, 0x0D):
-        made = thread(9)
-        code = program.assemble([instr(9, "nop")]) + word.to_bytes(16, "little")
-        with pytest.raises(DecodeError, match=rf"gen 9, kernel 0x40\+0x10: .*opcode {word} is not an instruction of gen 9"):
+        made = thread(gen)
+        code = program.assemble([instr(gen, "nop")]) + word.to_bytes(16, "little")
+        with pytest.raises(DecodeError, match=rf"gen {gen}, kernel 0x40\+0x10: .*opcode {word} is not an instruction of gen {gen}"):
             made.ip, made.channel_ip = 0x40, [0x40] * 32
-            Interpreter(made, KernelProgram(9, code, start=0x40)).run()
+            Interpreter(made, KernelProgram(gen, code, start=0x40)).run()
         assert made.dwords("cr")[1] == 1 << 28
 
 
@@ -207,9 +209,10 @@ def test_a_split_message_has_two_payloads(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-149", shows="action")
-def test_a_descriptor_may_stand_in_a0() -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_a_descriptor_may_stand_in_a0(gen: float) -> None:
     seen: list[SentMessage] = []
-    made = thread(9)
+    made = thread(gen)
     made.messages[12] = lambda thread, sent: seen.append(sent)
     made.dwords("a")[0] = 1 << 25 | 0xABC
     run(made, send(9, 12, Operand("arf", "ud", 0x10), NULL, reg(10, "ud")))
@@ -224,8 +227,9 @@ def test_a_response_of_sixteen_registers() -> None:
 
 
 @pytest.mark.behaviour("EU-142", shows="action")
-def test_a_null_destination_takes_no_answer() -> None:
-    made = thread(9)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_a_null_destination_takes_no_answer(gen: float) -> None:
+    made = thread(gen)
     made.messages[12] = lambda thread, sent: sent.response.fill(0xFF)
     run(made, send(9, 12, 1 << 25 | 1 << 20, NULL, reg(10, "ud")))
     assert not made.grf.any()
@@ -357,6 +361,17 @@ def test_a_message_to_nobody_and_one_too_long() -> None:
         run(thread(9), send(9, 2, 1 << 25, NULL, reg(10, "ud")))
     with pytest.raises(GpuFault, match="4 registers from r126 exceed the register file"):
         run(thread(9), send(9, 7, 4 << 25, NULL, reg(126, "ud")))
+
+
+@pytest.mark.behaviour("KBL-MSAMP-06", shows="layout")
+@pytest.mark.parametrize("gen, function, kind, name", [
+    (7, 8, 1, "vme_inter"), (7, 8, 2, "vme_intra"), (9, 8, 2, "integer_motion_estimation"), (9, 13, 1, "skip_and_intra_check"),
+    (9, 13, 3, "fractional_and_bidirectional_refinement"),
+])  # fmt: skip
+def test_motion_estimation_is_refused_by_the_name_of_its_message(gen: float, function: int, kind: int, name: str) -> None:
+    """No manual has payloads of VME and CRE: only descriptors are known, from drivers and compilers."""
+    with pytest.raises(Unsupported, match=rf"video motion estimation \({name}\) is described in no public manual"):
+        run(thread(gen), send(gen, function, 4 << 25 | 1 << 20 | 1 << 19 | kind << 13, dst(20), reg(10, "ud")))
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------

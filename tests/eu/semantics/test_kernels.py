@@ -5,12 +5,13 @@ The quick run takes a few that are short; `make witness` takes all. The data por
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import SHARED, needs_shared
+from tests.conftest import SHARED, every, needs_shared
 from tests.eu.semantics.case import GENERATION, Case
 
 QUICK = ["bitrev_loop", "const_table", "conv_i64_fp", "conv_int_sat", "conv_round", "f32_arith", "f32_ieee_div", "f64_divsqrt",
@@ -38,8 +39,7 @@ def check(name: str, gpu: str) -> None:
 
 
 @needs_shared("kernels")
-@pytest.mark.parametrize("gpu", GENERATION)
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name, gpu", every(4, itertools.product(QUICK, GENERATION)))
 def test_quick_kernels(name: str, gpu: str) -> None:
     check(name, gpu)
 

@@ -58,16 +58,18 @@ def test_predication_applies_under_no_mask() -> None:
 
 
 @pytest.mark.behaviour("EU-10", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("control", "flag", "want"), [
     (1, 0x8421, 0x8421), (4, 0x8421, 0xCC33), (5, 0xC3A0, 0xC300), (6, 0x8020, 0xF0F0), (7, 0xF7E0, 0xF000), (8, 0x0100, 0xFF00),
     (9, 0xFFFE, 0xFF00), (10, 0x0001, 0xFFFF), (10, 0, 0), (11, 0xFFFF, 0xFFFF), (11, 0xFFFE, 0), (12, 0x10000, 0xFFFF), (13,
     0x0000FFFF, 0),
     (13, 0xFFFFFFFF, 0xFFFF)])
-def test_predicate_controls(control: int, flag: int, want: int) -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_predicate_controls(gen: float, control: int, flag: int, want: int) -> None:
     for invert in (False, True):
-        made = thread(9, 0xFFFF)
+        made = thread(gen, 0xFFFF)
         made.dwords("f")[0] = flag
-        run(made, mark(9, predicate=control, predicate_invert=invert))
+        run(made, mark(gen, predicate=control, predicate_invert=invert))
         assert written(made) == (want ^ 0xFFFF if invert else want)      # inversion comes last (KBL 7500-7510)
 
 
@@ -110,14 +112,16 @@ def test_align16_predicates(control: int, want: int) -> None:
 
 
 @pytest.mark.behaviour("EU-32", "EU-175", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("flag, sub", [(0, 0), (0, 1), (1, 0), (1, 1)])
-def test_a_condition_goes_to_the_flag_that_the_predicate_comes_from(flag: int, sub: int) -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_a_condition_goes_to_the_flag_that_the_predicate_comes_from(gen: float, flag: int, sub: int) -> None:
     """Channels 1, 2 and 4 to 6 run; of them 4 to 6 are above 3 (IVB 2072-2074)."""
-    made = thread(9, 0xFFFF, r4=COUNT)
+    made = thread(gen, 0xFFFF, r4=COUNT)
     flags = made.arf["f"].view(np.uint16)
     flags[:] = 0xAAAA
     flags[flag * 2 + sub] = 0b0111_0110
-    run(made, instr(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=3, predicate=1, flag=flag, flag_sub=sub))
+    run(made, instr(gen, "cmp", arf(0, "d"), reg(4), imm(3), condition=3, predicate=1, flag=flag, flag_sub=sub))
     assert flags[flag * 2 + sub] == 0b0111_0000 and sorted(flags)[1:] == [0xAAAA] * 3
 
 
@@ -130,6 +134,7 @@ def test_flag_registers_and_their_halves() -> None:
 
 
 @pytest.mark.behaviour("KBL-EU-02", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 @pytest.mark.parametrize("size, quarter, nibble", [(4, 0, 0), (4, 0, 1), (4, 3, 1), (8, 0, 0), (8, 2, 0), (16, 0, 0), (16, 2, 0),
                                                    (32, 0, 0)])
@@ -147,16 +152,17 @@ def test_a_group_has_its_masks_and_flags_and_its_size(gen: float, size: int, qua
 
 
 @pytest.mark.behaviour("EU-119", "EU-174", shows="action")
-def test_quarters_choose_channels_and_flags() -> None:
-    made = thread(9, 0x0F00)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_quarters_choose_channels_and_flags(gen: float) -> None:
+    made = thread(gen, 0x0F00)
     made.dwords("f")[0] = 0x0500
-    run(made, mark(9, 8, quarter=1, predicate=1))
+    run(made, mark(gen, 8, quarter=1, predicate=1))
     assert written(made, count=8) == 0x05
-    made = thread(9, 0xF000)
-    run(made, mark(9, 4, quarter=1, nibble=1))
+    made = thread(gen, 0xF000)
+    run(made, mark(gen, 4, quarter=1, nibble=1))
     assert written(made, count=8) == 0x0F
-    made = thread(9, 0xFFFF0000)
-    run(made, mark(9, 16, quarter=2))
+    made = thread(gen, 0xFFFF0000)
+    run(made, mark(gen, 16, quarter=2))
     assert written(made) == 0xFFFF
 
 
@@ -176,27 +182,30 @@ def test_a_condition_writes_the_flag_of_its_quarter() -> None:
 
 
 @pytest.mark.behaviour("EU-177", shows="action")
-def test_flags_of_channels_that_do_not_run_stay() -> None:
-    made = thread(9, 0x0F, r4=COUNT)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_flags_of_channels_that_do_not_run_stay(gen: float) -> None:
+    made = thread(gen, 0x0F, r4=COUNT)
     made.dwords("f")[0] = 0xAAAA
-    run(made, instr(9, "cmp", arf(0, "d"), reg(4), imm(2), condition=1))
+    run(made, instr(gen, "cmp", arf(0, "d"), reg(4), imm(2), condition=1))
     assert made.flags == 0xAAA4
 
 
 @pytest.mark.behaviour("EU-33", shows="action")
-def test_null_still_updates_flags_and_accumulator() -> None:
-    made = thread(9, r4=COUNT)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_null_still_updates_flags_and_accumulator(gen: float) -> None:
+    made = thread(gen, r4=COUNT)
     made.dwords("f")[0] = 0xFF0F
-    run(made, instr(9, "add", arf(0, "d"), reg(4), imm(-3 & 0xFFFFFFFF), condition=3, acc_write=True))
+    run(made, instr(gen, "add", arf(0, "d"), reg(4), imm(-3 & 0xFFFFFFFF), condition=3, acc_write=True))
     assert made.flags == 0xFFF0          # above 0 are channels 4 to 7
     assert list(made.dwords("acc")[:8].view(np.int32)) == list(range(-3, 5)) and not made.grf[640:].any()
 
 
 @pytest.mark.behaviour("EU-129", "EU-20", shows="action")
-def test_sixteen_channels_are_two_eights() -> None:
-    whole, halves = thread(9, 0x5AF0, r4=COUNT), thread(9, 0x5AF0, r4=COUNT)
-    run(whole, instr(9, "add", dst(20), reg(4), imm(7), size=16))
-    run(halves, instr(9, "add", dst(20), reg(4), imm(7)), instr(9, "add", dst(21), reg(5), imm(7), quarter=1))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_sixteen_channels_are_two_eights(gen: float) -> None:
+    whole, halves = thread(gen, 0x5AF0, r4=COUNT), thread(gen, 0x5AF0, r4=COUNT)
+    run(whole, instr(gen, "add", dst(20), reg(4), imm(7), size=16))
+    run(halves, instr(gen, "add", dst(20), reg(4), imm(7)), instr(gen, "add", dst(21), reg(5), imm(7), quarter=1))
     assert (whole.grf == halves.grf).all()
 
 
@@ -214,22 +223,25 @@ def test_which_accumulator(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-165", shows="action")
-def test_dwords_have_one_accumulator() -> None:
-    made = thread(9, 0xFFFF, r4=COUNT + 1)
-    run(made, instr(9, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_dwords_have_one_accumulator(gen: float) -> None:
+    made = thread(gen, 0xFFFF, r4=COUNT + 1)
+    run(made, instr(gen, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
     assert list(made.dwords("acc")[:8]) == list(range(1, 9))
 
 
 @pytest.mark.behaviour("EU-156", "EU-194", "EU-172", shows="action")
-def test_cr0_turns_the_passing_update_off() -> None:
-    made = thread(9, r4=COUNT + 1)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_cr0_turns_the_passing_update_off(gen: float) -> None:
+    made = thread(gen, r4=COUNT + 1)
     made.dwords("cr")[0] = 1 << 1
-    run(made, instr(9, "add", dst(20), reg(4), imm(0), acc_write=True), instr(9, "mov", dst(21), arf(0x20, "d")),
-        instr(9, "mov", arf(0x20, "d"), reg(4)), instr(9, "mov", dst(22), arf(0x20, "d")))
+    run(made, instr(gen, "add", dst(20), reg(4), imm(0), acc_write=True), instr(gen, "mov", dst(21), arf(0x20, "d")),
+        instr(gen, "mov", arf(0x20, "d"), reg(4)), instr(gen, "mov", dst(22), arf(0x20, "d")))
     assert written(made, 21, 8) == 0 and written(made, 22, 8) == 0xFF
 
 
 @pytest.mark.behaviour("EU-168", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize(("a", "b"), [(0x12345678, 0x7FEDCBA9), (-0x12345678, 0x7FEDCBA9), (-1, -1), (0x7FFFFFFF, -0x80000000)])
 def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:

@@ -43,23 +43,26 @@ def test_rows_and_columns(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-228", "EU-231", shows="action")
-def test_rows_may_interleave() -> None:
-    made = thread(9, 0xFFFF, r5=WORDS)
-    run(made, instr(9, "mov", dst(20, "w"), reg(5, "w", "1;8,2"), size=16))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_rows_may_interleave(gen: float) -> None:
+    made = thread(gen, 0xFFFF, r5=WORDS)
+    run(made, instr(gen, "mov", dst(20, "w"), reg(5, "w", "1;8,2"), size=16))
     assert words(made, 20)[:9] == [0, 2, 4, 6, 8, 10, 12, 14, 1]
 
 
 @pytest.mark.behaviour("EU-128", shows="action")
-def test_a_scalar_goes_to_all_channels() -> None:
-    made = thread(9, r4=WORDS)
-    run(made, instr(9, "mov", dst(20, "w"), scalar(4, "w", 6)))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_a_scalar_goes_to_all_channels(gen: float) -> None:
+    made = thread(gen, r4=WORDS)
+    run(made, instr(gen, "mov", dst(20, "w"), scalar(4, "w", 6)))
     assert words(made, 20, 8) == [3] * 8
 
 
 @pytest.mark.behaviour("EU-07", "EU-233", shows="action")
-def test_a_destination_has_a_stride_and_ends_with_the_channels() -> None:
-    made = thread(9, 0xFFFF, r4=WORDS, r20=np.full(16, -1, np.int16))
-    run(made, instr(9, "mov", dst(20, "w", 2), reg(4, "w", "4;4,1"), size=4))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_a_destination_has_a_stride_and_ends_with_the_channels(gen: float) -> None:
+    made = thread(gen, 0xFFFF, r4=WORDS, r20=np.full(16, -1, np.int16))
+    run(made, instr(gen, "mov", dst(20, "w", 2), reg(4, "w", "4;4,1"), size=4))
     assert words(made, 20) == [0, -1, 1, -1, 2, -1, 3, *[-1] * 9]
 
 
@@ -154,14 +157,15 @@ def test_one_address_for_a_region(gen: float) -> None:
 
 
 @pytest.mark.behaviour("EU-151", shows="action")
-def test_an_address_for_each_row() -> None:
-    made = thread(9, r4=WORDS)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_an_address_for_each_row(gen: float) -> None:
+    made = thread(gen, r4=WORDS)
     made.arf["a"].view(np.uint16)[:8] = [4 * 32 + 2 * k for k in (9, 1, 30, 4, 4, 0, 2, 12)]
     source = Operand("grf", "w", indirect=True, address_sub=0, offset=4, vertical=VXH, width=1)
-    run(made, instr(9, "mov", dst(20, "w"), source))
+    run(made, instr(gen, "mov", dst(20, "w"), source))
     assert words(made, 20, 8) == [11, 3, 32, 6, 6, 2, 4, 14]
     rows = Operand("grf", "w", indirect=True, address_sub=2, offset=0, vertical=VXH, width=4, horizontal=1)
-    run(reset(made), instr(9, "mov", dst(20, "w"), rows))
+    run(reset(made), instr(gen, "mov", dst(20, "w"), rows))
     assert words(made, 20, 8) == [30, 31, 32, 33, 4, 5, 6, 7]
 
 
@@ -198,16 +202,18 @@ def test_smov_of_floats_takes_its_mask_as_bits() -> None:
 
 
 @pytest.mark.behaviour("EU-45", shows="action")
-def test_packed_signed_immediate() -> None:
-    made = thread(9)
-    run(made, instr(9, "mov", dst(20, "w"), imm(0xFEDC3210, "v")))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_packed_signed_immediate(gen: float) -> None:
+    made = thread(gen)
+    run(made, instr(gen, "mov", dst(20, "w"), imm(0xFEDC3210, "v")))
     assert words(made, 20, 8) == [0, 1, 2, 3, -4, -3, -2, -1]
 
 
 @pytest.mark.behaviour("EU-46", shows="action")
-def test_packed_unsigned_immediate() -> None:
-    made = thread(9, 0xFFFF)
-    run(made, instr(9, "mov", dst(20, "uw"), imm(0xFEDC3210, "uv"), size=16))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_packed_unsigned_immediate(gen: float) -> None:
+    made = thread(gen, 0xFFFF)
+    run(made, instr(gen, "mov", dst(20, "uw"), imm(0xFEDC3210, "uv"), size=16))
     assert words(made, 20) == [0, 1, 2, 3, 12, 13, 14, 15] * 2
 
 
@@ -227,16 +233,18 @@ def test_small_floats() -> None:
 
 
 @pytest.mark.behaviour("EU-54", shows="action")
-def test_packed_float_immediate() -> None:
-    made = thread(9)
-    run(made, instr(9, "mov", dst(20, "f"), imm(0x00B04830, "vf")))
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_packed_float_immediate(gen: float) -> None:
+    made = thread(gen)
+    run(made, instr(gen, "mov", dst(20, "f"), imm(0x00B04830, "vf")))
     assert floats(made, 20) == [1, 3, -1, 0] * 2
 
 
 @pytest.mark.behaviour("EU-44", shows="action")
-def test_a_word_immediate_is_its_low_half() -> None:
-    made = thread(9, r4=np.arange(8, dtype=np.int32))
-    run(made, instr(9, "add", dst(20), reg(4), imm(0x1234FFFF, "w")))
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_a_word_immediate_is_its_low_half(gen: float) -> None:
+    made = thread(gen, r4=np.arange(8, dtype=np.int32))
+    run(made, instr(gen, "add", dst(20), reg(4), imm(0x1234FFFF, "w")))
     assert dwords(made, 20) == [c - 1 for c in range(8)]
     (parsed,) = parse("add(8) g4<1>D g2<8,8,1>D -4660W { align1 1Q };", 9.0)       # who writes one puts it into both halves
     assert parsed.sources[1].immediate == 0xEDCCEDCC
@@ -303,55 +311,62 @@ def test_modifiers_of_line_and_pln_hold_for_all_that_a_source_gives(opcode: str,
 
 
 @pytest.mark.behaviour("EU-140", shows="action")
-def test_null_takes_nothing() -> None:
-    made = thread(9, r4=WORDS)
+@pytest.mark.parametrize("gen", [7, 9])
+def test_null_takes_nothing(gen: float) -> None:
+    made = thread(gen, r4=WORDS)
     before = made.grf.copy()
-    run(made, instr(9, "mov", arf(0, "w"), reg(4, "w")))
+    run(made, instr(gen, "mov", arf(0, "w"), reg(4, "w")))
     assert (made.grf == before).all()
 
 
 @pytest.mark.behaviour("EU-139", "EU-222", "EU-212", shows="action")
-def test_read_only_registers_stay() -> None:
-    made = thread(9, r4=np.full(8, -1, np.int32))
-    run(made, instr(9, "mov", arf(0x90, "ud"), reg(4, "ud", "0;1,0"), size=1), instr(9, "mov", arf(0xC0, "ud"), scalar(4, "ud"), size=1))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_read_only_registers_stay(gen: float) -> None:
+    made = thread(gen, r4=np.full(8, -1, np.int32))
+    run(made, instr(gen, "mov", arf(0x90, "ud"), reg(4, "ud", "0;1,0"), size=1),
+        instr(gen, "mov", arf(0xC0, "ud"), scalar(4, "ud"), size=1))  # fmt: skip
     assert made.dwords("n")[0] == 0 and made.dwords("tm")[0] == 0
 
 
 @pytest.mark.behaviour("EU-173", "EU-180", shows="action")
-def test_flags_are_words_of_a_register() -> None:
-    made = thread(9)
-    run(made, instr(9, "mov", arf(0x30, "uw", 2), imm(0x1234, "uw"), size=1),
-        instr(9, "mov", arf(0x31, "ud"), imm(0x89ABCDEF, "ud"), size=1),
-        instr(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1),
-        instr(9, "mov", dst(21, "uw"), arf(0x30, "uw", 2, "0;1,0"), size=1))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_flags_are_words_of_a_register(gen: float) -> None:
+    made = thread(gen)
+    run(made, instr(gen, "mov", arf(0x30, "uw", 2), imm(0x1234, "uw"), size=1),
+        instr(gen, "mov", arf(0x31, "ud"), imm(0x89ABCDEF, "ud"), size=1),
+        instr(gen, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1),
+        instr(gen, "mov", dst(21, "uw"), arf(0x30, "uw", 2, "0;1,0"), size=1))
     assert made.flags == 0x89ABCDEF_12340000
     assert dwords(made, 20, 1) == [0x12340000] and words(made, 21, 1) == [0x1234]
 
 
 @pytest.mark.behaviour("EU-176", shows="action")
 @pytest.mark.parametrize("quarter", range(4))
-def test_a_quarter_does_not_move_a_flag_that_is_an_operand(quarter: int) -> None:
+@pytest.mark.parametrize("gen", [7, 9])
+def test_a_quarter_does_not_move_a_flag_that_is_an_operand(gen: float, quarter: int) -> None:
     """Read and written whole, while the condition of the same instruction goes to the flags of its quarter (IVB 2076-2078)."""
-    made = thread(9, 0xFFFFFFFF)
+    made = thread(gen, 0xFFFFFFFF)
     made.dwords("f")[0] = 0x76543210
-    run(made, instr(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=quarter, condition=NZ, flag=1),
-        instr(9, "mov", arf(0x30, "uw"), imm(0xABCD, "uw"), size=1, quarter=quarter))
+    run(made, instr(gen, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=quarter, condition=NZ, flag=1),
+        instr(gen, "mov", arf(0x30, "uw"), imm(0xABCD, "uw"), size=1, quarter=quarter))
     assert dwords(made, 20, 1) == [0x76543210]
     assert made.flags == 1 << 32 + 8 * quarter | 0x7654ABCD
 
 
 @pytest.mark.behaviour("EU-183", shows="action")
-def test_the_vector_mask_follows_the_dispatch_mask() -> None:
-    made = thread(9, 0x421)
-    run(made, instr(9, "mov", dst(20, "ud"), arf(0x70, "ud", 8, "4;4,1"), size=2, no_mask=True))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_the_vector_mask_follows_the_dispatch_mask(gen: float) -> None:
+    made = thread(gen, 0x421)
+    run(made, instr(gen, "mov", dst(20, "ud"), arf(0x70, "ud", 8, "4;4,1"), size=2, no_mask=True))
     assert dwords(made, 20, 2) == [0x421, 0xFFF]
 
 
 @pytest.mark.behaviour("EU-192", shows="action")
-def test_cr0_chooses_the_vector_mask() -> None:
-    made = thread(9, 0x21, r4=np.arange(8, dtype=np.int32))
+@pytest.mark.parametrize("gen", [7, 9])
+def test_cr0_chooses_the_vector_mask(gen: float) -> None:
+    made = thread(gen, 0x21, r4=np.arange(8, dtype=np.int32))
     made.dwords("cr")[0] = 1 << 3
-    run(made, instr(9, "add", dst(20), reg(4), imm(1)))
+    run(made, instr(gen, "add", dst(20), reg(4), imm(1)))
     assert dwords(made, 20) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 

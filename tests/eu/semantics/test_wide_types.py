@@ -115,6 +115,7 @@ def test_native_floats_keep_what_a_float_would_lose() -> None:
     assert made.register(8).view(np.float32).tolist() == [2.0**-30] * 8
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind, a, b, expected", [
     ("q", 2**63 - 1, 1, 2**63 - 1), ("q", -(2**63), -1, -(2**63)), ("q", -5, 3, -2), ("q", 0, 0, 0),
     ("uq", 2**64 - 1, 2, 2**64 - 1), ("uq", 7, 8, 15),
@@ -130,6 +131,7 @@ def test_sums_of_quadwords_end_at_their_limits(gen: float, kind: str, a: int, b:
 IDENTITY, XYXY, ZWZW, ZWXY = 0b11100100, 0b01000100, 0b11101110, 0b01001110
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("swizzle, expected", [(IDENTITY, [1, 2, 3, 4]), (XYXY, [1, 1, 3, 3]), (ZWZW, [2, 2, 4, 4]), (ZWXY, [2, 1, 4, 3])])
 @pytest.mark.parametrize("gen", [8, 9])
 def test_swizzles_of_doubles_select_pairs_of_dwords(gen: float, swizzle: int, expected: list[float]) -> None:

@@ -28,6 +28,7 @@ def loop(gen: float, **more: Any) -> Listing:
                    branch(gen, "while", "top", predicate=1, **more), end(gen))  # fmt: skip
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gen", CHANNELED)
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 @pytest.mark.parametrize("breakpoint", [False, True])
@@ -79,6 +80,7 @@ def table(gen: float, **more: Any) -> Listing:
     return Listing(gen, branch(gen, "jmpi", None, None, arf(0xA0), scalar(4), size=1, no_mask=True, **more), *adds, end(gen))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gen", (4.5, *CHANNELED))
 @pytest.mark.parametrize("skipped", range(5))
 @pytest.mark.parametrize("flag", [None, 0xFE, 0x01])
@@ -108,6 +110,7 @@ def test_jumps_back_by_a_register_count_against_the_budget(gen: float) -> None:
     assert made.compare(other.snapshot()) == () and (made.ip, made.executed) == (other.ip, other.executed) and made.executed > 2
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", (4.5, *CHANNELED))
 @pytest.mark.parametrize("count", [1 << 20, -(1 << 20), -64, 0x7FFFFFFF, -0x80000000, 7])
 def test_jumps_by_a_register_to_where_nothing_is_are_the_references_errors(gen: float, count: int) -> None:

@@ -22,6 +22,7 @@ from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPartiti
 from softgen.eu.translate.state import TranslationState
 from softgen.eu.translate.store import TranslationStore
 from softgen.threads.dispatcher import EngineDispatcher
+from tests.conftest import in_ci
 from tests.eu.semantics.build import NULL, L, Listing, arf, branch, dst, imm, instr, reg, scalar
 from tests.eu.translate import divergent
 from tests.eu.translate.divergent import generate
@@ -236,7 +237,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("gen", divergent.GPUS)
+@pytest.mark.parametrize("gen", in_ci(divergent.GPUS, 8))
 def test_memory_is_the_same(gen: float, runs: Runs) -> None:
     for number in range(FEW):
         assert runs.agree(generate(gen, number)), generate(gen, number).text()

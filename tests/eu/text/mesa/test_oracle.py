@@ -14,7 +14,7 @@ from softgen.eu.encoding.encode import encode
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.text.mesa.format import program
 from softgen.eu.text.mesa.parse import parse
-from tests.conftest import SHARED, needs_shared
+from tests.conftest import SHARED, every, needs_shared
 
 PAIRS = "oracles/asm"
 FOLDERS = {"elk/tests/gen4.5": (4.5, 510), "elk/tests/gen7": (7.0, 1368), "elk/tests/gen7.5": (7.5, 1654), "elk/tests/gen8": (8.0, 2850),
@@ -50,7 +50,7 @@ def placed(words: list[int], gen: float) -> list[tuple[int, int, Instruction]]:
 
 
 @needs_shared(PAIRS)
-@pytest.mark.parametrize(("folder", "gen", "count"), [(folder, *rest) for folder, rest in FOLDERS.items()])
+@pytest.mark.parametrize(("folder", "gen", "count"), every(5, [(folder, *rest) for folder, rest in FOLDERS.items()]))
 def test_text_becomes_mesas_bytes(folder: str, gen: float, count: int) -> None:
     wrong, seen = [], 0
     for name, text, words in texts(folder):
@@ -64,7 +64,7 @@ def test_text_becomes_mesas_bytes(folder: str, gen: float, count: int) -> None:
 
 
 @needs_shared(PAIRS)
-@pytest.mark.parametrize(("folder", "gen"), [(folder, gen) for folder, (gen, _) in FOLDERS.items()])
+@pytest.mark.parametrize(("folder", "gen"), every(5, [(folder, gen) for folder, (gen, _) in FOLDERS.items()]))
 def test_bytes_become_mesas_text_and_come_back(folder: str, gen: float) -> None:
     other: Counter[float] = Counter()
     for name, text, words in texts(folder):

@@ -14,13 +14,12 @@ from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.opcodes import Opcode
 from softgen.eu.text.mesa.format import normal, text
 from softgen.eu.text.mesa.names import CONVENTIONS
 from softgen.eu.text.mesa.parse import parse
 from tests.eu.strategies import instructions
 
-EVERY = [row for gen in GENERATIONS for row in opcodes.of_generation(gen)]
+FEW = max(2, settings().max_examples // 100)  # examples of an opcode
 WORDS = st.integers(0, (1 << 128) - 1)
 COMPACTED = 1 << 29
 PIECES = ["add(8)", "(+f0.0)", "g4<1>F", "g5<8,8,1>F", "0x1UD", "-", "(abs)", "{", "}", ";", "align1", "1Q", "LABEL0", ":", "JIP:", "UIP:",
@@ -29,20 +28,19 @@ PIECES = ["add(8)", "(+f0.0)", "g4<1>F", "g5<8,8,1>F", "0x1UD", "-", "(abs)", "{
 TEXTS = st.one_of(st.text(), *(st.lists(st.sampled_from(PIECES)).map(glue.join) for glue in ("", " ")))
 
 
-@pytest.mark.parametrize("row", EVERY, ids=lambda row: f"gen{row.gen:g}-{row.name}")
-def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
-    @settings(max_examples=8)
-    @given(instructions(row), st.sampled_from(CONVENTIONS))
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_every_opcode_comes_back_from_its_text(gen: float) -> None:
     def check(built: Instruction, habit: str) -> None:
-        inst = decode(encode(built), row.gen)
-        assert parse(f"// implied operands: {habit}\n{text(inst, convention=habit)}", row.gen) == [inst]
+        inst = decode(encode(built), gen)
+        assert parse(f"// implied operands: {habit}\n{text(inst, convention=habit)}", gen) == [inst]
         usual = normal(inst, habit)
-        assert "bits" not in text(decode(encode(usual), row.gen), convention=habit)
+        assert "bits" not in text(decode(encode(usual), gen), convention=habit)
 
-    check()
+    for row in opcodes.of_generation(gen):
+        settings(max_examples=FEW)(given(instructions(row), st.sampled_from(CONVENTIONS))(check))()
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(WORDS, st.sampled_from(GENERATIONS), st.booleans())
 def test_random_bits_come_back_from_their_text(word: int, gen: float, compacted: bool) -> None:
     inst = replace(decode(word & ~COMPACTED, gen), compacted=compacted)
@@ -51,7 +49,7 @@ def test_random_bits_come_back_from_their_text(word: int, gen: float, compacted:
     assert encode(found[0]) == word & ~COMPACTED
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(TEXTS, st.sampled_from(GENERATIONS))
 def test_random_text_is_read_or_refused(said: str, gen: float) -> None:
     try:
@@ -60,7 +58,6 @@ def test_random_text_is_read_or_refused(said: str, gen: float) -> None:
         assert str(error).startswith("text:")
 
 
-@settings(max_examples=100)
 @given(instructions(), st.data())
 def test_damaged_text_is_read_or_refused(built: Instruction, data: st.DataObject) -> None:
     said = text(built)
