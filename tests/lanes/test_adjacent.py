@@ -28,6 +28,7 @@ def run(m: LlvmMachine, block: np.ndarray, other: np.ndarray) -> None:
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(block.ctypes.data, other.ctypes.data)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("type", [u32, i32, f32], ids=str)
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize("count", [2, 3, 4])

@@ -132,6 +132,7 @@ def test_lanes_anywhere_are_a_call(place: Place, given: list[int]) -> None:
     assert run(place, at_run_time, given)[0]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("type", [u32, u64], ids=str)
 @pytest.mark.parametrize(("offsets", "last"), [(at_run_time, 32), (of_stride(4), 32), (of_stride(0), 4), (of_stride(12), 88)],
                          ids=["contiguous", "known contiguous", "known uniform", "known stride"])  # fmt: skip
@@ -220,6 +221,7 @@ def inside(type: LaneType, offsets: Offsets, masked: bool) -> Any:
     return jit.load(m.ir.module.text(), ("f",), Cache(None))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("type", [u32, u64], ids=str)
 @pytest.mark.parametrize("offsets, start, size, known", [

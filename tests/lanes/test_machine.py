@@ -303,6 +303,7 @@ def test_a_real_loop_gives_the_same_everywhere() -> None:
 # -- rounding.py on the NumPy machine: the lane programs against integers, without LLVM in between ------------------------------
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("mode", ROUNDINGS[1:])
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("name", rounding.OPERATIONS)

@@ -69,6 +69,7 @@ def test_permute_needs_a_power_of_two() -> None:
 # -- append ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize("type", [u8, u16, u32, u64, f32, f64, f16], ids=str)
 @pytest.mark.parametrize("cursor_type", [u32, u64], ids=str)

@@ -155,6 +155,7 @@ def strided(m: Machine, memory: Region, type: LaneType, start: int, stride: int,
     m.store(m.load(type, memory, offsets, on) + 1, memory, offsets + 1, on)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("type", [u8, u16, u32, u64])
 @pytest.mark.parametrize("mask", [0xFF, 0b1011_0110, 0])
 def test_lanes_of_a_known_stride_are_those_of_their_offsets(type: LaneType, mask: int) -> None:
@@ -186,6 +187,7 @@ def anywhere(grain: int, more: int) -> Callable[[Machine], Value]:
     return lambda m: m.constant(u32, [((7 * lane * lane + 3 * lane) % 53 // 2 * grain + more) % (1 << 32) for lane in range(16)])
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("type, count", [(u32, 2), (u32, 3), (u32, 4), (u64, 2), (u64, 4), (u32, 1), (u16, 2)])
 @pytest.mark.parametrize("mask", [0xFFFF, 0b1011_0110_0000_0111, 0])
 def test_adjacent_elements_are_those_of_single_accesses(type: LaneType, count: int, mask: int) -> None:
@@ -207,6 +209,7 @@ def scattered(m: Machine, memory: Region, type: LaneType, offsets: Callable[[Mac
     m.store(m.load(type, memory.moved(8), at, on) + 1, memory.moved(8), at, on)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("type", [u32, u64, u16])
 @pytest.mark.parametrize("mask", [0xFFFF, 0b1011_0110_0000_0111, 0])
 @pytest.mark.parametrize("size", [1000, 300, 3, 0])
@@ -265,6 +268,7 @@ def test_inactive_lanes_are_not_read_on_other_pages(mask: int, start: int) -> No
     ctypes.CDLL(None).mprotect(ctypes.c_void_p(data.ctypes.data + mmap.PAGESIZE), ctypes.c_size_t(mmap.PAGESIZE), 3)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("cpu", ["", *["x86-64-v3"] * (platform.machine() == "x86_64")])  # which has no masked loads of bytes
 @pytest.mark.parametrize("type", [u8, u32])
 @pytest.mark.parametrize("mask, start", [(0b11, -2), (0xFFFF, 0), (0xFF, 0), (0, 128), (0, 0), (0x5A5A, 4), (0x7FFF, -15), (0xFFFF, -16)])

@@ -165,6 +165,7 @@ def touched_too_early(code: str) -> list[str]:
     return found + ["no fence"] * waits
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("table", [False, True])
 @pytest.mark.parametrize("stride", [0, 4, 24, None])
 @pytest.mark.parametrize("act", [

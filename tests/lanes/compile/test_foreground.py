@@ -32,6 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     made = Clock()
     monkeypatch.setattr(foreground, "time", made)
     monkeypatch.setattr(foreground._Background, "until", 0.0)
+    foreground._threads.clear()
     yield made
     foreground._threads.clear()
 

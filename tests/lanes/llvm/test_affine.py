@@ -311,6 +311,7 @@ def test_the_highest_value_of_results(type: LaneType, compute: Callable[[LlvmMac
     assert held is not None and held.highest == highest
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("stride", [4, -4])
 @pytest.mark.parametrize("source, type", [(i32, i64), (i32, u64), (u32, u64), (i16, i32)])
 @pytest.mark.parametrize("above", [-1, 0, None])

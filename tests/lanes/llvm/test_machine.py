@@ -92,6 +92,7 @@ def test_comparisons_with_constants_select(type: LaneType, where: str) -> None:
         agree(program, Signature((Lanes(type, WIDTH),), outputs), [numbers], routine)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize("type", [*NUMBERS, bool_], ids=str)
 def test_rows_to_nearest(type: LaneType, where: str) -> None:
