@@ -19,6 +19,8 @@ sampler/           texels by coordinates, filtered
 dataport/          loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
 urb/               entries of the unified return buffer, written, read and allocated by handle
 pixel_backend/     depth and stencil tests, blending, render targets; pixel_dispatch.h: the pixels of a thread
+avs/               the video scaler: polyphase filters of media surfaces
+block_access.py    bytes of blocks of surfaces, moved in C
 extended_math/     functions of floats and integer division; the shared function of Gen4.5
 pixel_interpolator.py  barycentrics at offsets from pixels
 gateway.py         barriers of a thread group

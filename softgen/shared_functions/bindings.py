@@ -65,6 +65,14 @@ def texels_named(number: int) -> tuple[int, str, int, int] | None:
     return surface, OPERATIONS[slot // len(LANES)], LANES[slot % len(LANES)], sampler
 
 
+NAMED_MEDIA = 1 << 22  # among the indices that code names: the surface of a media block
+
+
+def media_named(number: int) -> int | None:
+    """The surface of such a name; None of other entries."""
+    return number - NAMED_MEDIA if number & NAMED_MEDIA else None
+
+
 class SampleFunctions(ctypes.Structure):
     """The functions that sample a surface with one sampler, and the numbers of its state that they read."""
 
@@ -99,6 +107,7 @@ class Bindings(ctypes.Structure):
     _fields_ = [
         ("surfaces", Surface * (SURFACES + KEYED)),  # by binding table index, then by key
         ("pictures", Picture * (SURFACES + KEYED)),
+        ("media", ctypes.c_uint64 * SURFACES),  # MediaSurface of media blocks by binding table index (dataport/bound_media.py)
         ("sampler_keys", ctypes.c_uint32 * (SAMPLERS + KEYED)),
         ("surface_keys", ctypes.c_uint32 * KEYED),
     ]

@@ -11,7 +11,8 @@ Reads   MH_SAMPLER DP_EXTDESC_BTI252
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import NamedTuple
 
 from softgen.bits import catalogue
@@ -28,9 +29,12 @@ from softgen.shared_functions.bindings import (
     TOLD,
     USED,
     empty_bindings,
+    media_named,
     name_samplers,
     texels_named,
 )
+from softgen.shared_functions.dataport.bound_media import MediaSurfaces
+from softgen.shared_functions.dataport.media import is_media_block
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
@@ -44,6 +48,10 @@ from softgen.shared_functions.unit import DispatchBindings, HostRange
 def _special(gen: float) -> frozenset[int]:
     """Binding table indices that do not name an entry."""
     return frozenset(catalogue.enumeration(descriptors.SURFACES, gen))
+
+
+def _nothing() -> None:
+    """No function was made for the entry."""
 
 
 class SurfaceName(NamedTuple):
@@ -74,6 +82,7 @@ class BoundSurfaces:
         self.sampler_size = 4 * catalogue.layout("SAMPLER_STATE", self.gen).dwords
         name_samplers(self.bindings, dispatch.samplers, self.sampler_size)
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)
+        self.media = MediaSurfaces(self.bindings, self.surfaces)
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
         self.hurried: set[int] = set()  # operations on texels whose functions were compiled because code named them
@@ -95,6 +104,20 @@ class BoundSurfaces:
         self.samplers.forget()
         if self.bindings.sampler_keys[0] != self.dispatch.samplers + USED & 0xFFFFFFFF:  # a prepared draw has moved them (draw_state.c)
             name_samplers(self.bindings, self.dispatch.samplers, self.sampler_size)
+
+    def replaced(self, index: int) -> Callable[[], None] | None:
+        """Another image of the same kind; buffers are found by host address, and are resolved anew."""
+        operations, image = self.pictures.operations(index), None
+        if index in self.known or self.media.holds(index):
+            return None
+        try:
+            for what in operations:
+                image = self.surfaces.picture(index, False, what in SAMPLE_OPERATIONS)
+                if not self.pictures.fits(index, what, image):
+                    return None
+        except SoftgenError:
+            return None
+        return partial(self.pictures.replace, index, image) if image is not None else _nothing
 
     def move_samplers(self, offset: int) -> None:
         """The sampler table is elsewhere, at another offset from its base, or from another base; what was resolved of it is the same
@@ -136,6 +159,9 @@ class BoundSurfaces:
             if index < SURFACES:
                 if index not in self.known:
                     self.resolve_buffer(SurfaceName(index))
+            elif (media := media_named(index)) is not None:
+                self.known.add(index)
+                self.resolve_media(SurfaceName(media))
             elif named := texels_named(index):  # others are those of other units
                 self.known.add(index)
                 if hurry:
@@ -150,6 +176,8 @@ class BoundSurfaces:
         name = self._name(int(index), sent)
         if name is None:
             return False
+        if is_media_block(descriptor.name):
+            return self.resolve_media(name)
         if request := requested(descriptor, None if sent is None else len(sent.payload) + len(sent.second)):
             return self.resolve_image(request, name, self._table(descriptor, sent))
         entry = self._entry(name)
@@ -223,6 +251,16 @@ class BoundSurfaces:
                         return False
                     sampler = found
             return self.pictures.fill(index, request.what, request.lanes, sampler, image, sampling, hurry)
+        except SoftgenError:
+            return False
+
+    def resolve_media(self, name: SurfaceName) -> bool:
+        """Fills the entry of a surface of media blocks."""
+        if name.bindless or name.number in _special(self.gen):
+            return False
+        self._depend_on_surface(name)
+        try:
+            return self.media.fill(name.number)
         except SoftgenError:
             return False
 

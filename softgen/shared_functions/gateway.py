@@ -1,16 +1,20 @@
-"""The message gateway as a unit: barriers of a thread group.
+"""The message gateway as a unit: barriers of a thread group, and messages between the threads of a tree.
 
 In:  barrier messages of threads. Out: when the last thread of the group has arrived, all are notified: by `notify` on the interpreter, by
-native code (eu/native.c) in compiled code. Other gateway messages raise Unsupported by name.
+native code (eu/native.c) in compiled code.
+In:  messages that open, close and write to registers of a thread. Out: calls of the thread tree (unit.py).
+Other gateway messages raise Unsupported by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from softgen.lanes.types import u32
 from softgen.shared_functions.message import Message, answers
-from softgen.shared_functions.unit import GroupBindings, Unit
+from softgen.shared_functions.spawner import dwords, without_tree
+from softgen.shared_functions.unit import GroupBindings, ThreadTree, Unit
 
 if TYPE_CHECKING:
     from softgen.shared_functions.compiled import MessageCode
@@ -29,15 +33,32 @@ def barrier(x: Message[GatewayEnvironment]) -> None:
     x.environment.barrier()
 
 
-class Gateway:
-    """The barrier of a thread group on the interpreter: `notify` wakes its `members` threads."""
+@answers("open_gateway", "close_gateway", "forward_message", compiled=False)
+def between_threads(x: Message[Gateway]) -> None:
+    """A thread opens registers for others, closes them, or writes to those of another one; the acknowledgement is a zero."""
+    tree, sender = x.environment.tree, x.environment.sender
+    if tree is None:
+        raise without_tree(x)
+    if x.plan.name == "open_gateway":
+        tree.open_gateway(sender, dwords(x))
+    elif x.plan.name == "close_gateway":
+        tree.close_gateway(sender)
+    else:
+        tree.forward(sender, dwords(x), bool(x.plan.fields.notify))
+    if x.answered:
+        x.give(x.m.constant(u32, 0, x.answered // u32.bytes), 0, x.any(x.answered // u32.bytes))
 
-    def __init__(self, members: int, notify: Callable[[], None]) -> None:
-        self.members, self.notify = members, notify
+
+class Gateway:
+    """The gateway on the interpreter: `notify` wakes the `members` threads of a group at a barrier."""
+
+    def __init__(self, members: int, notify: Callable[[], None], tree: ThreadTree | None = None) -> None:
+        self.members, self.notify, self.tree = members, notify, tree
         self.arrived = 0
+        self.sender: Any = None
 
     def begin(self, sender: object) -> None:
-        """Nothing to prepare."""
+        self.sender = sender
 
     def barrier(self) -> None:
         self.arrived += 1
@@ -57,7 +78,7 @@ class CompiledGateway:
 
 
 def gateway(group: GroupBindings) -> Gateway:
-    return Gateway(group.threads, group.notify)
+    return Gateway(group.threads, group.notify, group.tree)
 
 
 UNIT = Unit(name="gateway", functions=("gateway",), interpreter=gateway, compiled=CompiledGateway)

@@ -32,7 +32,7 @@ NAME = "pixel interpolator"
 PIXEL = RecordLayout.of(PixelDispatch)
 PLACE_AT, PLANES_AT, COVERED_AT = PIXEL.offset("place"), PIXEL.offset("planes"), PIXEL.offset("sample_covered")
 MOST_SAMPLES = 16
-PLANE = 3  # numbers of a plane: at pixel (0, 0), and the steps along x and y
+PLANE = 3  # numbers of a plane: at the thread's first place, and the steps along x and y
 RHW, LINEAR, PERSPECTIVE = 0, 1, 3  # planes
 STEP = 1 / 16  # of offsets, in pixels
 HIGH = 16  # first channel of the upper slot group
@@ -58,12 +58,13 @@ class _Planes:
         self.m, self.pixel, self.lanes = m, pixel, lanes
         places = m.load_block(u32, lanes // 4, pixel, m.constant(u32, PLACE_AT + first, 1))
         spread, number = m.shuffle(places, [lane // 4 for lane in range(lanes)]), m.lane_index(lanes)
-        x, y = (spread & 0xFFFF) + (number & 1), (spread >> 16) + (number >> 1 & 1)
+        at = m.broadcast(m.load_block(u32, 1, pixel, m.constant(u32, PLACE_AT, 1)), lanes)  # where the planes' first numbers are
+        x, y = (spread & 0xFFFF) + (number & 1) - (at & 0xFFFF), (spread >> 16) + (number >> 1 & 1) - (at >> 16)
         self.x, self.y = (m.convert(m.bitcast(pixel, i32), f32) + offset for pixel, offset in zip((x, y), offsets, strict=True))
 
     def value(self, plane: int) -> Value:
         c, dx, dy = (self._number(PLANE * plane + n) for n in range(PLANE))
-        return self.m.fma(dx, self.x, self.m.fma(dy, self.y, c))  # as payload.c evaluates a plane
+        return self.m.fma(dx, self.x, self.m.fma(dy, self.y, c))
 
     def _number(self, number: int) -> Value:
         m = self.m

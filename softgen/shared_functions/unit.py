@@ -15,7 +15,7 @@ A new unit is a folder with lane programs (`@answers`), an environment for each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -34,6 +34,7 @@ from softgen.shared_functions.message import SentBytes, answer
 
 if TYPE_CHECKING:
     from softgen.shared_functions.compiled import MessageCode
+    from softgen.shared_functions.dataport.watched import AccessWatch
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
@@ -234,14 +235,32 @@ def _no_barrier() -> None:
     """No thread waits."""
 
 
+class ThreadTree(Protocol):
+    """Threads that spawn threads and write into each other's registers: what the thread spawner and the message gateway do for them.
+    `sender` is the ThreadState that sends, `dwords` the first register of the message."""
+
+    def dereference(self, sender: Any, dwords: Sequence[int], root: bool, free: bool) -> None: ...
+
+    def spawn(self, sender: Any, dwords: Sequence[int], root: bool) -> None: ...
+
+    def open_gateway(self, sender: Any, dwords: Sequence[int]) -> None: ...
+
+    def close_gateway(self, sender: Any) -> None: ...
+
+    def forward(self, sender: Any, dwords: Sequence[int], notify: bool) -> None: ...
+
+
 @dataclass
 class GroupBindings:
-    """What a thread group has of its own: local memory, and a barrier that `notify` opens when `threads` threads have arrived."""
+    """What a thread group has of its own: local memory, a barrier that `notify` opens when `threads` threads have arrived, or a tree.
+    `watch` is called with the accesses of its threads to memory, on the interpreter."""
 
     dispatch: DispatchBindings
     local: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     threads: int = 1
     notify: Callable[[], None] = _no_barrier
+    watch: AccessWatch | None = None
+    tree: ThreadTree | None = None  # of threads that may spawn others
 
 
 class InterpreterEnvironment(Protocol):
@@ -270,6 +289,11 @@ class UnitBinding(Protocol):
 
     def renew(self) -> None:
         """Another dispatch begins with the same state."""
+        ...
+
+    def replaced(self, index: int) -> Callable[[], None] | None:
+        """A binding table entry leads to another surface state now: what takes over its numbers, if the code that was made for the one
+        before is right for it. None: it is not, and nothing has changed."""
         ...
 
 

@@ -21,6 +21,8 @@ from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.bindings import SAMPLE_OPERATIONS, TOLD, name_samplers
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
+from softgen.shared_functions.dataport.bound_media import MediaSurfaces
+from softgen.shared_functions.dataport.media import is_media_block
 from softgen.shared_functions.texture import TexelRequest, textured
 from softgen.shared_functions.unit import MessageHandler
 from tests.shared_functions.compiled import Compiled
@@ -127,7 +129,11 @@ class Bench:
                 assert (held == wanted).all(), f"memory differs at {np.flatnonzero(held != wanted)}"
 
     def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
-        """The function for what a message does to texels."""
+        """What a message's surface is for compiled code: of media blocks, or the function for what is done to texels."""
+        if is_media_block(message.plan(sent.sfid, sent.descriptor, self.gen).name):
+            self.media = MediaSurfaces(twin.bindings, self.port.surfaces)
+            self.media.fill(index)
+            return
         asked = textured(sent.sfid, sent.descriptor, self.gen, len(sent.payload) + len(sent.second))
         if asked is None:
             return

@@ -42,6 +42,7 @@ def faults(name: str, *parts: Any, **fields: Any) -> list[tuple[int, str, str]]:
     return [(fault.address, fault.access, fault.why) for fault in bench.faults if isinstance(fault, GpuFault)]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("before", [16, 112, 0, -16])
 @pytest.mark.parametrize("what", ["read", "write"])
 @pytest.mark.parametrize("place", ["a surface", "an address", "the general base"])

@@ -254,9 +254,10 @@ def test_surface_states_of_targets_are_compared() -> None:
 
 
 class MovingSpace(AddressSpace):
-    """A space whose host addresses are set by hand."""
+    """A space whose host addresses, and counted changes, are set by hand."""
 
     moved = 0
+    changes: Any = 0  # type: ignore[assignment]
 
     def contiguous(self, address: int, size: int) -> int | None:
         return address + size + self.moved

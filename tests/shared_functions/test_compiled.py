@@ -22,8 +22,10 @@ from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, USED
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.dataport.block import BYTE_PORTS
+from softgen.shared_functions.dataport.media import is_media_block
 from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.texture.operations import ASKERS
+from tests.conftest import every
 from tests.shared_functions.compiled import BlockState, Compiled, instruction
 from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
 
@@ -37,7 +39,7 @@ def compilable() -> Iterator[tuple[float, str]]:
     for gen in GENERATIONS:
         for row in descriptors.rows(gen):
             known = row.name in message.PROGRAMS and row.name not in message.ONLY_REFERENCE
-            others = row.name in ASKERS or row.name in pixel_backend.UNIT.messages  # which have tests of their own
+            others = row.name in ASKERS or row.name in pixel_backend.UNIT.messages or is_media_block(row.name)  # with tests of their own
             if row.function in dataport.UNIT.functions and known and not others:
                 yield gen, row.name
 
@@ -99,7 +101,7 @@ def payload(row: descriptors.MessageRow, rng: np.random.Generator, with_header: 
     return [*parts, rng.integers(0, 1 << 32, MOST_PAYLOAD * 8 - filled, np.uint32)]
 
 
-@pytest.mark.parametrize(("gen", "name"), list(compilable()))
+@pytest.mark.parametrize(("gen", "name"), every(4, list(compilable())))
 def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
     rng = np.random.default_rng([int(gen * 10), *name.encode()])
     row = next(row for row in descriptors.rows(gen) if row.name == name)
@@ -168,6 +170,7 @@ def test_bounds_move_with_the_channel() -> None:
     assert bench.compiled == 1 and found[0] and found[8] and not found[16:].any()
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "fields"), [
     ("untyped_surface_read", {"simd_mode": "simd8", "channel_mask": "r"}), ("oword_block_read", {"data_blocks": "2_owords"}),
     ("untyped_surface_write", {"simd_mode": "simd8", "channel_mask": "r"}), ("oword_block_write", {"data_blocks": "2_owords"}),

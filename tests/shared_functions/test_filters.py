@@ -16,6 +16,7 @@ from tests.shared_functions.test_sampler import coordinates, filters, modes
 from tests.shared_functions.texture import Texture
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("ways", [(0, 1), (1, 0), (1, 1), (0, 0)])
 @pytest.mark.parametrize("mip", [NEAREST, LINEAR])
 @pytest.mark.parametrize(("gen", "format"), [(9, "R8G8B8A8_UINT"), (8, "R16G16_SINT"), (4.5, "R8G8B8A8_SINT"), (11, "R32_UINT")])
@@ -94,6 +95,7 @@ def test_texels_beyond_the_edges_are_the_last_or_the_border(mode: str, size: int
     assert found == (EDGES.get(mode) if smooth or mode != "half_border" else None)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("offset", [False, True])
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("mode", MODES)

@@ -13,6 +13,7 @@ from tests.surface.test_image import place
 LODS = np.array([-2, -0.5, 0, 1 / 256, 0.5, 0.75, 1, 1.25, 1.49, 1.5, 1.75, 2, 2.25, 2.5, 3, 9], np.float32)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("low", [0.0, 1 / 256, 0.25, 1.0, 1.5, 2.75])
 @pytest.mark.parametrize("mip", [NEAREST, LINEAR])
 @pytest.mark.parametrize("filter", ["nearest", "linear"])

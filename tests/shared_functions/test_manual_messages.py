@@ -24,6 +24,7 @@ def test_render_target_write(sent: int, returned: int, wrong: int) -> None:
 
 
 @pytest.mark.behaviour("BDW-DP-09", shows="layout")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "kind"), [("a64_untyped_atomic", 0x12), ("a64_untyped_atomic_simd4x2", 0x13)])
 @pytest.mark.parametrize("wide", [0, 1])
 @pytest.mark.parametrize("returns", [0, 1])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.shared_functions.dataport.media import MediaBlock, nearest, pitch, signed
-from tests.shared_functions.sending import header
+from softgen.shared_functions.dataport.watched import MemoryAccess
+from tests.shared_functions.sending import DATA, header
 from tests.shared_functions.test_typed import BOUND, PITCH, control, picture, regs
 
 BYTE_MASK, PIXEL_MASK = 2, 1
@@ -162,3 +165,49 @@ def test_a_surface_says_which_line_is_nearest_beyond_its_edge(mode: int, stride:
     bench = picture(format="R8_UINT", width=16, height=8, media_boundary_pixel_mode=mode, vertical_line_stride=stride)
     found = bench.send("media_block_read", header(d1=y, d2=control(4, 1)), answer=1, **BOUND)[:4]
     assert found.tolist() == bench.data.array[line * PITCH : line * PITCH + 4].tolist()
+
+
+@pytest.mark.parametrize("tiling", [0, 2, 3])
+def test_accesses_of_blocks_are_told_to_who_watches(tiling: int) -> None:
+    """A byte is a lane; bytes that a mask leaves out are not accessed."""
+    bench, seen = picture(format="R8_UINT", width=16, height=8, tile_mode=tiling), list[MemoryAccess]()
+    bench.port.watch = seen.append
+    before = bench.data.array.copy()
+    bench.send("media_block_write", header(d2=control(4, 2, mode=BYTE_MASK), d3=0b101), np.arange(200, 232, dtype=np.uint8), **BOUND)
+    (write,) = seen
+    changed = np.flatnonzero(bench.data.array != before)
+    assert write.kind == "write" and sorted(write.addresses - DATA) == changed.tolist()
+    assert write.data is not None and np.array_equal(bench.data.array[(write.addresses - DATA).astype(int)], write.data[:, 0])
+    bench.send("media_block_read", header(d2=control(4, 2)), answer=1, **BOUND)
+    assert seen[1].kind == "read" and len(seen[1].addresses) == 8 and set(write.addresses) <= set(seen[1].addresses)
+
+
+@pytest.mark.parametrize("surface", [
+    {"tile": "linear", "pitch": 32, "height": 9, "width": 7}, {"tile": "y_major", "pitch": 128, "x_offset": 1, "y_offset": 1},
+    {"tile": "x_major", "pitch": 512, "vertical_line_stride": 1, "vertical_line_stride_offset": 1, "media_boundary_pixel_mode": 2},
+    {"tile": "linear", "pitch": 20, "height": 5, "width": 16, "media_boundary_pixel_mode": 3}, {"format": "R16G16_UINT"},
+])  # fmt: skip
+def test_compiled_blocks_of_any_place_and_size(surface: dict[str, Any]) -> None:
+    """The bench compares each message with the interpreter's: edges, masks, lines, sizes, no channel at all."""
+    state: dict[str, Any] = {"format": "R8_UINT", "width": 16, "height": 8}
+    bench, random, sent = picture(**state | surface), np.random.default_rng(45), 0
+    for number in range(24):
+        width, mode = int(random.integers(1, 33)), number % 3
+        height = int(random.integers(1, 256 // pitch(width) + 1))
+        left, top = (int(value) & 0xFFFFFFFF for value in random.integers((-20, -6), (36, 12)))
+        asked = header(d0=left, d1=top, d2=control(width, height, mode=mode), d3=int(random.integers(1 << 32)))
+        lines = BOUND | {"vertical_line_stride_override": number // 8 % 2, "vertical_line_stride": 1, "vertical_line_stride_offset": 1}
+        bench.send("media_block_read", asked, answer=8, mask=0xFF * (number != 5), **lines)
+        bench.send("media_block_write", asked, random.integers(0, 256, 256, np.uint8), mask=0xFF * (number != 7), **lines)
+        sent += 2
+        assert bench.compiled == sent
+
+
+@pytest.mark.parametrize("message", ["media_block_read", "media_block_write"])
+def test_compiled_blocks_fault_where_nothing_is_mapped(message: str) -> None:
+    """The fourth row of 1024 bytes is the last one on the page."""
+    bench = picture(format="R8_UINT", width=16, height=8, pitch=1024)
+    with pytest.raises(GpuFault) as caught:
+        bench.send(message, header(d0=8, d1=2, d2=control(8, 4)), *([np.zeros(32, np.uint8)] * (message == "media_block_write")),
+                   answer=message == "media_block_read", **BOUND)  # fmt: skip
+    assert caught.value.address == DATA + 4096 + 8 and bench.compiled == 1

@@ -190,6 +190,7 @@ def test_a_level_is_where_the_surface_has_it(gen: float) -> None:
 
 @pytest.mark.behaviour("KBL-BLEND-03", shows="action")
 @pytest.mark.behaviour("G45-CC-34", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("disabled", ["a", "rg", "b", "rgba", "gba"])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_disabled_channels_stay_as_they_are(gen: float, disabled: str) -> None:

@@ -288,6 +288,7 @@ COMPARES = {"always": lambda a, b: True, "never": lambda a, b: False, "less": la
 @pytest.mark.behaviour("KBL-BLEND-06", shows="action")
 @pytest.mark.behaviour("G45-CC-03", shows="action")
 @pytest.mark.behaviour("G45-CC-04", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("function", COMPARES)
 @pytest.mark.parametrize("rounds", [False, True])
 @pytest.mark.parametrize("gen", [4.5, 7, 9])
@@ -355,6 +356,7 @@ def encode(kind: str, bits: int, value: Any) -> int:
 @pytest.mark.behaviour("G45-CC-18", shows="action")
 @pytest.mark.behaviour("G45-CC-37", shows="action")
 @pytest.mark.behaviour("KBL-BLEND-05", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("tiling", ["linear", "y_major"])
 @pytest.mark.parametrize("format", UNORM + OTHERS)
 def test_colours_become_texels(format: str, tiling: str) -> None:

@@ -165,6 +165,7 @@ Z = np.array([0.25, 0.5, 0.75, 0.6, 0.1, 0.9, 1.5, -1.0] * 2, f32)
 @pytest.mark.behaviour("BDW-Z-03", shows="action")
 @pytest.mark.behaviour("G45-CC-11", shows="action")
 @pytest.mark.behaviour("G45-CC-16", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("function", [None, *COMPARES])
 @pytest.mark.parametrize(("format", "write"), [("d32_float", False), ("d32_float", True), ("d24_unorm_x8_uint", True), ("d16_unorm", True)])
 def test_depth_tests_and_writes(format: str, function: str | None, write: bool) -> None:
@@ -180,6 +181,7 @@ def test_depth_tests_and_writes(format: str, function: str | None, write: bool) 
 @pytest.mark.behaviour("G45-CC-08", shows="action")
 @pytest.mark.behaviour("G45-CC-13", shows="action")
 @pytest.mark.behaviour("G45-CC-15", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("first", range(len(OPERATIONS)))
 @pytest.mark.parametrize("format", ["d24_unorm_x8_uint", "d24_unorm_s8_uint", "d32_float_s8x24_uint"])
 def test_stencil_operations(format: str, first: int) -> None:
@@ -407,7 +409,7 @@ def test_early_tests_of_a_block(format: str, place: tuple[int, int]) -> None:
     for back, mask in ((0, 0xFFFF), (1, 0x7BDE)):
         bench = bench_of(target)
         before = [buffer.array.copy() for buffer in bench.extra]
-        block = DepthBlock(place[0], place[1], mask, back, 0, 0, 0, (ctypes.c_float * 16)(*Z.tolist()))
+        block = DepthBlock(place[0], place[1], mask, back, 0, 0, (ctypes.c_float * 16)(*Z.tolist()))
         found, wanted = early(bench, target, block), 0
         for lane, (x, y) in enumerate(pixels([(x + place[0], y + place[1]) for x, y in BLOCK])):
             if mask >> lane & 1:

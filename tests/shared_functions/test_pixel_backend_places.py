@@ -23,6 +23,7 @@ from tests.shared_functions.test_pixel_backend import HEADERS, bgra, check, colo
 
 
 @pytest.mark.behaviour("KBL-RT-10", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("subtype", ["simd16", "simd8", "simd8_dual_source_high"])
 @pytest.mark.parametrize("gen", HEADERS)
 def test_subspans_are_where_a_header_says(gen: float, subtype: str) -> None:
@@ -122,6 +123,7 @@ def test_surfaces_that_are_not_there_have_no_pixels() -> None:
     assert [(place.width, place.height) for place in found] == [(0, 0)] * 4
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [4.5, 7, 8, 9, 11])
 @pytest.mark.parametrize(("right", "down"), [(8, 0), (0, 4), (12, 8)])
 def test_a_target_may_begin_inside_a_tile(gen: float, right: int, down: int) -> None:

@@ -21,7 +21,7 @@ from softgen.shared_functions import descriptors
 from softgen.shared_functions.pixel_backend import NAME, BackendState, BlendEquation, DepthState, DepthTarget, SurfacePlacement, TargetState
 from softgen.threads.dispatch import UNITS, DispatchContext, ThreadDispatch, control_register
 from softgen.threads.payload import LoopPayload
-from tests.conftest import ROOT
+from tests.conftest import ROOT, every
 from tests.gpgpu.engines import Choice, engines
 from tests.shared_functions.rendering import BASE, DEPTH, TABLE, Target
 from tests.threads.native_loops import NativeLoop, run_loops
@@ -93,7 +93,7 @@ def test_threads_fill_a_picture(choice: Choice, library: ctypes.CDLL) -> None:
         assert loop.returns == 0, "messages were left to the interpreter"
 
 
-@pytest.mark.parametrize("choice", engines(), ids=str)
+@pytest.mark.parametrize("choice", every(2, engines()), ids=str)
 def test_threads_blend_and_test_depth(choice: Choice, library: ctypes.CDLL) -> None:
     """The left half of the depth buffer is near; what is behind it does not show."""
     near = np.full((64, 64), 0.25, np.float32)

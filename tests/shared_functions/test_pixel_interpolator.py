@@ -32,8 +32,9 @@ class Interpolated(Bench):
         self.pixel = PixelDispatch(lit=0xFFFFFFFF)
         for number, (x, y) in enumerate(PLACES):
             self.pixel.place[number] = x | y << 16
-        for number, plane in enumerate(PLANES):
-            self.pixel.planes[3 * number : 3 * number + 3] = plane
+        x, y = PLACES[0]
+        for number, (c, dx, dy) in enumerate(PLANES):
+            self.pixel.planes[3 * number : 3 * number + 3] = c + dx * x + dy * y, dx, dy
         self.port: Any = PixelInterpolator()
         self.port.surfaces = type("None_", (), {"known": dict})()
 
@@ -123,6 +124,7 @@ def sampled(gen: float = 9) -> Interpolated:
     return bench
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("lanes", [8, 16])
 @pytest.mark.parametrize("sample", range(5))

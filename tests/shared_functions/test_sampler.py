@@ -58,6 +58,7 @@ def agrees(texture: Texture, lanes: int = 16, **more: Any) -> None:
 
 @pytest.mark.behaviour("KBL-SAMP-02", shows="action")
 @pytest.mark.behaviour("KBL-SAMP-19", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
 @pytest.mark.parametrize("kind", SHAPES)
@@ -320,6 +321,7 @@ def test_a_field_of_a_frame_is_a_surface_of_its_own(first: int) -> None:
 
 
 @pytest.mark.behaviour("KBL-SAMP-03", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [8, 9, 11])
 @pytest.mark.parametrize("entries", [100, 200, 0x300000])
 def test_the_size_of_a_buffer_is_spread_over_three_fields(entries: int, gen: float) -> None:

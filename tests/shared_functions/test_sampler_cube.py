@@ -87,6 +87,7 @@ def directions(count: int = 96) -> Any:
     return (found / np.abs(found).max(1)[:, None]).astype(np.float32)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_places_on_faces_and_across_edges(gen: float, filter: str) -> None:
@@ -311,6 +312,7 @@ def test_gradients_of_a_direction() -> None:
     assert np.allclose(found, wanted, atol=1.5 / 256)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("face", range(6))
 @pytest.mark.parametrize("further", [-0.5, 0.75])
 def test_a_change_along_the_direction_changes_no_place_on_a_face(face: int, further: float) -> None:

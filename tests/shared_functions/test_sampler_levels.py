@@ -14,6 +14,7 @@ from tests.shared_functions.test_sampler import filters, modes
 # -- explicit levels --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("tiling", ["linear", "x_major", "y_major"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gen", GENERATIONS)
@@ -38,6 +39,7 @@ def test_texels_of_every_level_are_loaded(gen: float, kind: str, tiling: str) ->
 
 
 @pytest.mark.behaviour("KBL-SAMP-16", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("mip", [NEAREST, LINEAR])
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,6 +148,7 @@ def test_a_view_may_begin_at_a_level(gen: float) -> None:
 
 
 @pytest.mark.behaviour("KBL-SAMP-17", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("lanes", [8, 16])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_level_follows_from_the_four_lanes_of_a_subspan(gen: float, lanes: int) -> None:
@@ -212,6 +215,7 @@ def test_gradients_of_a_message(gen: float) -> None:
 
 
 @pytest.mark.behaviour("KBL-SAMP-16", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("most", [0, 1, 7])
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_anisotropic_samples_lie_along_the_longer_gradient(gen: float, most: int) -> None:

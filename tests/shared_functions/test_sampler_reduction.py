@@ -104,6 +104,7 @@ def test_the_state_decides_whether_texels_are_compared() -> None:
         assert floats(texture.ask("sample_c_lz", np.full(16, 0.5, np.float32), *at))[:, 0].tolist() == texels.tolist()
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [9, 11])
 @pytest.mark.parametrize("name", ["sample", "sample_b", "sample_c", "sample_d"])
 def test_a_message_may_have_a_lowest_level_of_detail(name: str, gen: float) -> None:

@@ -248,4 +248,4 @@ def test_local_memory_and_faults_are_compared_too() -> None:
     bench.send("untyped_surface_write", np.arange(8, dtype=u32) * 4, np.arange(8, dtype=u32), simd_mode="simd8", channel_mask="r",
                binding_table_index=SLM)  # fmt: skip
     assert bench.compiled == 1 and bench.slm.held.view(u32)[:8].tolist() == list(range(8))
-    assert {"atomic_counter", "media_block_read"} <= message.ONLY_REFERENCE
+    assert {"atomic_counter", "transpose_read"} <= message.ONLY_REFERENCE

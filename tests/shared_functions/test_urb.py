@@ -15,6 +15,7 @@ from softgen.shared_functions import descriptors
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings, handlers
 from softgen.shared_functions.urb.memory import COMPLETE, END_OF_THREAD, ENTRY, POOL, REWRITTEN, ROW, USED, UrbMemory
 from softgen.shared_functions.urb.unit import UNIT
+from tests.conftest import every
 from tests.shared_functions.compiled import Compiled
 from tests.shared_functions.sending import Sender, Sent, header
 
@@ -230,7 +231,7 @@ def test_records_of_handles_outside_are_not_touched() -> None:
 # -- HWORD and OWORD ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gen", LATER)
+@pytest.mark.parametrize("gen", every(3, LATER))
 def test_register_wise_messages(gen: float) -> None:
     """Random writes and reads against a model of one dword at a time."""
     rng = np.random.default_rng(int(gen * 10))

@@ -9,6 +9,7 @@ environment.py  what lane programs of messages need
 interpreter.py  their environment on the interpreter; compiled.py the one in compiled code
 reach.py      which memory a message means
 target.py     memory as the interpreter reaches it: a buffer, graphics memory, 64-bit addresses, shared local memory
+watched.py    a target whose accesses are reported
 surface.py    binding table entries become targets
 scattered.py  an address per lane: byte, dword and qword scattered, untyped surface reads and writes
 block.py      one address for whole registers: OWord and HWord blocks, scratch blocks
@@ -16,6 +17,7 @@ simd4x2.py    two slots in a register
 atomic.py     atomics on dwords and qwords, integer and float
 typed.py      texels by coordinates, typed atomics, counters
 media.py      blocks of pictures, transposed reads, what a surface is
+media_block.c  blocks for compiled code, media_block.h; bound_media.py: their surfaces
 """
 
 from softgen.shared_functions.dataport.interpreter import DataPort

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
+from softgen.bits.units import GRF_BYTES
 from softgen.lanes.code_machine import Scalar
 from softgen.lanes.llvm.region import flat_region, mapped_region, table_region
 from softgen.lanes.record import RecordLayout
-from softgen.lanes.types import bool_, u32, u64
+from softgen.lanes.types import bool_, u8, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.bindings import KEYED, KNOWN, SURFACES, Bindings, Surface
+from softgen.shared_functions.bindings import KEYED, KNOWN, NAMED_MEDIA, SURFACES, Bindings, Surface
 from softgen.shared_functions.compiled import MessageCode
+from softgen.shared_functions.dataport.media import lines_told
+from softgen.shared_functions.dataport.media_block_h import BLOCK_REGISTERS, LARGEST_BLOCK, MediaMessage, MediaSurface
+from softgen.shared_functions.message import Message
 from softgen.shared_functions.texture.compiled import CompiledTexels
 
 SURFACE = RecordLayout.of(Surface)
+MEDIA, MEDIA_SURFACE, MEDIA_MESSAGE = int(Bindings.media.offset), RecordLayout.of(MediaSurface), RecordLayout.of(MediaMessage)
+BYTES, GIVEN = int(MediaMessage.bytes.offset), int(MediaMessage.given.offset)
 SLOT = 4  # bytes that a lane of most messages accesses
 
 
@@ -83,6 +90,27 @@ class CompiledDataPort(CompiledTexels):
         code = self.code
         note = None if plain else code.announce()
         return flat_region(code.m, code.field("local"), code.field("local_size"), note, quiet=True, name="local memory")
+
+    def media_block(self, x: Message[Any], writes: bool) -> None:
+        """A call of media_block.c; a side exit where the surface is not resolved yet, or the message is one that media.py refuses."""
+        code, m, entry, size = self.code, self.code.m, self.entry(x), min(x.sent - GRF_BYTES, LARGEST_BLOCK)
+        if (named := code.named(entry)) is not None:
+            code.indices.add(NAMED_MEDIA + named)
+        surface = code.pointer("surfaces").at(entry * u64.bytes + MEDIA).load(u64)
+        code.escape((surface != 0).lane())
+        room = m.stack(u32, 8, -(-ctypes.sizeof(MediaMessage) // GRF_BYTES), align=64)
+        room.store(x.raw(u32, 0, 8), align=4)
+        for start in range(0, size if writes else 0, GRF_BYTES):
+            room.at(BYTES + start).store(x.take(u32, start, 8), align=4)
+        function = surface.as_pointer().field(MEDIA_SURFACE, "write" if writes else "read").load(u64)
+        on, limit = m.scalar(m.convert(m.bits_from_mask(x.mask), u64)), m.number(u64, size if writes else x.answered)
+        code.announce()
+        m.call_native(function.as_pointer(), code.context, surface.as_pointer(), room, on, m.number(u64, lines_told(x)), limit)
+        code.escape((room.field(MEDIA_MESSAGE, "refused").load(u32) == 0).lane())
+        for number in range(0 if writes else min(x.answered // GRF_BYTES, BLOCK_REGISTERS)):
+            held = room.at(BYTES + number * GRF_BYTES).load_lanes(u8, GRF_BYTES, align=4)
+            given = room.at(GIVEN + number * u32.bytes).load(u32)
+            x.give(held, number * GRF_BYTES, given.mask(GRF_BYTES))
 
 
 __all__ = ["CompiledDataPort", "bool_"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from softgen.lanes.value import Region, Value
+from softgen.memory.space import Space
+from softgen.shared_functions.dataport.watched import AccessWatch
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.texture.operations import ImageEnvironment, TexelEnvironment
 
@@ -36,9 +38,17 @@ class DataPortEnvironment(TexelEnvironment, Protocol):
         """Shared local memory of the thread's group. `plain`: for loads and stores, which cannot fault."""
         ...
 
+    def media_block(self, x: Message[Any], writes: bool) -> None:
+        """Execute a message that reads or writes a media block."""
+        ...
+
 
 class DataPortState(DataPortEnvironment, ImageEnvironment, Protocol):
     """Surface state, for messages that only the interpreter executes."""
+
+    space: Space
+    watch: AccessWatch | None  # who is told of accesses
+    sender: object  # the thread
 
     def counter(self, index: int) -> Region:
         """The counter of a surface."""

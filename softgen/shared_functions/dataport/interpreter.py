@@ -8,8 +8,10 @@ import numpy as np
 
 from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.value import Region, Value
+from softgen.shared_functions.dataport.media import read_block, write_block
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import AccessTarget, Addresses, GraphicsMemory, LocalMemory
+from softgen.shared_functions.dataport.watched import AccessWatch, WatchedTarget
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.texture.operations import execute
 from softgen.surface.image import SurfaceImage
@@ -20,8 +22,8 @@ _MACHINE = NumpyMachine()
 class DataPort:
     """A DataPortState over the surfaces of a dispatch and the local memory of a group."""
 
-    def __init__(self, surfaces: Surfaces, local: LocalMemory) -> None:
-        self.surfaces, self.held = surfaces, local
+    def __init__(self, surfaces: Surfaces, local: LocalMemory, watch: AccessWatch | None = None) -> None:
+        self.surfaces, self.held, self.watch = surfaces, local, watch
         self.gen, self.space = surfaces.gen, surfaces.space
         self.base = surfaces.bases.get("general", 0)
         self.sender: object = None  # of the message being executed
@@ -60,6 +62,9 @@ class DataPort:
     def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
         return execute(x, what, None, given, mask)
 
+    def media_block(self, x: Message[Any], writes: bool) -> None:
+        (write_block if writes else read_block)(x)
+
     # -- on the interpreter only ------------------------------------------------------------------
 
     def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
@@ -84,4 +89,6 @@ class DataPort:
         return self.surfaces.bases.get("instruction", 0)
 
     def _region(self, target: AccessTarget) -> Region:
+        if self.watch is not None:
+            target = WatchedTarget(target, self.watch, self.sender)
         return Region(_MACHINE, target, target.name)

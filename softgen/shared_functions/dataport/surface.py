@@ -1,6 +1,6 @@
 """Binding table entries become targets, each looked up on first use and kept for a dispatch.
 
-Reads   BINDING_TABLE_STATE RENDER_SURFACE_STATE
+Reads   BINDING_TABLE_STATE RENDER_SURFACE_STATE MEDIA_SURFACE_STATE
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from softgen.memory.space import Space
 from softgen.shared_functions.dataport.target import AccessTarget, GraphicsMemory, Nothing
 from softgen.shared_functions.texture_tables import NO_TABLES, TextureTables
 from softgen.shared_functions.unit import TABLES_END, DispatchBindings
-from softgen.surface.image import SurfaceImage, image_from_state
+from softgen.surface.image import SurfaceImage
+from softgen.surface.resized import surface_image
 from softgen.surface.texel import is_paletted
 
 RAW = "RAW"
@@ -89,7 +90,7 @@ class Surfaces:
     def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
         """The surface of a binding table index, or of an offset from the bindless base, as an image. `samples`: it may have several."""
         state, layout, what = self._state(index, bindless)
-        image = image_from_state(layout, state, what)
+        image = surface_image(layout, state, what)
         if image.samples > 1 and not samples:
             raise Unsupported(f"{what} has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated "
                               "for this message")  # fmt: skip
@@ -99,6 +100,10 @@ class Surfaces:
 
     def state(self, index: int) -> Record:
         return self._state(index, False)[0]
+
+    def media_state(self, index: int) -> Record:
+        """The state of a binding table index, read as that of a media surface."""
+        return self._unpacked("MEDIA_SURFACE_STATE", self.address(index), f"state of media surface {index}")
 
     def counter(self, index: int) -> AccessTarget:
         """The counter of a surface: its own address, or that of an auxiliary surface that is one."""

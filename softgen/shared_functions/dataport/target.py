@@ -6,6 +6,7 @@ A target loads and stores a few bytes for each lane. Outside its size, reads giv
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +74,10 @@ class Nothing(AccessTarget):
         pass
 
 
+# Called with each access of a message on the interpreter: "read" or "write", addresses, bytes of a lane, lanes.
+observers: list[Callable[[str, Offsets, int, npt.NDArray[np.intp]], None]] = []
+
+
 class GraphicsMemory(AccessTarget):
     """Graphics memory from `base` on."""
 
@@ -86,6 +91,8 @@ class GraphicsMemory(AccessTarget):
 
     def gather(self, offsets: Offsets, width: int, lanes: npt.NDArray[np.intp]) -> Bytes:
         at = self.addresses(offsets, lanes, "read")
+        for observe in observers:
+            observe("read", at, width, lanes)
         low, high = int(at.min()), int(at.max()) + width
         if high - low <= REACH and self.space.extent(low, high - low) == high - low:
             held = np.frombuffer(self.space.read(low, high - low), np.uint8)
@@ -101,6 +108,8 @@ class GraphicsMemory(AccessTarget):
 
     def scatter(self, offsets: Offsets, data: Bytes, lanes: npt.NDArray[np.intp]) -> None:
         at, width = self.addresses(offsets, lanes, "write"), data.shape[1]
+        for observe in observers:
+            observe("write", at, width, lanes)
         if np.all(at[1:] == at[:-1] + np.uint64(width)):  # contiguous lanes
             try:
                 self.space.write(int(at[0]), data.tobytes())

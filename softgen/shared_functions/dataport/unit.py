@@ -19,7 +19,7 @@ PROGRAMS = (atomic, block, media, scattered, typed)  # modules that register the
 
 
 def data_port(group: GroupBindings) -> DataPort:
-    return DataPort(group.dispatch.state(Surfaces.of), LocalMemory(group.local))
+    return DataPort(group.dispatch.state(Surfaces.of), LocalMemory(group.local), group.watch)
 
 
 def compiled(code: MessageCode) -> object:

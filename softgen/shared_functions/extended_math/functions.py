@@ -3,7 +3,8 @@
 Floats are computed in doubles (correctly rounded + − × ÷ √ and fma, and polynomials of them) and rounded once, to nearest even, whatever
 cr0 says (BDW 20823). Accuracy, tested over the whole range of floats:
     inv fdiv sqrt rsq   correctly rounded      exp log   within 0.51 ULP (log near 1 too)
-    sin cos         within 0.51 ULP where |x| <= 2^20; beyond 2^45 no argument reduction: sin 0, cos 1
+    sin cos         of floats up to 2^17 within 1.85 ULP, in floats (float_sine.py); within 0.51 ULP of others where |x| <= 2^20; beyond
+                    2^45 no argument reduction: sin 0, cos 1
     pow             exp of y times log x, in doubles: NaN for negative x, and for 0 to the power 0
 """
 
@@ -15,6 +16,7 @@ from fractions import Fraction
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, f64, i64, u32, u64
 from softgen.lanes.value import Value
+from softgen.shared_functions.extended_math import float_sine
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
 # Minimax polynomials of relative error (Remez exchange), as long as floats need; of log2 that pow multiplies, as long as doubles do.
@@ -36,6 +38,7 @@ HALF_TURN.append(float(PI - Fraction(HALF_TURN[0])))
 ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # the square root of one half
 FAR = 2.0**45
 INFINITY, SMALLEST = 0x7F800000, 0x00800000  # bits of floats: infinity, and the smallest normal number
+LARGEST = INFINITY - 1
 MARGIN = 2.0**-22  # 8u of one half: see enclose_rsq
 GUESS = 0x5F375A86  # minus half the bits of x: a first approximation of 1 / sqrt(x) within 4 %
 FRACTION, SIGN = 52, 63
@@ -120,6 +123,8 @@ def _signed(m: Machine, x: Value, value: Value, sign: Value) -> Value:
 
 def sin(m: Machine, x: Value) -> Value:
     """(-1)^k sin(x - k pi). A zero keeps its sign."""
+    if x.type is f32:
+        return float_sine.sin(m, x, lambda m, x: m.convert(sin(m, m.convert(x, f64)), f32))
     near = _near(m, x)
     total = m.fma(near, m.like(x, float(1 / PI)), m.like(x, NO_FRACTION_64))
     sign = m.bitcast(total, u64) << SIGN
@@ -128,6 +133,8 @@ def sin(m: Machine, x: Value) -> Value:
 
 def cos(m: Machine, x: Value) -> Value:
     """(-1)^(k + 1) sin(x - (k + 1/2) pi)."""
+    if x.type is f32:
+        return float_sine.cos(m, x, lambda m, x: m.convert(cos(m, m.convert(x, f64)), f32))
     near = _near(m, x)
     total = m.fma(near, m.like(x, float(1 / PI)), m.like(x, -0.5)) + NO_FRACTION_64
     sign = m.bitcast(total, u64) + 1 << SIGN
@@ -231,7 +238,14 @@ FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log, "exp": exp, "
 FAST_PATHS = frozenset({"rsq"})  # functions that test whether a fast path holds for all lanes
 POSITIVE = frozenset({"log", "rsq", "sqrt"})  # functions of the absolute value in ALT mode, each of one source (IVB 1063-1073)
 ONCE = frozenset({"inv", "sqrt", "fdiv"})  # correctly rounded in the source type; in doubles they would be rounded twice
-SINGLE = ONCE | {"rsq", "exp", "log"}  # functions that take floats as they are
+SINGLE = ONCE | {"rsq", "exp", "log", "sin", "cos"}  # functions that take floats as they are
+
+
+def alternate(m: Machine, value: Value) -> Value:
+    """A float as ALT mode has it: the largest finite number for an infinity of its sign, zero for NaN (IVB 166-169, 1062-1072)."""
+    largest = m.bitcast(m.constant(u32, LARGEST, value.lanes), f32)
+    value = m.select(m.is_inf(value), m.copysign(largest, value), value)
+    return m.select(m.is_nan(value), m.like(value, 0.0), value)
 
 
 def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:

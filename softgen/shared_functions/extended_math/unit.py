@@ -14,7 +14,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import f32, i32, i64, u32
 from softgen.lanes.value import Value
-from softgen.shared_functions.extended_math.functions import FLOATS, evaluate
+from softgen.shared_functions.extended_math.functions import FLOATS, alternate, evaluate
 from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.unit import GroupBindings, Unit
 
@@ -51,7 +51,10 @@ def compute(x: Message[Any], name: str) -> Value:
     """A function of floats. Denormals are flushed, whatever cr0 says: the generation has none."""
     m, count = x.m, 1 if x.plan.words["data_type"] == "scalar" else CHANNELS
     sources = [m.flush(x.raw(f32, start, count)) for start in range(0, x.sent, GRF_BYTES)]
+    if x.alt:  # as instructions read and write floats then
+        sources = [alternate(m, source) for source in sources]
     result = m.flush(evaluate(m, name, x.alt, *sources))
+    result = alternate(m, result) if x.alt else result
     if x.plan.fields.saturate:
         result = m.select(result > 0.0, result, m.like(result, 0.0))
         result = m.select(result > 1.0, 1.0, result)

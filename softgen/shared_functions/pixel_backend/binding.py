@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -15,9 +15,17 @@ from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.pixel_backend.functions import read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
 from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
-from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, VARIANTS, TargetRecord, TargetTable, fill_target
+from softgen.shared_functions.pixel_backend.records import (
+    NULL_TARGET,
+    TARGETS,
+    VARIANTS,
+    TargetRecord,
+    TargetTable,
+    fill_color,
+    fill_target,
+)
 from softgen.shared_functions.pixel_backend.state import BackendState
-from softgen.shared_functions.pixel_backend.targets import Targets
+from softgen.shared_functions.pixel_backend.targets import RenderTarget, Targets
 from softgen.shared_functions.unit import DispatchBindings
 
 NAMED = 1 << 20  # among the indices that code names: a target; its binding table index, variant, and render target index
@@ -40,6 +48,7 @@ class BoundTargets:
         self.state = state if isinstance(state, BackendState) else None
         self.table = TargetTable(parts=part_bits(self.state.parts) if self.state else 0)
         self.records: dict[int, ctypes.Array[TargetRecord]] = {}  # by binding table index
+        self._targets: dict[tuple[int, int], RenderTarget] = {}  # by the same and render target index: those that functions were made for
 
     def fields(self) -> dict[str, int]:
         return {"targets": ctypes.addressof(self.table) if self.state else 0, "table": ctypes.addressof(self.space.table)}
@@ -47,6 +56,27 @@ class BoundTargets:
     def renew(self) -> None:
         """The surface states that code uses are as they were; the interpreter reads state again, as others are not compared."""
         self.surfaces.forget()
+
+    def replaced(self, index: int) -> Callable[[], None] | None:
+        """Targets of the same kind."""
+        if self.state is None:
+            return None
+        targets, found = Targets(self.surfaces, self.state, self.dispatch.blend_moved), list[tuple[TargetRecord, RenderTarget]]()
+        for (surface, number), before in self._targets.items():
+            if surface == index:
+                try:
+                    now = targets.target(surface, number)
+                except SoftgenError:
+                    return None
+                if (now.surface, now.state, now.late) != (before.surface, before.state, before.late):
+                    return None
+                found.append((self.records[surface][number], now))
+
+        def replace() -> None:
+            for record, target in found:
+                fill_color(record, target.placement, target.control)
+
+        return replace
 
     def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         for index in indices:
@@ -96,6 +126,7 @@ class BoundTargets:
                 continue
             self._depend_on_blend(state, index)
             fill_target(record, state, target.placement, target.control)
+            self._targets[surface, index] = target
             record.functions[variant.number] = function
             found = True
         self.table.surfaces[surface] = ctypes.addressof(held)  # last: other workers may be reading the table

@@ -51,19 +51,23 @@ class DepthTest:
         self.m, self.state, self.numbers, self.memory = m, state, numbers, memory
         self.depth, self.stencil = (RecordView(m, PLACEMENT, numbers.memory, numbers.offset + at) for at in (DEPTH_AT, STENCIL_AT))
         self.size, self.unorm, self.stencil_byte, self.shift = FORMATS.get(state.format, (4, 24, None, 0))
+        self.stencil_passed: Value | None = None  # of the last run; None: there is no such test
+        self.depth_passed: Value | None = None
 
     def run(self, pixels: Pixels, layer: Value, z: Value, back_facing: Value, viewport: Value, mask: Value, update: Value,
-            reference: Value | None = None, sample: int | Value = 0) -> Value:  # fmt: skip
+            reference: Value | None = None, sample: int | Value = 0,
+            stored: Pixels | None = None) -> Value:  # fmt: skip
         """The pixels of a mask that pass; buffers change for those in `update`. `reference`: stencil references of pixels; `sample`: which
-        is meant where pixels have several."""
+        is meant where pixels have several; `stored`: where they are in the buffers, if not there."""
         m, state = self.m, self.state
         if state.idle:
             return mask
         self.pixels, self.layer, self.viewport = pixels, layer, viewport
         self.back = m.broadcast(back_facing != 0, pixels.lanes)
         self.on = mask & surface.inside(m, self.depth, pixels) if state.format else mask
-        self.sample = PixelSample(sample, state.samples, True) if state.samples > 1 else None
-        self.places = PixelAddresses(m, self.depth, state.tiling, self.size, pixels, layer, sample=self.sample)
+        self.sample = PixelSample(sample, state.samples, True) if state.samples > 1 and stored is None else None
+        self.stored = pixels if stored is None else stored
+        self.places = PixelAddresses(m, self.depth, state.tiling, self.size, self.stored, layer, sample=self.sample)
         self.base = self.memory(self.depth.load("base"))
         source = self._source(z)
         word, held = self._stored()
@@ -71,6 +75,7 @@ class DepthTest:
         deep = compare(m, state.test, source, source if held is None else held) if state.test and state.format else None
         fine, new = self._stencil_test(old, deep, reference)
         both = fine if deep is None else deep if fine is None else fine & deep
+        self.stencil_passed, self.depth_passed = fine, deep
         passed = mask if both is None else mask & both
         self._update(word, source, old, new, passed, update & self.on)
         return passed
@@ -132,7 +137,7 @@ class DepthTest:
                 return m.convert(m.load(u8, far, self.places.all(), self.on), u32)
             assert word is not None
             return word >> self.shift
-        self.stencils = PixelAddresses(m, self.stencil, "w_major", 1, self.pixels, self.layer, sample=self.sample)
+        self.stencils = PixelAddresses(m, self.stencil, "w_major", 1, self.stored, self.layer, sample=self.sample)
         self.stencil_on = surface.inside(m, self.stencil, self.pixels)
         return m.convert(self.stencils.load(u8, self.memory(self.stencil.load("base")), self.on & self.stencil_on), u32)
 

@@ -30,6 +30,7 @@ from softgen.shared_functions.pixel_backend.blocks_h import DepthBlock, HeldBloc
 from softgen.shared_functions.pixel_backend.depth import DepthTest, check
 from softgen.shared_functions.pixel_backend.read import ReadForm, TargetRead
 from softgen.shared_functions.pixel_backend.records import DEPTH, DepthRecord, fill_depth
+from softgen.shared_functions.pixel_backend.sample_depth import early_samples
 from softgen.shared_functions.pixel_backend.sample_write import target_write
 from softgen.shared_functions.pixel_backend.state import DepthState, DepthTarget
 from softgen.shared_functions.pixel_backend.write import Sources, TargetForm
@@ -115,13 +116,14 @@ def _read(m: Machine, form: ReadForm, memory: GraphicsMemory, record: Memory, pi
 
 def _early(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory, block: Memory) -> Value:
     """`uint32_t f(context, target, block)` (blocks.h: depth_function)."""
+    if state.samples > 1:
+        return early_samples(m, state, memory, target, block)
     given, numbers = RecordView(m, BLOCK, block, 0), RecordView(m, DEPTH, target, 0)
     mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
     pixels = surface.one_block(m, given.load("x"), given.load("y"))
     z = m.load_block(f32, surface.BLOCK, given.memory, BLOCK.offset("z"))
-    sample = given.load("sample") if state.samples > 1 else 0
     passed = DepthTest(m, state, numbers, memory).run(
-        pixels, given.load("layer"), z, given.load("back_facing"), given.load("viewport"), mask, mask, sample=sample)
+        pixels, given.load("layer"), z, given.load("back_facing"), given.load("viewport"), mask, mask)
     return m.bits_from_mask(passed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,20 @@ from softgen.shared_functions.pixel_backend.records import TargetRecord, fill_ta
 from softgen.shared_functions.pixel_backend.sample_write import target_write
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
-from softgen.shared_functions.pixel_backend.write import PLACE_AT
+from softgen.shared_functions.pixel_backend.write import PLACE_AT, Told
 from softgen.shared_functions.unit import DispatchBindings
 
 NAME = "pixel backend"
+
+
+class PixelTest(NamedTuple):
+    """A test of a write to the target at `base`: whether the thread's channels from `first` on pass it, of one sample or of pixels."""
+
+    test: str
+    base: int
+    sample: int | None
+    first: int
+    passed: tuple[bool, ...]
 
 
 class PixelSender(Protocol):
@@ -48,6 +58,7 @@ class PixelBackend:
     def __init__(self, dispatch: DispatchBindings) -> None:
         self.dispatch = dispatch
         self.sender: PixelSender | None = None
+        self.told: list[PixelTest] | None = None  # the tests of writes, for who asks
 
     def begin(self, sender: object) -> None:
         self.sender = sender  # type: ignore[assignment]
@@ -72,8 +83,18 @@ class PixelBackend:
         held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
         first, last = m.constant(u32, given.first, 1), m.constant(bool_, int(given.last), 1)
         write = target_write(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
+        if self.told is not None:
+            write.told = self._tell(given.first, target.placement.base, self.told)
         with _moved(m, pixel, given):
             write.write(given.sources, given.mask)
+
+    @staticmethod
+    def _tell(first: int, base: int, into: list[PixelTest]) -> Told:
+        def told(test: str, passed: Value, sample: int | Value | None) -> None:
+            number = int(sample.payload[0]) if isinstance(sample, Value) else sample
+            into.append(PixelTest(test, base, number, first, tuple(map(bool, passed.payload))))
+
+        return told
 
     def read(self, m: Machine, read: PixelRead) -> list[Value]:
         state, space = backend_state(self.dispatch), self.dispatch.space
@@ -112,4 +133,4 @@ def record_bytes(record: ctypes.Structure) -> npt.NDArray[np.uint8]:
     return np.frombuffer(memoryview(record).cast("B"), np.uint8)
 
 
-__all__ = ["PixelBackend", "absolute", "backend_state", "record_bytes"]
+__all__ = ["PixelBackend", "PixelTest", "absolute", "backend_state", "record_bytes"]

@@ -70,11 +70,15 @@ def fill_depth(record: DepthRecord, target: DepthTarget) -> None:
         record.minimum[viewport], record.maximum[viewport] = target.ranges[viewport if viewport < len(target.ranges) else 0]
 
 
-def fill_target(record: TargetRecord, state: BackendState, color: SurfacePlacement, control: SampleControl | None = None) -> None:
+def fill_color(record: TargetRecord, color: SurfacePlacement, control: SampleControl | None = None) -> None:
     fill_placement(record.color, color)
     if control is not None:
         fill_placement(record.control, replace(color, base=control.base, pitch=control.pitch, rows=control.rows, left=0, top=0))
         record.clear_at, record.clear[:] = control.clear_at, control.clear
+
+
+def fill_target(record: TargetRecord, state: BackendState, color: SurfacePlacement, control: SampleControl | None = None) -> None:
+    fill_color(record, color, control)
     record.constant[:] = state.constant
     record.alpha_reference = state.alpha_reference
     if state.late is not None:

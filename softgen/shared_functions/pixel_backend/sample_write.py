@@ -40,7 +40,7 @@ class SampleWrite(TargetWrite):
 
     def write(self, sources: Sources, mask: Value) -> None:
         m, target = self.m, self.form.surface
-        mask = mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes)
+        mask = self._passes("shader", mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes))
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         allowed, mask = self._allowed(sources), self._alpha_test(sources, mask)
         stores = target.format is not None and any(self._write_masks(target.format))
@@ -52,9 +52,11 @@ class SampleWrite(TargetWrite):
                 nothing = [m.constant(u32, 0, self.lanes) for _ in words(target.format)]
                 ready = self._colors(target.format, sources, pixels, nothing)
         for number in self._each():
-            lit = mask & m.mask_from_bits(self.pixel.load("sample_lit", element=number) >> self.first, self.lanes)
+            covered = m.mask_from_bits(self.pixel.load("sample_lit", element=number) >> self.first, self.lanes)
+            lit = mask & self._passes("coverage", covered, number)
             if allowed is not None:
-                lit = lit & ((allowed >> m.broadcast(number, self.lanes) & 1) != 0)
+                name = "output mask" if allowed is sources.omask else "alpha to coverage"
+                lit = lit & self._passes(name, (allowed >> m.broadcast(number, self.lanes) & 1) != 0, number)
             if self.form.late is not None:
                 lit = self._late_sample(sources, pixels, lit, number)
             for _ in m.If(m.any(lit)) if stores else ():
@@ -90,6 +92,7 @@ class SampleWrite(TargetWrite):
         layer, back_facing, viewport = (pixel.load(name) for name in ("layer", "back_facing", "viewport"))
         test = depth.DepthTest(m, form.late, self.late, self.memory)
         passed = test.run(pixels, layer, z, back_facing, viewport, tested, update, sources.stencil, number)
+        self._tell_late(test, number)
         held = pixel.load("sample_passed", element=number)
         pixel.store("sample_passed", m.select(self.last, held & ~group | m.bits_from_mask(passed) << self.first, held), element=number)
         return lit & passed

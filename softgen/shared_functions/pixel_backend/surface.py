@@ -138,8 +138,8 @@ def _rotation(image: SurfaceImage, state: Record, what: str) -> int:
 
 def _slice_steps(image: SurfaceImage, level: int) -> tuple[int, int, int]:
     """Rows from slice to slice; or how many slices are beside each other (as a power of two), and pixels between them."""
-    table = level_table(image)
     if image.layout == "packed":
+        table = level_table(image)
         return int(table.down[level]), level, int(table.across[level])
     return (image.rows, 0, 0) if not image.across else (0, ALL_COLUMNS, image.across)
 

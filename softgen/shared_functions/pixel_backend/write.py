@@ -24,7 +24,12 @@ from softgen.surface import texel
 PIXEL = RecordLayout.of(PixelDispatch)
 PLACE_AT, Z_AT, ANTIALIAS_AT = PIXEL.offset("place"), PIXEL.offset("depth"), PIXEL.offset("antialias")
 DITHERED = 8  # channels of fewer bits are dithered
+Told = Callable[[str, Value, int | Value | None], None]  # name of a test, the lanes that pass it, and of which sample
 COVERED = 0.5  # the least alpha that covers the only sample: none is at 0, all are at 1 (KBL 2121-2131)
+
+
+def nobody(test: str, passed: Value, sample: int | Value | None) -> None:
+    """Who asks for no test."""
 
 
 def _logical(format: Format) -> bool:
@@ -82,17 +87,18 @@ class TargetWrite:
         self.m, self.form, self.lanes, self.memory, self.first, self.last = m, form, form.lanes, memory, first, last
         self.numbers, self.place = RecordView(m, TARGET, record, 0), RecordView(m, PLACEMENT, record, COLOR_AT)
         self.late, self.pixel = RecordView(m, DEPTH, record, LATE_AT), RecordView(m, PIXEL, pixel, 0)
+        self.told: Told = nobody
 
     def write(self, sources: Sources, mask: Value) -> None:
         m = self.m
-        mask = mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes)
+        mask = self._passes("shader", mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes))
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         if self.form.state.antialiased and not self._is_integer:
             self._antialias(sources)
         if sources.omask is not None:
-            mask = mask & ((sources.omask & 1) != 0)
+            mask = mask & self._passes("output mask", (sources.omask & 1) != 0)
         if self._alpha_covers(sources):
-            mask = mask & (self._source_alpha(sources) >= COVERED)
+            mask = mask & self._passes("alpha to coverage", self._source_alpha(sources) >= COVERED)
         mask = self._alpha_test(sources, mask)
         if self.form.late is not None:
             mask = self._late_tests(sources, pixels, mask)
@@ -124,6 +130,15 @@ class TargetWrite:
 
     # -- tests -----------------------------------------------------------------------------------------------------
 
+    def _passes(self, test: str, passed: Value, sample: int | Value | None = None) -> Value:
+        self.told(test, passed, sample)
+        return passed
+
+    def _tell_late(self, test: depth.DepthTest, sample: Value | None = None) -> None:
+        for name, passed in (("stencil test", test.stencil_passed), ("depth test", test.depth_passed)):
+            if passed is not None:
+                self.told(name, passed, sample)
+
     def _alpha_test(self, sources: Sources, mask: Value) -> Value:
         """Fails pixels of this target only (KBL 2164-2178)."""
         m, state = self.m, self.form.state
@@ -134,7 +149,7 @@ class TargetWrite:
         if state.alpha_test_unorm8:  # both as numbers from 0 to 255
             given, reference = (m.round_even(m.min(m.max(value, m.like(value, 0.0)), m.like(value, 1.0)) * 255.0)
                                 for value in (given, reference))  # fmt: skip
-        return mask & depth.compare(m, state.alpha_test, given, reference)
+        return mask & self._passes("alpha test", depth.compare(m, state.alpha_test, given, reference))
 
     def _late_tests(self, sources: Sources, pixels: Pixels, mask: Value) -> Value:
         """Depth and stencil tests. Buffers are updated by the write to the last target, for pixels that passed the alpha test of any (KBL
@@ -154,6 +169,7 @@ class TargetWrite:
         test = depth.DepthTest(m, form.late, self.late, self.memory)
         layer, back_facing, viewport = (pixel.load(name) for name in ("layer", "back_facing", "viewport"))
         passed = test.run(pixels, layer, z, back_facing, viewport, tested, update, sources.stencil)
+        self._tell_late(test)
         before = pixel.load("passed")
         pixel.store("passed", m.select(self.last, before & ~group | m.bits_from_mask(passed) << self.first, before))
         return mask & passed
@@ -167,7 +183,7 @@ class TargetWrite:
         masks = self._write_masks(format)
         if not any(masks):
             return
-        mask = mask & surface.inside(m, self.place, pixels)
+        mask = mask & self._passes("edge of the target", surface.inside(m, self.place, pixels), sample.number if sample else None)
         target = self.form.surface
         places = PixelAddresses(m, self.place, target.tiling, format.bits // 8, pixels, self.pixel.load("layer"), target.rotation, sample)
         memory, read = self.memory(self.place.load("base")), blend.needs_destination(self.form.state)

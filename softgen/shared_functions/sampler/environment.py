@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from softgen.bits.record import Record
 from softgen.lanes.value import Value
+from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.message import Message
+from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.texture.operations import ImageEnvironment, TexelEnvironment
 
 
@@ -23,6 +26,13 @@ class SamplerEnvironment(TexelEnvironment, Protocol):
 
 class SamplerState(SamplerEnvironment, ImageEnvironment, Protocol):
     """With surface state, for messages that only the interpreter executes."""
+
+    samplers: Samplers
+    surfaces: Surfaces
+
+    def media_state(self, index: int) -> Record:
+        """The MEDIA_SURFACE_STATE of a binding table index."""
+        ...
 
 
 SamplerMessage = Message[SamplerEnvironment]

@@ -79,8 +79,8 @@ class ImageSampler:
 
     def gather(self, request: SampleRequest) -> list[list[Value]]:
         """The four texels around a place, each as red, green, blue and alpha in bits: level and weights do not count."""
-        self._compare(request.reference)
         self.counts_steps = False
+        self._compare(request.reference)
         position, level = self._position(request), self.choice.lowest_level().near
         if self.seamless:
             near = self._edge_texels(position, level, self.how.mag_rounds)
@@ -148,8 +148,8 @@ class ImageSampler:
             reference = self.m.constant(f32, 0.0, self.lanes)
         elif self.how.reduction not in ("", "comparison"):
             reference = None
-        self.reference = None if reference is None else comparison.quantized(self.m, self.image.format, reference)
-        self.counts_steps = self.counts_steps and reference is None
+        self.counts_steps = self.counts_steps and (reference is None or comparison.in_steps(self.image.format, self.how.shadow))
+        self.reference = None if reference is None else comparison.quantized(self.m, self.image.format, reference, self.counts_steps)
         if reference is not None and self.how.shadow in comparison.FIXED:
             self.needed = self.needed - {"r"}
 
@@ -352,7 +352,8 @@ class ImageSampler:
             mask = mask & ~border
         words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask, self.needed)
         if self.counts_steps:
-            return texel.unpack_steps(m, self.image.format, words)
+            values = texel.unpack_steps(m, self.image.format, words)
+            return values if self.reference is None else comparison.compared(m, self.how.shadow, values, self.reference)
         found = fetch.unpack(m, self.image, words, *(m.bitcast(tap.at, u32) for tap in taps[:2]))
         if self.keying is not None:
             found = self.keying.keyed(found, words, taps, mask, lambda x: self._decoded(x, taps, slice_, level, mask))
@@ -391,6 +392,6 @@ class ImageSampler:
         """As bits of the answer."""
         m = self.m
         if self.counts_steps:
-            counts = texel.step_counts(self.image.format)
+            counts = [1] * 4 if self.reference is not None else texel.step_counts(self.image.format)
             values = [texel.divided(m, value, count) for value, count in zip(values, counts, strict=True)]
         return [m.bitcast(value, u32) for value in values]

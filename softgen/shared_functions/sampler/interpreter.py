@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from softgen.bits.record import Record
 from softgen.errors import Unsupported
 from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.value import Region, Value
@@ -31,6 +32,9 @@ class SamplerPort:
 
     def picture(self, index: int, bindless: bool, samples: bool = False) -> SurfaceImage:
         return self.surfaces.picture(index, bindless, samples)
+
+    def media_state(self, index: int) -> Record:
+        return self.surfaces.media_state(index)
 
     def sampler(self, index: int | Value, table: Value | None) -> int:
         """The sampler of the message being executed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from softgen.shared_functions.avs import messages as scaler_messages
 from softgen.shared_functions.context import ContextField, Scope
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.sampler import messages
@@ -15,7 +16,7 @@ from softgen.shared_functions.unit import GroupBindings, Unit
 if TYPE_CHECKING:
     from softgen.shared_functions.compiled import MessageCode
 
-PROGRAMS = (messages,)  # modules that register the lane programs of messages
+PROGRAMS = (messages, scaler_messages)  # modules that register the lane programs of messages
 
 
 def sampler(group: GroupBindings) -> SamplerPort:

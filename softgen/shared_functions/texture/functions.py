@@ -89,6 +89,7 @@ class Pictures:
         self.bindings, self.bits = bindings, bits
         self.refused: set[tuple[int, str, int, int]] = set()
         self._samples: dict[tuple[int, int], SampleFunctions] = {}  # by surface and sampler
+        self._images: dict[int, dict[str, SurfaceImage]] = {}  # by index and operation: those that functions were made for
 
     def fill(self, index: int, what: str, lanes: int, sampler: int, image: SurfaceImage, how: Any, hurry: bool = False) -> bool:
         """Fill in the function for an entry, if it exists or is due; False where the interpreter must execute the message. `hurry`: it is
@@ -104,11 +105,24 @@ class Pictures:
             return False
         if code is None:
             return False
+        self._images.setdefault(index, {})[what] = form
         self._describe(self.bindings.pictures[index], image)
         if how:
             self._tell(self._samples.setdefault((index, sampler), SampleFunctions()), image, how)
         self._enter(code.address, *place)  # last: other workers may be reading the entry
         return True
+
+    def operations(self, index: int) -> list[str]:
+        """The operations that an entry has functions for."""
+        return list(self._images.get(index, ()))
+
+    def fits(self, index: int, what: str, image: SurfaceImage) -> bool:
+        """Whether the functions of an entry for an operation are right for another image: it differs in numbers only."""
+        return generic(operated(what, image), what in SAMPLING) == self._images[index][what]
+
+    def replace(self, index: int, image: SurfaceImage) -> None:
+        """Another image, which fits."""
+        self._describe(self.bindings.pictures[index], image)
 
     def address(self, index: int, what: str, lanes: int, sampler: int) -> int:
         """The address of a function; 0 where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -62,6 +63,9 @@ class UrbBinding:
 
     def renew(self) -> None:
         self.reported = False
+
+    def replaced(self, index: int) -> Callable[[], None] | None:
+        return self.renew
 
 
 class Urb:
