@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SoftgenError(Exception):
     """Base class of softgen's errors; the command line prints the message without a traceback."""
+
+    position: Any = None  # the Position (position.py) of what failed, as far as it is known
 
 
 class SpecError(SoftgenError):

@@ -9,6 +9,7 @@ dispatcher.py  chooses the engine of a dispatch; statistics.py counts what each 
 programs.py    kernels and the system routine in memory
 bindings.py    surface entries for compiled code, kept between dispatches
 reference.py   the reference engine: one thread group on the interpreter; interpreted.py the same behind the scheduler, for C loops
+world.py       what manuals leave open: contents of what was never written, the order of groups and threads
 places.py      error messages that all engines use
 native/        the native scheduler
 workers/       compiled engines: work shared among host threads

@@ -7,7 +7,7 @@ Bindings are kept by address space, bases and pointers. The state they were reso
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from softgen.memory.space import Space
 from softgen.shared_functions import units
@@ -15,6 +15,7 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.unit import DispatchBindings, SamplerBinding, UnitBinding, UnitStates
+from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 BASES = ("surface", "dynamic", "bindless", "general", "instruction")
@@ -69,6 +70,27 @@ class BoundUnits:
         self.dispatch.bases = self._surfaces.bases = bases
         self.move_samplers(samplers)
         self.move_table(table)
+
+    def forget_surfaces(self) -> None:
+        """Surface states are read again."""
+        self._surfaces.forget()
+
+    def surface(self, index: int) -> SurfaceImage:
+        """The image of a binding table entry."""
+        return self._surfaces.picture(index, False, samples=True)
+
+    def replaced(self, indices: Iterable[int]) -> bool:
+        """Entries of the binding table lead to other surface states now: whether all that was made for those before is right for them, and
+        has their numbers from now on."""
+        takes = [binding.replaced(index) for binding in self.bindings for index in indices]
+        if None in takes:
+            return False
+        for take in takes:
+            assert take is not None
+            take()
+        for index in indices:
+            self.dispatch.depend_on_surface(index, len(self.dispatch.resolved.surfaces[index][1]))
+        return True
 
     def follow_table(self, offset: int) -> bool:
         """The next dispatch has its binding table at an offset: whether that means the same surfaces, and all other state is the same."""

@@ -30,6 +30,7 @@ from softgen.threads.payload import (
 )
 
 if TYPE_CHECKING:
+    from softgen.eu.interpreter import Interpreter
     from softgen.shared_functions.unit import UnitStates
 
 UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
@@ -39,6 +40,8 @@ KIB = 1024
 ResultT = TypeVar("ResultT")
 TimedOut = Callable[[], bool]  # whether the submission's time limit has passed
 Place = Callable[[], str]  # the words for a thread and its instruction
+# Executes instructions of a thread, given with its dispatch, group and number: False where it waits; None: it is to run as any other.
+Stepper = Callable[["Interpreter", "ThreadDispatch", int, int], bool | None]
 
 
 def never() -> bool:
@@ -60,6 +63,7 @@ class DispatchContext:
     warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
     system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
     stepped: Callable[[Callable[[], str]], None] | None = None  # called after each instruction on the interpreter, with what names it
+    stepper: Stepper | None = None  # asked where a thread starts, and instead of each of its instructions on the interpreter
     elapsed: int = 0  # instructions of earlier dispatches: where the time stamps of threads (tm0) start
     unit_states: UnitStates = ()  # of the context, for every dispatch
     told: Callable[[Place], None] = told_nobody  # where threads are, each time before the time limit is looked at
@@ -119,6 +123,7 @@ class ThreadDispatch:
     system_routine: int | None = None  # offset of the exception handler from the instruction base
     unit_states: UnitStates = ()
     thread_state: int = 0  # sr0.0 of a thread that starts: its fixed function, and the class of its priority
+    stage: str = "cs"  # the name that positions have for it (position.py)
     kind: object = field(default=None, repr=False, compare=False)  # the same object in records that `again` makes
 
     def __post_init__(self) -> None:

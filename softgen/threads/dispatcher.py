@@ -26,6 +26,7 @@ from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import ProgramCache
 from softgen.threads.statistics import KernelStatistics, known_code, summary
+from softgen.threads.world import PLAIN, World
 
 if TYPE_CHECKING:
     from softgen.threads.compare.selection import TileSelection, WorkNames
@@ -50,7 +51,10 @@ class EngineDispatcher:
     prepares = True
     strips = True  # groups may run in strips: not where engines are compared, with one host thread in the same order
 
-    def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], CompilerEngine] | None = None) -> None:
+    def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], CompilerEngine] | None = None,
+                 world: World = PLAIN) -> None:  # fmt: skip
+        """`world`: what is chosen where manuals leave something open."""
+        self.world = world
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
         self.programs = ProgramCache(self._programs_dropped)
         self.notes: list[str] = []
@@ -66,6 +70,14 @@ class EngineDispatcher:
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
         """Runs groups until Python is needed; most dispatches are done by then, of others the rest follows."""
+        if self.world.reserved:
+            dispatch = self.world.started(context.generation.number, dispatch)
+        if self.world.seed:
+            parts = self.world.reordered(dispatch)
+            return (finished for part in parts for finished in self._run(context, part, timed_out))
+        return self._run(context, dispatch, timed_out)
+
+    def _run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut) -> Iterable[Finished]:
         if self.name == REFERENCE:
             return self._on_reference(context, dispatch, timed_out)
         if not (dispatch.groups and dispatch.threads):
@@ -100,7 +112,7 @@ class EngineDispatcher:
         if why is not None:
             self._note(f"{why}; the reference ran it instead")
         program = self.programs.load(context, dispatch)
-        return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
+        return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program, self.world.fill))
 
     def _new_run(self, workers: WorkerSet, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun:
         engine, program = self._built(context), self.programs.load(context, dispatch)
@@ -134,7 +146,7 @@ class EngineDispatcher:
         from softgen.threads.workers.worker import WorkerState
 
         program, made = self.programs.load(context, dispatch), self._built(context)
-        found = KeptLoop(context, dispatch, program, made, BindingCache(), WorkerState())
+        found = KeptLoop(context, dispatch, program, made, BindingCache(), WorkerState(self.world.fill))
         found.ready()
         found.statistics = self._statistics(program, self.name)
         return found
@@ -186,7 +198,7 @@ class EngineDispatcher:
         except IndexError:
             from softgen.threads.workers.pool import WorkerSet  # imported late: the reference engine needs none of it
 
-            return WorkerSet(self.threads, self.strips)
+            return WorkerSet(self.threads, self.strips, self.world.fill)
 
     def _counted(self, program: KernelProgram, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
         threads = instructions = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from operator import itemgetter
 
@@ -11,6 +11,7 @@ from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST, instructions, opcode_numbers
 from softgen.eu.interpreter import SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels, opcodes
+from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import may_be_atomic
 from softgen.memory.graphics_memory_h import MemoryRange as MemoryRange
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
@@ -69,6 +70,7 @@ class DispatchProgram(KernelProgram):
         self._reading = threading.Lock()  # held while more of the code is read
         self._refreshed = False  # compared with memory, as far as it reaches
         self.read_routine: KernelProgram | None = None  # the system routine, once it has been read
+        self.others: list[KernelProgram] = []  # code elsewhere that threads got to by writing ip
 
     # What of memory the program depends on, for comparisons in C: `range` follows code and reach.
 
@@ -108,7 +110,8 @@ class DispatchProgram(KernelProgram):
         """Memory that it takes, about."""
         routine = self.read_routine
         own = len(self._code) + LINE_BYTES * len(self.lines)
-        return own if routine is None else own + len(routine.code) + LINE_BYTES * len(routine.lines)
+        more = self.others if routine is None else [routine, *self.others]
+        return own + sum(len(other.code) + LINE_BYTES * len(other.lines) for other in more)
 
     def beginning(self, size: int) -> bytes:
         """What is not kept is read for this call alone."""
@@ -169,7 +172,7 @@ class DispatchProgram(KernelProgram):
     def line(self, ip: int) -> DecodedInstruction:
         if ip in self.lines:
             return self.lines[ip]
-        routine = self.routine(ip)
+        routine = self.routine(ip) or self.elsewhere(ip)
         if routine is not None:
             return routine.line(ip)
         offset = ip - self.start
@@ -200,6 +203,27 @@ class DispatchProgram(KernelProgram):
             self._count(len(code))
         return self.read_routine
 
+    def elsewhere(self, ip: int) -> KernelProgram | None:
+        """Code outside of the kernel's bytes, read when a thread first gets there by writing ip: kernels call what other buffers hold
+        (public: intel-vaapi-driver, mpeg2 kernels). None inside, or where nothing is mapped."""
+        if self.inside(ip) or not rules(self.gen).far_code:
+            return None
+        found = next((other for other in self.others if 0 <= ip - other.start < len(other.code)), None)
+        if found is None:
+            try:
+                address, size = code_range(self._context, ip)
+                code = self._context.space.read(address, min(size, WINDOW))
+            except GpuFault:
+                return None
+            found = KernelProgram(self.gen, code, ip, f"code {address:#x}")
+            self.others.append(found)
+            self._count(len(code))
+        return found
+
+    def _others_current(self, context: DispatchContext) -> bool:
+        """Whether memory still holds the code elsewhere."""
+        return all(context.space.read(context.address("instruction", other.start), len(other.code)) == other.code for other in self.others)
+
     def used_in(self, context: DispatchContext) -> None:
         """Memory was compared with it: instructions that are reached for the first time are read from there again."""
         self._context, self._user, self._refreshed = context, threading.get_ident(), True
@@ -212,7 +236,7 @@ class DispatchProgram(KernelProgram):
             if elsewhere and len(self.code) < self.size:
                 self._grow(self.size)
             size = len(self.code) if elsewhere else self.reach or len(self.code)  # all of it also while one is about to decode it
-            if context.space.read(self.address, size) != self.code[:size]:
+            if context.space.read(self.address, size) != self.code[:size] or not self._others_current(context):
                 return False
         except GpuFault:
             return False
@@ -309,6 +333,9 @@ class ProgramCache:
         else:
             self._programs.pop(key, None)
         return not left
+
+    def __iter__(self) -> Iterator[DispatchProgram]:
+        return iter([program for programs in list(self._programs.values()) for program in programs])
 
     def __contains__(self, program: object) -> bool:
         return any(program is held for programs in list(self._programs.values()) for held in programs)

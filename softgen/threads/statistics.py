@@ -25,17 +25,17 @@ class KernelStatistics:
     whole: KernelStatistics | None = None  # what it has become a part of
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def add(self, threads: int, instructions: int, seconds: float) -> None:
-        """Another dispatch."""
+    def add(self, threads: int, instructions: int, seconds: float, dispatches: int = 1) -> None:
+        """Another dispatch, or several."""
         with self._lock:  # command streamers on several host threads may share a kernel
             whole = self.whole
             if whole is None:
-                self.dispatches += 1
+                self.dispatches += dispatches
                 self.threads += threads
                 self.instructions += instructions
                 self.seconds += seconds
                 return
-        whole.add(threads, instructions, seconds)
+        whole.add(threads, instructions, seconds, dispatches)
 
     def join(self, whole: KernelStatistics) -> None:
         """Counts for another from now on, which gets what has been counted."""

@@ -201,7 +201,7 @@ def test_thread_blocks_are_used_again_whatever_became_of_their_loop(library: cty
     """One that could not be made, one that faulted, the one of a kernel that was written over, and the one used longest ago."""
     memory, dispatcher, made, real = Memory(), EngineDispatcher("t1", 1), list[WorkerState](), kept_loop.KeptLoop
 
-    def state() -> WorkerState:
+    def state(fill: int = 0) -> WorkerState:
         made.append(WorkerState())
         return made[-1]
 

@@ -96,6 +96,7 @@ def looped(library: ctypes.CDLL, memory: Memory, choice: Choice, batch: int, con
     return loop
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("batch", [1, 7, 64])
 @pytest.mark.parametrize("choice", engines(), ids=str)
@@ -116,6 +117,7 @@ def test_a_fallback_in_the_middle_leaves_and_reenters(choice: Choice, library: c
     assert len(memory.warnings) == 1 and "out of bounds" in memory.warnings[0]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("registers", [3, 4])
 @pytest.mark.parametrize("choice", COMPILED, ids=str)
 def test_registers_after_the_payload_are_zero(choice: Choice, registers: int, library: ctypes.CDLL) -> None:
@@ -275,6 +277,7 @@ def written(library: ctypes.CDLL, memory: Memory, size: int, masked: bool) -> Th
     return memory.record(payload, size, -(-THREADS // size), masks=WrittenMasks() if masked else FULL)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("size", [1, 16, 100])
 @pytest.mark.parametrize("choice", engines(), ids=str)
@@ -332,7 +335,7 @@ def test_host_threads_are_used_again(library: ctypes.CDLL) -> None:
 def test_dispatches_one_after_another_use_the_same_workers(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops on one host thread and on several, and lists of payloads; also after faults."""
     made, real = list[int](), pool.WorkerSet
-    monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips: (made.append(threads), real(threads, strips))[1])
+    monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips, fill: (made.append(threads), real(threads, strips, fill))[1])
     broken, dispatcher = ADD.replace("0x08025E01", "0x08025EFF"), EngineDispatcher("t1", 3)  # stateless: nothing is mapped at 0
 
     def started(memory: Memory, count: int) -> int:

@@ -100,6 +100,7 @@ def test_there_are_as_many_pieces_as_workers_at_most(groups: int, threads: int, 
     assert staffing.most_pieces(groups, threads, workers) == pieces
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("workers", [12, 32])
 @pytest.mark.parametrize("engine", [*ENGINES, "auto"])
@@ -126,6 +127,7 @@ def test_four_groups_occupy_eight_workers(engine: str, made: list[Any]) -> None:
     assert [taken.dispatch.threads_done for taken in made[0].workers] == [4] * 8
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("engine", [*ENGINES, "auto"])
 @pytest.mark.parametrize("workers", [1, 2, 5, 8])
 @pytest.mark.parametrize("worth", [0.0, FAR])
@@ -179,6 +181,7 @@ INDIRECT = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("how", INDIRECT)
 @pytest.mark.parametrize("engine", [*ENGINES, "auto"])
 def test_a_barrier_that_a_register_leads_to_keeps_groups_whole(engine: str, how: str, made: list[Any]) -> None:

@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from softgen import position
 from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.position import Position
 from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.engines import engines
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
@@ -95,15 +97,17 @@ def test_an_endless_kernel_ends_with_the_time_and_says_where_it_was(groups: Disp
     job = Job(ENDLESS, [bytes(4)], simd=8)
     gpu = GpuDevice(job.device, timed_out=lambda: next(left, None) is None, dispatcher=groups)
     place = r"GPGPU_WALKER at .*time is up: thread 0 of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"
-    with pytest.raises(SoftgenError, match=place):
+    with pytest.raises(SoftgenError, match=place) as raised:
         job.run(gpu)
+    assert re.fullmatch(r"7:4/cs/g0\.t0\+0x[12]0#\d+", str(position.of(raised.value, Position(7))))
 
 
 def test_a_fault_names_command_kernel_instruction_and_lane(groups: Dispatcher) -> None:
     kernel = ADD.replace("0x04205E00", "0x04205EFF")  # stateless: the general base is 0, and nothing is mapped at low addresses
     who = r"GPGPU_WALKER at 0x[0-9a-f]+ \(batch 0x10000, gen 9\), gen 9, kernel 0x40000\+0x40: send .*"
-    with pytest.raises(GpuFault, match=rf"read at 0x0 in job by {who}: not mapped \(lane 0\)"):
+    with pytest.raises(GpuFault, match=rf"read at 0x0 in job by {who}: not mapped \(lane 0\)") as raised:
         Job(kernel, [bytes(4), bytes(4)], own=[words(*range(16))], shared=bytes(32)).run(groups=groups)
+    assert str(position.of(raised.value, Position(7))).split("#")[0] == "7:4/cs/g0.t0+0x40"
 
 
 @pytest.mark.parametrize("size, lane", [(256, None), (128 + 12, 3), (128, 0)])

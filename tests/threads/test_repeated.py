@@ -116,6 +116,7 @@ def fresh(job: Job, changes: dict[int, bytes] | None = None) -> list[bytes]:
 COMPILED = [engine for engine in engines() if engine.name != "reference"]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_changed_counts(change: str, engine: Choice) -> None:
@@ -157,6 +158,7 @@ ELSEWHERE = {SURFACES: dwords(*PLAIN.pack("RENDER_SURFACE_STATE", surface_type=4
                                           surface_base_address=PLAIN.address(2)))}  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 @pytest.mark.parametrize("changes", [states(PLAIN, 1, 0), states(PLAIN, 2, 1), SMALLER, NULL, ELSEWHERE],
                          ids=["other way round", "another buffer", "smaller", "null", "elsewhere"])  # fmt: skip

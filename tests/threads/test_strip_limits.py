@@ -87,6 +87,7 @@ BETWEEN = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("between", BETWEEN)
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("engine", ENGINES)

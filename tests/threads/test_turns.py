@@ -91,6 +91,7 @@ ESCAPES = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("escape", ESCAPES)
 @pytest.mark.parametrize("who", [0, 16, 48])
 @pytest.mark.parametrize("barrier", ["", BARRIER], ids=["", "barrier"])
@@ -130,6 +131,7 @@ DIRTY = {
 }  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("what", DIRTY)
 @pytest.mark.parametrize("barrier", ["", BARRIER], ids=["", "barrier"])
 @pytest.mark.parametrize("escape", ["", ESCAPES["clock"]], ids=["", "escape"])

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from itertools import pairwise
 
 from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.thread import block
 from softgen.eu.thread.block import ControlBlock
 from softgen.threads.native.scheduler import BlockRange
 from softgen.threads.native.templates import LINE
+from softgen.threads.world import undefined_bytes
 
 # What a thread may have changed, as ranges of its block from one register up to another, and whether a thread starts with zeros there.
 GRF_END, END = "mrf", ""
@@ -22,8 +24,10 @@ STACK_POINTER = ("sp", "fc", True)  # what threads may have changed of them wher
 
 
 @cache
-def block_ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
-    """The ranges for threads with a payload of so many registers. `flow`: the generation's; `needs`: live-in bytes of the code, or None."""
+def block_ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool,
+                 fill: int = 0) -> ctypes.Array[BlockRange]:  # fmt: skip
+    """The ranges for threads with a payload of so many registers. `flow`: the generation's; `needs`: live-in bytes of the code, or None;
+    `fill`: what undefined bytes hold."""
     assert registers <= GRF_COUNT
     payload = -(-registers * GRF_BYTES // LINE) * LINE
     at = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
@@ -37,7 +41,18 @@ def block_ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] |
     elif flow == "channel":  # no message registers, and no stack in use
         first, last, zero = STACK_POINTER
         spans = [span for span in spans if span[0] not in (at[rare] for rare, *_ in RARE)] + [(at[first], at[last] - at[first], zero)]
-    if not copies_payload:  # what follows a written payload in its last line is zero
+    if not copies_payload or fill:  # what follows a written payload in its last line is zero
         end = registers * GRF_BYTES
-        spans = [(end, payload - end, True) if not span[0] else span for span in spans]
-    return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
+        copied_part = [(0, end, False)] if copies_payload else []
+        spans = [*copied_part, (end, payload - end, True), *(span for span in spans if span[0])]
+    parts = [part for span in spans for part in _valued(*span, fill)]
+    return (BlockRange * len(parts))(*[BlockRange(*part) for part in parts])
+
+
+def _valued(start: int, size: int, plain: bool, fill: int) -> list[tuple[int, int, bool, int]]:
+    """A range, divided where what is undefined begins and ends."""
+    if not plain or not fill:
+        return [(start, size, plain, 0)]
+    undefined = undefined_bytes()
+    edges = sorted({start, start + size, *(edge for span in undefined for edge in span if start < edge < start + size)})
+    return [(at, end - at, True, fill if any(first <= at < last for first, last in undefined) else 0) for at, end in pairwise(edges)]

@@ -28,33 +28,12 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int late(const struct scheduler_state *w)
+int late(const struct scheduler_state *w)
 {
     return nanoseconds() >= w->deadline;
 }
 
 /* -- turns --------------------------------------------------------------------------------------------------------------------------- */
-
-/* Repeats what Python did for an earlier thread; 0 if Python is needed. */
-static int answered(const struct scheduler_state *w, struct group_member *m, uint8_t *block, int64_t status)
-{
-    struct control_block *control = control_of(block);
-    uint32_t *cr = (uint32_t *)(block + place.cr);
-    for (uint64_t i = 0; i < w->answer_count; i++) {
-        const struct fallback_answer *a = &w->answers[i];
-        if (a->status != status || a->control != *cr || a->ip != control->ip)
-            continue;
-        if (a->function == m->function && a->program == m->program && !a->counts)
-            return 0; /* that did not help */
-        *cr = a->then;
-        control->ip = a->next;
-        control->executed += a->counts;
-        m->function = a->function;
-        m->program = a->program;
-        return 1;
-    }
-    return 0;
-}
 
 static enum return_reason reason_of(int64_t status)
 {
@@ -76,7 +55,7 @@ static enum return_reason turn(struct scheduler_state *w)
         w->context->program = m->program;
         w->context->turns = 1;
         status = m->function(block, w->context);
-    } while ((status == CR0_CHANGED || status == ESCAPE) && answered(w, m, block, status));
+    } while ((status == CR0_CHANGED || status == ESCAPE) && answered(w, m, block, &status));
     control_of(block)->status = (uint32_t)status;
     if (control_of(block)->executed != before || status == OUT_OF_BUDGET)
         w->moved = 1;
@@ -153,8 +132,10 @@ static enum return_reason interrupted(struct scheduler_state *w, int64_t status)
         w->current++;
         return late(w) ? THREADS_DEADLINE : THREADS_DONE;
     }
-    if (!answered(w, m, block, status))
+    if (!answered(w, m, block, &status)) {
+        control_of(block)->status = (uint32_t)status;
         return reason_of(status);
+    }
     w->apart = m->function != w->function || m->program != w->program;
     return THREADS_DONE;
 }

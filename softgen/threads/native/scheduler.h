@@ -13,6 +13,7 @@ enum { NOTIFICATION_BYTES = 12, HEADER_BYTES = 32 };    /* HEADER_BYTES: r0 */
 enum { CLOCK_INTERVAL = 256 }; /* threads started between two looks at the clock */
 enum { CHUNK_TIME = 50000, CHUNK_GROWTH = 8 }; /* nanoseconds of a chunk of groups, and how many times longer than the last it may be */
 
+enum { IP_ALIGNMENT = 8 }; /* the low bits of ip are zero */
 enum { NOT_STARTED = CR0_CHANGED + 1 }; /* status of a thread whose block has not been written yet */
 
 /* A thread of the group under way. */
@@ -22,8 +23,8 @@ struct group_member {
     uint64_t dirty; /* its block is not as its template */
 };
 
-/* Bytes of a block; zero: a thread starts with zeros there. */
-struct block_range { uint64_t start, size, zero; };
+/* Bytes of a block; plain: a thread starts with `value` in each of them, zeros but in some worlds (world.py). */
+struct block_range { uint64_t start, size, plain, value; };
 
 /* What Python did for a thread that returned with CR0_CHANGED or ESCAPE at an ip, where that depends on cr0.0 alone: done again for the
  * next thread without Python. An escaped instruction that only changes cr0.0 has been executed; its result is here. */
@@ -32,6 +33,8 @@ struct fallback_answer {
     uint32_t then, next, counts; /* cr0.0 and ip afterwards, instructions executed */
     thread_function *function;
     struct native_program *program;
+    uint32_t source, addend; /* of an escaped instruction that jumps: ip is a dword of the block, and a constant; source 0: it does not */
+    uint32_t masked;         /* and it does only where channel 0 is on */
 };
 
 /* The groups of a dispatch that no worker has taken yet; where groups are divided, their pieces, which are taken one by one: threads of one
@@ -63,6 +66,7 @@ struct scheduler_state {
     uint64_t joint; /* function runs as many threads as context->turns says, one after another */
     uint64_t in_order; /* joint, and writes nothing to the blocks of threads that end: all that it got past have */
     uint64_t start; /* ip of a thread that starts */
+    uint64_t fill; /* what bytes of local memory hold when a group starts: zeros but in some worlds (world.py) */
     int64_t turn; /* backward branches of a turn */
     struct fallback_answer *answers;
     uint64_t answer_count;
@@ -112,7 +116,11 @@ static inline struct control_block *control_of(uint8_t *block)
     return (struct control_block *)(block + place.control);
 }
 
+/* answers.c */
+__attribute__((visibility("hidden"))) int answered(const struct scheduler_state *w, struct group_member *m, uint8_t *block, int64_t *status);
+
 /* scheduler.c */
+__attribute__((visibility("hidden"))) int late(const struct scheduler_state *w);
 int64_t threads_groups(struct scheduler_state *w, void *record);
 
 /* helpers.c */

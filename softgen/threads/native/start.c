@@ -128,8 +128,8 @@ static void mask_thread(const struct scheduler_state *w, uint64_t number)
 static void write_block(const struct scheduler_state *w, struct group_member *m, uint8_t *block, const uint8_t *from)
 {
     for (const struct block_range *r = w->ranges; r < w->ranges + w->range_count; r++)
-        if (r->zero)
-            memset(block + r->start, 0, r->size);
+        if (r->plain)
+            memset(block + r->start, (int)r->value, r->size);
         else
             memcpy(block + r->start, from + r->start, r->size);
     m->dirty = !w->clean;
@@ -236,7 +236,7 @@ void start_group(struct scheduler_state *w)
     if (w->axes)
         count_group(w);
     if (c->local_size)
-        memset(c->local, 0, c->local_size);
+        memset(c->local, (int)w->fill, c->local_size);
     reset_members(w);
     if (c->notified)
         for (uint64_t i = 0; i < w->size; i++) /* all: the next batch may be larger than this one */

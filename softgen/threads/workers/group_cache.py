@@ -76,8 +76,8 @@ class GroupKind:
 class GroupCache:
     """Group runs by kind of dispatch. One dispatch at a time uses it."""
 
-    def __init__(self, threads: int, bindings: BindingCache, strips: bool) -> None:
-        self.threads, self.bindings, self.strips = threads, bindings, strips
+    def __init__(self, threads: int, bindings: BindingCache, strips: bool, fill: int = 0) -> None:
+        self.threads, self.bindings, self.strips, self.fill = threads, bindings, strips, fill
         self._kinds: dict[Any, GroupKind] = {}  # those with a run
         self._free: list[WorkerState] = []
         self._paces: WeakKeyDictionary[DispatchProgram, float] = WeakKeyDictionary()
@@ -107,7 +107,7 @@ class GroupCache:
                 self._drop(other)
             kind = None
         shared = SharedDispatch(context, dispatch, program, engine, None if key else self.bindings)  # a kept one follows its table
-        run = GroupRun(shared, lambda number: self._free.pop() if self._free else WorkerState(), self.threads, self.strips)
+        run = GroupRun(shared, lambda number: self._free.pop() if self._free else WorkerState(self.fill), self.threads, self.strips)
         run.kind = kind or GroupKind(key, context, program, engine) if key else None
         run.pace = self._pace(program)
         return run

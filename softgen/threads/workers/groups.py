@@ -287,7 +287,9 @@ class GroupRun:
     def _late(self) -> None:
         """The deadline has passed: the time limit is polled, and the engine may have better code by now."""
         self.overdue = False
-        self._poll(next((worker for worker in self.workers if worker.unfinished), self.workers[0]))
+        unfinished = next((worker for worker in self.workers if worker.unfinished), None)
+        if unfinished is not None or self.failed is None:  # the one that failed may have seen that time is up
+            self._poll(unfinished or self.workers[0])
         if self.failed is not None:
             self._give_up(self.failed[0] // self.share.pieces)
         for worker in self.workers:

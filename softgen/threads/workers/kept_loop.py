@@ -51,7 +51,7 @@ class KeptLoop:
     def workers_for(self, loops: int) -> list[Worker]:
         """Workers for so many loops at the same time; the first is that of the calling thread."""
         while len(self.workers) < loops:
-            made = Worker(self.shared, len(self.workers), self.free.pop() if self.free else WorkerState(), self._poll)
+            made = Worker(self.shared, len(self.workers), self.free.pop() if self.free else WorkerState(self.worker.state.fill), self._poll)
             made.join()
             self.workers.append(made)
         return self.workers[:loops]
@@ -99,8 +99,8 @@ class KeptLoop:
 class LoopCache:
     """Kept loops by the identity of their records; those used last come last. One dispatch at a time uses it."""
 
-    def __init__(self, bindings: BindingCache) -> None:
-        self.bindings = bindings
+    def __init__(self, bindings: BindingCache, fill: int = 0) -> None:
+        self.bindings, self.fill = bindings, fill
         self._kept: dict[int, KeptLoop] = {}
         self._free: list[WorkerState] = []
 
@@ -132,7 +132,7 @@ class LoopCache:
             self._free.append(self._kept.pop(next(iter(self._kept))).worker.state)
 
     def _make(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> KeptLoop:
-        state = self._free.pop() if self._free else WorkerState()
+        state = self._free.pop() if self._free else WorkerState(self.fill)
         try:
             return KeptLoop(context, dispatch, program, engine, self.bindings, state)
         except BaseException:

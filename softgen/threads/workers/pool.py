@@ -11,13 +11,13 @@ from softgen.threads.workers.worker import WorkerState
 class WorkerSet:
     """The state of a dispatch's workers and the bindings they use, kept from one dispatch to the next."""
 
-    def __init__(self, threads: int, strips: bool) -> None:
-        self.threads, self.bindings = threads, BindingCache()
-        self.loops = LoopCache(self.bindings)
-        self.groups = GroupCache(threads, self.bindings, strips)
+    def __init__(self, threads: int, strips: bool, fill: int = 0) -> None:
+        self.threads, self.bindings, self.fill = threads, BindingCache(), fill
+        self.loops = LoopCache(self.bindings, fill)
+        self.groups = GroupCache(threads, self.bindings, strips, fill)
         self._states: list[WorkerState] = []
 
     def __getitem__(self, number: int) -> WorkerState:
         while len(self._states) <= number:
-            self._states.append(WorkerState())
+            self._states.append(WorkerState(self.fill))
         return self._states[number]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
-from softgen.eu.interpreter import SENDS
+from softgen.eu.interpreter import SENDS, KernelProgram
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import build_message
 from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions import descriptors
 from softgen.threads import places
 from softgen.threads.bindings import BASES, BindingCache
-from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.dispatch import DispatchContext, Stepper, ThreadDispatch
 from softgen.threads.interpreted import interpreted
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
@@ -53,6 +53,10 @@ class SharedDispatch:
     @property
     def stepped(self) -> Callable[[Callable[[], str]], None] | None:
         return self.reports.context.stepped
+
+    @property
+    def stepper(self) -> Stepper | None:
+        return self.reports.context.stepper
 
     @property
     def elapsed(self) -> int:
@@ -95,9 +99,12 @@ class SharedDispatch:
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:
         """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes.
         In the system routine the interpreter executes every instruction."""
+        program: KernelProgram | None = self.program
         if entry is not None and not self.program.inside(entry):
+            program = self.program.elsewhere(entry) if self.program.routine(entry) is None else None
+        if program is None:
             return interpreted()
-        found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
+        found = self.engine.function(program, control, self.dispatch.simd, self.full, entry, self.rows)
         if found is not self._prepared:
             self._learnt = True
             hurry = found.joint or self.dispatch.groups * self.dispatch.threads >= MANY  # a translated kernel is worth it, too

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from softgen.eu.engine_protocol import CompiledFunction
 from softgen.eu.interpreter import DecodedInstruction, Interpreter
 from softgen.eu.thread import block
 from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
-from softgen.eu.thread.regions import only_control
+from softgen.eu.thread.regions import ip_jump, only_control
 from softgen.eu.thread.state import ThreadState
 from softgen.memory import arena, guard
 from softgen.shared_functions.access_fault import WRITES, explain
@@ -28,29 +29,23 @@ from softgen.threads import places
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.native import scheduler
 from softgen.threads.native.block_ranges import block_ranges
-from softgen.threads.native.scheduler import (
-    TURN,
-    BlockRange,
-    FallbackAnswer,
-    GroupMember,
-    GroupShare,
-    ReturnReason,
-    SchedulerState,
-    WorkerPart,
-)
+from softgen.threads.native.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, GroupShare, ReturnReason, SchedulerState
 from softgen.threads.native.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
+from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer
 from softgen.threads.workers.shared import SharedDispatch
 from softgen.threads.workers.strips import differing
 
 SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
-ANSWERS = 32  # fallbacks that scheduler.c can repeat without Python
+OVERDUE = 200_000_000  # nanoseconds past a deadline, after which the limit is polled in the middle of a thread, too
 
 
 class WorkerState:
     """What a host thread keeps from one dispatch to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, fill: int = 0) -> None:
+        """`fill`: what each byte holds that nothing has written when a thread starts."""
+        self.fill = fill
         self.call = scheduler.groups_call(native.on_own_lines(guard.FaultRecord))
         self.context, self.dispatch = native.on_own_lines(Context), native.on_own_lines(SchedulerState)
         self.blocks, self.templates, self.local = AlignedMemory(), ThreadTemplates(), AlignedMemory()
@@ -79,7 +74,7 @@ class WorkerState:
         self.dispatch.fresh = 0
 
 
-def answer_parts(returned: Sequence[tuple[Worker, WorkerPart]]) -> None:
+def answer_parts(returned: Sequence[tuple[Worker, scheduler.WorkerPart]]) -> None:
     """Does what loops that ran at the same time returned for. Of several errors the one of the earliest group counts, as on the
     reference engine."""
     errors: list[tuple[int, SoftgenError]] = []
@@ -122,7 +117,7 @@ class Worker:
         context.blocks, context.threads, context.notified = state.blocks.address, self.threads, 1
         now.templates, now.template_stride = state.templates.address, state.templates.stride
         now.members = ctypes.addressof(self.members)
-        now.turn, now.start, now.size = TURN, self.record.kernel, self.threads
+        now.turn, now.start, now.size, now.fill = TURN, self.record.kernel, self.threads, state.fill
         counters = self.record.patch.counters if self.record.patch is not None else ()
         now.axes = self.counters = len(counters)
         for axis, counter in enumerate(counters):
@@ -168,9 +163,9 @@ class Worker:
             now, axis = self.dispatch, self.counters
             now.axes, now.origin[axis], now.extent[axis], now.patch_offset[axis] = axis + 1, share.constant, 1, share.constant_offset
 
-    def part(self) -> WorkerPart:
+    def part(self) -> scheduler.WorkerPart:
         """The worker's part of a dispatch, for run_parts."""
-        return WorkerPart(self.address, ctypes.addressof(self.call.record))
+        return scheduler.WorkerPart(self.address, ctypes.addressof(self.call.record))
 
     @property
     def _under_way(self) -> range:
@@ -204,7 +199,7 @@ class Worker:
         now, self.chosen = self.dispatch, chosen
         now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
         now.in_order, now.fresh = chosen.in_order, 0
-        ranges = block_ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
+        ranges = block_ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload, self.state.fill)
         if ranges is not self.state.ranges:  # clean blocks were made for other code
             self.state.ranges = ranges
             self.state.mark_dirty()
@@ -270,25 +265,28 @@ class Worker:
 
     def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: CompiledFunction) -> None:
         """Lets scheduler.c repeat this for other threads at the same ip, until the end of the chunk."""
-        count = self.dispatch.answer_count
-        if count < ANSWERS:
-            counts = status is ThreadStatus.ESCAPE
-            self.answers[count] = FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program)
-            self.dispatch.answer_count = count + 1
+        counts = status is ThreadStatus.ESCAPE
+        answer = FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program)
+        add_answer(self.dispatch, self.answers, answer)
 
     # -- fallbacks --------------------------------------------------------------------------------------
 
     def _escape(self) -> None:
         """Executes one instruction of the current thread on the interpreter, unless all it lacked was a surface that can be resolved."""
-        now = self.dispatch
-        runner = self._runner(now.current)
+        now, runner = self.dispatch, self._runner(self.dispatch.current)
         thread = runner.thread
         thread.load()
-        if self.shared.learn(thread):
-            return
-        here, control = thread.ip, thread.cr0
-        self.shared.program.fallbacks[here] += 1
-        done = runner.step()
+        here, control, done = thread.ip, thread.cr0, None
+        if self.shared.stepper is not None:
+            done = self.shared.stepper(runner, self.record, *self._numbers(now.current))
+            if done is None and self.members[now.current].function == native.imports()["native_interpret"]:  # now as any other
+                self._choose()
+                return
+        if done is None:
+            if self.shared.learn(thread):
+                return
+            self.shared.program.fallbacks[here] += 1
+            done = self._step(runner)
         thread.save()
         if self.shared.stepped is not None:
             self.shared.stepped(lambda: places.instruction_at(self.shared.program, here))
@@ -303,13 +301,23 @@ class Worker:
             if time.monotonic_ns() >= now.deadline:
                 self.shared.engine.give_way()
                 self._poll()
+        elif time.monotonic_ns() >= now.deadline + OVERDUE:  # in a loop that compiled code never goes round in one turn
+            self._poll()
+
+    def _step(self, runner: Interpreter) -> bool:
+        try:
+            return runner.step()
+        except SoftgenError as error:
+            raise places.placed(error, self.place()) from None
 
     def _resume(self, thread: ThreadState, line: DecodedInstruction, control: int) -> None:
         """Finds the code to resume with after an instruction that the interpreter ran when cr0.0 was `control`."""
         after = line.ip + line.size
         if thread.cr0 != control and not self._now().steady or thread.ip != after:
             self._choose()
-        if thread.ip == after and only_control(line.instruction):
+        if thread.cr0 == control and self.shared.stepper is None and (jump := ip_jump(line.instruction)) is not None:
+            add_answer(self.dispatch, self.answers, jump_answer(control, line.ip, jump))
+        if thread.ip == after and only_control(line.instruction) and self.shared.stepper is None:
             self._remember(ThreadStatus.ESCAPE, control, line.ip, thread.cr0, after, self._now())
 
     def _now(self) -> CompiledFunction:
@@ -335,14 +343,19 @@ class Worker:
 
     # -- error messages -----------------------------------------------------------------------------------------------------------
 
-    def place(self, number: int | None = None) -> str:
+    def place(self, number: int | None = None) -> places.ThreadPlace:
         """The place of a thread; of the current one by default."""
         now = self.dispatch
         number = min(now.current, self.context.threads - 1) if number is None else number
-        group, thread = now.first // max(now.pieces, 1), number
+        control = self.control_of(number)
+        return places.thread_at(self.record, *self._numbers(number), self.shared.program, control.ip, control.executed)
+
+    def _numbers(self, number: int) -> tuple[int, int]:
+        """The group of a thread, and its number in there."""
+        now = self.dispatch
         if now.rows:
-            group, thread = now.first // now.rows * self.shared.strip + number, now.first % now.rows
-        return places.thread_at(self.record, group, thread, self.shared.program, self.control_of(number).ip)
+            return now.first // now.rows * self.shared.strip + number, now.first % now.rows
+        return now.first // max(now.pieces, 1), number
 
     def busy(self) -> int:
         """A thread to name at a time limit: the one before the current one, which has just had its turn, if it did not end."""
@@ -352,6 +365,13 @@ class Worker:
         return int(next((number for number in numbers if self.control_of(number).status != ThreadStatus.ENDED), numbers[0]))
 
     def _fault(self) -> SoftgenError:
+        """The error of an access to memory that is not mapped. Compiled code notes the instruction, but not how many it has executed."""
+        error, ip, place = self._explained_fault(), self.call.record.ip, self.place()
+        offset = None if ip == guard.NO_IP else ip - self.shared.program.start
+        place.position = replace(place.position, offset=offset, instructions=None)
+        return places.placed(error, place)
+
+    def _explained_fault(self) -> SoftgenError:
         record, space, program = self.call.record, self.shared.space, self.shared.program
         by = f"gen {self.shared.gen:g}, {places.instruction_at(program, record.ip)}" if record.ip != guard.NO_IP else self.place()
         access = guard.ACCESS[record.access]

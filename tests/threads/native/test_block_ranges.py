@@ -23,7 +23,7 @@ def ranges(registers: int, flow: str = "channel", needs: tuple[tuple[int, int], 
            copies_payload: bool = True) -> dict[tuple[int, int], str]:  # fmt: skip
     """Ranges, without empty ones: first byte and end, and what is done with them."""
     found = block_ranges(registers, flow, needs, copies_payload)
-    made = {(span.start, span.start + span.size): ZERO if span.zero else COPY for span in found if span.size}
+    made = {(span.start, span.start + span.size): ZERO if span.plain else COPY for span in found if span.size}
     edges = sorted(made)
     assert all(end <= start for (_, end), (start, _) in pairwise(edges)), "ranges overlap"
     return made

@@ -76,6 +76,7 @@ MASKS = ThreadMasks((0xFFFF, 0x0F0F, 0x1))
 TEMPLATE = TemplatePayload(HEADER, 32, 64, False, data(b"c", b"0", b"1", b"2"))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("first_slot", [0, 6])
 @pytest.mark.parametrize("gen", [7, 9, 11])
 @pytest.mark.parametrize("dispatch", [

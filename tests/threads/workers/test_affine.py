@@ -82,6 +82,7 @@ ADDRESSES = {
                    "     mov (8|M0) r42.0<1>:d r40.0<16;8,2>:d\n"
                    "     shl (16|M0) r10.0<1>:d r42.0<8;8,1>:d 2:w\n",
 }  # fmt: skip
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("size", [4096, 150], ids=["whole", "short"])
 def test_reads(address: str, size: int) -> None:
@@ -139,6 +140,7 @@ COMPARE = "     cmp (16|M0) (ge)f0.0 null<1>:d r3.0<16;16,1>:uw r4.2<0;1,0>:d\n"
 FILL = "     mov (16|M0) r20.0<1>:d 0x77:d\n"
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("read", ["surface", "stateless", "local"])
 @pytest.mark.parametrize("address", ["linear", "uniform", "left of the edge"])
 @pytest.mark.parametrize("from_", [3, 21, 1000])

@@ -20,6 +20,7 @@ from softgen.eu.text import dialect
 from softgen.eu.thread import block
 from softgen.eu.thread.regions import only_control
 from softgen.memory.address_space import AddressSpace
+from softgen.streamer import walk
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
@@ -328,6 +329,7 @@ def test_space_without_host_addresses_is_for_the_reference(monkeypatch: pytest.M
 
     groups = EngineDispatcher("t1")
     monkeypatch.setattr(AddressSpace, "table", property(refuse))
+    monkeypatch.setattr(walk, "AddressSpace", object)  # nor do walks over batches take it for one that has them
     assert vector_add("skl").run(groups=groups).buffer(1) == tuple(range(1000, 1064))
     assert groups.notes == ["job has no host addresses; the reference ran it instead"]
     assert [item.engine for item in groups.ran.values()] == ["reference"]
@@ -338,12 +340,13 @@ def test_workers_are_used_again_after_a_dispatch_that_the_reference_ran(monkeypa
         raise Unsupported("no host addresses")
 
     made, real = list[int](), pool.WorkerSet
-    monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips: (made.append(threads), real(threads, strips))[1])
+    monkeypatch.setattr(pool, "WorkerSet", lambda threads, strips, fill: (made.append(threads), real(threads, strips, fill))[1])
     groups = EngineDispatcher("t1", 3)
     for refused in (True, True, False, True, False):
         with monkeypatch.context() as patch:
             if refused:
                 patch.setattr(AddressSpace, "table", property(refuse))
+                patch.setattr(walk, "AddressSpace", object)
             assert vector_add("skl").run(groups=groups).buffer(1) == tuple(range(1000, 1064))
     assert made == [3] and [(item.engine, item.dispatches) for item in groups.ran.values()] == [("reference", 3), ("t1", 2)]
 

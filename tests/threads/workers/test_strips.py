@@ -93,6 +93,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return runs_made(monkeypatch)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("end, strip", [(10, 8), (34, 32), (66, 32), (6, 4), (8, 2)])
 @pytest.mark.parametrize("engine", [*ENGINES, "auto"])
 def test_a_row_goes_on_from_group_to_group(engine: str, end: int, strip: int, made: list[Any]) -> None:
@@ -128,6 +129,7 @@ BODIES = {"plain": "", "reads": READS["surface"], "the interpreter": ESCAPES["cl
           "another mode": ESCAPES["mode"]}  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("engine", [*ENGINES, "auto"])
@@ -162,6 +164,7 @@ def test_what_threads_differ_in_may_change(made: list[Any], monkeypatch: pytest.
     assert len(made) == 1 and made[0].shared.strip == 8
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("group, row", [(0, 1), (5, 0), (12, 2), (GROUPS - 1, 1)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_fault_names_its_thread(engine: str, group: int, row: int, made: list[Any]) -> None:

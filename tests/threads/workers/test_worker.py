@@ -120,8 +120,8 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     made: list[object] = []
 
     class Counted(WorkerState):
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, fill: int = 0) -> None:
+            super().__init__(fill)
             made.append(self)
 
     monkeypatch.setattr(group_cache, "WorkerState", Counted)
@@ -242,6 +242,14 @@ def test_the_last_thread_is_named_where_all_had_their_turns() -> None:
     made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
     made.dispatch.current = 3
     assert made.place().startswith("thread 2 of group (0, 0, 0)")
+
+
+def test_the_place_of_a_thread_that_is_at_no_instruction_is_its_kernel() -> None:
+    """Who asks how far long work is may ask before a thread has begun: that is no fault of the work."""
+    context, dispatch = recorded(vector_add("skl"))
+    made = worker.Worker(SharedDispatch(context, dispatch, load(context, dispatch), Leaving()), 0, WorkerState(), lambda worker: None)
+    made.control_of(0).ip = dispatch.kernel + (1 << 28)
+    assert made.place(0) == f"thread 0 of group (0, 0, 0), kernel {made.shared.program.address:#x}"
 
 
 @pytest.mark.parametrize("begin, current, ended, thread", [
