@@ -84,6 +84,9 @@ void store_rows(struct picture *picture, const struct surface *surface, unsigned
 void write_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count);
 void read_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count);
 
+/* conceal.c: of pictures with 4:2:0 and bytes as samples. */
+void conceal_macroblock(struct picture *p, unsigned number, unsigned reference);
+
 /* surface_deep.c: pictures whose samples have 16 bits in host memory, and surfaces with interleaved chroma */
 void store_deep_rows(const struct picture *picture, const struct surface *surface, unsigned first, unsigned end);
 void load_deep(const struct picture *picture, const struct surface *surface, const struct frame *frame);

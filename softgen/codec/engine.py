@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
-from softgen.codec.picture import FramePool, VideoPicture
-from softgen.command import CommandStreamer
+from softgen.codec.image import picture_images
+from softgen.codec.pak.stream import CodedStream
+from softgen.codec.picture import REFERENCE_PICTURE, FramePool, VideoPicture
+from softgen.command import CommandStreamer, VideoWork
 from softgen.errors import DecodeError, GpuFault, Unsupported
 
 MOST_DATA = 64 << 20  # bytes of an object
@@ -23,9 +25,14 @@ class VideoEngine:
     surfaces: dict[int, Record] = field(default_factory=dict)  # MFX_SURFACE_STATE by surface_id
     matrices: dict[int, bytes] = field(default_factory=dict)  # MFX_QM_STATE of this picture, by kind
     huffman_tables: dict[int, Record] = field(default_factory=dict)  # MFX_JPEG_HUFF_TABLE_STATE of this picture
+    forward_matrices: dict[int, list[int]] = field(default_factory=dict)  # MFX_FQM_STATE of this picture, by kind
+    encode_tables: dict[int, Record] = field(default_factory=dict)  # MFC_JPEG_HUFF_TABLE_STATE of this picture
     picture: VideoPicture | None = None
+    stream: CodedStream | None = None  # of the picture that is being encoded
+    objects: list[bytes] = field(default_factory=list)  # macroblocks of the slice that is being encoded
     frames: FramePool = field(default_factory=FramePool)
-    completed: int = 0  # pictures
+    completed: int = 0  # pictures that were decoded
+    encoded: int = 0  # pictures
 
     def selected(self, generation: Generation) -> str:
         """The standard that is decoded from a bitstream; raises Unsupported for other uses of the engine."""
@@ -37,6 +44,14 @@ class VideoEngine:
         if mode.decoder_mode_select:
             raise Unsupported(f"decoder_mode_select {MODES[mode.decoder_mode_select]}: not yet simulated")
         return STANDARDS.get(mode.standard_select, str(mode.standard_select))
+
+    def selected_to_encode(self) -> str:
+        """The standard that is encoded; raises DecodeError where MFX_PIPE_MODE_SELECT selects decoding."""
+        if self.mode is None:
+            raise DecodeError("no MFX_PIPE_MODE_SELECT came before")
+        if not self.mode.codec_select:
+            raise DecodeError("an object to encode while MFX_PIPE_MODE_SELECT selects decoding")
+        return STANDARDS.get(self.mode.standard_select, str(self.mode.standard_select))
 
     def selected_of_hcp(self) -> str:
         """The standard that HCP decodes; raises Unsupported for other uses of it."""
@@ -55,11 +70,32 @@ class VideoEngine:
         assert picture is not None
         picture.complete(cs)
         self.completed += 1
+        cs.counters.video += VideoWork({self._kind(picture.pipe): 1}, picture.record.concealed)
         picture.report(cs)
+        if cs.reports_targets:
+            surface = None if picture.pipe == "hcp" else self.surfaces.get(REFERENCE_PICTURE)
+            cs.drawn(picture_images(picture, surface, self._kind(picture.pipe) == "jpeg"))
+
+    def close_stream(self, cs: CommandStreamer) -> None:
+        """Write the coded stream's end to memory, and its counts to the registers."""
+        stream, self.stream = self.stream, None
+        assert stream is not None
+        stream.finish(cs)
+        self.encoded += 1
+        if (kind := self._kind("mfx")) == STREAM_ALONE:
+            cs.counters.video += VideoWork({kind: 1})
+
+    def _kind(self, pipe: str) -> str:
+        """The standard of what a pipe has done, as counters name it."""
+        if pipe == "hcp":
+            return HCP_STANDARDS.get(getattr(self.hcp_mode, "codec_standard_select", 0), "")
+        name = STANDARDS.get(getattr(self.mode, "standard_select", 0), "")
+        return f"{name} encoded" if getattr(self.mode, "codec_select", 0) else name
 
 
 HCP_STANDARDS = {0: "hevc", 1: "vp9"}  # codec_standard_select
 STANDARDS = {0: "mpeg2", 1: "vc1", 2: "avc", 3: "jpeg", 5: "vp8", 15: "uvld"}  # standard_select
+STREAM_ALONE = "jpeg encoded"  # without a picture that is reconstructed
 
 
 def bitstream(cs: CommandStreamer, length: int, offset: int, pipe: str = "mfx") -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,7 @@ class FramePool:
 class VideoPicture:
     """A picture that is being decoded."""
 
+    pipe: ClassVar[str] = "mfx"  # which decodes it
     record: PictureRecord
     keep: list[object]  # memory that the record points to
 
@@ -157,7 +158,7 @@ def video_surface(state: Record, layout: SurfaceLayout) -> VideoSurface:
     surface = VideoSurface(pitch=state.surface_pitch + 1, layout=layout, row_step=1, sample_bytes=1)
     surface.chroma_row[0], surface.chroma_row[1] = state.y_offset_for_u_cb, state.y_offset_for_v_cr
     if state.tiled_surface:
-        _tile(surface, "y_major" if state.tile_walk else "x_major")
+        tile_walk(surface, "y_major" if state.tile_walk else "x_major")
     return surface
 
 
@@ -165,11 +166,12 @@ def y_tiled_surface(pitch: int, chroma_row: int, sample_bytes: int) -> VideoSurf
     """How the rows of a surface of HCP lie in memory, but for its base: tiled, chroma interleaved."""
     surface = VideoSurface(pitch=pitch, layout=SurfaceLayout.INTERLEAVED_CHROMA, row_step=1, sample_bytes=sample_bytes)
     surface.chroma_row[0] = surface.chroma_row[1] = chroma_row
-    _tile(surface, "y_major")
+    tile_walk(surface, "y_major")
     return surface
 
 
-def _tile(surface: VideoSurface, tiling: str) -> None:
+def tile_walk(surface: VideoSurface, tiling: str) -> None:
+    """Make a surface's rows those of a tiling."""
     columns, rows = tile_offsets(tiling)  # which keeps them
     order = orders()[tiling]
     surface.column, surface.row = columns.ctypes.data, rows.ctypes.data

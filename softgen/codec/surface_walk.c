@@ -177,24 +177,50 @@ ENTRY int64_t codec_store(struct picture *p, void *record)
 
 /* -- references ----------------------------------------------------------------------------------------------------- */
 
-static void load(const struct graphics *memory, const struct surface *s, const struct frame *f)
+static void split_pairs(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned y)
 {
     uint8_t pairs[2 * PIECE];
-    for (unsigned y = 0; y < f->plane[0].height; y++)
-        read_surface_row(memory, s, 0, y, f->plane[0].samples + (size_t)y * f->plane[0].stride, f->plane[0].width);
-    if (s->layout != INTERLEAVED_CHROMA)
-        return;
-    for (unsigned y = 0; y < f->plane[1].height; y++) {
-        uint8_t *cb = f->plane[1].samples + (size_t)y * f->plane[1].stride, *cr = f->plane[2].samples + (size_t)y * f->plane[2].stride;
-        for (unsigned x = 0, count, width = f->plane[1].width; x < width; x += count) {
-            count = width - x < PIECE ? width - x : PIECE;
-            read_surface_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + y, pairs, 2 * (int64_t)count);
-            for (unsigned i = 0; i < count; i++) {
-                cb[x + i] = pairs[2 * i];
-                cr[x + i] = pairs[2 * i + 1];
-            }
+    uint8_t *cb = f->plane[1].samples + (size_t)y * f->plane[1].stride, *cr = f->plane[2].samples + (size_t)y * f->plane[2].stride;
+    for (unsigned x = 0, count, width = f->plane[1].width; x < width; x += count) {
+        count = width - x < PIECE ? width - x : PIECE;
+        read_surface_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + y, pairs, 2 * (int64_t)count);
+        for (unsigned i = 0; i < count; i++) {
+            cb[x + i] = pairs[2 * i];
+            cr[x + i] = pairs[2 * i + 1];
         }
     }
+}
+
+/* A row of 4:2:2 in one plane, of which chroma has every second pair of bytes. */
+static void split_packed(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned y)
+{
+    uint8_t bytes[2 * PIECE];
+    unsigned luma = s->layout == PACKED_UYVY, width = f->plane[0].width;
+    uint8_t *to[PLANES];
+    for (int i = 0; i < PLANES; i++)
+        to[i] = f->plane[i].samples + (size_t)y * f->plane[i].stride;
+    for (unsigned x = 0, count; x < width; x += count) {
+        count = width - x < PIECE ? width - x : PIECE;
+        read_surface_row(memory, s, 2 * (int64_t)x, y, bytes, 2 * (int64_t)((count + 1) & ~1u));
+        for (unsigned i = 0; i < count; i++)
+            to[0][x + i] = bytes[2 * i + luma];
+        for (unsigned i = 0; i < count; i += 2) {
+            to[1][(x + i) / 2] = bytes[2 * i + 1 - luma];
+            to[2][(x + i) / 2] = bytes[2 * i + 3 - luma];
+        }
+    }
+}
+
+static void load(const struct graphics *memory, const struct surface *s, const struct frame *f)
+{
+    int packed = s->layout == PACKED_YUYV || s->layout == PACKED_UYVY;
+    for (unsigned y = 0; y < f->plane[0].height; y++)
+        if (packed)
+            split_packed(memory, s, f, y);
+        else
+            read_surface_row(memory, s, 0, y, f->plane[0].samples + (size_t)y * f->plane[0].stride, f->plane[0].width);
+    for (unsigned y = 0; s->layout == INTERLEAVED_CHROMA && y < f->plane[1].height; y++)
+        split_pairs(memory, s, f, y);
 }
 
 /* A reference's samples, read from memory when the first block refers to it; null where there is none. */

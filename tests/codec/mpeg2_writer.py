@@ -1,6 +1,6 @@
 """MPEG-2 streams of random macroblocks: field pictures, 16x8 and dual prime vectors, concealment vectors, which ffmpeg never writes.
 
-Codes come from tables.c; a stream is right if ffmpeg decodes it without complaint (record.py).
+Codes come from mpeg2_codes.c; a stream is right if ffmpeg decodes it without complaint (record.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from tests.conftest import ROOT
 
-TABLES = (ROOT / "softgen/codec/mfx/mpeg2/tables.c").read_text("utf-8")
+TABLES = (ROOT / "softgen/codec/bits/mpeg2_codes.c").read_text("utf-8")
 INTRA, P, B = 1, 2, 3
 TOP, BOTTOM, FRAME = 1, 2, 3
 TYPES = {  # quant, forward, backward, pattern, intra -> code

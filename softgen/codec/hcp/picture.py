@@ -24,6 +24,8 @@ MOST_REFERENCES = 8
 class HcpVideoPicture(VideoPicture):
     """A picture that HCP is decoding."""
 
+    pipe = "hcp"
+
     def report(self, cs: CommandStreamer) -> None:
         """HCP_CABAC_STATUS has error bits; HCP_DEC_STATUS how many blocks they affect (coding tree blocks, of VP9 8x8 samples), from bit 18
         on."""

@@ -13,16 +13,29 @@ static inline void four(const int32_t *in, int step, int32_t *out)
     out[3 * step] = a - d;
 }
 
-void avc_add_4x4(uint8_t *to, ptrdiff_t stride, int32_t block[16])
+static inline void inverse_4x4(const int32_t block[16], int32_t all[16])
 {
-    int32_t rows[16], all[16];
+    int32_t rows[16];
     for (int i = 0; i < 4; i++)
         four(block + 4 * i, 1, rows + 4 * i);
     for (int i = 0; i < 4; i++)
         four(rows + i, 4, all + i);
+    for (int i = 0; i < 16; i++)
+        all[i] = (all[i] + 32) >> 6;
+}
+
+void avc_inverse_4x4(const int32_t block[16], int32_t residual[16])
+{
+    inverse_4x4(block, residual);
+}
+
+void avc_add_4x4(uint8_t *to, ptrdiff_t stride, int32_t block[16])
+{
+    int32_t all[16];
+    inverse_4x4(block, all);
     for (int y = 0; y < 4; y++)
         for (int x = 0; x < 4; x++)
-            to[y * stride + x] = clamp_sample(to[y * stride + x] + ((all[4 * y + x] + 32) >> 6));
+            to[y * stride + x] = clamp_sample(to[y * stride + x] + all[4 * y + x]);
     memset(block, 0, 16 * sizeof *block);
 }
 
@@ -44,16 +57,29 @@ static inline void eight(const int32_t *in, int step, int32_t *out)
     out[7 * step] = b0 - b7;
 }
 
-void avc_add_8x8(uint8_t *to, ptrdiff_t stride, int32_t block[64])
+static inline void inverse_8x8(const int32_t block[64], int32_t all[64])
 {
-    int32_t rows[64], all[64];
+    int32_t rows[64];
     for (int i = 0; i < 8; i++)
         eight(block + 8 * i, 1, rows + 8 * i);
     for (int i = 0; i < 8; i++)
         eight(rows + i, 8, all + i);
+    for (int i = 0; i < 64; i++)
+        all[i] = (all[i] + 32) >> 6;
+}
+
+void avc_inverse_8x8(const int32_t block[64], int32_t residual[64])
+{
+    inverse_8x8(block, residual);
+}
+
+void avc_add_8x8(uint8_t *to, ptrdiff_t stride, int32_t block[64])
+{
+    int32_t all[64];
+    inverse_8x8(block, all);
     for (int y = 0; y < 8; y++)
         for (int x = 0; x < 8; x++)
-            to[y * stride + x] = clamp_sample(to[y * stride + x] + ((all[8 * y + x] + 32) >> 6));
+            to[y * stride + x] = clamp_sample(to[y * stride + x] + all[8 * y + x]);
     memset(block, 0, 64 * sizeof *block);
 }
 

@@ -110,6 +110,7 @@ extern const uint8_t avc_significant_8x8[2][63], avc_last_8x8[63];
 extern const uint8_t avc_scan4[2][16], avc_scan8[2][64]; /* raster positions in frame and field macroblocks */
 extern const uint8_t avc_block_x[16], avc_block_y[16]; /* of 4x4 blocks in coding order, in blocks */
 extern const uint8_t avc_chroma_qp[52];
+extern const uint8_t avc_b_parts[9][2], avc_b_sub[13][2]; /* lists of the parts of B macroblocks; shapes and lists of sub-macroblocks */
 
 static inline int avc_raster(int block)
 {
@@ -155,13 +156,24 @@ int cabac_block(struct avc_decoder *d, int category, int plane, int block, const
                 int most, int32_t *out);
 void cabac_contexts(struct avc_decoder *d);
 
+/* cavlc.c: coefficients of the blocks at the left and above (nC) */
+int avc_nearby_count(const struct avc_decoder *d, int plane, int x, int y);
+
 /* residual.c: all blocks of a macroblock; whether they are well formed */
 int avc_residual(struct avc_decoder *d);
 void avc_scales(struct avc_picture *p);
+void avc_scale_luma_dc(struct avc_decoder *d);
+void avc_scale_chroma_dc(struct avc_decoder *d, int plane);
+unsigned avc_weight4(int qp, int at); /* normAdjust of a raster position */
+unsigned avc_weight8(int qp, int at);
+extern uint8_t avc_interleaved[2][4][16]; /* 8x8 scans of variable-length codes, by parity of the field flag and block */
 
 /* macroblock.c */
 int avc_macroblock(struct avc_decoder *d);
 void avc_skipped(struct avc_decoder *d);
+int avc_is_coarse(const struct avc_decoder *d);
+void avc_begin_mb(struct avc_decoder *d);
+int avc_predicted_mode(const struct avc_decoder *d, int block);
 
 /* motion.c */
 int avc_motion(struct avc_decoder *d);
@@ -176,6 +188,8 @@ struct avc_place_motion avc_beside(const struct avc_decoder *d, struct avc_place
 int avc_spatial(struct avc_decoder *d, int list, int vector[2]);
 void avc_predict_vector(struct avc_decoder *d, int list, int index, int x, int y, int width, int out[2]);
 
+void avc_predict_half(struct avc_decoder *d, int list, int index, int x, int y, int shape, int out[2]);
+
 /* direct.c */
 void avc_direct(struct avc_decoder *d, unsigned quarters);
 /* How far the picture is between two references, in 256ths; 0: they are equally far, or one of them is long-term (8.4.1.2.3). */
@@ -186,12 +200,22 @@ int avc_own_poc(const struct avc_decoder *d);
 
 /* predict.c, interpolate.c, intra.c, reconstruct.c */
 int avc_inter(struct avc_decoder *d);
+void avc_luma_prediction(const struct avc_decoder *d, const struct frame *f, int x, int y, int width, int height, const int16_t vector[2],
+                         uint8_t *to);
 void avc_interpolate(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, int fx, int fy, int width, int height);
 void avc_intra_4x4(uint8_t *to, ptrdiff_t stride, int mode, int left, int top, int corner, int right);
 void avc_intra_8x8(uint8_t *to, ptrdiff_t stride, int mode, int left, int top, int corner, int right);
 void avc_intra_16x16(uint8_t *to, ptrdiff_t stride, int mode, int left, int top);
 void avc_intra_chroma(uint8_t *to, ptrdiff_t stride, int mode, const int left[2], int top);
 int avc_reconstruct(struct avc_decoder *d);
+void avc_add_residual(struct avc_decoder *d);
+
+/* Which samples beside the current macroblock intra prediction may use; those at the left for its upper and lower half. */
+struct avc_edges {
+    int left[2], top, corner, right;
+};
+struct avc_edges avc_edges_of(const struct avc_decoder *d);
+int avc_has_samples(int mode, int left, int top, int corner);
 
 /* filter.c */
 void avc_filter(struct avc_picture *p);

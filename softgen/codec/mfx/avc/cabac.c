@@ -1,12 +1,6 @@
 /* Syntax elements in arithmetic codes (9.3.2, 9.3.3.1). */
-#include "avc.h"
+#include "cabac_contexts.h"
 
-enum { /* first contexts (table 9-34) */
-    MB_TYPE_I = 3, MB_SKIP_P = 11, MB_TYPE_P = 14, SUB_TYPE_P = 21, MB_SKIP_B = 24, MB_TYPE_B = 27, SUB_TYPE_B = 36, MVD_X = 40, MVD_Y = 47,
-    REF_IDX = 54, QP_DELTA = 60, CHROMA_MODE = 64, INTRA_PREDICTED = 68, INTRA_REMAINING = 69, FIELD_FLAG = 70, PATTERN_LUMA = 73,
-    PATTERN_CHROMA = 77, TRANSFORM_8X8 = 399,
-};
-enum { A, B };
 
 static int bin(struct avc_decoder *d, int context)
 {
@@ -22,14 +16,14 @@ void cabac_contexts(struct avc_decoder *d)
 }
 
 /* The macroblocks at the left and above. */
-static const struct avc_mb *next_to(const struct avc_decoder *d, int which)
+const struct avc_mb *avc_next_to(const struct avc_decoder *d, int which)
 {
-    return which == A ? avc_neighbour(d, -1, 0, 16, 16).mb : avc_neighbour(d, 0, -1, 16, 16).mb;
+    return which == LEFT ? avc_neighbour(d, -1, 0, 16, 16).mb : avc_neighbour(d, 0, -1, 16, 16).mb;
 }
 
 int cabac_skip(struct avc_decoder *d)
 {
-    const struct avc_mb *a = next_to(d, A), *b = next_to(d, B);
+    const struct avc_mb *a = avc_next_to(d, LEFT), *b = avc_next_to(d, ABOVE);
     return bin(d, (d->type == P_SLICE ? MB_SKIP_P : MB_SKIP_B) + (a && !a->skip) + (b && !b->skip));
 }
 
@@ -42,7 +36,7 @@ int cabac_field(struct avc_decoder *d)
 static int intra_type(struct avc_decoder *d, int first, int inter)
 {
     if (!inter) {
-        const struct avc_mb *a = next_to(d, A), *b = next_to(d, B);
+        const struct avc_mb *a = avc_next_to(d, LEFT), *b = avc_next_to(d, ABOVE);
         if (!bin(d, first + (a && a->kind != INTRA_4X4 && a->kind != INTRA_8X8) + (b && b->kind != INTRA_4X4 && b->kind != INTRA_8X8)))
             return 0;
         first += 2;
@@ -68,7 +62,7 @@ static int p_type(struct avc_decoder *d)
 
 static int b_type(struct avc_decoder *d)
 {
-    const struct avc_mb *a = next_to(d, A), *b = next_to(d, B);
+    const struct avc_mb *a = avc_next_to(d, LEFT), *b = avc_next_to(d, ABOVE);
     int first = MB_TYPE_B + (a && !(a->kind == INTER && a->direct == 31)) + (b && !(b->kind == INTER && b->direct == 31)), bits;
     if (!bin(d, first))
         return 0;
@@ -118,7 +112,7 @@ int cabac_sub_type(struct avc_decoder *d)
 }
 
 /* Whether the reference index of the block at a place is greater than zero, as the current macroblock counts it. */
-static int index_above_zero(const struct avc_decoder *d, struct avc_place p, int list)
+int avc_index_above_zero(const struct avc_decoder *d, struct avc_place p, int list)
 {
     if (!p.mb || p.mb->kind != INTER)
         return 0;
@@ -131,7 +125,7 @@ static int index_above_zero(const struct avc_decoder *d, struct avc_place p, int
 int cabac_index(struct avc_decoder *d, int list, int quarter)
 {
     int x = 8 * (quarter & 1), y = 8 * (quarter >> 1), index = 0;
-    int context = index_above_zero(d, avc_luma(d, x - 1, y), list) + 2 * index_above_zero(d, avc_luma(d, x, y - 1), list);
+    int context = avc_index_above_zero(d, avc_luma(d, x - 1, y), list) + 2 * avc_index_above_zero(d, avc_luma(d, x, y - 1), list);
     while (bin(d, REF_IDX + context)) {
         context = (context >> 2) + 4;
         if (++index >= AVC_MOST_INDEX)
@@ -140,7 +134,7 @@ int cabac_index(struct avc_decoder *d, int list, int quarter)
     return index;
 }
 
-static int change_at(const struct avc_decoder *d, struct avc_place p, int list, int axis)
+int avc_change_at(const struct avc_decoder *d, struct avc_place p, int list, int axis)
 {
     if (!p.mb || p.mb->kind != INTER)
         return 0;
@@ -153,7 +147,7 @@ static int change_at(const struct avc_decoder *d, struct avc_place p, int list, 
 /* mvd of a vector whose block begins at (x, y). */
 int cabac_change(struct avc_decoder *d, int list, int x, int y, int axis)
 {
-    int sum = change_at(d, avc_luma(d, x - 1, y), list, axis) + change_at(d, avc_luma(d, x, y - 1), list, axis);
+    int sum = avc_change_at(d, avc_luma(d, x - 1, y), list, axis) + avc_change_at(d, avc_luma(d, x, y - 1), list, axis);
     int first = axis ? MVD_Y : MVD_X, context = sum < 3 ? 0 : sum > 32 ? 2 : 1, value = 0, k = 3;
     if (!bin(d, first + context))
         return 0;
@@ -178,14 +172,14 @@ int cabac_intra_mode(struct avc_decoder *d)
     return mode | bin(d, INTRA_REMAINING) << 2;
 }
 
-static int has_chroma_mode(const struct avc_mb *mb)
+int avc_has_chroma_mode(const struct avc_mb *mb)
 {
     return mb && is_intra(mb) && mb->kind != INTRA_PCM && mb->chroma_mode;
 }
 
 int cabac_chroma_mode(struct avc_decoder *d)
 {
-    if (!bin(d, CHROMA_MODE + has_chroma_mode(next_to(d, A)) + has_chroma_mode(next_to(d, B))))
+    if (!bin(d, CHROMA_MODE + avc_has_chroma_mode(avc_next_to(d, LEFT)) + avc_has_chroma_mode(avc_next_to(d, ABOVE))))
         return 0;
     if (!bin(d, CHROMA_MODE + 3))
         return 1;
@@ -193,7 +187,7 @@ int cabac_chroma_mode(struct avc_decoder *d)
 }
 
 /* Whether the 8x8 block at a place has no coefficients; where there is none it counts as one that has. */
-static int without_luma(const struct avc_decoder *d, int x, int y, int so_far)
+int avc_without_luma(const struct avc_decoder *d, int x, int y, int so_far)
 {
     struct avc_place p = avc_luma(d, x, y);
     if (!p.mb || p.mb->kind == INTRA_PCM)
@@ -202,7 +196,7 @@ static int without_luma(const struct avc_decoder *d, int x, int y, int so_far)
     return !(pattern >> quarter & 1);
 }
 
-static int chroma_of(const struct avc_mb *mb)
+int avc_chroma_of(const struct avc_mb *mb)
 {
     return !mb || mb->skip ? 0 : mb->kind == INTRA_PCM ? 2 : mb->pattern >> 4;
 }
@@ -212,11 +206,11 @@ int cabac_pattern(struct avc_decoder *d)
     int pattern = 0;
     for (int i = 0; i < 4; i++) {
         int x = 8 * (i & 1), y = 8 * (i >> 1);
-        pattern |= bin(d, PATTERN_LUMA + without_luma(d, x - 1, y, pattern) + 2 * without_luma(d, x, y - 1, pattern)) << i;
+        pattern |= bin(d, PATTERN_LUMA + avc_without_luma(d, x - 1, y, pattern) + 2 * avc_without_luma(d, x, y - 1, pattern)) << i;
     }
     if (d->avc->monochrome)
         return pattern;
-    int a = chroma_of(next_to(d, A)), b = chroma_of(next_to(d, B));
+    int a = avc_chroma_of(avc_next_to(d, LEFT)), b = avc_chroma_of(avc_next_to(d, ABOVE));
     if (bin(d, PATTERN_CHROMA + (a > 0) + 2 * (b > 0)))
         pattern |= 16 << bin(d, PATTERN_CHROMA + 4 + (a == 2) + 2 * (b == 2));
     return pattern;
@@ -235,6 +229,6 @@ int cabac_qp_delta(struct avc_decoder *d)
 
 int cabac_transform8(struct avc_decoder *d)
 {
-    const struct avc_mb *a = next_to(d, A), *b = next_to(d, B);
+    const struct avc_mb *a = avc_next_to(d, LEFT), *b = avc_next_to(d, ABOVE);
     return bin(d, TRANSFORM_8X8 + (a && a->transform8) + (b && b->transform8));
 }

@@ -1,13 +1,11 @@
 /* Coefficients in arithmetic codes (7.3.5.3.3, 9.3.3.1.3). */
-#include "avc.h"
-
-enum { LUMA_DC, LUMA_AC, LUMA_4X4, CHROMA_DC, CHROMA_AC, LUMA_8X8 }; /* ctxBlockCat */
+#include "cabac_contexts.h"
 
 /* First contexts by ctxBlockCat (tables 9-34 and 9-40). */
-static const uint16_t coded_first[6] = {85, 89, 93, 97, 101, 0};
-static const uint16_t significant_first[2][6] = {{105, 120, 134, 149, 152, 402}, {277, 292, 306, 321, 324, 436}};
-static const uint16_t last_first[2][6] = {{166, 181, 195, 210, 213, 417}, {338, 353, 367, 382, 385, 451}};
-static const uint16_t level_first[6] = {227, 237, 247, 257, 266, 426};
+const uint16_t avc_coded_first[6] = {85, 89, 93, 97, 101, 0};
+const uint16_t avc_significant_first[2][6] = {{105, 120, 134, 149, 152, 402}, {277, 292, 306, 321, 324, 436}};
+const uint16_t avc_last_first[2][6] = {{166, 181, 195, 210, 213, 417}, {338, 353, 367, 382, 385, 451}};
+const uint16_t avc_level_first[6] = {227, 237, 247, 257, 266, 426};
 
 static int bin(struct avc_decoder *d, int context)
 {
@@ -28,19 +26,19 @@ static int coded(const struct avc_decoder *d, struct avc_place p, int category, 
     return p.mb->count[(p.y >> 2) * 4 + (p.x >> 2)] != 0;
 }
 
-static int has_coefficients(struct avc_decoder *d, int category, int plane, int block)
+int avc_coded_nearby(const struct avc_decoder *d, int category, int plane, int block)
 {
     int dc = category == LUMA_DC || category == CHROMA_DC, size = plane ? 8 : 16;
     int x = dc ? 0 : plane ? 4 * (block & 1) : 4 * avc_block_x[block], y = dc ? 0 : plane ? 4 * (block >> 1) : 4 * avc_block_y[block];
     int a = coded(d, avc_neighbour(d, x - 1, y, size, size), category, plane);
     int b = coded(d, avc_neighbour(d, x, y - 1, size, size), category, plane);
-    return bin(d, coded_first[category] + a + 2 * b);
+    return a + 2 * b;
 }
 
 /* Where coefficients are, in the order of the scan; how many. */
 static int significant(struct avc_decoder *d, int category, int most, uint8_t place[64])
 {
-    const int first = significant_first[d->field][category], last = last_first[d->field][category];
+    const int first = avc_significant_first[d->field][category], last = avc_last_first[d->field][category];
     int count = 0;
     for (int i = 0; i < most - 1; i++) {
         int at = category == LUMA_8X8 ? avc_significant_8x8[d->field][i] : category == CHROMA_DC ? (i < 2 ? i : 2) : i;
@@ -57,7 +55,7 @@ static int significant(struct avc_decoder *d, int category, int most, uint8_t pl
 /* coeff_abs_level_minus1 and the sign; `ones` and `more`: levels of 1 and above that came before. */
 static int level(struct avc_decoder *d, int category, int ones, int more)
 {
-    int first = level_first[category], value = 1, limit = category == CHROMA_DC ? 3 : 4;
+    int first = avc_level_first[category], value = 1, limit = category == CHROMA_DC ? 3 : 4;
     if (bin(d, first + (more ? 0 : ones < 3 ? ones + 1 : 4))) {
         int context = first + 5 + (more < limit ? more : limit);
         for (value = 2; value < 15 && bin(d, context); value++)
@@ -78,7 +76,7 @@ int cabac_block(struct avc_decoder *d, int category, int plane, int block, const
                 int most, int32_t *out)
 {
     uint8_t place[64];
-    if (category != LUMA_8X8 && !has_coefficients(d, category, plane, block))
+    if (category != LUMA_8X8 && !bin(d, avc_coded_first[category] + avc_coded_nearby(d, category, plane, block)))
         return 0;
     int count = significant(d, category, most, place), ones = 0, more = 0;
     for (int i = count - 1; i >= 0; i--) {

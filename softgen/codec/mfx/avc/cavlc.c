@@ -104,7 +104,7 @@ static int count_at(struct avc_place place, int plane, int shift)
 }
 
 /* nC: coefficients of the blocks at the left and above (9.2.1). */
-static int nearby_count(const struct avc_decoder *d, int plane, int x, int y)
+int avc_nearby_count(const struct avc_decoder *d, int plane, int x, int y)
 {
     int size = plane ? 8 : 16;
     struct avc_place a = avc_neighbour(d, x - 1, y, size, size), b = avc_neighbour(d, x, y - 1, size, size);
@@ -119,7 +119,7 @@ int cavlc_block(struct avc_decoder *d, int plane, int block, const uint8_t *scan
 {
     int32_t level[16];
     int place[16], x = plane ? 4 * (block & 1) : 4 * avc_block_x[block], y = plane ? 4 * (block >> 1) : 4 * avc_block_y[block];
-    int total = residual_block(&d->bits, nearby_count(d, plane, x, y), most, level, place);
+    int total = residual_block(&d->bits, avc_nearby_count(d, plane, x, y), most, level, place);
     for (int i = 0; i < total; i++) {
         int at = scan[first + place[i]];
         out[at] = shift < 0 ? level[i] : (level[i] * (int)scale[at] + (shift ? 1 << (shift - 1) : 0)) >> shift;
@@ -131,7 +131,7 @@ int cavlc_block(struct avc_decoder *d, int plane, int block, const uint8_t *scan
 int cavlc_dc(struct avc_decoder *d, int plane)
 {
     int32_t level[16];
-    int place[16], total = residual_block(&d->bits, plane ? -1 : nearby_count(d, 0, 0, 0), plane ? 4 : 16, level, place);
+    int place[16], total = residual_block(&d->bits, plane ? -1 : avc_nearby_count(d, 0, 0, 0), plane ? 4 : 16, level, place);
     for (int i = 0; i < total; i++)
         d->dc[plane][plane ? place[i] : avc_scan4[d->field][place[i]]] = level[i];
     return total;

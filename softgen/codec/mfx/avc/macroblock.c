@@ -7,10 +7,10 @@ enum { LIST0 = 1, LIST1 = 2, BOTH = 3, SHAPE_8X8 = 3, FIRST_B_INTRA = 23, FIRST_
 enum { ALL_DIRECT = 31 };
 
 /* Lists of the two parts of B macroblocks 4 to 21, by pairs of types (table 7-14). */
-static const uint8_t b_parts[9][2] = {{LIST0, LIST0}, {LIST1, LIST1}, {LIST0, LIST1}, {LIST1, LIST0}, {LIST0, BOTH},
+const uint8_t avc_b_parts[9][2] = {{LIST0, LIST0}, {LIST1, LIST1}, {LIST0, LIST1}, {LIST1, LIST0}, {LIST0, BOTH},
                                       {LIST1, BOTH},  {BOTH, LIST0},  {BOTH, LIST1},  {BOTH, BOTH}};
 /* Shape and lists of sub-macroblocks of B slices (table 7-18); shapes: 8x8, 8x4, 4x8, 4x4. */
-static const uint8_t b_sub[13][2] = {{0, 0},     {0, LIST0}, {0, LIST1}, {0, BOTH}, {1, LIST0}, {2, LIST0}, {1, LIST1},
+const uint8_t avc_b_sub[13][2] = {{0, 0},     {0, LIST0}, {0, LIST1}, {0, BOTH}, {1, LIST0}, {2, LIST0}, {1, LIST1},
                                      {2, LIST1}, {1, BOTH},  {2, BOTH},  {3, LIST0}, {3, LIST1}, {3, BOTH}};
 
 static int failed(struct avc_decoder *d, uint32_t error)
@@ -28,7 +28,8 @@ static void clear(struct avc_mb *mb, uint32_t slice, int field)
     mb->field = (uint8_t)field;
 }
 
-static void begin(struct avc_decoder *d)
+/* The current macroblock, of which nothing is known yet. */
+void avc_begin_mb(struct avc_decoder *d)
 {
     struct avc_mb *mb = d->mb;
     clear(mb, (uint32_t)d->number, d->field);
@@ -52,10 +53,16 @@ static int neighbour_mode(const struct avc_decoder *d, int x, int y)
     return p.mb->modes[(p.y >> 2) * 4 + (p.x >> 2)];
 }
 
+/* The mode that is predicted for a block. */
+int avc_predicted_mode(const struct avc_decoder *d, int block)
+{
+    int x = avc_block_x[block], y = avc_block_y[block], a = neighbour_mode(d, 4 * x - 1, 4 * y), b = neighbour_mode(d, 4 * x, 4 * y - 1);
+    return a < 0 || b < 0 ? 2 : a < b ? a : b;
+}
+
 static void read_mode(struct avc_decoder *d, int block, int size)
 {
-    int x = avc_block_x[block], y = avc_block_y[block];
-    int a = neighbour_mode(d, 4 * x - 1, 4 * y), b = neighbour_mode(d, 4 * x, 4 * y - 1), predicted = a < 0 || b < 0 ? 2 : a < b ? a : b;
+    int x = avc_block_x[block], y = avc_block_y[block], predicted = avc_predicted_mode(d, block);
     int rest = d->avc->cabac ? cabac_intra_mode(d) : bits_read(&d->bits, 1) ? -1 : (int)bits_read(&d->bits, 3);
     int mode = rest < 0 ? predicted : rest + (rest >= predicted);
     for (int i = 0; i < size * size; i++)
@@ -106,8 +113,8 @@ static int sub_types(struct avc_decoder *d)
         uint32_t type = d->avc->cabac ? (uint32_t)cabac_sub_type(d) : bits_ue(&d->bits);
         if (type > (d->type == P_SLICE ? 3 : 12))
             return failed(d, AVC_BAD_TYPE);
-        d->now.sub[i] = d->type == P_SLICE ? (int)type : b_sub[type][0];
-        d->now.uses[i] = d->type == P_SLICE ? LIST0 : b_sub[type][1];
+        d->now.sub[i] = d->type == P_SLICE ? (int)type : avc_b_sub[type][0];
+        d->now.uses[i] = d->type == P_SLICE ? LIST0 : avc_b_sub[type][1];
         d->mb->direct |= (uint8_t)(!d->now.uses[i] << i);
     }
     if (d->mb->direct)
@@ -143,12 +150,12 @@ static int inter_types(struct avc_decoder *d, int type)
     if (type < 4)
         parts(d, 0, type, type);
     else
-        parts(d, 1 + (type & 1), b_parts[(type - 4) >> 1][0], b_parts[(type - 4) >> 1][1]);
+        parts(d, 1 + (type & 1), avc_b_parts[(type - 4) >> 1][0], avc_b_parts[(type - 4) >> 1][1]);
     return 1;
 }
 
 /* Whether no part is smaller than the 8x8 transform. */
-static int is_coarse(const struct avc_decoder *d)
+int avc_is_coarse(const struct avc_decoder *d)
 {
     for (int i = 0; i < 4; i++)
         if (d->now.sub[i] || (d->mb->direct >> i & 1 && !d->avc->inference8))
@@ -226,7 +233,7 @@ static int inter(struct avc_decoder *d, int type)
     d->mb->kind = INTER;
     if (!inter_types(d, type) || !avc_motion(d) || !read_pattern(d))
         return 0;
-    if (d->mb->pattern & 15 && d->avc->transform8 && is_coarse(d))
+    if (d->mb->pattern & 15 && d->avc->transform8 && avc_is_coarse(d))
         d->mb->transform8 = (uint8_t)read_transform8(d);
     return read_residual(d) && avc_inter(d) && avc_reconstruct(d);
 }
@@ -234,7 +241,7 @@ static int inter(struct avc_decoder *d, int type)
 /* The current macroblock, from mb_type on; whether it is well formed. */
 int avc_macroblock(struct avc_decoder *d)
 {
-    begin(d);
+    avc_begin_mb(d);
     d->mb->kind = INTER; /* so far */
     if (d->type == I_SLICE)
         d->mb->kind = INTRA_4X4;
@@ -248,7 +255,7 @@ int avc_macroblock(struct avc_decoder *d)
 /* The current macroblock, of which the stream has nothing: P_Skip or B_Skip. */
 void avc_skipped(struct avc_decoder *d)
 {
-    begin(d);
+    avc_begin_mb(d);
     d->mb->kind = INTER;
     d->mb->skip = 1;
     d->last_delta = 0;

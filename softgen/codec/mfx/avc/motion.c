@@ -92,7 +92,7 @@ void avc_predict_vector(struct avc_decoder *d, int list, int index, int x, int y
 }
 
 /* The prediction of a part of a macroblock in two halves: of the neighbour it touches, where that has the same reference. */
-static void predict_half(struct avc_decoder *d, int list, int index, int x, int y, int shape, int out[2])
+void avc_predict_half(struct avc_decoder *d, int list, int index, int x, int y, int shape, int out[2])
 {
     struct nearby n = nearby(d, list, x, y, shape == 1 ? 16 : 8);
     const struct avc_place_motion *from = shape == 1 ? (y ? &n.a : &n.b) : (x ? &n.c : &n.a);
@@ -179,7 +179,7 @@ static void vectors(struct avc_decoder *d, int list)
         if (!(d->now.uses[first] >> list & 1))
             continue;
         if (shape)
-            predict_half(d, list, d->mb->index[list][first], x, y, shape, prediction);
+            avc_predict_half(d, list, d->mb->index[list][first], x, y, shape, prediction);
         else
             avc_predict_vector(d, list, d->mb->index[list][0], 0, 0, 16, prediction);
         read_vector(d, list, x, y, shape == 2 ? 2 : 4, shape == 1 ? 2 : 4, prediction);

@@ -58,6 +58,13 @@ static void luma(const struct avc_decoder *d, const struct frame *f, int parity,
                     b->height);
 }
 
+/* A block of luma as a vector predicts it, from a whole frame; 16 samples from row to row. */
+void avc_luma_prediction(const struct avc_decoder *d, const struct frame *f, int x, int y, int width, int height, const int16_t vector[2],
+                         uint8_t *to)
+{
+    luma(d, f, WHOLE_FRAME, &(struct block){x, y, width, height, 0, 0}, vector, &(struct target){{to}, {16}});
+}
+
 static void chroma(const struct avc_decoder *d, const struct frame *f, int parity, const struct block *b, const int16_t *vector, int plane,
                    const struct target *to)
 {

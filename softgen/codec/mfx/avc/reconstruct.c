@@ -2,19 +2,14 @@
 #include "../../transform/transform.h"
 #include "avc.h"
 
-/* Which samples beside the current macroblock intra prediction may use; those at the left for its upper and lower half. */
-struct edges {
-    int left[2], top, corner, right;
-};
-
 static int usable(const struct avc_decoder *d, const struct avc_mb *mb)
 {
     return mb && (!d->avc->constrained_intra || is_intra(mb));
 }
 
-static struct edges edges_of(const struct avc_decoder *d)
+struct avc_edges avc_edges_of(const struct avc_decoder *d)
 {
-    struct edges e;
+    struct avc_edges e;
     for (int half = 0; half < 2; half++) /* rows of a frame macroblock beside a pair of fields alternate between its macroblocks */
         e.left[half] = usable(d, avc_neighbour(d, -1, 8 * half, 16, 16).mb) && usable(d, avc_neighbour(d, -1, 8 * half + 7, 16, 16).mb);
     e.top = usable(d, avc_neighbour(d, 0, -1, 16, 16).mb);
@@ -24,13 +19,13 @@ static struct edges edges_of(const struct avc_decoder *d)
 }
 
 /* Modes that need samples which do not exist are errors. */
-static int has_samples(int mode, int left, int top, int corner)
+int avc_has_samples(int mode, int left, int top, int corner)
 {
     static const uint8_t needs[9] = {2, 1, 0, 2, 7, 7, 7, 2, 1}; /* bits: left, top, corner */
     return !(needs[mode] & ~(left | top << 1 | corner << 2));
 }
 
-static int intra_4x4(struct avc_decoder *d, const struct edges *e)
+static int intra_4x4(struct avc_decoder *d, const struct avc_edges *e)
 {
     for (int i = 0; i < 16; i++) {
         int x = avc_block_x[i], y = avc_block_y[i], left = x || e->left[y >> 1], top = y || e->top;
@@ -38,7 +33,7 @@ static int intra_4x4(struct avc_decoder *d, const struct edges *e)
         int right = y ? x != 3 && (i & 7) != 3 : x < 3 ? e->top : e->right;
         int mode = d->mb->modes[4 * y + x];
         uint8_t *to = d->samples[0] + 4 * y * d->stride[0] + 4 * x;
-        if (!has_samples(mode, left, top, corner))
+        if (!avc_has_samples(mode, left, top, corner))
             return 0;
         avc_intra_4x4(to, d->stride[0], mode, left, top, corner, right);
         if (d->mb->count[4 * y + x])
@@ -47,14 +42,14 @@ static int intra_4x4(struct avc_decoder *d, const struct edges *e)
     return 1;
 }
 
-static int intra_8x8(struct avc_decoder *d, const struct edges *e)
+static int intra_8x8(struct avc_decoder *d, const struct avc_edges *e)
 {
     for (int i = 0; i < 4; i++) {
         int x = i & 1, y = i >> 1, left = x || e->left[y], top = y || e->top;
         int corner = x && y ? 1 : x ? e->top : y ? e->left[0] : e->corner, right = i == 0 ? e->top : i == 1 ? e->right : i == 2;
         int mode = d->mb->modes[8 * y + 2 * x];
         uint8_t *to = d->samples[0] + 8 * y * d->stride[0] + 8 * x;
-        if (!has_samples(mode, left, top, corner))
+        if (!avc_has_samples(mode, left, top, corner))
             return 0;
         avc_intra_8x8(to, d->stride[0], mode, left, top, corner, right);
         if (d->mb->pattern >> i & 1)
@@ -63,7 +58,7 @@ static int intra_8x8(struct avc_decoder *d, const struct edges *e)
     return 1;
 }
 
-static int intra_16x16(struct avc_decoder *d, const struct edges *e)
+static int intra_16x16(struct avc_decoder *d, const struct avc_edges *e)
 {
     int left = e->left[0] && e->left[1], mode = d->now.intra16_mode;
     if ((mode == 0 && !e->top) || (mode == 1 && !left) || (mode == 3 && !(left && e->top && e->corner)))
@@ -72,7 +67,7 @@ static int intra_16x16(struct avc_decoder *d, const struct edges *e)
     return 1;
 }
 
-static int intra_chroma(struct avc_decoder *d, const struct edges *e)
+static int intra_chroma(struct avc_decoder *d, const struct avc_edges *e)
 {
     int left = e->left[0] && e->left[1], mode = d->mb->chroma_mode;
     if ((mode == 2 && !e->top) || (mode == 1 && !left) || (mode == 3 && !(left && e->top && e->corner)))
@@ -108,12 +103,20 @@ static void add_chroma(struct avc_decoder *d)
         }
 }
 
+/* The residual of chroma, and of luma that was predicted as a whole, added to the prediction. */
+void avc_add_residual(struct avc_decoder *d)
+{
+    if (d->mb->kind != INTRA_4X4 && d->mb->kind != INTRA_8X8)
+        add_luma(d);
+    add_chroma(d);
+}
+
 /* Whether all samples that it is predicted from exist. */
 int avc_reconstruct(struct avc_decoder *d)
 {
     int fine = 1;
     if (is_intra(d->mb)) {
-        struct edges e = edges_of(d);
+        struct avc_edges e = avc_edges_of(d);
         fine = d->mb->kind == INTRA_4X4 ? intra_4x4(d, &e) : d->mb->kind == INTRA_8X8 ? intra_8x8(d, &e) : intra_16x16(d, &e);
         if (fine && !d->avc->monochrome)
             fine = intra_chroma(d, &e);
@@ -122,8 +125,6 @@ int avc_reconstruct(struct avc_decoder *d)
         d->error |= AVC_BAD_MODE;
         return 0;
     }
-    if (d->mb->kind != INTRA_4X4 && d->mb->kind != INTRA_8X8)
-        add_luma(d);
-    add_chroma(d);
+    avc_add_residual(d);
     return 1;
 }

@@ -2,9 +2,7 @@
 #include <string.h>
 
 #include "../../transform/transform.h"
-#include "avc.h"
-
-enum { LUMA_DC, LUMA_AC, LUMA_4X4, CHROMA_DC, CHROMA_AC, LUMA_8X8 }; /* ctxBlockCat */
+#include "cabac_contexts.h"
 
 const uint8_t avc_scan4[2][16] = {{0, 1, 4, 8, 5, 2, 3, 6, 9, 12, 13, 10, 7, 11, 14, 15}, {0, 4, 1, 8, 12, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}};
 const uint8_t avc_scan8[2][64] = {
@@ -16,14 +14,14 @@ const uint8_t avc_block_x[16] = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3}
 const uint8_t avc_block_y[16] = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
 const uint8_t avc_chroma_qp[52] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
                                    26, 27, 28, 29, 29, 30, 31, 32, 32, 33, 34, 34, 35, 35, 36, 36, 37, 37, 37, 38, 38, 38, 39, 39, 39, 39};
-static uint8_t interleaved[2][4][16]; /* the scan of 8x8 blocks, of which four blocks of variable-length codes have every fourth place */
+uint8_t avc_interleaved[2][4][16]; /* the scan of 8x8 blocks, of which four blocks of variable-length codes have every fourth place */
 static const uint8_t in_order[4] = {0, 1, 2, 3};
 
 __attribute__((constructor)) static void build(void)
 {
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 64; j++)
-            interleaved[i][j & 3][j >> 2] = avc_scan8[i][j];
+            avc_interleaved[i][j & 3][j >> 2] = avc_scan8[i][j];
 }
 
 /* Weights of positions, by QP modulo 6 (8.5.9). */
@@ -31,13 +29,13 @@ static const uint8_t norm4[6][3] = {{10, 16, 13}, {11, 18, 14}, {13, 20, 16}, {1
 static const uint8_t norm8[6][6] = {{20, 18, 32, 19, 25, 24}, {22, 19, 35, 21, 28, 26}, {26, 23, 42, 24, 33, 31},
                                     {28, 25, 45, 26, 35, 33}, {32, 28, 51, 30, 40, 38}, {36, 32, 58, 34, 46, 43}};
 
-static unsigned weight4(int qp, int at)
+unsigned avc_weight4(int qp, int at)
 {
     int x = at & 3, y = at >> 2;
     return norm4[qp % 6][x & y & 1 ? 1 : (x | y) & 1 ? 2 : 0];
 }
 
-static unsigned weight8(int qp, int at)
+unsigned avc_weight8(int qp, int at)
 {
     int x = at & 7, y = at >> 3;
     if (!(x & 3) && !(y & 3))
@@ -58,10 +56,10 @@ void avc_scales(struct avc_picture *p)
     for (int qp = 0; qp < 52; qp++) {
         for (int m = 0; m < 6; m++)
             for (int i = 0; i < 16; i++)
-                p->scale4[m][qp][i] = weight4(qp, i) * p->matrix4[m][i] << (qp < 24 ? 0 : qp / 6 - 4);
+                p->scale4[m][qp][i] = avc_weight4(qp, i) * p->matrix4[m][i] << (qp < 24 ? 0 : qp / 6 - 4);
         for (int m = 0; m < 2; m++)
             for (int i = 0; i < 64; i++)
-                p->scale8[m][qp][i] = weight8(qp, i) * p->matrix8[m][i] << (qp < 36 ? 0 : qp / 6 - 6);
+                p->scale8[m][qp][i] = avc_weight8(qp, i) * p->matrix8[m][i] << (qp < 36 ? 0 : qp / 6 - 6);
     }
 }
 
@@ -81,7 +79,7 @@ static int luma_8x8(struct avc_decoder *d, int quarter)
     if (d->avc->cabac)
         found = cabac_block(d, LUMA_8X8, 0, 4 * quarter, avc_scan8[d->field], scale, shift, 0, 64, out);
     for (int i = 0; i < 4; i++) {
-        int count = d->avc->cabac ? found : cavlc_block(d, 0, 4 * quarter + i, interleaved[d->field][i], scale, shift, 0, 16, out);
+        int count = d->avc->cabac ? found : cavlc_block(d, 0, 4 * quarter + i, avc_interleaved[d->field][i], scale, shift, 0, 16, out);
         if (count < 0)
             return 0;
         d->mb->count[avc_raster(4 * quarter + i)] = (uint8_t)count;
@@ -109,38 +107,49 @@ static int luma(struct avc_decoder *d)
     return 1;
 }
 
-/* DC of Intra_16x16, moved to the blocks. */
-static int luma_dc(struct avc_decoder *d)
+/* Levels of Intra_16x16's DC in `d->dc`, as coefficients of the blocks. */
+void avc_scale_luma_dc(struct avc_decoder *d)
 {
     const uint32_t *scale = d->avc->scale4[0][d->qp];
-    memset(d->dc[0], 0, sizeof d->dc[0]);
-    int count = d->avc->cabac ? cabac_block(d, LUMA_DC, 0, 0, avc_scan4[d->field], NULL, -1, 0, 16, d->dc[0]) : cavlc_dc(d, 0);
-    if (count <= 0)
-        return !count;
-    d->mb->dc |= 1;
-    avc_luma_dc(d->dc[0]);
     int shift = d->qp < 36 ? 6 - d->qp / 6 : 0;
+    avc_luma_dc(d->dc[0]);
     for (int i = 0; i < 16; i++) {
         int value = d->dc[0][avc_raster(i)];
         /* scale4 has the shift of QPs from 24 on already: take it back up to 36 */
         int weight = (int)(scale[0] >> (d->qp < 24 ? 0 : d->qp / 6 - 4));
         d->coefficients[i][0] = shift ? (value * weight + (1 << (shift - 1))) >> shift : value * weight * (1 << (d->qp / 6 - 6));
     }
+}
+
+static int luma_dc(struct avc_decoder *d)
+{
+    memset(d->dc[0], 0, sizeof d->dc[0]);
+    int count = d->avc->cabac ? cabac_block(d, LUMA_DC, 0, 0, avc_scan4[d->field], NULL, -1, 0, 16, d->dc[0]) : cavlc_dc(d, 0);
+    if (count <= 0)
+        return !count;
+    d->mb->dc |= 1;
+    avc_scale_luma_dc(d);
     return 1;
+}
+
+/* The same of a plane of chroma. */
+void avc_scale_chroma_dc(struct avc_decoder *d, int plane)
+{
+    int qp = chroma_qp(d->avc, d->qp, plane - 1), matrix = (is_intra(d->mb) ? 0 : 3) + plane;
+    avc_chroma_dc(d->dc[plane]);
+    int weight = (int)avc_weight4(qp, 0) * d->avc->matrix4[matrix][0];
+    for (int i = 0; i < 4; i++)
+        d->coefficients[12 + 4 * plane + i][0] = (d->dc[plane][i] * weight * (1 << (qp / 6))) >> 5;
 }
 
 static int chroma_dc(struct avc_decoder *d, int plane)
 {
-    int qp = chroma_qp(d->avc, d->qp, plane - 1), matrix = (is_intra(d->mb) ? 0 : 3) + plane;
     memset(d->dc[plane], 0, sizeof d->dc[plane]);
     int count = d->avc->cabac ? cabac_block(d, CHROMA_DC, plane, 0, in_order, NULL, -1, 0, 4, d->dc[plane]) : cavlc_dc(d, plane);
     if (count <= 0)
         return !count;
     d->mb->dc |= (uint8_t)(1 << plane);
-    avc_chroma_dc(d->dc[plane]);
-    int weight = (int)weight4(qp, 0) * d->avc->matrix4[matrix][0];
-    for (int i = 0; i < 4; i++)
-        d->coefficients[12 + 4 * plane + i][0] = (d->dc[plane][i] * weight * (1 << (qp / 6))) >> 5;
+    avc_scale_chroma_dc(d, plane);
     return 1;
 }
 

@@ -61,7 +61,7 @@ def decode_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
         raise Unsupported("slices in the short format: not yet simulated")
     layout = catalogue().layout(INLINE_DATA, cs.generation.number)
     inline = layout.raw(split(cmd.inline_data, layout.dwords))
-    picture = engine.picture if isinstance(engine.picture, AvcVideoPicture) else _open(cs, engine, image)
+    picture = engine.picture if isinstance(engine.picture, AvcVideoPicture) else open_avc(cs, engine, image)
     engine.picture = picture
     cs.collected()
     if cmd.indirect_bsd_data_length:  # without data it tells of macroblocks that are missing, which are concealed in the end
@@ -87,7 +87,8 @@ def _shape(image: Record) -> PictureShape:
     return PictureShape(image.frame_width + 1, rows // fields, chroma, fields=fields)
 
 
-def _open(cs: CommandStreamer, engine: VideoEngine, image: Record) -> AvcVideoPicture:
+def open_avc(cs: CommandStreamer, engine: VideoEngine, image: Record) -> AvcVideoPicture:
+    """A picture of the latched state, before its first slice."""
     shape, bottom = _shape(image), image.image_structure == BOTTOM_FIELD
     layout = SurfaceLayout.INTERLEAVED_CHROMA if shape.chroma else SurfaceLayout.LUMA_ONLY
     opened = open_picture(cs, engine, shape, layout, bottom)
@@ -145,8 +146,6 @@ def _motion_addresses(state: Record) -> list[int]:
 
 
 def _decode(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, state: Record, inline: Record, data: bytes) -> None:
-    if state.slice_type not in (P_SLICE, B_SLICE, I_SLICE):
-        raise Unsupported(f"slice_type {state.slice_type}: not yet simulated")
     payload = ctypes.create_string_buffer(len(data) + len(PADDING))
     slice = AvcSlice(ctypes.addressof(picture.avc), ctypes.addressof(payload))
     if inline.emulation_prevention_byte_present:
@@ -155,6 +154,23 @@ def _decode(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, state:
         slice.size = library().remove_emulation(payload, data, ctypes.c_uint64(len(data)))
         ctypes.memset(ctypes.addressof(payload) + slice.size, 0, len(PADDING))
     slice.start = 8 * inline.first_mb_byte_offset_of_slice_data_or_slice_header + inline.first_mb_bit_offset
+    _parameters(slice, picture, state)
+    _lists(cs, picture, image, slice)
+    run_rows(cs, library().avc_decode, slice)
+
+
+def slice_to_encode(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, state: Record) -> AvcSlice:
+    """A slice without data: an encoder writes it."""
+    slice = AvcSlice(ctypes.addressof(picture.avc))
+    _parameters(slice, picture, state)
+    _lists(cs, picture, image, slice)
+    return slice
+
+
+def _parameters(slice: AvcSlice, picture: AvcVideoPicture, state: Record) -> None:
+    """What MFX_AVC_SLICE_STATE says of a slice."""
+    if state.slice_type not in (P_SLICE, B_SLICE, I_SLICE):
+        raise Unsupported(f"slice_type {state.slice_type}: not yet simulated")
     slice.type, slice.decoder = state.slice_type, ctypes.addressof(picture.decoder)  # type: ignore[arg-type]
     slice.counts[:] = (state.number_of_reference_pictures_in_inter_prediction_list_0,
                        state.number_of_reference_pictures_in_inter_prediction_list_1)  # fmt: skip
@@ -164,8 +180,6 @@ def _decode(cs: CommandStreamer, picture: AvcVideoPicture, image: Record, state:
     slice.filter_alpha, slice.filter_beta = 2 * state.slice_alpha_c0_offset_div2, 2 * state.slice_beta_offset_div2
     slice.first_x, slice.first_y = state.slice_horizontal_position, state.slice_vertical_position
     _check(slice)
-    _lists(cs, picture, image, slice)
-    run_rows(cs, library().avc_decode, slice)
 
 
 def _check(slice: AvcSlice) -> None:

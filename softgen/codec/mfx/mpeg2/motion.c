@@ -3,38 +3,9 @@
 
 #include "mpeg2.h"
 
-enum { FIRST = 7, ROOM = 256 };
-
-static struct vlc_entry codes[ROOM];
-
-__attribute__((constructor)) static void build(void)
-{
-    vlc_build(codes, ROOM, FIRST, mpeg2_motion, 17);
-}
-
 void mpeg2_reset_vectors(struct mpeg2_decoder *d)
 {
     memset(d->predictor, 0, sizeof d->predictor);
-}
-
-/* A component's difference from its prediction. */
-static int difference(struct bits *b, int f_code, int *value)
-{
-    int code = vlc_read(b, codes, FIRST), size = f_code - 1;
-    if (code == NO_CODE)
-        return 0;
-    *value = 0;
-    if (code) {
-        int negative = (int)bits_read(b, 1);
-        *value = ((code - 1) << size) + (int)bits_read(b, (unsigned)size) + 1;
-        *value = negative ? -*value : *value;
-    }
-    return 1;
-}
-
-static int dual_difference(struct bits *b)
-{
-    return !bits_read(b, 1) ? 0 : bits_read(b, 1) ? -1 : 1;
 }
 
 /* A vector; `halved`: it counts rows of fields and the predictors rows of frames. */
@@ -42,14 +13,14 @@ static int vector(struct mpeg2_decoder *d, int r, int s, int halved, int dual)
 {
     for (int t = 0; t < 2; t++) {
         int f_code = d->slice->f_code[s][t], change, *predictor = &d->predictor[r][s][t], scaled = halved && t;
-        if (f_code < 1 || f_code > 9 || !difference(&d->bits, f_code, &change))
+        if (f_code < 1 || f_code > 9 || !mpeg2_read_motion(&d->bits, f_code, &change))
             return 0;
         int limit = 16 << (f_code - 1), value = (scaled ? *predictor >> 1 : *predictor) + change;
         value = value < -limit ? value + 2 * limit : value >= limit ? value - 2 * limit : value;
         *predictor = scaled ? 2 * value : value;
         d->motion.vector[r][s][t] = value;
         if (dual)
-            d->motion.dual[t] = dual_difference(&d->bits);
+            d->motion.dual[t] = mpeg2_read_dual(&d->bits);
     }
     return 1;
 }

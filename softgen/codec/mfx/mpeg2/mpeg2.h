@@ -2,15 +2,14 @@
 #ifndef SOFTGEN_CODEC_MPEG2_H
 #define SOFTGEN_CODEC_MPEG2_H
 
-#include "../../bits/vlc.h"
+#include "../../bits/mpeg2_codes.h"
 #include "../../codec.h"
 #include "../../transform/transform.h"
 
 enum { TOP_FIELD = 1, BOTTOM_FIELD = 2, FRAME_PICTURE = 3 }; /* picture_structure */
 enum { I_PICTURE = 1, P_PICTURE = 2, B_PICTURE = 3 };
-enum { QUANT = 1, FORWARD = 2, BACKWARD = 4, PATTERN = 8, INTRA = 16 }; /* macroblock_type */
 enum { ONE_FIELD = 1, WHOLE = 2, HALVES = 2, DUAL_PRIME = 3 }; /* motion type: WHOLE in frame, HALVES (16x8) in field pictures */
-enum { COEFFICIENT_ESCAPE = 0x4000, END_OF_BLOCK = 0x4001, ADDRESS_ESCAPE = 34, ADDRESS_STUFFING = 35 };
+enum { QUANT = MPEG2_QUANT, FORWARD = MPEG2_FORWARD, BACKWARD = MPEG2_BACKWARD, PATTERN = MPEG2_PATTERN, INTRA = MPEG2_INTRA };
 enum { /* error bits (KBL 14027-14050) */
     CONCEALED_MACROBLOCKS = 1 << 0, MISSING_MACROBLOCKS = 1 << 1, PREMATURE_END = 1 << 2, SLICE_OUT_OF_BOUND = 1 << 3,
     MISSING_END_OF_BLOCK = 1 << 5,
@@ -44,18 +43,19 @@ struct mpeg2_decoder {
     struct mpeg2_motion motion;
 };
 
-/* tables.c */
-extern const struct vlc_code mpeg2_address_increment[35], mpeg2_pattern[64], mpeg2_motion[17], mpeg2_dc_luma[12], mpeg2_dc_chroma[12];
-extern const struct vlc_code mpeg2_coefficients[113], mpeg2_intra_coefficients[113];
-extern const uint8_t mpeg2_alternate_scan[64], mpeg2_nonlinear_scale[32];
-
 /* block.c: a block's coefficients, dequantised; whether it is well formed. */
 int mpeg2_intra_block(struct mpeg2_decoder *d, int plane, int16_t out[64]);
 int mpeg2_inter_block(struct mpeg2_decoder *d, int16_t out[64]);
 
+/* A coefficient that is not the DC of an intra block, by its level and raster position (7.4.2.3, 7.4.3). */
+int16_t mpeg2_dequantised(const struct mpeg2_slice *s, int scale, int intra, int position, int level);
+
 /* motion.c */
 int mpeg2_vectors(struct mpeg2_decoder *d, int direction);
 void mpeg2_reset_vectors(struct mpeg2_decoder *d);
+
+/* slice.c: quantiser_scale by its code. */
+int mpeg2_scale(const struct mpeg2_slice *s, unsigned code);
 
 /* predict.c: whether all references exist. */
 int mpeg2_predict(struct mpeg2_decoder *d, unsigned x, unsigned y);

@@ -3,27 +3,11 @@
 
 #include "mpeg2.h"
 
-enum { ADDRESS_FIRST = 8, PATTERN_FIRST = 9, TYPE_FIRST = 6, ROOM = 512 };
-
-static struct vlc_entry addresses[ROOM], patterns[ROOM], types[3][1 << TYPE_FIRST];
-
-/* B.2 to B.4: macroblock_type by picture_coding_type. */
-static const struct vlc_code type_codes[3][11] = {
-    {{1, 1, INTRA}, {1, 2, INTRA | QUANT}},
-    {{1, 1, FORWARD | PATTERN}, {1, 2, PATTERN}, {1, 3, FORWARD}, {3, 5, INTRA}, {2, 5, FORWARD | PATTERN | QUANT}, {1, 5, PATTERN | QUANT},
-     {1, 6, INTRA | QUANT}},
-    {{2, 2, FORWARD | BACKWARD}, {3, 2, FORWARD | BACKWARD | PATTERN}, {2, 3, BACKWARD}, {3, 3, BACKWARD | PATTERN}, {2, 4, FORWARD},
-     {3, 4, FORWARD | PATTERN}, {3, 5, INTRA}, {2, 5, FORWARD | BACKWARD | PATTERN | QUANT}, {3, 6, FORWARD | PATTERN | QUANT},
-     {2, 6, BACKWARD | PATTERN | QUANT}, {1, 6, INTRA | QUANT}}};
-
-__attribute__((constructor)) static void build(void)
-{
-    static const int counts[3] = {2, 7, 11};
-    vlc_build(addresses, ROOM, ADDRESS_FIRST, mpeg2_address_increment, 35);
-    vlc_build(patterns, ROOM, PATTERN_FIRST, mpeg2_pattern, 64);
-    for (int i = 0; i < 3; i++)
-        vlc_build(types[i], 1 << TYPE_FIRST, TYPE_FIRST, type_codes[i], counts[i]);
-}
+/* Table 7-6: quantiser_scale by code, where q_scale_type is set. */
+static const uint8_t nonlinear_scale[32] = {
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22,
+    24, 28, 32, 36, 40, 44, 48, 52, 56, 64, 72, 80, 88, 96, 104, 112,
+};
 
 static void reset_dc(struct mpeg2_decoder *d)
 {
@@ -31,24 +15,14 @@ static void reset_dc(struct mpeg2_decoder *d)
         d->dc[i] = 1 << (7 + d->slice->intra_dc_precision);
 }
 
-static void set_scale(struct mpeg2_decoder *d, unsigned code)
+int mpeg2_scale(const struct mpeg2_slice *s, unsigned code)
 {
-    d->scale = d->slice->q_scale_type ? mpeg2_nonlinear_scale[code] : 2 * (int)code;
+    return s->q_scale_type ? nonlinear_scale[code & 31] : 2 * (int)code;
 }
 
-/* macroblock_address_increment; 0 where there is no such code. */
-static unsigned increment(struct bits *b)
+static void set_scale(struct mpeg2_decoder *d, unsigned code)
 {
-    for (unsigned sum = 0; bits_left(b) > 0;) {
-        int value = vlc_read(b, addresses, ADDRESS_FIRST);
-        if (value == NO_CODE)
-            return 0;
-        if (value == ADDRESS_ESCAPE)
-            sum += 33;
-        else if (value != ADDRESS_STUFFING)
-            return sum + (unsigned)value;
-    }
-    return 0;
+    d->scale = mpeg2_scale(d->slice, code);
 }
 
 static int default_motion(const struct mpeg2_slice *s)
@@ -131,10 +105,10 @@ static int modes_and_vectors(struct mpeg2_decoder *d, int type)
 
 static int macroblock(struct mpeg2_decoder *d, unsigned x, unsigned y)
 {
-    int type = vlc_read(&d->bits, types[d->slice->type - 1], TYPE_FIRST), pattern = 0;
+    int type = mpeg2_read_type(&d->bits, d->slice->type), pattern = 0;
     if (type == NO_CODE || !modes_and_vectors(d, type))
         return 0;
-    if (type & PATTERN && (pattern = vlc_read(&d->bits, patterns, PATTERN_FIRST)) <= 0)
+    if (type & PATTERN && (pattern = mpeg2_read_pattern(&d->bits)) <= 0)
         return 0;
     if (type & INTRA) {
         d->motion.modes = 0;
@@ -164,11 +138,6 @@ static void failed(struct picture *p, uint32_t error, unsigned left)
     p->concealed += left;
 }
 
-static int at_end(const struct bits *b)
-{
-    return bits_left(b) <= 0 || !bits_peek(b, 23);
-}
-
 /* Entry: a slice, which is at most a row of macroblocks. */
 ENTRY int64_t mpeg2_decode(struct mpeg2_slice *s, void *record)
 {
@@ -183,8 +152,8 @@ ENTRY int64_t mpeg2_decode(struct mpeg2_slice *s, void *record)
     uint8_t *state = p->state + (size_t)s->row * p->width;
     reset_dc(&d);
     set_scale(&d, s->quantiser_code);
-    for (int first = 1; first || !at_end(&d.bits); first = 0, x = next) {
-        unsigned step = increment(&d.bits);
+    for (int first = 1; first || !mpeg2_at_end(&d.bits); first = 0, x = next) {
+        unsigned step = mpeg2_read_increment(&d.bits);
         next = x + step;
         if (!step || next > p->width) {
             failed(p, step ? SLICE_OUT_OF_BOUND : MISSING_MACROBLOCKS, p->width - x);

@@ -10,6 +10,7 @@ macroblock_address_increment, whatever the object says.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record, split
@@ -31,21 +32,33 @@ REFERENCES = 4  # forward top, backward top, forward bottom, backward bottom
 INLINE_DATA = "MFD_MPEG2_BSD_OBJECT_INLINE_DATA_DESCRIPTION"
 
 
+@dataclass
+class Mpeg2VideoPicture(VideoPicture):
+    """An MPEG-2 picture that is being decoded."""
+
+    parameters: Mpeg2Slice  # a slice without data: pictures have many slices, whose Python counts
+
+
 def decode_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
     """Decode a slice; the first one of a picture opens it, the last one completes it."""
     state = cs.latched["MFX_MPEG2_PIC_STATE"]
     layout = catalogue().layout(INLINE_DATA, cs.generation.number)
     inline = layout.raw(split(cmd.inline_data, layout.dwords))
-    picture = engine.picture or _open(cs, engine, state)
+    picture = engine.picture if isinstance(engine.picture, Mpeg2VideoPicture) else _open(cs, engine, state)
     engine.picture = picture
     cs.collected()
     data = bitstream(cs, cmd.indirect_bsd_data_length, cmd.indirect_bsd_data_start_address)
-    run_rows(cs, library().mpeg2_decode, _slice(engine, picture, state, inline, data))
+    run_rows(cs, library().mpeg2_decode, _slice(picture, inline, data), writes=False)
     if inline.last_pic_slice:
         engine.close(cs)
 
 
-def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> VideoPicture:
+def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> Mpeg2VideoPicture:
+    opened = open_picture_of(cs, engine, state)
+    return Mpeg2VideoPicture(opened.record, opened.keep, picture_parameters(engine, opened, state))
+
+
+def open_picture_of(cs: CommandStreamer, engine: VideoEngine, state: Record) -> VideoPicture:
     """A picture; interlaced frames have an even number of rows of macroblocks, which the frame's height may lack."""
     structure, rows = state.picture_structure, state.frame_height_in_mbs + 2 & ~1
     if not structure or not 0 < state.picture_coding_type <= 3:
@@ -57,9 +70,16 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> VideoPictu
     return picture
 
 
-def _slice(engine: VideoEngine, picture: VideoPicture, state: Record, inline: Record, data: bytes) -> Mpeg2Slice:
-    slice = Mpeg2Slice(ctypes.addressof(picture.record))
+def _slice(picture: Mpeg2VideoPicture, inline: Record, data: bytes) -> Mpeg2Slice:
+    slice = Mpeg2Slice.from_buffer_copy(picture.parameters)
     slice.bits.data, slice.bits.size, slice.bits.at = data + PADDING, len(data), inline.first_mb_bit_offset
+    slice.row, slice.quantiser_code = inline.slice_vertical_position, inline.quantizer_scale_code
+    return slice
+
+
+def picture_parameters(engine: VideoEngine, picture: VideoPicture, state: Record) -> Mpeg2Slice:
+    """A slice without data: what all slices of the picture have."""
+    slice = Mpeg2Slice(ctypes.addressof(picture.record))
     matrices = engine.matrices
     slice.matrix[0][:], slice.matrix[1][:] = matrices.get(0, DEFAULT_INTRA), matrices.get(1, DEFAULT_OTHER)
     for direction in range(2):
@@ -69,5 +89,5 @@ def _slice(engine: VideoEngine, picture: VideoPicture, state: Record, inline: Re
     slice.top_field_first, slice.frame_pred_frame_dct = state.top_field_first, state.frame_prediction_frame_dct
     slice.concealment_mv, slice.q_scale_type = state.concealment_mv, state.quantizer_scale_type
     slice.intra_vlc, slice.alternate_scan = state.intra_vlc_format, state.scan_order
-    slice.type, slice.row, slice.quantiser_code = state.picture_coding_type, inline.slice_vertical_position, inline.quantizer_scale_code
+    slice.type = state.picture_coding_type
     return slice

@@ -85,26 +85,11 @@ static void decode_row(struct vp8_picture *p, unsigned y)
 static void conceal(struct vp8_picture *p)
 {
     struct picture *picture = p->picture;
-    const struct frame *from = NULL;
     for (unsigned i = 0; i < picture->width * picture->height; i++) {
         if (picture->state[i] == DECODED)
             continue;
-        unsigned x = i % picture->width, y = i / picture->width;
-        from = from ? from : reference_frame(picture, 0);
-        for (int plane = 0; plane < PLANES; plane++) {
-            const struct plane *to = &picture->frame.plane[plane];
-            unsigned size = plane ? 8 : 16;
-            for (unsigned row = y * size; row < (y + 1) * size; row++) {
-                uint8_t *at = to->samples + (size_t)row * to->stride + x * size;
-                if (from)
-                    memcpy(at, from->plane[plane].samples + (size_t)row * from->plane[plane].stride + x * size, size);
-                else
-                    memset(at, 128, size);
-            }
-        }
-        memset(&p->mbs[(size_t)(y + 1) * (picture->width + 1) + x + 1], 0, sizeof(struct vp8_mb));
-        picture->state[i] = CONCEALED;
-        picture->concealed++;
+        conceal_macroblock(picture, i, 0);
+        memset(&p->mbs[(size_t)(i / picture->width + 1) * (picture->width + 1) + i % picture->width + 1], 0, sizeof(struct vp8_mb));
     }
 }
 

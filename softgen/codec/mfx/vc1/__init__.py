@@ -1,0 +1,1 @@
+"""VC-1: progressive pictures of simple, main and advanced profile."""

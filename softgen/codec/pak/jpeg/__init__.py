@@ -1,0 +1,1 @@
+"""JPEG: surfaces to baseline scans."""

@@ -1,0 +1,1 @@
+"""MPEG-2: frame pictures of macroblocks that commands have decided."""
