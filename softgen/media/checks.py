@@ -16,11 +16,14 @@ MAX_DESCRIPTORS = 64
 DESCRIPTOR = 32  # bytes
 
 
-def front_end(command: Record) -> Iterator[str]:
-    """MEDIA_VFE_STATE."""
+def front_end(command: Record, urb_bytes: int) -> Iterator[str]:
+    """MEDIA_VFE_STATE, on a device that has at most so much URB."""
     stack = command.stack_size if "stack_size" in command._fields else 0
     if stack > command.per_thread_scratch_space:  # BDW 23828-23830
         yield f"a stack of size {stack} is part of the scratch space, whose size is {command.per_thread_scratch_space}"
+    entries = command.number_of_urb_entries * command.urb_entry_allocation_size + command.curbe_allocation_size + MAX_DESCRIPTORS
+    if entries * GRF_BYTES > urb_bytes:  # BDW 23934-23946
+        yield f"entries of the URB, constants and {MAX_DESCRIPTORS} descriptors take {entries * GRF_BYTES} bytes of the URB's {urb_bytes}"
 
 
 def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:

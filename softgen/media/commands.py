@@ -1,7 +1,7 @@
 """Commands of the media pipeline: loads of constants and descriptors, and those that start root threads.
 
-Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_STATE_FLUSH
-        MEDIA_OBJECT MEDIA_OBJECT_PRT MEDIA_OBJECT_GRPID MEDIA_OBJECT_WALKER
+Reads   MEDIA_STATE_POINTERS MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_STATE_FLUSH
+        MEDIA_OBJECT MEDIA_OBJECT_EX MEDIA_OBJECT_PRT MEDIA_OBJECT_GRPID MEDIA_OBJECT_WALKER
 Writes  the front end's state; thread dispatches
 """
 
@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from softgen.bits.generation import most_of
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, FieldPlace, PreparedCommand, Preparers, registers_in
 from softgen.errors import SoftgenError
 from softgen.media import checks, front_end, objects
+from softgen.media.children import RootQueue
 from softgen.media.front_end import FrontEnd, ThreadGroup, dispatch_context
-from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.media.vfe import objects as vfe_objects
+from softgen.media.vfe.spawner import ThreadSpawner
+from softgen.media.vfe.state import VideoFrontEnd
+from softgen.threads.dispatch import KIB, DispatchContext, ThreadDispatch
 
 COMMANDS: Commands = {}
 PREPARED: Preparers = {}
@@ -27,12 +32,22 @@ def new_state() -> FrontEnd:
 
 
 def finish(cs: CommandStreamer) -> None:
-    """Starts a thread group that lacks its end: its threads run nevertheless."""
+    """Starts a thread group that lacks its end, whose threads run nevertheless, and the root threads that wait in the spawner's queue."""
     finished(cs)
 
 
 def finished(cs: CommandStreamer) -> FrontEnd:
     """The front end, after `finish`."""
+    front = finished_group(cs)
+    if cs.generation.unit_state:
+        vfe_objects.finish(cs)
+    else:
+        cs.state(RootQueue).run(cs, front)
+    return front
+
+
+def finished_group(cs: CommandStreamer) -> FrontEnd:
+    """The front end, after a thread group that lacks its end."""
     front = cs.state(FrontEnd)
     if front.group is not None:
         cs.warn(f"no MEDIA_OBJECT_GRPID of group {front.group.id:#x} has its end_of_thread_group set")
@@ -49,7 +64,8 @@ def warn_of(cs: CommandStreamer, broken: Iterable[str]) -> None:
 @handles("MEDIA_VFE_STATE")
 def media_vfe_state(cs: CommandStreamer, cmd: Record) -> None:
     finish(cs)
-    warn_of(cs, checks.front_end(cmd))
+    warn_of(cs, checks.front_end(cmd, most_of(cs.generation, "urb_kib") * KIB))
+    cs.latch()
     cs.state(FrontEnd).state = cmd
 
 
@@ -103,11 +119,41 @@ def prepare_state_flush(cs: CommandStreamer, cmd: Record, place: Callable[[str],
     return run
 
 
-@handles("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")
-def media_object(cs: CommandStreamer, cmd: Record) -> None:
+@handles("MEDIA_STATE_POINTERS")
+def media_state_pointers(cs: CommandStreamer, cmd: Record) -> None:
+    """Latched; the state is read for the next object (G45 8736)."""
+    if not cs.state(ThreadSpawner).empty:
+        cs.warn("the media state changes after objects without a flush (G45 8736)")
     finish(cs)
+    cs.latch()
+    cs.state(VideoFrontEnd).change_state()
+
+
+@handles("MEDIA_OBJECT_EX")
+def media_object_ex(cs: CommandStreamer, cmd: Record) -> None:
+    vfe_objects.start(cs, "MEDIA_OBJECT_EX", cmd)
+
+
+@handles("MEDIA_OBJECT")
+def media_object(cs: CommandStreamer, cmd: Record) -> None:
+    _object(cs, "MEDIA_OBJECT", cmd)
+
+
+@handles("MEDIA_OBJECT_PRT")
+def media_object_prt(cs: CommandStreamer, cmd: Record) -> None:
+    _object(cs, "MEDIA_OBJECT_PRT", cmd)
+
+
+def _object(cs: CommandStreamer, name: str, cmd: Record) -> None:
+    if cs.generation.unit_state:
+        vfe_objects.start(cs, name, cmd)
+        return
+    queue, front = cs.state(RootQueue), finished_group(cs)
+    if queue.takes(cmd):
+        queue.queue(cs, front, name, cmd)
+        return
     cs.counters.dispatches += 1
-    front, context = cs.state(FrontEnd), dispatch_context(cs)
+    context = dispatch_context(cs)
     if front.state is None and cs.generation.stage_rules:
         cs.warn("a media object before any MEDIA_VFE_STATE (ICL 1549-1562)")
     run_dispatch(cs, front, context, objects.single(context, front, cmd))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -47,6 +48,10 @@ class FrontEnd:
     used: bool = False  # descriptors have been used since MEDIA_STATE_FLUSH
     watermark: bool = False  # the last MEDIA_STATE_FLUSH asked for the watermark
     group: ThreadGroup | None = None  # not yet started
+
+    def restored(self, latched: Mapping[str, Record]) -> None:
+        """Takes over the state of a context that was switched in."""
+        self.state = latched.get("MEDIA_VFE_STATE")
 
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
@@ -167,12 +172,12 @@ def _thread_header(gen: float, name: str, samplers: int, scratch: Scratch | None
     dwords = layout.pack(per_thread_scratch_space=size_code(scratch), binding_table_pointer=0, sampler_state_pointer=samplers,
                          **dict(values))  # fmt: skip
     base, size = (scratch.base, scratch.size) if scratch is not None else (0, 0)
-    slots = tuple(_slot_field(gen, name, field, *rule) for field, rule in
+    slots = tuple(slot_field(gen, name, field, *rule) for field, rule in
                   (("fixed_function_thread_id", (0, 1)), ("scratch_space_offset", (base, size))))  # fmt: skip
     return ThreadHeader(struct.pack(f"<{len(dwords)}I", *dwords), slots)
 
 
-def _slot_field(gen: float, name: str, field: str, base: int, step: int) -> SlotField:
+def slot_field(gen: float, name: str, field: str, base: int, step: int) -> SlotField:
     """A rule for a header field. Addresses stand in place, numbers from the field's lowest bit on."""
     found = catalogue.layout(name, gen).field(field)
     low, width = found.low % 32, found.width

@@ -15,22 +15,21 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.media import front_end, walk
 from softgen.media.front_end import FrontEnd, ThreadGroup, optional
+from softgen.media.queued import CHANNELS, Interface, QueuedThread
 from softgen.media.walk import BlockPosition
-from softgen.threads.dispatch import DispatchContext, ThreadDispatch
-from softgen.threads.payload import PayloadList, check_length
+from softgen.threads.dispatch import DispatchContext, Scratch, ThreadDispatch
+from softgen.threads.payload import PayloadList, SlotField, check_length
 
 HEADER = "MEDIA_THREAD_HEADER"
-CHANNELS = 32
 BATCH = 64  # threads of a ThreadDispatch at most, of those that are independent
 MAX_DATA = 112  # registers of inline and indirect data that are too many (BDW 22717-22721)
 SCOREBOARDS = range(8)
-REFUSED = ("thread_synchronization", "masked_dispatch", "dual_mode", "repel", "quad_mode")  # what changes which threads run, or when
+REFUSED = ("masked_dispatch", "dual_mode", "repel", "quad_mode")  # what changes which threads run, or when
 BY = "media command"
 
 
@@ -46,9 +45,35 @@ class RootThread(NamedTuple):
 
 def single(context: DispatchContext, front: FrontEnd, command: Record) -> ThreadDispatch:
     """MEDIA_OBJECT and MEDIA_OBJECT_PRT. A persistent thread, too, has ended when the next command is read, with or without a fence."""
-    _check(context, command)
+    _check(command)
     data = constants(context, front, command) + inline(command) + indirect(context, command)
     return root_threads(context, front, command.interface_descriptor_offset, [RootThread(_position(command), data)], shares=False)
+
+
+def queued(context: DispatchContext, front: FrontEnd, command: Record,
+           handle: int) -> tuple[QueuedThread, tuple[SlotField, ...], Scratch | None]:  # fmt: skip
+    """The thread of MEDIA_OBJECT or MEDIA_OBJECT_PRT that waits in a queue, with an entry of the URB; the fields of its header that live
+    threads have each for itself; scratch space."""
+    _check(command)
+    index, position = int(command.interface_descriptor_offset), _position(command)
+    held = front_end.descriptor(context.generation.number, front, index, BY)
+    fields = front_end.dispatch_fields(context, front, held, False)
+    header = _header(context, front, fields, index, position, urb_handle=handle)
+    root = QueuedThread(interface(fields), header.data, constants(context, front, command), inline(command) + indirect(context, command),
+                        handle, bool(optional(command, "thread_synchronization")), bool(optional(command, "prt_fence_needed")),
+                        bool(optional(command, "children_present")), position, tuple(before(front, command, position)))  # fmt: skip
+    return root, header.slots, fields["scratch"]
+
+
+def interface(fields: dict[str, Any]) -> Interface:
+    """The part of a dispatch's fields that its threads have in common."""
+    return Interface(fields["kernel"], fields["control"], fields["binding_table"], fields["samplers"])
+
+
+def before(front: FrontEnd, command: Record, position: BlockPosition) -> Iterator[BlockPosition]:
+    """Positions of threads that one waits for."""
+    for x, y in distances(front, command):
+        yield BlockPosition(position.x + x, position.y + y, position.color)
 
 
 def grouped(context: DispatchContext, front: FrontEnd, group: ThreadGroup) -> ThreadDispatch:
@@ -58,7 +83,7 @@ def grouped(context: DispatchContext, front: FrontEnd, group: ThreadGroup) -> Th
 
 
 def _part(context: DispatchContext, front: FrontEnd, command: Record, number: int) -> bytes:
-    _check(context, command)
+    _check(command, "thread_synchronization")
     inlined, fetched = inline(command), bool(optional(command, "indirect_data_length"))
     own, shared = _lengths(context, front, command)
     if inlined and (fetched or own or shared):
@@ -87,7 +112,7 @@ def _position(command: Record) -> BlockPosition:
 
 def walked(context: DispatchContext, front: FrontEnd, command: Record, poll: Callable[[], None]) -> Iterator[ThreadDispatch]:
     """MEDIA_OBJECT_WALKER. `poll` is called at intervals, and may raise."""
-    _check(context, command)
+    _check(command, "thread_synchronization")
     data = constants(context, front, command) + inline(command) + indirect(context, command)
     index = command.interface_descriptor_offset
     descriptor = front_end.descriptor(context.generation.number, front, index, "MEDIA_OBJECT_WALKER")
@@ -145,13 +170,13 @@ def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: S
     headers = [_header(context, front, fields, index, root.position) for root in roots]
     payload = PayloadList(tuple(header.data + root.data for header, root in zip(headers, roots, strict=True)), headers[0].slots)
     check_length(payload.registers, "media thread")
-    return ThreadDispatch(simd=CHANNELS, threads=len(roots), groups=1, payload=payload, **fields)
+    return ThreadDispatch(simd=CHANNELS, threads=len(roots), groups=1, payload=payload, stage="media", **fields)
 
 
-def _header(context: DispatchContext, front: FrontEnd, fields: dict[str, Any], index: int,
-            position: BlockPosition) -> front_end.ThreadHeader:  # fmt: skip
+def _header(context: DispatchContext, front: FrontEnd, fields: dict[str, Any], index: int, position: BlockPosition,
+            **more: int) -> front_end.ThreadHeader:  # fmt: skip
     return front_end.thread_header(context, HEADER, fields, front, x_position=position.x, y_position=position.y, color=position.color,
-                                   interface_descriptor_offset=index)  # fmt: skip
+                                   interface_descriptor_offset=index, **more)  # fmt: skip
 
 
 def constants(context: DispatchContext, front: FrontEnd, command: Record) -> bytes:
@@ -183,10 +208,8 @@ def _lengths(context: DispatchContext, front: FrontEnd, command: Record) -> tupl
     return descriptor.constant_urb_entry_read_length, optional(descriptor, "cross_thread_constant_data_read_length")
 
 
-def _check(context: DispatchContext, command: Record) -> None:
-    if catalogue().get(HEADER, context.generation.number) is None:
-        raise Unsupported("not yet simulated")
-    for name in REFUSED:
+def _check(command: Record, *refused: str) -> None:
+    for name in (*REFUSED, *refused):
         if optional(command, name):
             raise Unsupported(f"{name} is not yet simulated")
     data = sum(-(-size // GRF_BYTES) for size in (4 * len(command.inline_data), optional(command, "indirect_data_length")))

@@ -127,8 +127,8 @@ def test_indirect_data_has_a_largest_size(gpu: str, size: int, told: bool) -> No
 @pytest.mark.behaviour("BDW-GPGPU-06", shows="action")
 def test_indirect_data_is_whole_registers() -> None:
     job = Job(SHOWS, [bytes(64)], simd=8)
-    job.walker = {"indirect_data_length": 40, "indirect_data_start_address": job.address(0)}
-    assert said(job.run()) == ["40 bytes of indirect data are no multiple of 32"]
+    job.walker = {"indirect_data_length": 48, "indirect_data_start_address": job.address(0)}
+    assert said(job.run()) == ["48 bytes of indirect data are no multiple of 32"]
 
 
 @pytest.mark.behaviour("BDW-GPGPU-16", shows="action")

@@ -41,6 +41,7 @@ def check(name: str, gpu: str, engine: str = "reference") -> None:
 
 
 @needs_shared("kernels")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 @pytest.mark.parametrize("name, gpu", QUICK)
 def test_quick_kernels(name: str, gpu: str, engine: str) -> None:

@@ -107,6 +107,20 @@ def test_a_dispatch_with_all_channels_on_needs_no_masks(right: int, bottom: int,
 
 
 @pytest.mark.behaviour("BDW-GPGPU-05", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+@pytest.mark.parametrize("sizes", [(3, 2, 1), (1, 3, 4), (4, 1, 2)])
+@pytest.mark.parametrize("starts", [(0, 0, 0), (1, 0, 0)])
+def test_each_dimension_comes_from_a_register_of_its_own(sizes: tuple[int, int, int], starts: tuple[int, int, int], gpu: str) -> None:
+    """BDW 21331-21341: GPGPU_DISPATCHDIMX, Y and Z, whatever the command has; where groups start remains the command's."""
+    job = Job(TICKETS, [bytes(4), bytes(16 * 24)], gpu, simd=8, starts=starts, ends=(9, 9, 9), walker={"indirect_parameter_enable": 1})
+    pairs = [{"register_offset": 0x2500 + 4 * n, "data_dword": size} for n, size in enumerate(sizes)]
+    job.before = [job.pack("MI_LOAD_REGISTER_IMM", entry=pairs)]
+    found = job.run().buffer(1)
+    expected = [(x, y, z) for z in range(sizes[2]) for y in range(sizes[1]) for x in range(starts[0], sizes[0])]
+    assert [found[4 * n : 4 * n + 3] for n in range(len(expected))] == expected and not any(found[4 * len(expected) :])
+
+
+@pytest.mark.behaviour("BDW-GPGPU-05", shows="action")
 def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, ends=(9, 9, 9), walker={"indirect_parameter_enable": 1})
     pairs = [{"register_offset": 0x2500 + 4 * n, "data_dword": size} for n, size in enumerate((3, 2, 1))]

@@ -62,6 +62,7 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
 
 
 @pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("length", "within"), [(0, False), (32, True), (48, False), (2048, True), (2064, False), (2080, False)])
 @pytest.mark.parametrize(("start", "aligned"), [(0, True), (64, True), (96, False), (65, False)])
 @pytest.mark.parametrize("used", [True, False])
@@ -80,7 +81,7 @@ def test_a_stack_is_part_of_the_scratch_space() -> None:
 def test_no_generation_remarks_a_front_end_without_a_stack(gpu: str) -> None:
     """Gen7 has no field for the size of a stack."""
     page = layout("MEDIA_VFE_STATE", device(gpu).generation.number)
-    assert not list(checks.front_end(page.raw(page.pack())))
+    assert not list(checks.front_end(page.raw(page.pack()), 1 << 16))
 
 
 def test_gen11_flushes_have_no_watermark_to_ask_for() -> None:
@@ -230,7 +231,7 @@ def test_headers_have_the_scratch_size_of_the_front_end_state(code: int | None) 
 def test_addresses_stand_in_place_and_numbers_at_the_lowest_bit_of_their_field(
         page: str, gen: float, field: str, slot: tuple[int, ...]) -> None:  # fmt: skip
     """Byte of the dword, mask in it, base and step."""
-    found = front_end._slot_field(gen, page, field, 3, 1)
+    found = front_end.slot_field(gen, page, field, 3, 1)
     assert (found.offset, found.mask, found.base, found.step) == slot
 
 

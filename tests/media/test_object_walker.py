@@ -88,6 +88,7 @@ def test_blocks_are_walked_one_after_another_and_end_where_everything_does() -> 
 
 
 @pytest.mark.behaviour("BDW-MEDIA-14", "BDW-MEDIA-15", "BDW-MEDIA-17", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_walked_threads_have_their_place_and_common_data(gpu: str, engine: Choice) -> None:
@@ -162,6 +163,7 @@ LEFT = {"scoreboard_enable": 1, "scoreboard_mask": 0x05, "scoreboard_0_delta_x":
 
 
 @pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("use, mask, found", [(1, 0x01, 7), (1, 0x02, 0), (0, 0x01, 0)])
 def test_a_thread_waits_for_those_the_scoreboard_names(use: int, mask: int, found: int, engine: Choice) -> None:

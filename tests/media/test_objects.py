@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.errors import DecodeError, Unsupported
 from softgen.media import objects
 from softgen.media.front_end import FrontEnd
-from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import MemfdBuffer
-from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import BATCH, INDIRECT, Job, dwords, stores
 from tests.gpgpu.test_walker import context
@@ -88,6 +84,7 @@ def test_commands_that_threads_write_are_executed() -> None:
     assert ran.space.read32(at) == end and ran.gpu.counters.dispatches == 1
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("own", "shared"), [(0, 0), (2, 0), (0, 3), (2, 3), (3, 2), (3, 3)])
 @pytest.mark.parametrize("skipped", [0, 1])
 @pytest.mark.parametrize("loaded", range(5, 9))
@@ -123,8 +120,8 @@ def test_too_much_data_is_refused() -> None:
 
 
 def test_synchronized_threads_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match=r"MEDIA_OBJECT at .*gen 9\): thread_synchronization is not yet simulated"):
-        job("skl", TICKETS, [bytes(4)], ("MEDIA_OBJECT", {"thread_synchronization": 1})).run()
+    with pytest.raises(Unsupported, match=r"MEDIA_OBJECT_WALKER at .*gen 9\): thread_synchronization is not yet simulated"):
+        job("skl", TICKETS, [bytes(4)], ("MEDIA_OBJECT_WALKER", {"thread_synchronization": 1, **walk(1, 1)})).run()
 
 
 @pytest.mark.parametrize("engine", engines(), ids=str)
@@ -132,15 +129,6 @@ def test_synchronized_threads_are_refused_by_name() -> None:
 def test_persistent_threads_have_twelve_dwords(gpu: str, engine: Choice) -> None:
     made = job(gpu, TICKETS, [bytes(4), bytes(64)], ("MEDIA_OBJECT_PRT", {"inline_data": data(*range(100, 112)), "prt_fence_needed": 1}))
     assert [row[2:] for row in listed(made.run(groups=engine.groups()))] == [(100, 108)]
-
-
-def test_generations_without_a_header_for_it_say_so() -> None:
-    space, buffer = AddressSpace("job", 32), MemfdBuffer(4096, "batch")
-    batch = dwords(*layout("MEDIA_OBJECT", 4.5).pack(), *layout("MI_BATCH_BUFFER_END", 4.5).pack())
-    buffer.view[: len(batch)] = batch
-    space.map(0x10000, buffer)
-    with pytest.raises(Unsupported, match=r"MEDIA_OBJECT at .*gen 4.5\): not yet simulated"):
-        GpuDevice(device("g45")).execute(Work("render", space, 0x10000))
 
 
 # -- MEDIA_OBJECT_GRPID --------------------------------------------------------------------------------------------------
