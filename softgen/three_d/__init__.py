@@ -20,6 +20,6 @@ visibility/         Ice Lake's position-only pipe, and draws that leave out what
 draw/               a draw: its stages in order, and what is kept from draw to draw
 """
 
-from softgen.three_d.commands import COMMANDS, finish, new_state
+from softgen.three_d.commands import ACTORS, COMMANDS, finish, new_state
 
-__all__ = ["COMMANDS", "finish", "new_state"]
+__all__ = ["ACTORS", "COMMANDS", "finish", "new_state"]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, nothing_collected, registers_in
+from softgen.command import Actor, ActorRow, Actors, Commands, CommandStreamer, ConstantUrbEntry, nothing_collected, registers_in
 from softgen.errors import DecodeError
 from softgen.three_d.rules import constant_rules
 from softgen.three_d.state import resource_streamer
@@ -37,8 +37,15 @@ finish = nothing_collected  # a draw is complete when its command is done
 def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if _predicated(cmd) and not cs.predicate():
         return
+    other = _other_pipeline(cs)
+    if other and cs.generation.media_draws:
+        from softgen.three_d.vertices.media_preload import preload
+
+        preload(cs, cmd)
+        return
     cs.counters.draws += 1
-    _refuse_media(cs)
+    if other:
+        raise DecodeError(f"3DPRIMITIVE while PIPELINE_SELECT has pipeline_selection {other}, not the 3D pipeline")
     call = draw_call(cs, cmd)
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
@@ -66,6 +73,17 @@ def _draw(cs: CommandStreamer, cmd: Record, call: DrawCall) -> None:
         pipeline(cs).draw(cs, call)
 
 
+def draw_actor(cs: CommandStreamer) -> Actor | None:
+    """What draws in a walk over a batch; None where Python has more to do for a draw than the pipeline has."""
+    context = cs.state(PipelineContext)
+    if context.pipeline is None or cs.engine == "position_only" or context.gathered or context.streamer.tables:
+        return None
+    return context.pipeline.actor
+
+
+ACTORS: Actors = {"3DPRIMITIVE": ActorRow(primitive, draw_actor)}
+
+
 def position_only_pipeline(cs: CommandStreamer) -> Any:
     """The position-only pipe of the hardware context."""
     context = cs.state(PipelineContext)
@@ -83,11 +101,10 @@ def render_list(cs: CommandStreamer, cmd: Record) -> None:
     cs.state(PipelineContext).visibility_draws = 0
 
 
-def _refuse_media(cs: CommandStreamer) -> None:
-    """Raise DecodeError for a draw while another pipeline is selected: one is active at a time (G45 8446)."""
+def _other_pipeline(cs: CommandStreamer) -> int:
+    """The number of another pipeline that is selected, or 0: one is active at a time (G45 8446). On GM965 the media pipeline has draws."""
     selected = cs.latched.get("PIPELINE_SELECT")
-    if selected is not None and selected.pipeline_selection:
-        raise DecodeError(f"3DPRIMITIVE while PIPELINE_SELECT has pipeline_selection {selected.pipeline_selection}, not the 3D pipeline")
+    return 0 if selected is None else int(selected.pipeline_selection)
 
 
 def pipeline(cs: CommandStreamer) -> DrawingPipeline:
@@ -126,7 +143,7 @@ def stream_output_buffer(cs: CommandStreamer, cmd: Record) -> None:
 def constant_buffer(cs: CommandStreamer, cmd: Record) -> None:
     """Load the constant URB entry: threads of later draws see memory as it is now (G45 1321-1330)."""
     start = cs.bases.get("general", 0) + cmd.buffer_starting_address & (1 << cs.space.bits) - 1
-    cs.state(PipelineContext).curbe = cs.space.read(start, cmd.buffer_size) if cmd.valid else None
+    cs.state(ConstantUrbEntry).data = cs.space.read(start, cmd.buffer_size) if cmd.valid else None
 
 
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:

@@ -31,7 +31,7 @@ def stage_fields(gen: float, unit: Record, stage: str, each: int = 1) -> dict[st
     """
     priority = bool(getattr(unit, "thread_dispatch_priority", 0))
     return {"kernel": unit.kernel_start_pointer & LOW, "control": _control(gen, unit), "scratch": _scratch(unit, each),
-            "thread_state": state_register(gen, stage, priority)}  # fmt: skip
+            "stage": stage.lower(), "thread_state": state_register(gen, stage, priority)}  # fmt: skip
 
 
 def stage_tables(state: DrawState, stage: str) -> dict[str, Any]:

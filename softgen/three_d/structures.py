@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
+from softgen import walk_h
 from softgen.eu import native
 from softgen.library import load
 from softgen.memory import guard
@@ -12,9 +13,10 @@ from softgen.memory.space import Space
 from softgen.shared_functions import pixel_dispatch_h
 from softgen.shared_functions.pixel_backend import blocks_h
 from softgen.three_d import three_d_h
+from softgen.three_d.draw import draw_actor_h
 from softgen.three_d.geometry_shader import geometry_shader_h
 from softgen.three_d.tessellation import tessellation_h, tessellator_h
-from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, Position, RecordArray, SetupRecord, StageLoop, VertexArray
+from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, RecordArray, ScreenPosition, SetupRecord, StageLoop, VertexArray
 from softgen.three_d.three_d_h import Object as PrimitiveObject
 from softgen.three_d.three_d_h import StageChunk as ChunkStruct
 
@@ -22,7 +24,8 @@ from softgen.three_d.three_d_h import StageChunk as ChunkStruct
 @cache
 def library() -> ctypes.CDLL:
     """The C functions of the stages."""
-    return load("softgen.three_d._pipeline", three_d_h, geometry_shader_h, tessellation_h, tessellator_h, pixel_dispatch_h, blocks_h)
+    return load("softgen.three_d._pipeline", three_d_h, draw_actor_h, geometry_shader_h, tessellation_h, tessellator_h, pixel_dispatch_h,
+                blocks_h, walk_h)  # fmt: skip
 
 
 @cache
@@ -38,5 +41,18 @@ def guarded_call(function: str, argument: ctypes.Structure, space: Space) -> int
     return int(record.result)
 
 
-__all__ = ["TILE", "Bins", "ChunkStruct", "ObjectArray", "Plane", "Position", "PrimitiveObject", "RecordArray", "SetupRecord", "StageLoop",
-           "VertexArray", "guarded_call", "library"]  # fmt: skip
+__all__ = [
+    "TILE",
+    "Bins",
+    "ChunkStruct",
+    "ObjectArray",
+    "Plane",
+    "PrimitiveObject",
+    "RecordArray",
+    "ScreenPosition",
+    "SetupRecord",
+    "StageLoop",
+    "VertexArray",
+    "guarded_call",
+    "library",
+]  # fmt: skip

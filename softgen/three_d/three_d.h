@@ -54,13 +54,13 @@ static inline int slice_is_over(uint64_t *deadline)
 /* -- vertices and objects ------------------------------------------------------------------------------------------------------------ */
 
 /* Normalised device coordinates and 1/w of a vertex. */
-struct position { float x, y, z, rhw; };
+struct screen_position { float x, y, z, rhw; };
 
 /* The vertices of a chunk: vertex URB entries (VUEs) by number. CLIP fills in positions, and appends vertices that it makes. */
 struct vertex_array {
     uint8_t *entries;
     uint64_t stride; /* bytes of an entry */
-    struct position *positions;
+    struct screen_position *positions;
     uint32_t count, capacity;
 };
 

@@ -76,6 +76,7 @@ def test_bases_are_added_to_offsets(zero: bool, engine: str) -> None:
 
 
 @pytest.mark.behaviour("ICL-MEM-02", "ICL-MEM-08", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("general", [DATA + 0x4000, DATA + 0x8000, 0])
 def test_stateless_accesses_count_from_the_general_state_base(general: int, engine: str) -> None:
@@ -91,6 +92,7 @@ def test_stateless_accesses_count_from_the_general_state_base(general: int, engi
 
 
 @pytest.mark.behaviour("ICL-MEM-03", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("block", ["BLEND_STATE", "COLOR_CALC_STATE", "SF_CLIP_VIEWPORT", "SCISSOR_RECT", "constants", "SAMPLER_STATE"])
 def test_what_counts_from_the_dynamic_state_base(block: str, engine: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.record import Record
-from softgen.command import Counters
+from softgen.command import ConstantUrbEntry, Counters
 from softgen.errors import DecodeError
 from softgen.three_d import commands
 from softgen.three_d.state.state import DrawCall
@@ -114,13 +114,13 @@ def test_a_draw_of_nothing_does_not_reach_the_pipeline(field: str) -> None:
 @pytest.mark.parametrize("base, start, at", [(0x10000, 0x40, 0x10040), (0xFFFFF000, 0x11000, 0x10000), (0, 0x10080, 0x10080)])
 def test_a_constant_buffer_is_where_it_is_in_32_bits(base: int, start: int, at: int) -> None:
     """The sum of the general state base and the address wraps. Without a valid one there are no constants."""
-    held, context = bytes(range(256)), SimpleNamespace(curbe=None)
+    held, context = bytes(range(256)), ConstantUrbEntry()
     cs: Any = SimpleNamespace(bases={"general": base}, space=memory(4.5, {0x10000: held}), state=lambda kind: context)
     commands.constant_buffer(cs, record("CONSTANT_BUFFER", 4.5, {"valid": 1, "buffer_starting_address": start, "buffer_length": 1}))
-    assert context.curbe == held[at - 0x10000 :][:128]
+    assert context.data == held[at - 0x10000 :][:128]
     commands.constant_buffer(cs, record("CONSTANT_BUFFER", 4.5, {"valid": 0, "buffer_starting_address": start}))
-    assert context.curbe is None
+    assert context.data is None
     del cs.bases["general"]
     if not base:
         commands.constant_buffer(cs, record("CONSTANT_BUFFER", 4.5, {"valid": 1, "buffer_starting_address": start}))
-        assert context.curbe == held[at - 0x10000 :][:64], "no base was set: it is 0"
+        assert context.data == held[at - 0x10000 :][:64], "no base was set: it is 0"

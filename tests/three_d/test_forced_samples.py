@@ -52,6 +52,7 @@ def masks(corners: list[tuple[float, float]], places: list[tuple[int, int]], cou
 
 
 @pytest.mark.behaviour("BDW-WM-05", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 @pytest.mark.parametrize(("gpu", "count"), [(gpu, count) for gpu in GPUS for count in (2, 4, 8, 16) if (gpu, count) != ("bdw", 16)])
 def test_pixels_are_covered_if_one_of_their_samples_is(gpu: str, count: int, engine: str) -> None:

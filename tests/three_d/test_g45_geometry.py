@@ -253,6 +253,9 @@ def test_what_software_must_not_do_is_reported() -> None:
     several = G45Draw(TRIANGLE, gs=put_out(ALL, TRIANGLES), state={"GS_STATE": {"single_program_flow": 0}})
     assert "single_program_flow must be 1" in remarks(several)
     assert "statistics_enable 1 needs CLIP enabled" in remarks(G45Draw(TRIANGLE, gs=put_out(ALL, TRIANGLES), state=COUNTING))
+    uncounted = {**COUNTING, "CLIP_STATE": {**COUNTING["CLIP_STATE"], "gs_output_object_statistics_enable": 0}}
+    both = G45Draw(TRIANGLE, gs=put_out(ALL, TRIANGLES), clip=put_out(ALL, TRIANGLES), state=uncounted)
+    assert "statistics_enable 1 needs CLIP enabled, with gs_output_object_statistics_enable 1" in remarks(both)
     for topology in (QUADS, QUAD_STRIP, LINE_LOOP):
         assert "needs GS threads" in remarks(G45Draw([*TRIANGLE, vertex(8, 8)], topology))
     assert "the CLIP stage must be on" in remarks(G45Draw(numbered(4), LINES_ADJ))

@@ -35,6 +35,7 @@ def streamed(places: list[int], dwords: int, pitch: int, engine: str) -> np.ndar
 
 
 @pytest.mark.behaviour("G45-GS-21", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 @pytest.mark.parametrize("dwords", [1, 2, 3, 4])
 def test_elements_have_one_to_four_dwords(engine: str, dwords: int) -> None:

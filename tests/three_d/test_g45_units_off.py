@@ -108,6 +108,7 @@ def left(drawn: Drawn) -> dict[str, Any]:
 
 
 @pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", UNITS)
 def test_state_of_what_is_off_makes_no_difference(name: str) -> None:
     unit, null = UNITS[name], "buffers" in name

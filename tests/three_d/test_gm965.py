@@ -7,7 +7,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from tests.three_d.g45_draw import TRIANGLES, Fields, G45Draw, put_out
+from tests.three_d.g45_draw import RECTANGLES, TRIANGLES, Fields, G45Draw, put_out, vertex
 from tests.three_d.test_g45_commands import FENCES, LEFT
 
 
@@ -46,3 +46,27 @@ def test_the_device() -> None:
     """Mesa's device info: 256 rows of 512 bits, 8 EUs of 4 threads; Linux i915: no video engine."""
     found = device("gm965")
     assert found.limit("urb_kib") * 1024 == 256 * 64 and found.limit("pixel_threads") == found.limit("eus") * found.limit("threads") == 32
+
+
+@pytest.mark.behaviour("G45-CC-06", shows="action")
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+@pytest.mark.parametrize("disabled", [0, 1])
+@pytest.mark.parametrize(("format", "across"), [("B8G8R8A8_UNORM", 4), ("B5G6R5_UNORM", 8)])
+@pytest.mark.parametrize("origin", [(4, 4), (6, 7), (3, 2), (9, 5)])
+def test_depth_is_where_it_is_without_the_drawing_rectangles_origin(
+    origin: tuple[int, int], format: str, across: int, disabled: int, engine: str
+) -> None:
+    """G45 7773-7780: colours are moved by the origin; depth, where that is disabled, by its lowest bits alone: two of x and y, three of x
+    beside colours of 16 bits."""
+    x, y = origin
+    state: dict[str, Fields] = {
+        "3DSTATE_DRAWING_RECTANGLE": {"drawing_rectangle_origin_x": x, "drawing_rectangle_origin_y": y},
+        "3DSTATE_DEPTH_BUFFER": {"depth_buffer_coordinate_offset_disable": disabled},
+        "COLOR_CALC_STATE": {"depth_test_enable": 1, "depth_test_function": 0, "depth_buffer_write_enable": 1}}  # fmt: skip
+    corners = [vertex(5, 4, 0.25), vertex(0, 4, 0.25), vertex(0, 0, 0.25)]
+    drawn = G45Draw(corners, RECTANGLES, state, depth=np.ones((16, 16), np.float32), format=format, device="gm965").run(engine)
+    assert set(drawn.lit) == {(x + column, y + row) for column in range(5) for row in range(4)}
+    left, top = (x % across, y % 4) if disabled else (x, y)
+    found = {(int(column), int(row)) for row, column in np.argwhere(drawn.depth == 0.25)}
+    assert found == {(left + column, top + row) for column in range(5) for row in range(4)}

@@ -30,6 +30,7 @@ def buffer(at: int) -> dict[str, Any]:
             "surface_pitch": 0}  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 @pytest.mark.parametrize("numbers", [(1, 1, 2, 2), (1, 2, 1, 2), (2, 2, 1, 2), (1, 1, 1, 2)])
@@ -78,6 +79,7 @@ def samples_as_it_is_told() -> str:
 
 
 @pytest.mark.behaviour("ICL-TH-14", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 @pytest.mark.parametrize("numbers", [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)])

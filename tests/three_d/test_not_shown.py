@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,11 @@ def test_what_no_test_shows_is_on_the_list(name: str) -> None:
     assert all(reason.split(":")[0] in KINDS and len(reason) > 20 for _, reason in rows if not reason.startswith("another device"))
 
 
+@cache
+def cited() -> dict[str, list[citations.Citation]]:
+    return citations.read(ROOT / "tests")
+
+
 def not_covered(units: Sequence[str]) -> list[str]:
     """The behaviours of units that no test shows, in the order of the list of all."""
-    found = citations.read(ROOT / "tests")
-    return [row.id for row in behaviours().values() if row.unit in units and status(row, found.get(row.id, ())) != COVERED]
+    return [row.id for row in behaviours().values() if row.unit in units and status(row, cited().get(row.id, ())) != COVERED]

@@ -42,6 +42,7 @@ VERTEX_SHADER: dict[str, Any] = {"enable": 1, "simd8_dispatch_enable": 1, "dispa
 
 
 @pytest.mark.behaviour("BDW-TE-01", "BDW-GS-01", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_rectangle(gpu: str, engine: str) -> None:
@@ -129,6 +130,7 @@ def test_without_a_vertex_shader_vertices_pass_unmodified(gpu: str, indices: tup
 
 
 @pytest.mark.behaviour("BDW-STAT-01", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("off", ["", "3DSTATE_VF_STATISTICS", "3DSTATE_VS", "3DSTATE_CLIP", "3DSTATE_SF", "3DSTATE_WM"])
 def test_counters_of_stages_count_where_their_stage_says_so(gpu: str, off: str) -> None:
@@ -158,6 +160,7 @@ def test_counters_of_stages_count_where_their_stage_says_so(gpu: str, off: str) 
 
 
 @pytest.mark.behaviour("BDW-SOL-01", "BDW-SOL-02", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(("disabled", "force", "renders"), [(0, 0, 1), (1, 0, 0), (0, 2, 0), (1, 2, 0), (0, 3, 1), (1, 3, 1)])
 def test_disabled_stream_output_decides_what_is_rendered(gpu: str, disabled: int, force: int, renders: int) -> None:
@@ -189,6 +192,7 @@ def test_constants_of_several_buffers_follow_each_other(gpu: str) -> None:
 
 
 @pytest.mark.behaviour("BDW-CONST-04", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("stage", ["VS", "HS", "PS"])
 def test_constants_must_come_again_after_their_space_was_allocated(gpu: str, stage: str) -> None:
@@ -244,6 +248,7 @@ def interlocked(index: int = 1) -> str:
 
 
 @pytest.mark.behaviour("BDW-EU-28", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(("engine", "threads"), [("t0", 1), ("t1", 1), ("t1", 4)])
 def test_threads_of_a_pixel_follow_each_other(gpu: str, engine: str, threads: int) -> None:
@@ -320,6 +325,7 @@ def test_depth_of_pixel_shaders_is_that_of_the_pixels_place(gpu: str, corner: in
 
 
 @pytest.mark.behaviour("BDW-BT-02", "BDW-BT-03", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["bdw", "kbl"])
 @pytest.mark.parametrize(("index", "target"), [(3, DATA + 0x4000), (15, DATA + 0x4000), (16, TARGET), (20, TARGET)])
 def test_edited_binding_tables_are_in_the_pool_up_to_its_end(gpu: str, index: int, target: int) -> None:
@@ -360,6 +366,7 @@ def told(gpu: str, state: dict[str, Any], text: str) -> bool:
 
 
 @pytest.mark.behaviour("BDW-PS-10", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(("enable", "length"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_push_constants_are_enabled_where_there_are_some(gpu: str, enable: int, length: int) -> None:
@@ -399,6 +406,7 @@ def test_threads_of_a_pixel_shader_dispatcher(gpu: str, code: int, wrong: bool) 
 
 
 @pytest.mark.behaviour("BDW-WM-14", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(("places", "wrong"), [(PLACES, False), ([*PLACES[:3], (0.5, 0.5)], True), ([(0.5, 0.5), *PLACES[:3]], False)])
 def test_samples_are_sorted_by_their_distance_from_the_middle(gpu: str, places: list[tuple[float, float]], wrong: bool) -> None:

@@ -167,6 +167,7 @@ def at_the_triangle(name: str, hook: Callable[[Draws], None]) -> None:
     assert len(seen) > TRIANGLE
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_draw_sees_what_has_changed_since_the_one_before(name: str, change: str) -> None:

@@ -34,6 +34,7 @@ def test_vertex_fetch_reformats_into_entries(engine: str) -> None:
 
 
 @pytest.mark.behaviour("ICL-3D-07", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("starts", "lengths"), [
     ((0, 0, 0, 0), (1, 2, 3, 1)), ((32, 32, 0, 32), (1, 2, 3, 1)), ((0, 32, 32, 0), (2, 1, 2, 3)), ((32, 0, 32, 0), (3, 1, 0, 1)),

@@ -139,6 +139,7 @@ def left(drawn: Drawn) -> Fields:
 
 
 @pytest.mark.behaviour("ICL-TH-01", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("name", UNITS)
 def test_state_of_what_is_off_makes_no_difference(name: str, gpu: str) -> None:
@@ -149,6 +150,7 @@ def test_state_of_what_is_off_makes_no_difference(name: str, gpu: str) -> None:
         assert left(draw(gpu, unit, unit.noise, seed)) == plain, seed
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("name", UNITS)
 def test_state_of_what_is_off_may_be_missing(name: str, gpu: str) -> None:

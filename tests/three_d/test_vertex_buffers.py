@@ -44,6 +44,7 @@ def test_vertices_beyond_the_buffer_are_zero(gen: float) -> None:
     assert uints(gen, 3, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 0, 0]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENS)
 @pytest.mark.parametrize("start", range(4))
 def test_a_buffer_may_begin_at_any_byte(gen: float, start: int) -> None:

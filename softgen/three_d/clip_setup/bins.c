@@ -3,12 +3,13 @@
 
 #include "geometry.h"
 
-/* Whether an edge function is below zero on all samples of a tile: then nothing of the tile is inside. */
+/* Whether an edge function is below zero on all samples of a tile: then nothing of the tile is inside. Edges are of one place in each
+ * pixel; where pixels have several samples, the others are less than a pixel away. */
 static int misses(const struct setup_record *r, int64_t x, int64_t y)
 {
     for (uint32_t i = 0; i < r->edges; i++) {
-        int64_t most = r->edge[i] + r->edge_dx[i] * (x + (r->edge_dx[i] > 0 ? TILE - 1 : 0));
-        most += r->edge_dy[i] * (y + (r->edge_dy[i] > 0 ? TILE - 1 : 0));
+        int64_t most = r->edge[i] + r->edge_dx[i] * (x + (r->edge_dx[i] > 0 ? TILE : -1));
+        most += r->edge_dy[i] * (y + (r->edge_dy[i] > 0 ? TILE : -1));
         if (most < 0)
             return 1;
     }

@@ -80,6 +80,10 @@ class BinStage(Stage):
         into.plan, into.loop = ctypes.addressof(self._plan), ctypes.addressof(memory.bins.binning)
         return True
 
+    def resize(self, memory: BinMemory, extent: tuple[int, int]) -> None:
+        """For draws to surfaces of another size."""
+        self._plan.tiles_x, self._plan.tiles_y, self._plan.capacity = memory.resize(extent)
+
     def answer(self, walk: WalkedDraw, why: int | None) -> None:
         if why == DrawReason.SELECT:
             select(walk.pipeline.memory.bins.bins, walk.cs.dispatcher.selection)

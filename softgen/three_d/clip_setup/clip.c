@@ -128,14 +128,14 @@ VECTORIZED static void test_group(const struct clip_plan *plan, const struct ver
     if (!(tested & (OUT_XY | OUT_GUARD)))
         x_bits = y_bits = 0;
     for (uint32_t i = 0; i < GROUP; i++) {
-        struct position p;
+        struct screen_position p;
         memcpy(&p, entry_of(vertices, first + i) + 4 * POSITION, sizeof p);
         x[i] = p.x, y[i] = p.y, z[i] = p.z, w[i] = p.rhw;
     }
     for (uint32_t i = 0; i < GROUP; i++)
         outcodes[i] = usual_code(plan, x[i], y[i], z[i], w[i], tested, x_bits, y_bits);
     for (uint32_t i = 0; i < GROUP; i++)
-        vertices->positions[first + i] = (struct position){x[i] / w[i], y[i] / w[i], z[i] / w[i], 1.0f / w[i]};
+        vertices->positions[first + i] = (struct screen_position){x[i] / w[i], y[i] / w[i], z[i] / w[i], 1.0f / w[i]};
 }
 
 /* Positions for SETUP, and outcodes. */
@@ -148,7 +148,7 @@ static void test_vertices(struct geometry *g)
             test_group(plan, g->vertices, first, g->outcodes + first);
     for (uint32_t i = first; i < g->vertices->count; i++) {
         const uint8_t *entry = entry_of(g->vertices, i);
-        struct position *p = &g->vertices->positions[i];
+        struct screen_position *p = &g->vertices->positions[i];
         memcpy(p, entry + 4 * POSITION, sizeof *p);
         if (plan->clip_space) {
             vector position = {p->x, p->y, p->z, 1.0f};

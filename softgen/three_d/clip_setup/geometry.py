@@ -114,3 +114,7 @@ class Geometry:
             sf_inputs=memory.inputs if by_threads else 0, stipple=ctypes.addressof(memory.stipple),
         )  # fmt: skip
         self._kept = plans
+
+    def resize(self, plan: SetupPlan) -> None:
+        """For draws to surfaces of another size."""
+        self.setup, self.struct.setup = plan, ctypes.addressof(plan)

@@ -19,7 +19,7 @@ static uint32_t header(const struct geometry *g, const struct object *object, ui
 }
 
 /* A vertex on the screen; 0 if its position is not a number, before or after the transformation (G45 5164-5166). */
-static int to_screen(const struct setup_plan *plan, const struct viewport *viewport, struct position p, struct screen_vertex *v)
+static int to_screen(const struct setup_plan *plan, const struct viewport *viewport, struct screen_position p, struct screen_vertex *v)
 {
     if (isnan(p.x) || isnan(p.y) || isnan(p.z) || isnan(p.rhw))
         return 0;
@@ -177,7 +177,7 @@ static int corner_to_screen(const struct geometry *g, const struct object *objec
                             const struct corner *c, struct screen_vertex *v)
 {
     const double *p = c->position;
-    struct position position = {(float)(p[0] / p[3]), (float)(p[1] / p[3]), (float)(p[2] / p[3]), (float)(1 / p[3])};
+    struct screen_position position = {(float)(p[0] / p[3]), (float)(p[1] / p[3]), (float)(p[2] / p[3]), (float)(1 / p[3])};
     for (int i = 0; i < 2; i++) {
         float w = 0;
         if (i + 1u < (object->flags & OBJECT_VERTICES))

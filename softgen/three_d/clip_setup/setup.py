@@ -15,6 +15,7 @@ from functools import lru_cache
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record, to_float
+from softgen.errors import Unsupported
 from softgen.three_d.clip_setup.clip import VIEWPORTS, clip_viewports, viewport_count
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage
@@ -24,6 +25,7 @@ from softgen.three_d.state.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.three_d_h import Coverage
 
+OTHER_CORE = 2  # core_mode_select
 PIXEL = 256  # positions are in 1/256 pixel
 STATE = ("SF_STATE", "WM_STATE", "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_WM", "3DSTATE_CLIP", "3DSTATE_MULTISAMPLE")
 MATRIX = ("m00", "m11", "m22", "m30", "m31", "m32")
@@ -92,6 +94,8 @@ def plan(state: DrawState, extent: tuple[int, int]) -> SetupPlan:
     """The plan of a draw's SETUP unit; `extent` is the size of its surfaces in pixels."""
     fields = unit_fields(state, *STATE)
     drawing = state.get("3DSTATE_DRAWING_RECTANGLE") or _everything(state.gen)
+    if getattr(drawing, "core_mode_select", 0) == OTHER_CORE:
+        raise Unsupported("3DSTATE_DRAWING_RECTANGLE: core_mode_select is core 1, state of a core that is not simulated (BDW 2998-3007)")
     viewports, scissors = _unit_viewports(state, fields) if state.generation.unit_state else _command_viewports(state, fields)
     return _make(state.generation, fields, drawing, viewport_count(state), viewports, scissors, extent, sample_plan(state),
                  *_depth_offset(state, fields))  # fmt: skip

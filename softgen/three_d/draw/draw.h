@@ -150,6 +150,8 @@ struct stage {
     uint32_t begun, more; /* its input is under way; see above */
     uint32_t used; /* its workers have begun in this draw */
     uint32_t threaded; /* it counts its work, even if it has no worker yet */
+    struct stage_work total; /* of draws that a walk executed (draw_actor.c), until Python has counted them */
+    uint64_t dispatches; /* those with threads */
 };
 
 enum { STAGE_EMPTY = -1 };
@@ -191,6 +193,11 @@ struct draw_record {
     /* stages, in their order */
     struct stage *stages;
     uint64_t stage_count;
+    /* of draws that a walk executed, until Python has counted them */
+    uint64_t runs;
+    struct draw_record *touched; /* the next record with some */
+    uint64_t reports; /* Python has something to do after each draw */
+    uint64_t follows; /* it is made fit for other surfaces (surface_moves.py) */
 };
 
 enum draw_phase { DRAW_FIND, DRAW_BEGIN, DRAW_WALK }; /* a record is to be found; there is one; its stages are under way */
@@ -259,6 +266,9 @@ struct draw {
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
+/* draw.c */
+EXPORT int64_t draw_run(struct draw *d, void *record);
+
 /* draw_loops.c */
 HIDDEN int64_t share_stage(struct draw *d, struct stage *s, uint64_t loops);
 HIDDEN int64_t run_threads(struct draw *d, struct stage *s, void *record);
@@ -272,5 +282,6 @@ HIDDEN void apply_pointed(struct draw *d);
 /* draw_state.c */
 HIDDEN int find_draw(struct draw *d);
 HIDDEN void apply_state(struct draw *d);
+EXPORT int64_t draw_shape(struct draw *d, void *record);
 
 #endif

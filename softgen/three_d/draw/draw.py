@@ -11,8 +11,9 @@ import copy
 import ctypes
 from typing import Any
 
-from softgen.command import CommandStreamer
+from softgen.command import Actor, CommandStreamer
 from softgen.three_d.clip_setup.geometry import oversized
+from softgen.three_d.draw.draw_actor import DrawActor
 from softgen.three_d.draw.draw_cache import RecordCache
 from softgen.three_d.draw.draw_names import DrawNames
 from softgen.three_d.draw.draw_plans import DrawPlans, PipelinePlans
@@ -29,6 +30,7 @@ class Pipeline3D(PipelinePlans):
         super().__init__(stipple)
         self.walk = DrawWalk(self)
         self.cache = RecordCache(self, self.walk)
+        self.actor: Actor = DrawActor(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline3D:
         """A copy of a context has a pipeline of its own, with the copy's Line Stipple Counter."""
@@ -36,23 +38,32 @@ class Pipeline3D(PipelinePlans):
 
     def draw(self, cs: CommandStreamer, call: DrawCall) -> None:
         """Execute a draw to its end."""
-        cache = self.cache
-        if not cache.ready(cs):
+        if not self.cache.ready(cs):
             self._draw_new(cs, call)
             return
-        if cs.generation.stage_rules and cs.bases is not self._bases:
+        if not self.follows_bases(cs):
             self.check_bases(DrawState.of(cs), call)
-        why = self.walk.find(call)
+        self.complete(cs, call, self.walk.find(call))
+
+    def complete(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> None:
+        """Go on with a draw after draw.c has returned, to its end, and count it."""
         if why != DONE and not self._go_on(cs, call, why):
             return
-        record = cache.current
+        record = self.cache.current
         self._finish(cs, record, self.walk.results(len(record.counted)))
+
+    def follows_bases(self, cs: CommandStreamer) -> bool:
+        """Whether base addresses are those of the last draw that was looked at, or do not matter."""
+        return not cs.generation.stage_rules or cs.bases is self._bases
 
     # -- with a kept record ------------------------------------------------------------------------------------------------------------
 
     def _go_on(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> bool:
         """After draw.c has returned to Python; False: the draw is done, with a record that is not kept."""
         why = self._search(why)
+        if self.walk.struct.phase == FIND and self.cache.follow_surfaces(cs):
+            self.walk.struct.previous = 0
+            why = self._search(self.walk.find(call))
         if self.walk.struct.phase == FIND:
             state = DrawState.of(cs)
             plans = self._plans(state, call)

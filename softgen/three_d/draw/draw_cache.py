@@ -17,6 +17,7 @@ from softgen.three_d.draw.draw_structures import Base
 from softgen.three_d.draw.record_keeper import RecordKeeper
 from softgen.three_d.draw.stage import ThreadedStage
 from softgen.three_d.draw.stage_loops import StageLoops
+from softgen.three_d.draw.surface_moves import SurfaceMoves
 from softgen.three_d.state.latched_state import NotKept
 from softgen.three_d.state.state import DrawCall, DrawState
 
@@ -35,15 +36,15 @@ class RecordCache:
 
     def __init__(self, pipeline: PipelinePlans, walk: DrawWalk) -> None:
         self._pipeline, self._walk, self.stage_loops = pipeline, walk, StageLoops()
-        self._records: dict[int, DrawRecord] = {}  # by the address of their structures
+        self.records: dict[int, DrawRecord] = {}  # by the address of their structures
         self._sharing: dict[tuple[int, str], tuple[ThreadedStage, int]] = {}  # workers besides the first, by record and stage
         self._pointers: Any = (ctypes.c_uint64 * MOST_DRAWS)()
-        self._now, walk.shared = walk.struct, self.shared
+        self._now, walk.shared, self._surface_moves = walk.struct, self.shared, SurfaceMoves(walk.struct)
         self._now.draws = ctypes.addressof(self._pointers)
         # What all of them were made for.
         self._latched: object = None
         self._space: object = None
-        self._changes: int | None = None  # of the space: buffers of all records are mapped as they were then
+        self.changes: int | None = None  # of the space: buffers of all records are mapped as they were then
         self._dispatcher: object = None
         self._bases: Mapping[str, int] = {}
         self._slots = 0
@@ -55,7 +56,7 @@ class RecordCache:
     @property
     def current(self) -> DrawRecord:
         """The record that was found."""
-        return self._records[self._now.found]
+        return self.records[self._now.found]
 
     # -- what all records have in common -------------------------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ class RecordCache:
         """Before a draw: whether records can be kept for it. Those that can no longer be used are forgotten."""
         if not self._same_environment(cs) and not self._enter(cs):
             return False
-        if cs.space.changes != self._changes:
+        if cs.space.changes != self.changes:
             self._follow_mappings(cs)
         if self._moves:
             self._walk.set_curbe(cs)
@@ -108,8 +109,8 @@ class RecordCache:
 
     def _follow_mappings(self, cs: CommandStreamer) -> None:
         """Forgets records whose threads use buffers that are mapped in another way now."""
-        self._changes = cs.space.changes
-        used = {record: record.keeper.buffers() for record in self._records.values() if record.keeper is not None}
+        self.changes = cs.space.changes
+        used = {record: record.keeper.buffers() for record in self.records.values() if record.keeper is not None}
         changed = {held for held in {held for buffers in used.values() for held in buffers} if not held.holds(cs.space)}
         for record in [record for record, buffers in used.items() if not changed.isdisjoint(buffers)]:
             self.forget(record)
@@ -119,7 +120,7 @@ class RecordCache:
     def forget_all(self) -> None:
         """Nothing is kept."""
         self._latched = None
-        self._records.clear()
+        self.records.clear()
         self._sharing.clear()
         self._latest.clear()
         self._registers.clear()
@@ -131,10 +132,10 @@ class RecordCache:
         left = [held for held in self._pointers[: now.draw_count] if held != address]
         self._pointers[: len(left)] = left
         now.draw_count, now.previous = len(left), 0
-        del self._records[address]
+        del self.records[address]
         for key in [key for key in self._sharing if key[0] == address]:
             del self._sharing[key]
-        for other in self._records.values():
+        for other in self.records.values():
             if other.struct.after == address:
                 other.struct.after = 0
 
@@ -142,10 +143,14 @@ class RecordCache:
         """The record comes first; the one that was used longest ago makes room."""
         now = self._now
         if now.draw_count == MOST_DRAWS:
-            self.forget(self._records[self._pointers[MOST_DRAWS - 1]])
+            self.forget(self.records[self._pointers[MOST_DRAWS - 1]])
         address, count = record.address, now.draw_count
         self._pointers[1 : count + 1] = self._pointers[:count]
-        self._pointers[0], now.draw_count, self._records[address] = address, count + 1, record
+        self._pointers[0], now.draw_count, self.records[address] = address, count + 1, record
+
+    def follow_surfaces(self, cs: CommandStreamer) -> bool:
+        """Whether a record, of a state that is the same but for its surfaces, is now for the draw under way."""
+        return self._surface_moves.found(cs, self.records, self._now.draw_count == MOST_DRAWS)
 
     def add(self, cs: CommandStreamer, call: DrawCall, plans: DrawPlans) -> DrawRecord | None:
         """A record for the state, which is kept; None where that cannot be, or does not pay."""
@@ -158,6 +163,7 @@ class RecordCache:
         except NotKept:
             plans.keeps = False
             return None
+        made.struct.follows = self._surface_moves.follows_next
         self._remember(made)
         self._latest.append(made)
         self._registers |= keeper.registers
@@ -180,15 +186,15 @@ class RecordCache:
             other, _ = sharing.pop(others.pop(0))
             other.unshare()
 
-    def renew(self, cs: CommandStreamer, record: DrawRecord, instructions: Sequence[int], helped: bool) -> None:
-        """After a draw whose threads needed Python, or whose code is not the best yet."""
+    def renew(self, cs: CommandStreamer, record: DrawRecord, instructions: Sequence[int], helped: bool, draws: int = 1) -> None:
+        """After draws whose threads needed Python, or whose code is not the best yet."""
         keeper = record.keeper
         assert keeper is not None
         try:
             if helped:
                 keeper.follow(cs)
                 keeper.renew(record)
-            if not keeper.settled and keeper.ran(instructions):
+            if not keeper.settled and keeper.ran(instructions, draws):
                 keeper.follow(cs)
                 keeper.look(record)
         except NotKept:

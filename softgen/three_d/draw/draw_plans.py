@@ -46,7 +46,10 @@ class DrawPlans:
         self.targets: list[SurfaceImage] = []
         self.target: SurfaceImage | None = None
         self.resolve = not (ends := stops(state)) and clears.is_resolve(state)
-        if self.resolve or ends:  # the state of units after stream output may be anything
+        if ends:  # the state of units after stream output may be anything
+            return
+        if self.resolve:
+            check_commands(state)
             return
         target = render_target(state)
         check_state(state, target)

@@ -62,6 +62,7 @@ class DrawRecord:
         self.struct.stages, self.struct.stage_count = ctypes.addressof(self.array), len(self.stages)
         self.cs = None  # which may be another one's later
         self.reporting = [stage for stage in self.stages if stage.reports]
+        self.struct.reports = bool(self.reporting)
         # The stages that count the work of their threads, in order.
         self.threaded = [stage for stage in self.stages if isinstance(stage, ThreadedStage) and stage.into.threaded]
         self.count()

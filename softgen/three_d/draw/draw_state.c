@@ -62,7 +62,8 @@ static int same_block(const struct state_block *b, const struct draw *d)
     return 1;
 }
 
-static int same_state(const struct draw_record *p, struct draw *d)
+/* Whether all is the same but surfaces. */
+static int same_shape(const struct draw_record *p, struct draw *d)
 {
     if (p->topology != d->topology || p->indexed != d->indexed)
         return 0;
@@ -79,9 +80,6 @@ static int same_state(const struct draw_record *p, struct draw *d)
     for (uint32_t i = 0; i < p->host_count; i++)
         if ((uint64_t)graphics_memory(d->memory, p->hosts[i].address) != p->hosts[i].host)
             return 0;
-    for (uint32_t i = 0; i < p->table_count; i++)
-        if (!same_table(&p->tables[i], d))
-            return 0;
     for (uint32_t i = 0; i < p->block_count; i++)
         if (!same_block(&p->blocks[i], d))
             return 0;
@@ -90,6 +88,16 @@ static int same_state(const struct draw_record *p, struct draw *d)
             return 0;
     for (uint32_t i = 0; i < p->memory_count; i++)
         if (!same_memory(d->memory, &p->memory[i]))
+            return 0;
+    return 1;
+}
+
+static int same_state(const struct draw_record *p, struct draw *d)
+{
+    if (!same_shape(p, d))
+        return 0;
+    for (uint32_t i = 0; i < p->table_count; i++)
+        if (!same_table(&p->tables[i], d))
             return 0;
     return 1;
 }
@@ -119,6 +127,20 @@ int find_draw(struct draw *d)
         before->after = d->found;
     d->previous = d->found;
     return 1;
+}
+
+/* Finds the next record, from d->compared on, that is for the state as it is now but for its surfaces: one that follows them, or else any.
+ * 0 if there is none. Runs under the guard, as find_draw. */
+EXPORT int64_t draw_shape(struct draw *d, void *record)
+{
+    (void)record;
+    d->found = NULL;
+    while (d->compared < d->draw_count && !(d->found && d->found->follows)) {
+        struct draw_record *p = d->draws[d->compared++];
+        if ((p->follows || !d->found) && same_shape(p, d))
+            d->found = p;
+    }
+    return d->found != NULL;
 }
 
 /* Compares memory with what was there, for plans without a record (plan_cache.py). */

@@ -148,7 +148,7 @@ class StageStruct(ctypes.Structure):
     """struct stage, which describes the fields."""
 
     _fields_ = [*_longs("run", "plan", "loop", "function", "worker"), ("loops", SharedLoops), ("work", ctypes.c_uint64 * 3),
-                *_words("begun", "more", "used", "threaded")]  # fmt: skip
+                *_words("begun", "more", "used", "threaded"), ("total", ctypes.c_uint64 * 3), *_longs("dispatches")]  # fmt: skip
 
 
 # -- draws -----------------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class RecordStruct(ctypes.Structure):
                 "block_count", "constant_count", "source_count", "pointer_count", "range_count", "pointed_bits_count", "copy_count",
                 "part_count", "reserved_count", "index_source", "index_end"),
         ("index_pointer", LatchedPointer),
-        *_longs("index_size_offset", "assembly_plan", "fetch", "stages", "stage_count"),
+        *_longs("index_size_offset", "assembly_plan", "fetch", "stages", "stage_count", "runs", "touched", "reports", "follows"),
     ]  # fmt: skip
 
 

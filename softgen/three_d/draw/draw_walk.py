@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from softgen.bits.units import DWORD_MASK
-from softgen.command import CommandStreamer
+from softgen.command import CommandStreamer, ConstantUrbEntry
 from softgen.errors import SoftgenError
 from softgen.memory import guard
 from softgen.threads.dispatch import DispatchContext
@@ -21,7 +21,7 @@ from softgen.threads.workers.worker import SLICE
 from softgen.three_d.draw.draw_structures import COUNTS, MOST_STAGES, DrawReason, DrawStruct, Phase, function
 from softgen.three_d.draw.stage import Stage, ThreadedStage
 from softgen.three_d.pixels.pixel_shader import LOOP_PIXELS
-from softgen.three_d.state.state import DrawCall, PipelineContext
+from softgen.three_d.state.state import DrawCall
 from softgen.three_d.state.unit_state import dispatch_context
 from softgen.three_d.vertices.chunk import VERTICES
 from softgen.three_d.vertices.vertex_shader import PER_LOOP
@@ -77,6 +77,12 @@ class DrawWalk:
         self.go_on(cs, record, self.resume())
         return self.results(len(record.counted))
 
+    def call(self) -> DrawCall:
+        """The draw under way, of a command that has all parameters."""
+        now = self.struct
+        return DrawCall(now.topology, bool(now.indexed), now.vertices, now.start_vertex, now.instances, now.start_instance,
+                        ctypes.c_int32(now.base_vertex).value)  # fmt: skip
+
     def enter(self, cs: CommandStreamer) -> None:
         """Draws have so many host threads from now on."""
         if cs.dispatcher.threads != self.struct.host_threads:
@@ -84,7 +90,7 @@ class DrawWalk:
             self.struct.host_threads, self.struct.running = cs.dispatcher.threads, ctypes.addressof(self._running)
 
     def set_curbe(self, cs: CommandStreamer) -> None:
-        curbe = cs.state(PipelineContext).curbe
+        curbe = cs.state(ConstantUrbEntry).data
         self.struct.curbe, self.struct.curbe_size = curbe, len(curbe or b"")
 
     def resume(self) -> int | None:

@@ -296,13 +296,13 @@ class RecordKeeper:
         """Whether the engine has no better code for any of its threads."""
         return not self._unsettled
 
-    def ran(self, instructions: Sequence[int]) -> bool:
-        """While the engine may have better code for what its threads run: whether it is time to look for it."""
+    def ran(self, instructions: Sequence[int], draws: int = 1) -> bool:
+        """After draws, while the engine may have better code for what its threads run: whether it is time to look for it."""
         for number, loop in self._unsettled:  # at once: the next draw with these kernels may be of other state
             loop.engine.ran(loop.program, instructions[number])
-        work, draws = self._work[0] + sum(instructions), self._work[1] + 1
-        self._work = work, draws
-        return draws > LOOK_DRAWS or work >= LOOK_WORK
+        work, all_draws = self._work[0] + sum(instructions), self._work[1] + draws
+        self._work = work, all_draws
+        return all_draws > LOOK_DRAWS or work >= LOOK_WORK
 
     def look(self, record: BuiltRecord) -> None:
         """Look for better code."""

@@ -7,6 +7,7 @@ Writes  StageTable TableEntry
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from softgen.threads.bindings import BoundUnits
@@ -50,6 +51,7 @@ class StageTables:
         self._unused = ctypes.c_uint32()  # takes the pointer where headers have none
         self.tables: dict[str, int] = {}  # offsets from the surface state base, by stage
         self._places: dict[str, TablePlace] = {}
+        self._made: dict[str, StageTable] = {}
 
     def read_alone(self, state: DrawState, stage: str) -> None:
         """The table of a stage without threads, of which plans have read entries."""
@@ -73,7 +75,9 @@ class StageTables:
         pointer = latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
         place_in_header = keeper.header_pointer("binding_table_pointer")
         header = header + place_in_header[0] if place_in_header is not None else ctypes.addressof(self._unused)
-        return StageTable(*place, offset, len(array), ctypes.addressof(array), header, (1 << pointer.high + 1) - (1 << pointer.low))
+        made = self._made[stage] = StageTable(*place, offset, len(array), ctypes.addressof(array), header,
+                                              (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
+        return made
 
     def _entries(self, stage: str) -> ctypes.Array[TableEntry]:
         """Entries with what was read of their surface states, by plans or units."""
@@ -103,6 +107,15 @@ class StageTables:
         scale = command.pool_offset // command.pointer_to_binding_table if pool is not None and pool.binding_table_pool_enable else 1
         pointer = latches.pointer(latches.layout(name).field("pointer_to_binding_table"), latches.place(name).offset)
         return TablePlace(pointer.offset, pointer.mask, command.pointer_to_binding_table, scale)
+
+    def now_compared(self) -> Iterator[tuple[str, int, StageTable, ctypes.Array[TableEntry]]]:
+        """Of each stage: where its table is now, and what is compared of it."""
+        for stage in self.tables:
+            yield stage, self.now(stage), self._made[stage], self._kept[stage]
+
+    def read_by_plans(self, stage: str) -> set[int]:
+        """The entries that plans were made from."""
+        return {address - table >> 2 for (of, address), (table, _) in self._keeper.notes.entries.items() if of == stage}
 
     def now(self, stage: str) -> int:
         """Where commands say that the table of a stage is: its offset."""

@@ -118,14 +118,15 @@ class _WatchedState(DrawState):
                    for (pointer, address), data in seen.items())  # fmt: skip
 
 
-_Key = tuple[float, bool, int | None, int | None, tuple[Record | None, ...]]
+_Key = tuple[float, bool, int | None, int | None, tuple[Record | None, ...], tuple[int, int]]
 _made: dict[_Key, tuple[dict[tuple[str, int], bytes], ColorCalculator]] = {}
 
 
 def color_calculator(state: DrawState, shaded: bool = True) -> ColorCalculator:
     """The state of the pixel backend for a draw, with pixel shader threads or without. Drawn with again, commands and bytes in memory that
     are the same give the same object."""
-    key = state.gen, shaded, state.bases.get("general"), state.bases.get("dynamic"), tuple(state.get(name) for name in COMMANDS)
+    commands = tuple(state.get(name) for name in COMMANDS)
+    key = state.gen, shaded, state.bases.get("general"), state.bases.get("dynamic"), commands, depth_buffer.coordinate_offset(state)
     held = _made.get(key)
     if held is not None and _WatchedState.same(state, held[0]):
         return held[1]

@@ -1,9 +1,9 @@
 """Depth and stencil buffers: where their pixels are.
 
-In:  3DSTATE_DEPTH_BUFFER, 3DSTATE_STENCIL_BUFFER.
+In:  3DSTATE_DEPTH_BUFFER, 3DSTATE_STENCIL_BUFFER; 3DSTATE_DRAWING_RECTANGLE on Gen4.
 Out: DepthBuffers, for the pixel backend and for clears.
 
-Reads   3DSTATE_DEPTH_BUFFER 3DSTATE_STENCIL_BUFFER
+Reads   3DSTATE_DEPTH_BUFFER 3DSTATE_STENCIL_BUFFER 3DSTATE_DRAWING_RECTANGLE
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from softgen.shared_functions.pixel_backend import SurfacePlacement
 from softgen.shared_functions.pixel_backend.depth import FORMATS
 from softgen.surface.levels import level_table
 from softgen.surface.samples import spread
+from softgen.three_d.pixels.render_target import render_target
 from softgen.three_d.samples.sample_plan import stored_samples
 from softgen.three_d.state.state import DrawState
 
 DEPTH, STENCIL = "3DSTATE_DEPTH_BUFFER", "3DSTATE_STENCIL_BUFFER"
+DRAWING = "3DSTATE_DRAWING_RECTANGLE"
+SPAN, NARROW = 4, 16  # pixels of a span in each direction; bits of colours of which two spans are aligned
 REACH = 1 << 32  # bytes that a buffer may extend over
 NOWHERE = SurfacePlacement()
 
@@ -100,7 +103,8 @@ def _placement(samples: int, state: DrawState, buffer: Record, where: Record, ac
             y += -(-max(height >> level, 1) // down) * down
     slices, pitch = int(buffer.render_target_view_extent) + 1, int(where.surface_pitch) + 1
     rows = _rows(state, where, spread(samples, width, height)[1], down)
-    x, y = x + int(getattr(buffer, "depth_coordinate_offset_x", 0)), y + int(getattr(buffer, "depth_coordinate_offset_y", 0))
+    right, lower = coordinate_offset(state)
+    x, y = x + right, y + lower
     if samples > 1 and lod:
         raise DecodeError(f"{DEPTH}: level {lod} of a buffer of {samples} samples: these have one level")
     if (rows * (int(buffer.minimum_array_element) + slices) + y + spread(samples, width, height)[1]) * pitch >= REACH:
@@ -127,13 +131,27 @@ def _packed_placement(state: DrawState, buffer: Record, where: Record, across: i
     lod, width, height = int(buffer.lod), int(buffer.width) + 1, int(buffer.height) + 1
     kind = value_name(catalogue.layout(DEPTH, state.gen), buffer, "surface_type")
     table = level_table(_PackedLevels(kind, width, height, int(buffer.depth) + 1, (across, down)))
-    x, y = (int(getattr(buffer, f"depth_coordinate_offset_{axis}", 0)) for axis in "xy")
+    x, y = coordinate_offset(state)
     first, slices, pitch = int(buffer.minimum_array_element), int(buffer.render_target_view_extent) + 1, int(where.surface_pitch) + 1
     if (table.down[lod] * ((first + slices >> lod) + 1) + table.top[lod] + height) * pitch >= REACH:
         raise Unsupported(f"{DEPTH}: a buffer of more than {REACH:#x} bytes: not yet simulated")
     left, top = table.left[lod] + x & 0xFFFFFFFF, table.top[lod] + y & 0xFFFFFFFF
     return SurfacePlacement(int(where.surface_base_address), max(width >> lod, 1), max(height >> lod, 1), slices, pitch, table.down[lod],
                             first, left, top, lod, table.across[lod])  # fmt: skip
+
+
+def coordinate_offset(state: DrawState) -> tuple[int, int]:
+    """What is added to a pixel's coordinates in the depth buffer: fields, or on Gen4 what takes the drawing rectangle's origin away,
+    but for its low bits, with which spans of colour and depth stay aligned (G45 7773-7780)."""
+    buffer = state.get(DEPTH)
+    if "depth_coordinate_offset_x" in getattr(buffer, "_fields", ()):
+        return int(buffer.depth_coordinate_offset_x), int(buffer.depth_coordinate_offset_y)  # type: ignore[union-attr]
+    if not getattr(buffer, "depth_buffer_coordinate_offset_disable", 0) or (drawing := state.get(DRAWING)) is None:
+        return 0, 0
+    target = render_target(state)
+    across = 2 * SPAN if target is not None and target.format.bits == NARROW else SPAN
+    x, y = int(drawing.drawing_rectangle_origin_x), int(drawing.drawing_rectangle_origin_y)
+    return -(x - x % across), -(y - y % SPAN)
 
 
 def _rows(state: DrawState, where: Record, height: int, down: int) -> int:

@@ -41,7 +41,7 @@ int64_t run_batch(struct pixel_loop *l, void *record)
 /* Depth and stencil as the buffers hold them before the block's thread runs. */
 static void read_held(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, struct held_block *held)
 {
-    held->block = (struct depth_block){b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, 0, {0}};
+    held->block = (struct depth_block){b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, {0}};
     l->testing = 1;
     l->plan->held(l->context, l->plan->held_target, held);
     l->testing = 0;
@@ -56,7 +56,7 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
     if (plan->depth || plan->late || plan->payload.depth)
         interpolate_depth(&r->z, b->x, b->y, z);
     if (plan->depth)
-        pixels.lit = test_early(l, r, b, b->mask, 0, z);
+        pixels.lit = test_early(l, r, b, b->mask, z);
     l->covered += (uint32_t)__builtin_popcount(b->mask);
     if (!plan->late)
         l->passed += (uint32_t)__builtin_popcount(pixels.lit);
@@ -108,17 +108,21 @@ VECTORIZED static int64_t shade_blocks(struct pixel_loop *l, const struct setup_
 
 /* -- tiles --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The next tile that has records; 0 if there is none. */
+/* Claims the next tile that has records; 0 if there is none. Empty tiles are passed without an atomic access for each: bins of a pass
+ * that only tests depth may have thousands. */
 static int next_tile(struct pixel_loop *l)
 {
-    uint64_t tiles = (uint64_t)l->bins->tiles_x * l->bins->tiles_y;
-    while ((l->tile = __atomic_fetch_add(l->next_tile, 1, __ATOMIC_RELAXED)) < tiles) {
-        l->entry = l->bins->first[l->tile];
-        l->last_entry = l->bins->first[l->tile + 1];
-        if (l->entry < l->last_entry)
-            return 1;
-    }
-    return 0;
+    const uint32_t *first = l->bins->first;
+    uint64_t tiles = (uint64_t)l->bins->tiles_x * l->bins->tiles_y, from = __atomic_load_n(l->next_tile, __ATOMIC_RELAXED);
+    do {
+        for (l->tile = from; l->tile < tiles && first[l->tile] == first[l->tile + 1];)
+            l->tile = first[l->tile] == first[tiles] ? tiles : l->tile + 1;
+        if (l->tile >= tiles)
+            return 0;
+    } while (!__atomic_compare_exchange_n(l->next_tile, &from, l->tile + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    l->entry = first[l->tile];
+    l->last_entry = first[l->tile + 1];
+    return 1;
 }
 
 static const struct setup_record *record_of(const struct pixel_loop *l)
@@ -143,7 +147,7 @@ static void begin_record(struct pixel_loop *l)
     uint32_t x = (uint32_t)(l->tile % l->bins->tiles_x) * TILE, y = (uint32_t)(l->tile / l->bins->tiles_x) * TILE;
     l->block = 0;
     if (l->plan->raster.stored)
-        l->block_count = rasterize_samples(&l->plan->raster, record_of(l), x, y, l->blocks, l->samples);
+        begin_sampled_record(l, record_of(l), x, y);
     else
         l->block_count = rasterize_tile(&l->plan->raster, record_of(l), x, y, l->blocks);
 }
@@ -154,7 +158,7 @@ static int64_t shade_tile(struct pixel_loop *l, void *record)
     struct usual_plan plan;
     int usual = is_usual(l, &plan);
     for (;;) {
-        int64_t why = usual ? shade_usual(l, &plan, record_of(l), record) : shade_blocks(l, record_of(l), record);
+        int64_t why = usual ? plan.shade(l, &plan, record_of(l), record) : shade_blocks(l, record_of(l), record);
         if (why != THREADS_DONE)
             return why;
         l->block_count = l->block = 0;

@@ -61,7 +61,8 @@ class PixelLoop(ctypes.Structure):
         ("deadline", ctypes.c_uint64),
         ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
         ("blocks", PixelBlock * TILE_BLOCKS), ("samples", (ctypes.c_uint16 * MOST_SAMPLES) * TILE_BLOCKS),
-        ("sample_lit", ctypes.c_uint16 * MOST_SAMPLES), ("block_z", ctypes.c_float * BLOCK_PIXELS),
+        ("sample_lit", ctypes.c_uint16 * MOST_SAMPLES), ("sample_step", ctypes.c_float * MOST_SAMPLES),
+        ("block_z", ctypes.c_float * BLOCK_PIXELS),
         *((name, ctypes.c_uint64) for name in ("started", "threads", "covered", "lit", "passed")),
     ]  # fmt: skip
 
@@ -134,7 +135,7 @@ class PixelShader:
             made = ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, LoopPayload(registers), WrittenMasks(),
                                   binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
                                   system_routine=system_routine, unit_states=targets.unit_states,
-                                  thread_state=pixels.thread_state)  # fmt: skip
+                                  thread_state=pixels.thread_state, stage="ps")  # fmt: skip
             self._dispatched = wanted, made
         return self._dispatched[1]
 

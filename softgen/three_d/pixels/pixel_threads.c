@@ -1,6 +1,6 @@
 /* Pixel shader threads of usual draws: what pixel_shader.c does for any plan, specialised.
  *
- * Barycentric payloads of 8 or 16 channels, without what few shaders ask for (samples, what the buffers hold, antialias alphas). A block
+ * Barycentric payloads of 8 or 16 channels, without what few shaders ask for (what the buffers hold, antialias alphas, where samples are). A block
  * whose subspans are lit becomes threads of its own, which write it as a block. Lit subspans of other blocks of a record share threads. The
  * pixels are those of the generic version, bit for bit; there are fewer threads.
  */
@@ -18,6 +18,11 @@ INLINE void add_thread(const struct record_threads *t, const struct block_values
     begin_thread(t, payload);
     put_pixels(t, payload, v, first, count);
     end_thread(t, payload, number, place, lit >> first & ((1u << count) - 1));
+    if (t->sampled) {
+        uint32_t samples[MOST_SAMPLES];
+        lit_samples(t->loop, first, count, samples);
+        tell_samples(t->loop, sideband_of(t, payload), samples);
+    }
 }
 
 INLINE void add_block(const struct record_threads *t, const struct block_values *v, const struct pixel_block *b, uint32_t lit)
@@ -36,6 +41,8 @@ INLINE void begin_shared(const struct record_threads *t, struct shared_thread *s
 {
     s->subspans = s->lit = 0;
     memset(s->place, 0, sizeof s->place);
+    if (t->sampled)
+        memset(s->sample_lit, 0, sizeof s->sample_lit);
     s->number = t->loop->batch++;
     s->payload = payload_of(t, s->number);
     begin_thread(t, s->payload);
@@ -53,6 +60,11 @@ INLINE void add_subspan(const struct record_threads *t, struct shared_thread *s,
         *(quad *)(payload + usual->part[i].at[number]) = *(const quad *)(values + usual->part[i].from);
     s->place[number] = place;
     s->lit |= lit << number * SUBSPAN;
+    uint32_t samples[MOST_SAMPLES];
+    if (t->sampled)
+        lit_samples(t->loop, subspan * SUBSPAN, SUBSPAN, samples);
+    for (int i = 0; i < MOST_SAMPLES && t->sampled; i++)
+        s->sample_lit[i] |= samples[i] << number * SUBSPAN;
 }
 
 /* Channels that are off have the pixels of the last subspan. */
@@ -74,6 +86,8 @@ INLINE void end_shared(const struct record_threads *t, struct shared_thread *s)
     while (s->subspans < most)
         repeat_subspan(t, s);
     end_thread(t, s->payload, s->number, s->place, s->lit);
+    if (t->sampled)
+        tell_samples(t->loop, sideband_of(t, s->payload), s->sample_lit);
     s->payload = NULL;
 }
 
@@ -105,23 +119,31 @@ INLINE uint32_t test_early(const struct record_threads *t, struct depth_block *t
     return lit & b->mask;
 }
 
+/* The lit pixels of a block, which are counted. */
+INLINE uint32_t lit_pixels(const struct record_threads *t, struct depth_block *tested, const struct pixel_block *b)
+{
+    struct pixel_loop *l = t->loop;
+    if (t->sampled)
+        return test_samples(l, t->record, b, tested->z);
+    uint32_t lit = l->plan->depth ? test_early(t, tested, b) : b->mask;
+    l->covered += (uint32_t)__builtin_popcount(b->mask);
+    l->lit += (uint32_t)__builtin_popcount(lit);
+    if (!l->plan->late)
+        l->passed += (uint32_t)__builtin_popcount(lit);
+    return lit;
+}
+
 INLINE void shade_block(const struct record_threads *t, struct shared_thread *s, struct depth_block *tested, const struct pixel_block *b)
 {
     struct pixel_loop *l = t->loop;
-    uint32_t lit = b->mask;
     struct corners corners;
     struct block_values values;
     set_corners(t, b, &corners);
     if (t->usual->has_z || l->plan->depth)
         evaluate(t, &corners, Z, tested->z);
-    if (l->plan->depth)
-        lit = test_early(t, tested, b);
-    l->covered += (uint32_t)__builtin_popcount(b->mask);
-    if (!l->plan->late)
-        l->passed += (uint32_t)__builtin_popcount(lit);
+    uint32_t lit = lit_pixels(t, tested, b);
     if (!lit)
         return;
-    l->lit += (uint32_t)__builtin_popcount(lit);
     interpolate(t, &corners, tested->z, &values);
     uint32_t subspans = lit_subspans(lit);
     if (subspans == ALL_SUBSPANS || subspans == FIRST_SUBSPANS)
@@ -130,11 +152,10 @@ INLINE void shade_block(const struct record_threads *t, struct shared_thread *s,
         add_subspans(t, s, &values, b, lit);
 }
 
-VECTORIZED int64_t shade_usual(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record)
+INLINE int64_t shade_record(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record, int sampled)
 {
     struct record_threads threads;
     struct shared_thread shared;
-    float planes[16];
     /* Depths are stored and loaded as one vector: they begin at a cache line. */
     struct { uint8_t before[64 - offsetof(struct depth_block, z)]; struct depth_block block; } tested __attribute__((aligned(64)));
     if (l->block == l->block_count)
@@ -143,7 +164,7 @@ VECTORIZED int64_t shade_usual(struct pixel_loop *l, const struct usual_plan *us
     tested.block.layer = r->layer;
     tested.block.viewport = r->viewport;
     shared.payload = NULL;
-    begin_threads(&threads, l, usual, r, planes);
+    begin_threads(&threads, l, usual, r, sampled);
     for (; l->block < l->block_count; l->block++) {
         const struct pixel_block *b = &l->blocks[l->block];
         uint32_t number = b->y % TILE / BLOCK * BLOCKS_ACROSS + b->x % TILE / BLOCK;
@@ -158,6 +179,17 @@ VECTORIZED int64_t shade_usual(struct pixel_loop *l, const struct usual_plan *us
     }
     end_shared(&threads, &shared);
     return THREADS_DONE;
+}
+
+VECTORIZED int64_t shade_usual(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record)
+{
+    return shade_record(l, usual, r, record, 0);
+}
+
+/* The same of pixels with several samples. */
+VECTORIZED int64_t shade_usual_samples(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record)
+{
+    return shade_record(l, usual, r, record, 1);
 }
 
 /* -- plans --------------------------------------------------------------------------------------------------------------------------- */
@@ -189,13 +221,22 @@ static void set_parts(const struct pixel_plan *plan, struct usual_plan *usual)
     usual->has_linear = (payload->barycentric[3] | payload->barycentric[4] | payload->barycentric[5]) != 0;
 }
 
+/* Whether threads have nothing of samples but which are lit. */
+static int is_plain(const struct pixel_plan *plan)
+{
+    const struct payload_plan *p = &plan->payload;
+    uint32_t elsewhere = p->barycentric[1] | p->barycentric[2] | p->barycentric[4] | p->barycentric[5];
+    return !p->per_sample && !elsewhere && !plan->interpolated && (p->zw_place == PLACE_PIXEL || !(p->depth | p->w));
+}
+
 int is_usual(const struct pixel_loop *l, struct usual_plan *usual)
 {
     const struct pixel_plan *plan = l->plan;
     const struct payload_plan *payload = &plan->payload;
-    if (!l->head.worker || plan->generic || plan->raster.stored || plan->held || plan->raster.antialiased || payload->header_format != HEADER_BARYCENTRIC ||
-        (payload->width != 8 && payload->width != 16) || payload->xy_offsets || payload->coverage)
+    if (!l->head.worker || plan->generic || plan->held || plan->raster.antialiased || payload->header_format != HEADER_BARYCENTRIC ||
+        (payload->width != 8 && payload->width != 16) || payload->xy_offsets || payload->coverage || (plan->raster.stored && !is_plain(plan)))
         return 0;
+    usual->shade = plan->raster.stored ? shade_usual_samples : shade_usual;
     usual->room = threads_capacity(l->head.worker);
     usual->room = usual->room < BATCH_THREADS ? usual->room : BATCH_THREADS;
     if (usual->room <= MOST_THREADS)

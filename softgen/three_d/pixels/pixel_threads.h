@@ -43,7 +43,7 @@ struct record_threads {
     reg header, facts; /* r0; the second half of the sideband's first 64 bytes */
     int has_rhw; /* w is needed, for payloads or to divide by */
     int flat; /* w is the same everywhere: perspective barycentrics are the linear ones */
-    const float *planes; /* of struct pixel_dispatch */
+    int sampled; /* pixels have several samples; a constant */
 };
 
 /* Values of planes at the pixels of a block, as payloads have them. */
@@ -54,6 +54,7 @@ struct shared_thread {
     uint8_t *payload; /* NULL: there is none */
     uint32_t number, subspans, lit;
     uint32_t place[SUBSPANS];
+    uint32_t sample_lit[MOST_SAMPLES];
 };
 
 INLINE void set_corners(const struct record_threads *t, const struct pixel_block *b, struct corners *corners)
@@ -98,9 +99,9 @@ INLINE void set_planes(struct record_threads *t, const struct setup_record *r)
     t->step_y = __builtin_convertvector(t->dy, floats);
 }
 
-/* All of the record that does not depend on pixels. `planes`: room for those that threads have. */
+/* All of the record that does not depend on pixels. */
 INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r,
-                          float *planes)
+                          int sampled)
 {
     const struct pixel_plan *plan = l->plan;
     uint32_t where = (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
@@ -108,13 +109,11 @@ INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const 
     t->usual = usual;
     t->record = r;
     t->header = *(const reg *)plan->payload.header | (reg){where | r->back_facing << BACK_FACING_BIT | (r->topology & TOPOLOGY_MASK)};
-    t->facts = (reg){0, r->back_facing, r->layer, r->viewport, 0, 0, 0, 0};
+    t->sampled = sampled;
+    t->facts = (reg){0, r->back_facing, r->layer, r->viewport, 0, 0, sampled ? plan->raster.stored : 0, 0};
     t->flat = r->rhw.dx == 0 && r->rhw.dy == 0;
     t->has_rhw = usual->has_w || (usual->has_perspective && !t->flat);
     set_planes(t, r);
-    t->planes = planes;
-    if (plan->interpolated)
-        write_planes(r, planes);
 }
 
 /* -- payloads ------------------------------------------------------------------------------------------------------------------------ */
@@ -181,6 +180,23 @@ INLINE void begin_thread(const struct record_threads *t, uint8_t *payload)
     copy_registers(payload + plan->attributes, attributes, plan->attribute_bytes);
 }
 
+/* The lit pixels at each sample of the block in hand, `count` from `first` on. */
+INLINE void lit_samples(const struct pixel_loop *l, uint32_t first, uint32_t count, uint32_t lit[MOST_SAMPLES])
+{
+    for (int s = 0; s < MOST_SAMPLES; s++)
+        lit[s] = (uint32_t)l->sample_lit[s] >> first & ((1u << count) - 1);
+}
+
+/* What the pixel backend needs of samples. */
+INLINE void tell_samples(const struct pixel_loop *l, struct pixel_dispatch *told, const uint32_t lit[MOST_SAMPLES])
+{
+    memcpy(told->sample_lit, lit, sizeof told->sample_lit);
+    if (l->plan->late) {
+        memset(told->sample_tested, 0, sizeof told->sample_tested + sizeof told->sample_passed);
+        memcpy(told->sample_depth, l->sample_step, sizeof told->sample_depth);
+    }
+}
+
 /* Headers, the parameters of the pixel backend, and the dispatch mask: whole subspans, as derivatives need neighbours. */
 INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_t number, const uint32_t *place, uint32_t lit)
 {
@@ -193,7 +209,7 @@ INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_
     *(reg *)told->place = (reg){place[0], place[1], place[2], place[3], 0, 0, 0, 0};
     *(reg *)&told->lit = t->facts | (reg){lit};
     if (l->plan->interpolated)
-        memcpy(told->planes, t->planes, sizeof told->planes);
+        write_planes(t->record, place[0], told->planes);
     l->masks[number] = whole_subspans(lit);
 }
 

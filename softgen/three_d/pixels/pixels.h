@@ -134,7 +134,7 @@ struct thread_pixels {
     uint32_t upper; /* they become channels 16 to 31 */
 };
 
-void write_planes(const struct setup_record *r, float planes[16]);
+void write_planes(const struct setup_record *r, uint32_t place, float planes[16]);
 void write_antialias(const struct raster_plan *plan, const struct thread_pixels *pixels, float *into);
 void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
 void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);
@@ -188,6 +188,7 @@ struct pixel_loop {
     struct pixel_block blocks[TILE_BLOCKS]; /* of the record in hand */
     uint16_t samples[TILE_BLOCKS][MOST_SAMPLES]; /* of each block, where pixels have several: pixels that are covered at each */
     uint16_t sample_lit[MOST_SAMPLES]; /* of the block in hand: those that passed early tests too */
+    float sample_step[MOST_SAMPLES]; /* what z of the record in hand is more at each: early and late tests add the same number */
     float block_z[BLOCK_PIXELS];
     /* results */
     uint64_t started, threads; /* threads of batches that were started, and that are done */
@@ -212,6 +213,13 @@ int64_t run_batch(struct pixel_loop *l, void *record);
 
 /* -- samples/sample_threads.c -------------------------------------------------------------------------------------------------------- */
 
+/* What the record in hand covers of the tile at (x, y), where pixels have several samples. */
+void begin_sampled_record(struct pixel_loop *l, const struct setup_record *r, uint32_t x, uint32_t y);
+
+/* The pixels of a block that are lit at each sample, into l->sample_lit; those that are at any. `z` has depths at pixels, where tests need
+ * them. */
+uint32_t test_samples(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z);
+
 /* The threads of the block in hand, whose pixels have several samples. */
 int64_t shade_samples(struct pixel_loop *l, const struct setup_record *r, void *record, uint64_t room);
 
@@ -219,8 +227,15 @@ int64_t shade_samples(struct pixel_loop *l, const struct setup_record *r, void *
 
 enum { MOST_PARTS = 2 * BARYCENTRIC_MODES + 3 };
 
+struct usual_plan;
+
+/* The blocks of the record in hand, from l->block on, as shade_blocks of pixel_shader.c. */
+typedef int64_t shade_function(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record);
+shade_function shade_usual, shade_usual_samples;
+
 /* What the threads of all records have in common: looked up once for many records, as small objects have but one or two threads. */
 struct usual_plan {
+    shade_function *shade;
     uint8_t *blocks; /* of threads, */
     uint64_t stride; /* so many bytes apart */
     uint64_t room; /* threads of a batch */
@@ -231,8 +246,5 @@ struct usual_plan {
 
 /* Whether a plan is one of those that pixel_threads.c is specialised for; if so, what its threads have in common. */
 int is_usual(const struct pixel_loop *l, struct usual_plan *usual);
-
-/* The blocks of the record in hand, from l->block on, as shade_blocks of pixel_shader.c. */
-int64_t shade_usual(struct pixel_loop *l, const struct usual_plan *usual, const struct setup_record *r, void *record);
 
 #endif

@@ -113,12 +113,18 @@ uint32_t covered_samples(const struct raster_plan *plan, const struct setup_reco
     return found;
 }
 
+/* Forced sample counts: that a sample is covered is enough. Masks stay out of the frame of all others. */
+__attribute__((noinline)) static uint32_t cover_any(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
+                                                    struct pixel_block *blocks)
+{
+    uint16_t masks[TILE_BLOCKS][MOST_SAMPLES];
+    return cover_samples(plan, record, (int32_t)x, (int32_t)y, blocks, masks);
+}
+
 EXPORT uint32_t rasterize_tile(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
                                struct pixel_block *blocks)
 {
-    uint16_t masks[TILE_BLOCKS][MOST_SAMPLES]; /* of forced sample counts: that a sample is covered is enough */
-    uint32_t count = plan->samples ? cover_samples(plan, record, (int32_t)x, (int32_t)y, blocks, masks)
-                                   : walk_tile(record, (int32_t)x, (int32_t)y, blocks);
+    uint32_t count = plan->samples ? cover_any(plan, record, x, y, blocks) : walk_tile(record, (int32_t)x, (int32_t)y, blocks);
     for (uint32_t i = 0; i < count; i++) {
         blocks[i].x = (uint16_t)(blocks[i].x + x);
         blocks[i].y = (uint16_t)(blocks[i].y + y);

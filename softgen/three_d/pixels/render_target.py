@@ -19,10 +19,23 @@ LARGEST = 16384  # pixels of a side, where no surface limits a draw
 def render_target(state: DrawState, index: int = 0) -> SurfaceImage | None:
     """The level of a render target; the size of the first bounds the draw, but for a null surface, whose size means nothing (KBL 18925)."""
     try:
-        surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
-        image = surfaces.picture(index, False, samples=True)
+        image = _surfaces(state).picture(index, False, samples=True)
     except SoftgenError:
         return None  # the message that uses it says what is wrong
+    return as_target(state, image)
+
+
+def blends(state: DrawState, index: int = 0) -> bool:
+    """Whether the surface state of a render target enables blending, as those of early generations have to (G45 8263)."""
+    return bool(getattr(_surfaces(state).state(index), "color_blend_enable", True))
+
+
+def _surfaces(state: DrawState) -> Surfaces:
+    return Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
+
+
+def as_target(state: DrawState, image: SurfaceImage) -> SurfaceImage:
+    """The level of a surface that is drawn to."""
     control = image.control
     if control is not None:
         control = control._replace(base=state.address("", control.base), clear_at=state.address("", control.clear_at))

@@ -34,7 +34,7 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
         told->viewport = t->record->viewport;
         write_common(&l->plan->payload, t->record, l->records->attributes, payload);
         if (l->plan->interpolated)
-            write_planes(t->record, told->planes);
+            write_planes(t->record, t->place[0], told->planes);
         t->slot = l->head.first_slot + thread;
         l->masks[thread] = 0;
     }
@@ -72,10 +72,9 @@ INLINE void add_threads(struct pixel_loop *l, struct thread_pixels *t)
 /* -- blocks -------------------------------------------------------------------------------------------------------------------------- */
 
 /* The pixels of a mask that pass early tests. */
-INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, uint32_t mask,
-                           uint32_t sample, const float *z)
+INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, uint32_t mask, const float *z)
 {
-    struct depth_block tested = {b->x, b->y, mask, r->back_facing, r->layer, r->viewport, sample, {0}};
+    struct depth_block tested = {b->x, b->y, mask, r->back_facing, r->layer, r->viewport, {0}};
     memcpy(tested.z, z, sizeof tested.z);
     l->testing = 1;
     uint32_t lit = l->plan->depth(l->context, l->plan->depth_target, &tested);

@@ -15,6 +15,7 @@ from softgen.bits.describe import value_name
 from softgen.bits.generation import most_of
 from softgen.bits.record import Record
 from softgen.surface.image import SurfaceImage
+from softgen.three_d.pixels.render_target import blends
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
 
@@ -114,3 +115,14 @@ def _colors(state: DrawState, calc: Record, target: SurfaceImage) -> Iterator[st
                 yield f"COLOR_CALC_STATE: {field} 1 with a render target of format {target.format.name}"
     if types & {"uint", "sint"} and unit_state(state, "SF").antialiasing_enable:  # G45 5676
         yield f"SF_STATE: antialiasing_enable 1 with a render target of format {target.format.name}"
+    if calc.color_buffer_blend_enable and target.format.name == "R32G32B32A32_FLOAT" and not state.generation.saturated_float_alpha:
+        yield from _saturated(state, calc)
+
+
+def _saturated(state: DrawState, calc: Record) -> Iterator[str]:
+    """Factors of alpha that the hardware gets wrong beside a float target (G45 8379-8384); software sets independent factors of one."""
+    page, of_alpha = layout("COLOR_CALC_STATE", state.gen), "alpha_" if calc.independent_alpha_blend_enable else ""
+    for side in ("source", "destination"):
+        name = f"{side}_{of_alpha}blend_factor"
+        if value_name(page, calc, name) == "src_alpha_saturate" and blends(state):
+            yield f"COLOR_CALC_STATE: {name} SRC_ALPHA_SATURATE is wrong for alpha with a render target of format R32G32B32A32_FLOAT"

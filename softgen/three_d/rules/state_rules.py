@@ -16,6 +16,9 @@ ROW, ELEMENT = 64, 16  # bytes of a row of the URB, of a vertex element
 MIDDLE = 8  # of a pixel, in sixteenths
 MOST_PSD_THREADS = 64
 INTERP_SAMPLE, PER_SAMPLE = 3, "pixel_shader_is_per_sample"
+# Clears and resolves, which no threads of eight pixels do.
+CLEARS = "render_target_fast_clear_enable", "render_target_resolve_enable", "render_target_resolve_type"
+EIGHT_PIXELS = "8_pixel_dispatch_enable"
 # Samples of a pixel, and the groups of 3DSTATE_SAMPLE_PATTERN that have their places.
 PATTERNS = {4: ("samples_4x",), 8: ("samples_8x", "samples_8x_from_4"), 16: ("samples_16x",)}
 
@@ -51,6 +54,9 @@ def _pixel_shader(state: DrawState) -> Iterator[str]:
     windower, extra = state.get("3DSTATE_WM"), state.get("3DSTATE_PS_EXTRA")
     if windower is not None and windower.position_zw_interpolation_mode == INTERP_SAMPLE and not getattr(extra, PER_SAMPLE, 0):
         yield f"3DSTATE_WM: position_zw_interpolation_mode sample, and {PER_SAMPLE} 0 (BDW 13525-13526)"
+    clears = next((name for name in CLEARS if getattr(shader, name, 0)), "")
+    if clears and getattr(shader, EIGHT_PIXELS):
+        yield f"3DSTATE_PS: {EIGHT_PIXELS} 1, and {clears} {int(getattr(shader, clears))} (BDW 7536-7540)"
     threads = int(shader.maximum_number_of_threads_per_psd) + state.generation.psd_thread_bias
     if threads > MOST_PSD_THREADS:
         yield f"3DSTATE_PS: maximum_number_of_threads_per_psd {threads}; it must be from 2 to {MOST_PSD_THREADS} (BDW 7413-7419)"

@@ -38,10 +38,7 @@ INLINE int begin_sample_edge(struct sample_edge *s, const struct raster_plan *pl
                              int64_t y)
 {
     begin_samples(s, plan, r, n);
-    int crosses = begin_edge(&s->edge, r, n, x, y, s->low, s->high);
-    if (crosses > 0)
-        begin_coarse(&s->edge);
-    return crosses;
+    return begin_edge(&s->edge, r, n, x, y, s->low, s->high);
 }
 
 /* Keeps a block if a sample that counts is covered. */
@@ -101,6 +98,17 @@ INLINE void walk_coarse(struct sample_walk *w, const struct sample_edge *const *
     }
 }
 
+/* The few 4x4 blocks of a small box, pixel by pixel. */
+INLINE void walk_small(struct sample_walk *w, const struct sample_edge *edges, uint32_t used)
+{
+    const struct sample_edge *crossing[EDGES];
+    for (uint32_t n = 0; n < used; n++)
+        crossing[n] = &edges[n];
+    for (int32_t y = w->box[1] & -BLOCK; y < w->box[3]; y += BLOCK)
+        for (int32_t x = w->box[0] & -BLOCK; x < w->box[2]; x += BLOCK)
+            test_block(w, crossing, used, x, y);
+}
+
 VECTORIZED static uint32_t walk_tile(const struct raster_plan *plan, const struct setup_record *r, int32_t x, int32_t y,
                                      struct pixel_block *blocks, uint16_t (*masks)[MOST_SAMPLES])
 {
@@ -116,6 +124,12 @@ VECTORIZED static uint32_t walk_tile(const struct raster_plan *plan, const struc
             return 0;
         used += (uint32_t)crosses;
     }
+    if (blocks_of(box) <= FEW) {
+        walk_small(&walk, edges, used);
+        return walk.count;
+    }
+    for (uint32_t n = 0; n < used; n++)
+        begin_coarse(&edges[n].edge);
     for (int32_t top = box[1] & -COARSE; top < box[3]; top += COARSE)
         for (int32_t left = box[0] & -COARSE; left < box[2]; left += COARSE) {
             const struct sample_edge *crossing[EDGES];

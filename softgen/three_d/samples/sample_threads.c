@@ -15,36 +15,45 @@ static uint32_t popcount(uint32_t bits)
 
 /* -- tests --------------------------------------------------------------------------------------------------------------------------- */
 
-/* What z is more at a sample than at the pixel. Early and late tests add the same number. */
-static float z_step(const struct pixel_plan *plan, const struct setup_record *r, uint32_t sample)
+void begin_sampled_record(struct pixel_loop *l, const struct setup_record *r, uint32_t x, uint32_t y)
 {
-    const int32_t *place = plan->raster.sample[sample];
-    return plan->raster.samples ? (float)((r->z.dx * place[0] + r->z.dy * place[1]) / PIXEL) : 0;
+    const struct raster_plan *plan = &l->plan->raster;
+    l->block_count = rasterize_samples(plan, r, x, y, l->blocks, l->samples);
+    for (uint32_t s = 0; s < plan->stored && l->block_count; s++)
+        l->sample_step[s] = plan->samples ? (float)((r->z.dx * plan->sample[s][0] + r->z.dy * plan->sample[s][1]) / PIXEL) : 0;
 }
 
-/* The pixels of the block in hand that are lit at each sample; those that are at any. */
-static uint32_t test_samples(struct pixel_loop *l, const struct setup_record *r)
+/* The tests of all samples of a block, whose masks are in l->sample_lit. */
+INLINE uint32_t test_depth(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z)
+{
+    struct sampled_block tested = {.x = b->x, .y = b->y, .back_facing = r->back_facing, .layer = r->layer, .viewport = r->viewport};
+    for (uint32_t s = 0; s < MOST_SAMPLES; s++)
+        tested.masks[s] = l->sample_lit[s];
+    memcpy(tested.z, z, sizeof tested.z);
+    memcpy(tested.steps, l->sample_step, sizeof tested.steps);
+    l->testing = 1;
+    uint32_t any = l->plan->depth(l->context, l->plan->depth_target, (struct depth_block *)&tested);
+    l->testing = 0;
+    for (uint32_t s = 0; s < MOST_SAMPLES; s++)
+        l->sample_lit[s] = (uint16_t)tested.masks[s];
+    return any;
+}
+
+VECTORIZED uint32_t test_samples(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z)
 {
     const struct pixel_plan *plan = l->plan;
-    const struct pixel_block *b = &l->blocks[l->block];
-    uint32_t any = 0, passed = 0;
-    if (plan->depth || plan->late)
-        interpolate_depth(&r->z, b->x, b->y, l->block_z);
-    for (uint32_t s = 0; s < plan->raster.stored; s++) {
-        uint32_t lit = l->samples[l->block][s];
-        if (plan->depth && lit) {
-            float z[BLOCK_PIXELS], step = z_step(plan, r, s);
-            for (int i = 0; i < BLOCK_PIXELS; i++)
-                z[i] = l->block_z[i] + step;
-            lit = test_early(l, r, b, lit, s, z);
-        }
-        l->sample_lit[s] = (uint16_t)lit;
-        any |= lit;
-        passed += popcount(lit);
-    }
-    l->covered += popcount(b->mask);
+    uint64_t quarters[MOST_SAMPLES / 4];
+    uint32_t any = b->mask, passed = 0;
+    for (uint32_t s = 0; s < MOST_SAMPLES; s++)
+        l->sample_lit[s] = s < plan->raster.stored ? l->samples[l->block][s] : 0;
+    if (plan->depth)
+        any = test_depth(l, r, b, z);
+    memcpy(quarters, l->sample_lit, sizeof quarters);
+    for (uint32_t i = 0; i < MOST_SAMPLES / 4; i++)
+        passed += (uint32_t)__builtin_popcountll(quarters[i]);
+    l->covered += (uint32_t)__builtin_popcount(b->mask);
     l->passed += plan->late ? 0 : passed;
-    l->lit += !l->head.worker ? 0 : plan->payload.per_sample ? passed : popcount(any);
+    l->lit += !l->head.worker ? 0 : plan->payload.per_sample ? passed : (uint32_t)__builtin_popcount(any);
     return any;
 }
 
@@ -130,7 +139,7 @@ static void add_pixel_threads(struct pixel_loop *l, const struct setup_record *r
     pack_values(order, z);
     for (uint32_t s = 0; s < l->plan->raster.stored; s++) {
         samples.lit[s] = pack_mask(order, l->sample_lit[s]);
-        samples.z_step[s] = z_step(l->plan, r, s);
+        samples.z_step[s] = l->sample_step[s];
     }
     for (uint32_t i = 0; i < BLOCK_PIXELS; i++)
         set_channel(l, &samples, i, SUBSPAN * order->subspan[i / SUBSPAN] + i % SUBSPAN, 0);
@@ -155,7 +164,7 @@ static uint32_t lit_subspan(uint32_t subspans, uint32_t number)
 }
 
 /* The channels of part `part`: pixels of subspans, each four at the sample that follows; 0 if none is lit. */
-static uint32_t set_part(const struct pixel_loop *l, const struct setup_record *r, uint32_t part, struct subspan_order *order,
+static uint32_t set_part(const struct pixel_loop *l, uint32_t part, struct subspan_order *order,
                          struct sample_pixels *samples, float *z)
 {
     uint32_t count = channels_of_part(l) / SUBSPAN, stored = l->plan->raster.stored, any = 0, lit = 0, ids = 0;
@@ -172,7 +181,7 @@ static uint32_t set_part(const struct pixel_loop *l, const struct setup_record *
         samples->lit[sample] |= mask << SUBSPAN * i;
         for (uint32_t p = 0; p < SUBSPAN; p++) {
             order->x[SUBSPAN * i + p] = (float)(2 * (subspan & 1) + (p & 1)), order->y[SUBSPAN * i + p] = (float)((subspan & 2) + (p >> 1));
-            z[SUBSPAN * i + p] = l->block_z[SUBSPAN * subspan + p] + z_step(l->plan, r, sample);
+            z[SUBSPAN * i + p] = l->block_z[SUBSPAN * subspan + p] + l->sample_step[sample];
         }
     }
     samples->pair = l->plan->payload.per_sample == SAMPLE_PAIRS ? (ids & 15) / 2 : 0;
@@ -188,7 +197,7 @@ static void add_part(struct pixel_loop *l, const struct setup_record *r, uint32_
     struct subspan_order order = subspan_orders[0];
     struct sample_pixels samples = {{0}};
     float z[BLOCK_PIXELS] = {0};
-    uint32_t lit = set_part(l, r, part, &order, &samples, z);
+    uint32_t lit = set_part(l, part, &order, &samples, z);
     if (!lit)
         return;
     struct thread_pixels t = {.raster = &l->plan->raster, .record = r, .block = &l->blocks[l->block], .z = z, .order = &order,
@@ -205,7 +214,10 @@ static void add_part(struct pixel_loop *l, const struct setup_record *r, uint32_
 
 static uint32_t begin_block(struct pixel_loop *l, const struct setup_record *r)
 {
-    uint32_t any = test_samples(l, r), slots = popcount(lit_subspans(any)) * l->plan->raster.stored;
+    const struct pixel_block *b = &l->blocks[l->block];
+    if (l->plan->depth || l->plan->late)
+        interpolate_depth(&r->z, b->x, b->y, l->block_z);
+    uint32_t any = test_samples(l, r, b, l->block_z), slots = popcount(lit_subspans(any)) * l->plan->raster.stored;
     l->part = 0;
     l->parts = !l->head.worker || !any ? 0 : !l->plan->payload.per_sample ? 1 : (SUBSPAN * slots - 1) / channels_of_part(l) + 1;
     return any;

@@ -102,7 +102,7 @@ EXPORT void read_output(struct thread_output *o, uint32_t handle, uint32_t primi
         if ((entry->flags & (URB_COMPLETE | URB_USED)) == (URB_COMPLETE | URB_USED)) {
             uint32_t vertex = handle / rows;
             const uint8_t *header = o->vertices.entries + vertex * o->vertices.stride;
-            memcpy(&o->vertices.positions[vertex], header + 4 * POSITION, sizeof(struct position));
+            memcpy(&o->vertices.positions[vertex], header + 4 * POSITION, sizeof(struct screen_position));
             add_vertex(o, &p, vertex, entry->dw2, primitive);
         }
         handle = entry->next;

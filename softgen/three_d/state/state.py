@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
-from softgen.command import CommandStreamer, Latched, MarkedLatched
+from softgen.command import Actor, CommandStreamer, ConstantUrbEntry, Latched, MarkedLatched
 from softgen.errors import DecodeError, GpuFault
 from softgen.memory.space import Space
 from softgen.three_d.state.constant_registers import ResourceStreamer
@@ -32,6 +32,11 @@ def unpacked(name: str, gen: float, data: bytes) -> Record:
 class DrawingPipeline(Protocol):
     """What executes draws."""
 
+    @property
+    def actor(self) -> Actor:
+        """What draws in walks over batches."""
+        ...
+
     def draw(self, cs: CommandStreamer, call: DrawCall) -> None: ...
 
 
@@ -40,7 +45,6 @@ class PipelineContext:
     """The 3D pipeline's part of a hardware context."""
 
     pipeline: DrawingPipeline | None = None  # None before the first draw
-    curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
     streamer: ResourceStreamer = field(default_factory=ResourceStreamer)
     gathered: dict[str, bytes] = field(default_factory=dict)  # stages whose constants were gathered since the last draw: marks of then
     position_only: Any = None  # its pipe, PositionOnlyPipeline
@@ -68,7 +72,7 @@ class DrawState:
 
     @classmethod
     def of(cls, cs: CommandStreamer) -> DrawState:
-        curbe = cs.state(PipelineContext).curbe if cs.generation.unit_state else None
+        curbe = cs.state(ConstantUrbEntry).data if cs.generation.unit_state else None
         return cls(cs.generation, cs.space, cs.latched, cs.bases, cs.get, cs.warn, curbe)
 
     def get(self, name: str) -> Record | None:

@@ -1,6 +1,6 @@
 """Primitive assembly: from a draw's index list and topology to a plan for assembly.c.
 
-Reads   3DSTATE_INDEX_BUFFER 3DSTATE_VF; 3DSTATE_SF or SF_STATE for provoking vertices
+Reads   3DSTATE_INDEX_BUFFER 3DSTATE_VF 3DSTATE_VS; 3DSTATE_SF or SF_STATE for provoking vertices
 Writes  objects and the IDs of the chunk's vertices
 
     plan = assembly_plan(state, call)      # for struct assembly; AssembleStage is the stage of a draw
@@ -123,9 +123,11 @@ def _enabled(state: DrawState, name: str) -> Record | None:
 
 
 def cache_disabled(state: DrawState) -> bool:
-    """Whether equal indices are different vertices to the VS: by its state, or because vertices have IDs (G45 2754-2759, 2940-2944)."""
+    """Whether equal indices are different vertices to the VS: by its state (BDW 12879-12898), or before Gen7 because vertices have IDs
+    (G45 2754-2759, 2940-2944)."""
     if not state.generation.unit_state:
-        return False
+        shader = state.get("3DSTATE_VS")
+        return shader is not None and bool(shader.vertex_cache_disable)
     elements = state.get("3DSTATE_VERTEX_ELEMENTS")
     stores = (getattr(element, f"component_{n}_control") for element in (elements.vertex_element if elements is not None else ())
               if element.valid for n in range(4))  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
-from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, VertexArray
+from softgen.three_d.structures import ObjectArray, PrimitiveObject, ScreenPosition, VertexArray
 from softgen.three_d.three_d_h import LIST_VERTICES
 
 Bytes = npt.NDArray[np.uint8]
@@ -33,7 +33,7 @@ class Chunk:
                  annex: int = ANNEX) -> None:  # fmt: skip
         """`front`, `annex`: bytes before and after the vertices."""
         self.urb = UrbMemory(aligned(front + vertices * entry_bytes + annex))
-        self.positions = aligned(vertices * ctypes.sizeof(Position))
+        self.positions = aligned(vertices * ctypes.sizeof(ScreenPosition))
         self.held_objects = aligned(objects * ctypes.sizeof(PrimitiveObject))
         self.vertices = VertexArray(self.urb.address + front, entry_bytes, self.positions.ctypes.data, 0, vertices)
         self.objects = ObjectArray(self.held_objects.ctypes.data, 0, objects)

@@ -50,7 +50,18 @@ def test_a_thin_diagonal_is_not_in_all_tiles_of_its_box() -> None:
     (piece,) = pieces_of(geometry_state(9, VIEWPORT), chunk([((-1, -1), (-0.99, -1), (1, 1))]), EXTENT).pieces
     assert piece.tiles == (5, 4)
     assert tiles_of(piece.records[0]) <= set(piece.bins)
-    assert len(piece.bins) < 9
+    assert len(piece.bins) < 12  # of 20: those that the edges reach, by a pixel at most beyond them
+
+
+@pytest.mark.behaviour("BDW-WM-01", shows="action")
+def test_a_tile_lists_the_records_that_touch_a_sample_of_it_alone() -> None:
+    """The hypotenuse x + y = 128.7 passes between the centre of pixel (64, 64), the first of its tile, and a sample at 64.25."""
+    corners = [(x / 150 - 1, y / 100 - 1) for x, y in ((10, 10), (118.7, 10), (10, 118.7))]
+    (piece,) = pieces_of(geometry_state(9, VIEWPORT), chunk([corners]), EXTENT).pieces
+    record = piece.records[0]
+    place = [record.edge[n] + 64 * (record.edge_dx[n] + record.edge_dy[n]) for n in range(3)]
+    assert min(place) < 0 <= min(p - (record.edge_dx[n] + record.edge_dy[n]) // 4 for n, p in enumerate(place))
+    assert set(piece.bins) == {0, 1, 5, 6}
 
 
 @given(corners=triangles, room=st.integers(1, 30))

@@ -17,7 +17,7 @@ from softgen.three_d.clip_setup import clip
 from softgen.three_d.clip_setup.clip import DISCARD, MUST, PASS, ClipPlan, ClipResult
 from softgen.three_d.clip_setup.geometry import GeometryMemory
 from softgen.three_d.state.state import DrawState
-from softgen.three_d.structures import Position, PrimitiveObject, SetupRecord
+from softgen.three_d.structures import PrimitiveObject, ScreenPosition, SetupRecord
 from tests.three_d.geometry_state import (
     GENERATIONS,
     chunk_of,
@@ -52,7 +52,7 @@ class ClipOutcome:
         self.outcodes = list(codes)
         results = (ClipResult * len(objects)).from_buffer_copy(memory.results)
         self.actions, self.object_codes = [result.action for result in results], [result.outcodes for result in results]
-        positions = (Position * len(vertices)).from_address(chunk.vertices.positions)
+        positions = (ScreenPosition * len(vertices)).from_address(chunk.vertices.positions)
         self.positions = [(p.x, p.y, p.z, p.rhw) for p in positions]
 
 

@@ -44,6 +44,7 @@ def with_edges(edges: int) -> PrimitiveObject:
 
 
 @pytest.mark.behaviour("BDW-SF-08", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", FIXED)
 @pytest.mark.parametrize("edges", range(8))
 def test_wireframe_draws_flagged_edges_as_lines(gen: float, edges: int) -> None:
@@ -54,6 +55,7 @@ def test_wireframe_draws_flagged_edges_as_lines(gen: float, edges: int) -> None:
 
 
 @pytest.mark.behaviour("BDW-SF-08", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", FIXED)
 @pytest.mark.parametrize("edges", range(8))
 def test_point_mode_draws_flagged_vertices_as_points(gen: float, edges: int) -> None:

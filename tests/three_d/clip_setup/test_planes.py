@@ -136,6 +136,7 @@ def test_depth_offset(gen: float) -> None:
 
 
 @pytest.mark.behaviour("BDW-SF-06", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("scale,clamp,expected", [(2.0, 0.001, 0.001), (2.0, -0.001, 2 * SLOPE), (-2.0, -0.001, -0.001),
                                                   (-2.0, 0.001, -2 * SLOPE), (2.0, 0.0, 2 * SLOPE)])  # fmt: skip

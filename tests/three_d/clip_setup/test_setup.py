@@ -270,6 +270,7 @@ def test_drawing_rectangle(gen: float) -> None:
     assert records_of(geometry_state(gen, clipped_drawing_rectangle_x_min=9, clipped_drawing_rectangle_x_max=8), objects) == []
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("x, y", [(0, 0), (10, 6), (-4, 3), (7, -5)])
 def test_scissors_and_extents_count_from_the_drawing_rectangles_origin(gen: float, x: int, y: int) -> None:
@@ -320,6 +321,7 @@ def test_the_layer_is_the_leading_vertexs() -> None:
 
 
 @pytest.mark.behaviour("G45-SF-26", "G45-SF-27", "BDW-SF-07", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("counter_clockwise", [0, 1])
 @pytest.mark.parametrize("inverted", [0, 1])
@@ -403,6 +405,7 @@ def test_a_vertexs_point_width_is_as_it_is_on_gen45(width: float, pixels: int) -
 
 
 @pytest.mark.behaviour("BDW-CLIP-12", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", FIXED)
 @pytest.mark.parametrize("width,pixels", [(0.0, 2), (1.0, 2), (100.0, 6), (math.nan, 2), (4.0, 4)])
 def test_a_vertexs_point_width_is_clamped(gen: float, width: float, pixels: int) -> None:

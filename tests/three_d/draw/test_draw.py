@@ -76,6 +76,7 @@ def test_engines_are_compared_draw_by_draw() -> None:
 
 
 @pytest.mark.skipif(not TRACES.exists(), reason="shared/traces is absent")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GLES)
 def test_one_gl_program_has_the_same_picture_on_every_gpu(gpu: str) -> None:
     np.testing.assert_array_equal(last_picture(f"{gpu}-gles-tri"), last_picture("kbl-gles-tri"))

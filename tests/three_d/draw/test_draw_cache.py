@@ -54,7 +54,7 @@ class GearDraws(Draws):
 
     @property
     def records(self) -> list[DrawRecord]:
-        return list(self.kept.cache._records.values())
+        return list(self.kept.cache.records.values())
 
     def dwords(self, name: str, change: Callable[[list[int]], None]) -> None:
         """Latch a command with other dwords."""
@@ -260,6 +260,7 @@ def at_the_last_draw(name: str, hook: Callable[[GearDraws], None], threads: int 
     assert len(seen) == draw_count(capture)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("change", FOLLOWED)
 @pytest.mark.parametrize("name", ["t1", "auto"])
 def test_a_record_takes_values_that_draws_differ_in(name: str, change: str) -> None:

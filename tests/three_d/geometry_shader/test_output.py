@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from softgen.errors import DecodeError
+from tests.conftest import every
 from tests.three_d.geometry_shader.shading import DUAL_OBJECT, EVERY, MODES, SID, SIMD8, SINGLE, URB, Shading
 from tests.three_d.own_draw import POINTS, TRIANGLES, move, send, vertex
 from tests.three_d.stream_out.streaming import corners
@@ -29,6 +30,7 @@ def six(gpu: str, mode: int, **more: Any) -> Shading:
 
 
 @pytest.mark.behaviour("BDW-GS-10", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode"), EVERY)
 @pytest.mark.parametrize("count", [0, 4])
 def test_threads_say_how_many(gpu: str, mode: int, count: int) -> None:
@@ -77,6 +79,7 @@ PUT_OUT: dict[tuple[int, int], Sequence[Sequence[int]]] = {  # by topology and c
 
 
 @pytest.mark.behaviour("BDW-GS-08", "BDW-GS-09", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode"), FEW)
 @pytest.mark.parametrize(("topology", "cuts"), PUT_OUT)
 def test_topologies_and_cuts(gpu: str, mode: int, topology: int, cuts: int) -> None:
@@ -116,7 +119,7 @@ def test_streams_of_points(gpu: str, mode: int) -> None:
 
 
 @pytest.mark.behaviour("BDW-GS-11", shows="action")
-@pytest.mark.parametrize(("gpu", "mode"), EVERY)
+@pytest.mark.parametrize(("gpu", "mode"), every(4, EVERY))
 def test_the_default_stream(gpu: str, mode: int) -> None:
     """Of vertices whose control data header has none: it has cuts, or there is no header and its format means nothing."""
     for unit in ({"control_data_format": SID}, {"output_topology": LINE_STRIP}):
@@ -153,6 +156,7 @@ def clipped(gpu: str, mode: int, third: float, **unit: int) -> Any:
 
 
 @pytest.mark.behaviour("BDW-GS-18", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode"), [(gpu, mode) for gpu, mode in EVERY if gpu not in ("ivb", "hsw")])
 @pytest.mark.parametrize("test", ["clip", "cull"])
 def test_the_geometry_shader_says_what_later_stages_read(gpu: str, mode: int, test: str) -> None:

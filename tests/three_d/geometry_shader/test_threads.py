@@ -45,6 +45,7 @@ def instanced(mode: int) -> list[int]:
 @pytest.mark.behaviour("BDW-GS-02", "BDW-GS-03", "BDW-GS-12", shows="action")
 @pytest.mark.behaviour("BDW-GS-14", shows="action")
 @pytest.mark.behaviour("ICL-3D-04", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode", "instances"), [(*which, n) for which in EVERY for n in instanced(which[1])])
 def test_objects_and_instances_in_order(gpu: str, mode: int, instances: int) -> None:
     """Eleven objects: the last threads have fewer than they could. Instances of an object are counted each."""
@@ -62,6 +63,7 @@ def test_objects_and_instances_in_order(gpu: str, mode: int, instances: int) -> 
     assert shown.register("GS_PRIMITIVES_COUNT") == 2 * 11 * instances
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode"), FEW)
 @pytest.mark.parametrize(("engine", "threads"), [("reference", 1), ("t1", 3)])
 def test_engines_and_host_threads_agree(gpu: str, mode: int, engine: str, threads: int) -> None:
@@ -107,6 +109,7 @@ def put_out(objects: list[tuple[int, ...]]) -> list[tuple[int, int]]:
     return [(number, k) for k, vertices in enumerate(objects) for number in vertices]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode"), FEW)
 @pytest.mark.parametrize("topology", LISTS)
 def test_vertices_of_objects(gpu: str, mode: int, topology: int) -> None:
@@ -115,6 +118,7 @@ def test_vertices_of_objects(gpu: str, mode: int, topology: int) -> None:
 
 
 @pytest.mark.behaviour("BDW-GS-05", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "mode"), FEW)
 @pytest.mark.parametrize(
     ("topology", "interior"), [(LINES_ADJACENT, (1, 2)), (LINE_STRIP_ADJACENT, (1, 2)), (TRIANGLES_ADJACENT, (0, 2, 4))]

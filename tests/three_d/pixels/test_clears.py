@@ -68,6 +68,7 @@ def test_a_fill_keeps_bits_outside_its_mask_and_finds_its_slice() -> None:
     assert held
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "size"), [*itertools.product(("y_major", "x_major", "linear"), (1, 2, 4, 8, 16)), ("tileyf_32", 4),
                                             ("w_major", 1)])  # fmt: skip
 def test_whole_tiles_get_what_single_texels_get(name: str, size: int) -> None:
@@ -204,7 +205,8 @@ def test_resolves_have_nothing_to_do(gen: float, fields: dict[str, int]) -> None
     ("icl", {"render_target_resolve_type": 3, **FAST}),
 ])  # fmt: skip
 def test_draws_that_resolve_change_nothing_and_run_no_threads(gpu: str, fields: dict[str, int]) -> None:
-    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), {"3DSTATE_PS": fields}).run()
+    unit = {"8_pixel_dispatch_enable": 0, "16_pixel_dispatch_enable": 1, **fields}
+    drawn = OwnDraw(gpu, rectangle(0, 0, 4, 4), {"3DSTATE_PS": unit}).run()
     assert not drawn.lit and not drawn.gpu.counters.threads and not drawn.targets and not drawn.remarks
 
 
@@ -262,6 +264,7 @@ def test_a_clear_of_the_full_surface_clears_whole_blocks() -> None:
 
 
 @pytest.mark.behaviour("BDW-Z-17", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("count", [2, 4, 8, 16])
 @pytest.mark.parametrize("box", [(0, 0, 40, 28), (3, 5, 21, 10)])
 def test_a_hiz_clear_clears_the_samples_of_its_own_count_and_mask(count: int, box: tuple[int, int, int, int]) -> None:

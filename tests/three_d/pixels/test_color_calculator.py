@@ -185,6 +185,7 @@ def test_the_constant_colour_is_black_until_a_command_sets_it() -> None:
     assert Draw(4.5).made().backend.constant == (0.0, 0.0, 0.0, 0.0)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize(("given", "clamp"), [((0, 0), ""), ((0, 1), "sources"), ((1, 0), "all"), ((1, 1), "all")])
 def test_what_is_clamped_before_blending(gen: float, given: tuple[int, int], clamp: str) -> None:
@@ -284,6 +285,7 @@ def test_a_depth_that_the_shader_computes_is_tested_late(gen: float, mode: int) 
     assert made.late == bool(mode) and made.backend.parts == ({"source_depth"} if mode else frozenset())
 
 
+@pytest.mark.behaviour("BDW-PS-05", "BDW-PS-07", shows="action")
 @pytest.mark.parametrize("gen", LATER)
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_a_shader_that_changes_its_pixels_is_tested_late(gen: float, output: str) -> None:
@@ -303,6 +305,7 @@ def test_a_shader_that_always_runs_is_tested_late(gen: float) -> None:
 
 
 @pytest.mark.behaviour("BDW-PS-15", "BDW-WM-13", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", [8, 9, 11])
 @pytest.mark.parametrize(("forced", "kills", "keyed", "late"), [
     (0, 0, None, False), (0, 1, None, True), (0, 0, 0, False), (0, 0, 1, True), (0, 1, 0, True), (1, 1, None, False), (1, 1, 1, False),

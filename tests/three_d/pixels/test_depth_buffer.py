@@ -50,6 +50,7 @@ def test_pixels_of_gen45_may_be_elsewhere_in_the_depth_buffer(across: int, down:
     assert (depth.left, depth.top) == placed
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("width", "height", "lod", "size"), [
     (4, 100, 2, (1, 25)), (3, 100, 2, (1, 25)), (1, 100, 5, (1, 3)), (128, 3, 1, (64, 1)), (128, 2, 2, (32, 1)), (6, 6, 14, (1, 1)),
 ])  # fmt: skip

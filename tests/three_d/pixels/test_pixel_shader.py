@@ -149,6 +149,7 @@ def nearer(record: SetupRecord, x: int, y: int, limit: float) -> int:
 
 
 @pytest.mark.behaviour("G45-WM-44", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("choice", engines(), ids=str)
 def test_threads_start_with_their_payload(choice: Choice, width: int) -> None:

@@ -49,6 +49,7 @@ def found(made: Stream) -> PixelState:
 
 
 @pytest.mark.behaviour("BDW-PS-01", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", COMMANDS)
 @pytest.mark.parametrize(("widths", "width", "number"), [((8,), 8, 0), ((16,), 16, 0), ((32,), 32, 0), ((8, 16), 16, 2), ((8, 32), 8, 0),
                                                          ((16, 32), 16, 2), ((8, 16, 32), 16, 2)])  # fmt: skip
@@ -61,6 +62,7 @@ def test_kernel_and_register_start_belong_together(gpu: str, widths: tuple[int, 
     assert (pixels.parts.width, pixels.kernel, pixels.parts.start) == (width, 0x1000 * (number + 1), 10 + number)
 
 
+@pytest.mark.behaviour("BDW-PS-03", "BDW-PS-10", shows="action")
 @pytest.mark.parametrize("gpu", COMMANDS)
 def test_the_parts_of_a_payload(gpu: str) -> None:
     """BDW-PS-03, BDW-WM-06, BDW-PS-10: what the payload has, and that pushed data are gated."""
@@ -75,7 +77,8 @@ def test_the_parts_of_a_payload(gpu: str) -> None:
     assert not none.parts.coverage and not none.push_constants and not none.attributes
 
 
-@pytest.mark.behaviour("BDW-PS-05", shows="action")
+@pytest.mark.behaviour("BDW-PS-05", "BDW-PS-06", "BDW-PS-07", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", COMMANDS)
 @pytest.mark.parametrize(("values", "late"), [
     ({}, False),
@@ -91,6 +94,7 @@ def test_tests_come_late_where_the_shader_decides(gpu: str, values: dict[str, in
 
 
 @pytest.mark.behaviour("BDW-PS-02", "BDW-PS-13", "BDW-PS-14", "BDW-WM-13", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
 @pytest.mark.parametrize(("values", "dispatched"), [
     ({}, True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,6 +106,15 @@ def test_constants_past_their_entry_are_reported() -> None:
     assert "SF_STATE: constant_urb_entry_read_length 3 at 0 goes past the 64 bytes of CS_URB_STATE's entries" in found
 
 
+@pytest.mark.behaviour("G45-URB-10", shows="action")
+def test_gs_reads_entries_of_vs_and_clip_those_of_gs() -> None:
+    state: dict[str, Fields] = {"VS_STATE": {"urb_entry_allocation_size": 2}, "GS_STATE": {"vertex_urb_entry_read_length": 7},
+                                "CLIP_STATE": {"vertex_urb_entry_read_length": 5}}  # fmt: skip
+    found = remarks(TRIANGLE, state=state, gs=put_out(ALL, POLYGON), clip=put_out(ALL, POLYGON))
+    assert "GS_STATE: vertex_urb_entry_read_length 7 at 0 goes past the 192 bytes of VS_STATE's entries" in found
+    assert "CLIP_STATE: vertex_urb_entry_read_length 5 at 0 goes past the 128 bytes of GS_STATE's entries" in found
+
+
 @pytest.mark.behaviour("G45-URB-05", shows="action")
 @pytest.mark.parametrize(("code", "size"), [(0, 64), (1, 128)])
 def test_fetch_writes_entries_that_vs_owns(code: int, size: int) -> None:
@@ -151,6 +161,7 @@ def test_threads_that_allocate_no_handle_may_have_one_entry_between_them() -> No
     assert "retains 2 URB handles; 1 entries and 2 threads allow 0" in remarks(TRIANGLE, state=state, gs=allocating(1))
 
 
+@pytest.mark.behaviour("G45-URB-17", shows="action")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_how_many_handles_each_topology_needs(threads: int) -> None:
     """Line strips 3, fans and polygons 4, triangle strips 5 for each thread (G45 1424-1428); other topologies none."""
@@ -313,3 +324,31 @@ def test_yuv_targets_have_no_depth_and_integer_targets_no_smooth_lines() -> None
     for field in ("depth_test_enable", "stencil_test_enable"):
         draw = G45Draw(TRIANGLE, state={"COLOR_CALC_STATE": {field: 1}, "WM_STATE": {"thread_dispatch_enable": 0}}, format="YCRCB_NORMAL")
         assert f"COLOR_CALC_STATE: {field} 1 with a render target of format YCRCB_NORMAL" in "\n".join(draw.run().gpu.remarks)
+
+
+@pytest.mark.behaviour("G45-CC-41", shows="action")
+@pytest.mark.parametrize(("device", "format", "independent", "here", "wrong"), [
+    ("gm965", "R32G32B32A32_FLOAT", 0, 1, "source_blend_factor"), ("gm965", "R32G32B32A32_FLOAT", 1, 1, "destination_alpha_blend_factor"),
+    ("gm965", "R32G32B32A32_FLOAT", 0, 0, ""), ("gm965", "R11G11B10_FLOAT", 0, 1, ""), ("g45", "R32G32B32A32_FLOAT", 0, 1, ""),
+])  # fmt: skip
+def test_saturated_alpha_of_float_targets(device: str, format: str, independent: int, here: int, wrong: str) -> None:
+    """Erratum of BW and CL: the factor of alpha is wrong, so that software takes another one (G45 8379)."""
+    calc = {"color_buffer_blend_enable": 1, "source_blend_factor": 6, "destination_blend_factor": 1, "source_alpha_blend_factor": 1,
+            "destination_alpha_blend_factor": 6, "independent_alpha_blend_enable": independent}  # fmt: skip
+    state: dict[str, Fields] = {"COLOR_CALC_STATE": calc, "RENDER_SURFACE_STATE": {"color_blend_enable": here}}
+    found = remarks(TRIANGLE, state=state, format=format, device=device)
+    named = [line for line in found.splitlines() if "SRC_ALPHA_SATURATE is wrong for alpha" in line]
+    assert [f"COLOR_CALC_STATE: {wrong} " in line for line in named] == [True] * bool(wrong)
+
+
+@pytest.mark.behaviour("G45-CC-41", shows="action")
+@pytest.mark.parametrize(("clamp", "red"), [(0, 0x7E0), (1, 0)])
+def test_nan_beside_saturated_alpha_and_clamps(clamp: int, red: int) -> None:
+    """The manual leaves both undefined on BW and CL (G45 8380, 8400). Here NaN stays one, and a clamp makes it 0, on every engine."""
+    calc = {"color_buffer_blend_enable": 1, "source_blend_factor": 6, "destination_blend_factor": 1, "color_clamp_range": 0,
+            "post_blend_color_clamp_enable": clamp}  # fmt: skip
+    state: dict[str, Fields] = {"COLOR_CALC_STATE": calc, "RENDER_SURFACE_STATE": {"color_blend_enable": 1}}
+    corners = [vertex(x, y, attribute=(math.nan, 0.5, 0.25, 1)) for x, y in ((0, 0), (2, 0), (0, 2))]
+    draw = G45Draw(corners, state=state, format="R11G11B10_FLOAT", device="gm965", fill=8 << 6 | 15 << 17)  # red 2^-7, green 1
+    one, other = (draw.run(engine).pixels for engine in ("reference", "t1"))
+    assert np.array_equal(one, other) and int(one[0, 0]) & 0x7FF == red and int(one[0, 0]) >> 11 & 0x7FF == 15 << 6

@@ -36,6 +36,7 @@ def shaded(state: Mapping[str, Any], gpu: str = "icl") -> list[str]:
 
 
 @pytest.mark.behaviour("ICL-TH-02", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("threads", "fits"), [(16, True), (17, False), (500, False)])
 def test_scratch_space_is_large_enough_for_all_threads(stage: str, threads: int, fits: bool) -> None:
@@ -62,7 +63,7 @@ def test_data_from_the_urb_begins_behind_the_header(stage: str, least: int) -> N
 # -- prefetch ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-TH-11", shows="action")
+@pytest.mark.behaviour("ICL-TH-11", "ICL-TH-12", shows="action")
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_is_prefetched_is_mapped(stage: str) -> None:
     """Sampler states and binding table entries up to an end of what is mapped, and past it; threads are the same (ICL 3007-3019)."""

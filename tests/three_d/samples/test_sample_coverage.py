@@ -65,6 +65,7 @@ def places(count: int, seed: int = 0) -> Any:
 
 
 @pytest.mark.behaviour("BDW-WM-01", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("count", [2, 4, 8, 16])
 @pytest.mark.parametrize("size", [3, 20, 100, 3000, 16000])
 def test_random_triangles(count: int, size: int) -> None:

@@ -12,6 +12,7 @@ from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.types import f32, u32
 from softgen.shared_functions.pixel_backend.sample_write import covered_by_alpha
 from softgen.surface import samples
+from tests.conftest import every
 from tests.three_d.own_draw import ATTRIBUTE, DATA, DEPTH, TARGET, TRIANGLES, Drawn, OwnDraw, pixel_shader, send, vertex
 from tests.three_d.pixels.test_clears import detiled
 from tests.three_d.test_forced_samples import GROUPS, covered, sixteenths
@@ -66,9 +67,9 @@ def at_samples(values: Any, count: int) -> Any:
 
 
 @pytest.mark.behaviour("BDW-WM-01", "BDW-WM-02", "KBL-SAMP-27", shows="action")
-@pytest.mark.parametrize(("gpu", "count", "engine"), [
+@pytest.mark.parametrize(("gpu", "count", "engine"), every(3, [
     *((gpu, count, "t0") for gpu in GPUS for count in (2, 4, 8, 16) if (gpu, count) != ("bdw", 16)), ("kbl", 4, "t1"), ("bdw", 2, "t1"),
-    ("kbl", 2, "reference")])  # fmt: skip
+    ("kbl", 2, "reference")]))  # fmt: skip
 def test_each_sample_that_is_covered_gets_the_colour(gpu: str, count: int, engine: str) -> None:
     """A thread runs for a pixel; the mask leaves samples out."""
     for mask in (0xFFFF, 0b0110) if engine == "t0" else (0xFFFF,):
@@ -87,8 +88,9 @@ def test_without_multisample_rasterization_all_samples_are_where_the_pixel_is(gp
     np.testing.assert_array_equal(found, np.broadcast_to(np.where(pixel, 0xFFFFFFFF, 0), found.shape))
 
 
-@pytest.mark.parametrize(("gpu", "count", "engine"), [("bdw", 4, "t0"), ("kbl", 2, "reference"), ("kbl", 2, "t1"), ("kbl", 4, "t0"),
-                                                      ("kbl", 8, "t0"), ("kbl", 16, "t0"), ("icl", 4, "reference"), ("icl", 4, "t1")])
+@pytest.mark.parametrize(("gpu", "count", "engine"), every(3, [
+    ("bdw", 4, "t0"), ("kbl", 2, "reference"), ("kbl", 2, "t1"), ("kbl", 4, "t0"),
+    ("kbl", 8, "t0"), ("kbl", 16, "t0"), ("icl", 4, "reference"), ("icl", 4, "t1")]))  # fmt: skip
 def test_a_write_to_a_clear_pixel_gives_its_other_samples_the_clear_colour(gpu: str, count: int, engine: str) -> None:
     """Where the control surface has ones; it then says of each sample that its own slice has it. Other pixels stay as they are."""
     size = {2: 1, 4: 1, 8: 4, 16: 8}[count]
@@ -149,7 +151,7 @@ def shown(register: str) -> str:
     return pixel_shader(UINTS, before=f"mov(8) g100<1>UD {register}UW {{ align1 1Q }};").replace(">F", ">UD")
 
 
-@pytest.mark.behaviour("BDW-PS-04", shows="action")
+@pytest.mark.behaviour("BDW-PS-03", "BDW-PS-04", shows="action")
 @pytest.mark.parametrize(("gpu", "count", "engine"), [("bdw", 4, "t0"), ("bdw", 8, "t1"), ("kbl", 2, "reference"), ("kbl", 4, "t0"),
                                                       ("kbl", 16, "t0"), ("icl", 8, "t0")])  # fmt: skip
 def test_threads_of_samples(gpu: str, count: int, engine: str) -> None:
@@ -165,6 +167,7 @@ def test_threads_of_samples(gpu: str, count: int, engine: str) -> None:
         assert (ids[n][lit[n]] == (n & ~1 | (n | 1) << 4)).all() and not ids[n][~lit[n]].any()
 
 
+@pytest.mark.behaviour("BDW-PS-03", shows="action")
 @pytest.mark.parametrize("gpu", GPUS)
 def test_threads_of_pixels_know_their_coverage_and_centroids(gpu: str) -> None:
     """A centroid is in the pixel's middle if all samples are covered, else at the first that is (BDW 8834-8838)."""
@@ -178,6 +181,27 @@ def test_threads_of_pixels_know_their_coverage_and_centroids(gpu: str) -> None:
         first = (int(lit[y, x]) & -int(lit[y, x])).bit_length() - 1
         wanted = (8, 8) if lit[y, x] == 15 else places[first]
         assert {int(found[n, y, x]) for n in range(4) if lit[y, x] >> n & 1} == {wanted[0] | wanted[1] << 8}
+
+
+@pytest.mark.behaviour("BDW-WM-07", "BDW-PS-03", shows="action")
+@pytest.mark.parametrize(("mode", "number"), [("pixel", 0), ("centroid", 2), ("sample", 3)])
+@pytest.mark.parametrize("value", ["z", "w"])
+def test_depth_and_w_are_those_of_a_place(mode: str, number: int, value: str) -> None:
+    """The pixel's middle, its centroid, or each sample's own place (BDW 13499-13528); both have another slope in x than in y."""
+    lit, places = at_samples(masks(4), 4), sixteenths(4)
+    corners = [vertex(x, y, z=x / 32 + y / 64, w=1 + x / 16 + y / 32) for x, y in TRIANGLE]  # w: 1/W
+    extra = {"pixel_shader_valid": 1, "attribute_enable": 1, f"pixel_shader_uses_source_{'depth' if value == 'z' else 'w'}": 1}
+    more = EACH if mode == "sample" else {}
+    ps = pixel_shader(["g2<8,8,1>", *ATTRIBUTE[1:]])
+    state = {"3DSTATE_PS_EXTRA": {**extra, **more}, "3DSTATE_WM": {"position_zw_interpolation_mode": number}}
+    found = slices(drawn("bdw", 4, "t0", ps, corners, format="R32_FLOAT", **state), 4).astype(np.uint32).view(np.float32)
+    for n, y, x in zip(*np.nonzero(lit), strict=True):
+        covered_here = [at for at in range(4) if lit[at, y, x]]
+        middle = mode == "pixel" or mode == "centroid" and len(covered_here) == 4
+        right, down = (8, 8) if middle else places[n if mode == "sample" else covered_here[0]]
+        at = x + right / 16, y + down / 16
+        wanted = at[0] / 32 + at[1] / 64 if value == "z" else 1 / (1 + at[0] / 16 + at[1] / 32)
+        assert found[n, y, x] == pytest.approx(wanted, rel=1e-5)
 
 
 # -- masks of shaders --------------------------------------------------------------------------------------------------------
@@ -239,6 +263,7 @@ def test_patterns_of_alpha_grow_from_none_to_all() -> None:
 
 
 @pytest.mark.behaviour("KBL-BLEND-07", "KBL-BLEND-08", "BDW-PS-07", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "engine"), [("bdw", "t0"), ("kbl", "t0"), ("icl", "t1")])
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.8, 1.0])
 def test_alpha_to_coverage_and_to_one(gpu: str, engine: str, alpha: float) -> None:
@@ -267,7 +292,8 @@ def depths(found: Drawn, count: int) -> Any:
     return result
 
 
-@pytest.mark.parametrize(("gpu", "count", "engine"), [("bdw", 4, "t0"), ("kbl", 2, "reference"), ("kbl", 8, "t1"), ("icl", 4, "t0")])
+@pytest.mark.parametrize(("gpu", "count", "engine"), every(2, [
+    ("bdw", 4, "t0"), ("kbl", 2, "reference"), ("kbl", 8, "t1"), ("icl", 4, "t0")]))  # fmt: skip
 def test_depth_is_tested_and_written_at_samples(gpu: str, count: int, engine: str) -> None:
     """Early and, where the shader may remove pixels, late: the same depths, which are those of the plane at each sample."""
     buffer = {"surface_type": 1, "surface_format": 1, "surface_base_address": DEPTH, "surface_pitch": 511, "width": 15, "height": 15,

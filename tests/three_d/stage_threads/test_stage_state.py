@@ -32,6 +32,7 @@ ATOMIC_INCREMENT = 0x02 << 14 | 1 << 13 | 1 << 12 | 5 << 8  # untyped, with an a
 
 
 @pytest.mark.behaviour("ICL-TH-06", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("modes", "wide"), [((1, 0), False), ((0, 1), True), ((1, 1), True)])
 def test_a_stage_with_several_kernels_runs_one_of_them(modes: tuple[int, int], wide: bool, engine: str) -> None:
@@ -111,6 +112,7 @@ def test_handles_of_vertices_are_in_the_payload_where_state_asks(engine: str) ->
 
 
 @pytest.mark.behaviour("ICL-TH-18", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("start", [2, 3, 9, 31])
 @pytest.mark.parametrize("units", [0, 1, 3])
@@ -126,6 +128,7 @@ def test_data_from_the_urb_starts_where_state_says(start: int, units: int, engin
 
 
 @pytest.mark.behaviour("ICL-TH-19", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("offset", "length"), [(0, 1), (0, 2), (1, 1)])
 def test_vertices_are_read_from_an_offset(offset: int, length: int, engine: str) -> None:

@@ -310,8 +310,9 @@ def test_many_objects_go_through_geometry_threads_in_parts() -> None:
 def test_topologies_that_may_not_leave_are_refused() -> None:
     def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         quads = DrawCall(QUADS, False, 12, 0, 1, 0, 0)
-        with pytest.raises(DecodeError, match="GS thread put out a vertex of topology 7"):
-            geometry_threads(cs, with_gs(cs, state, gs_kernel(4, QUADS)), quads, quad_chunk(3))
+        for topology in (QUADS, 8, 9, 10, 11, 12, 16):  # quadrilaterals, those with adjacency, loops (G45 3431-3456)
+            with pytest.raises(DecodeError, match=f"GS thread put out a vertex of topology {topology}, which none may"):
+                geometry_threads(cs, with_gs(cs, state, gs_kernel(4, topology)), quads, quad_chunk(3))
         with pytest.raises(DecodeError, match="primitive_topology_type 17, which GS threads cannot have"):
             geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON)), DrawCall(17, False, 12, 0, 1, 0, 0), quad_chunk(3))
 

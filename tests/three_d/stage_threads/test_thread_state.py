@@ -17,6 +17,7 @@ NUMBERS = {"VS": 1, "HS": 2, "DS": 3, "GS": 4}
 
 
 @pytest.mark.behaviour("ICL-TH-03", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("field", ENABLES)
@@ -31,6 +32,7 @@ def test_state_sets_cr0(stage: str, field: str, engine: str) -> None:
 
 
 @pytest.mark.behaviour("ICL-TH-03", "ICL-TH-04", "ICL-TH-05", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("upper", [0, 0x9A5B << 32])
@@ -43,6 +45,7 @@ def test_threads_start_at_the_kernel_start_pointer(stage: str, engine: str, uppe
 
 
 @pytest.mark.behaviour("ICL-TH-08", "ICL-TH-10", "ICL-TH-03", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("priority", [0, 1])
@@ -57,6 +60,7 @@ def test_sr0_names_the_stage_and_its_priority(stage: str, engine: str, priority:
 
 
 @pytest.mark.behaviour("ICL-TH-10", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", STAGES)
 def test_state_that_is_defaulted(stage: str, engine: str) -> None:
@@ -75,6 +79,7 @@ HEADERS = {"VS": 2, "HS": 2, "DS": 5, "GS": 2}  # registers that payloads begin 
 
 
 @pytest.mark.behaviour("ICL-TH-15", "ICL-TH-05", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("code", range(SIZES))
 def test_scratch_space_is_announced_in_the_header(stage: str, code: int) -> None:
@@ -96,6 +101,7 @@ def test_the_header_has_the_sampler_state_pointer(stage: str) -> None:
 
 
 @pytest.mark.behaviour("ICL-TH-09", "ICL-TH-03", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", [*STAGES, "PS"])
 def test_binding_tables_are_known_without_a_header(stage: str, engine: str) -> None:

@@ -114,6 +114,20 @@ def test_blocks_of_a_binding_table_are_cleared_before_entries_are_set() -> None:
     assert rig.pool(1) == [1000] and rig.pool(2, at=64) == [3000, 0]
 
 
+@pytest.mark.behaviour("BDW-CS-12", shows="action")
+@pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS", "PS"])
+@pytest.mark.parametrize(("target", "edits"), [(1, True), (2, False), (3, True)])
+def test_edits_are_for_core_0_for_core_1_or_for_all(target: int, edits: bool, stage: str) -> None:
+    """BDW 426-432: entries and cleared blocks; core 0 is the one there is."""
+    rig = Rig()
+    for number in range(4):
+        rig.surface(number)
+    rig.go(rig.edit((3, 1), (17, 2), stage=stage), rig.edit((3, 3), clear=0b10, target=target, stage=stage),
+           rig.gather((0, 1, 3), stage=stage),
+           rig.gather((0, 1, 1), constant_buffer_binding_table_block=1, gather_buffer_offset=1, stage=stage))  # fmt: skip
+    assert rig.pool(1) == [3000 if edits else 1000] and rig.pool(1, at=64) == [0 if edits else 2000]
+
+
 @pytest.mark.behaviour("BDW-BT-03", shows="action")
 @pytest.mark.parametrize("clear", [0, 1, 0b110, 1 << 14, 0x5A5A, 0x7FFF])
 def test_a_block_of_a_binding_table_has_16_entries(clear: int) -> None:

@@ -62,6 +62,7 @@ def moving(check: Callable[[MovingDraws], None], name: str = "t1", capture: Path
     at_the_last_draw(name, lambda draws: check(MovingDraws(draws)), capture=capture, before=primitive)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["t1", "auto"])
 @pytest.mark.parametrize("name", MOVED)
 def test_a_record_follows_a_block(name: str, engine: str) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from softgen.bits.generation import generation
+from softgen.command import ConstantUrbEntry
 from softgen.shared_functions.unit import TABLES_END
-from softgen.three_d.state.state import DrawState, PipelineContext
+from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, dispatch_context, samplers, stage_bases
 from tests.three_d.made import made_state
 
@@ -81,6 +82,6 @@ def test_tables_end_with_their_pool(enable: int, pages: int | None, end: int | N
 
 @pytest.mark.parametrize("gen", [4.5, 7, 9])
 def test_only_gen4_has_constants_in_the_curbe(gen: float) -> None:
-    held = {PipelineContext: SimpleNamespace(curbe=b"constants")}
+    held = {ConstantUrbEntry: ConstantUrbEntry(b"constants")}
     cs: Any = SimpleNamespace(generation=generation(gen), space=None, latched={}, bases={}, get=None, warn=None, state=held.__getitem__)
     assert DrawState.of(cs).curbe == (b"constants" if gen == 4.5 else None)

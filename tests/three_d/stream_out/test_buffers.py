@@ -40,6 +40,7 @@ MASKS = [mask for mask in range(16) if mask in (0, 1, 2, 3, 4, 6, 7, 8, 12, 14, 
 
 
 @pytest.mark.behaviour("KBL-SOL-09", "KBL-SOL-11", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["ivb", "kbl"])
 @pytest.mark.parametrize("mask", MASKS)
 def test_components_are_appended(gpu: str, mask: int) -> None:
@@ -49,6 +50,7 @@ def test_components_are_appended(gpu: str, mask: int) -> None:
 
 
 @pytest.mark.behaviour("KBL-SOL-10", "KBL-SOL-11", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["hsw", "icl"])
 @pytest.mark.parametrize("mask", [0, 1, 3, 7, 15])
 def test_holes_stay_as_they_are(gpu: str, mask: int) -> None:
@@ -97,6 +99,7 @@ def test_more_entries_than_there_are(count: int) -> None:
 
 
 @pytest.mark.behaviour("BDW-SOL-12", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(("offset", "length"), [(0, 1), (0, 2), (1, 1)])
 def test_registers_count_from_the_read_offset(gpu: str, offset: int, length: int) -> None:
@@ -114,6 +117,7 @@ def test_registers_count_from_the_read_offset(gpu: str, offset: int, length: int
 
 
 @pytest.mark.behaviour("BDW-SOL-04", "BDW-SOL-05", "BDW-SOL-14", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("sizes", [(0x100, 24 * 8), (16 * 9, 0x100), (16 * 9 - 4, 0x100), (16 * 6 + 8, 24 * 9 - 4), (16 * 2, 0x100)])
 def test_objects_are_written_whole_or_not_at_all(gpu: str, sizes: tuple[int, int]) -> None:
@@ -123,6 +127,7 @@ def test_objects_are_written_whole_or_not_at_all(gpu: str, sizes: tuple[int, int
 
 
 @pytest.mark.behaviour("BDW-SOL-04", "BDW-SOL-06", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("unbound", ["disabled", "without a pitch", "never set"])
 def test_buffers_that_are_not_bound_have_no_room(gpu: str, unbound: str) -> None:
@@ -161,6 +166,7 @@ def test_a_buffer_that_no_select_names() -> None:
 
 
 @pytest.mark.behaviour("BDW-SOL-07", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gpu", LATER)
 @pytest.mark.parametrize("enable", [True, False])
 @pytest.mark.parametrize(("fields", "start"), [

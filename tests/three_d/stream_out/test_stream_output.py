@@ -41,6 +41,7 @@ LISTS: dict[int, list[tuple[int, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("topology", LISTS)
 def test_buffers_get_lists(gpu: str, topology: int) -> None:
@@ -59,6 +60,7 @@ def strip(topology: int, mode: int) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.behaviour("BDW-SOL-13", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("topology", [STRIP, STRIP_ADJACENT, STRIP_REVERSE])
 def test_triangles_of_strips_are_reordered_in_buffers_alone(gpu: str, topology: int) -> None:
@@ -83,6 +85,7 @@ def test_instances_follow_each_other(gpu: str) -> None:
 
 
 @pytest.mark.behaviour("BDW-SOL-01", "BDW-SOL-02", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(("enable", "disabled"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_rendering_and_writing_are_independent(gpu: str, enable: int, disabled: int) -> None:
@@ -99,6 +102,7 @@ def test_rendering_and_writing_are_independent(gpu: str, enable: int, disabled: 
 
 
 @pytest.mark.behaviour("BDW-SOL-02", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize(("disabled", "force", "renders"), [(0, 2, False), (1, 2, False), (0, 3, True), (1, 3, True)])
 def test_rendering_is_forced_while_vertices_are_written(gpu: str, disabled: int, force: int, renders: bool) -> None:
@@ -211,6 +215,7 @@ def test_objects_of_all_streams_go_on_where_nothing_is_written() -> None:
 # -- threads and engines -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("engine", "threads"), [("reference", 1), ("t0", 1), ("t0", 3), ("t1", 1), ("t1", 2)])
 @pytest.mark.parametrize("gpu", ["bdw", "kbl"])
 def test_the_order_is_that_of_the_draw(gpu: str, engine: str, threads: int) -> None:

@@ -40,6 +40,7 @@ def constants(registers: int) -> dict[str, Any]:
 
 
 @pytest.mark.behaviour("BDW-TE-02", "BDW-TE-05", "BDW-DS-02", "ICL-3D-04", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "domain", "output", "partitioning"), [
     ("ivb", "quad", "tri_cw", "odd_fractional"), ("ivb", "isoline", "line", "integer"), ("hsw", "tri", "tri_ccw", "even_fractional"),
     ("hsw", "quad", "point", "integer"), ("bdw", "quad", "tri_ccw", "integer"), ("bdw", "isoline", "point", "even_fractional"),
@@ -55,6 +56,7 @@ def test_vertices_are_those_of_the_tessellator(gpu: str, domain: str, output: st
     assert drawn.streamed.counts(0) == (len(drawn.words) // corners,) * 2
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("gpu", "engine", "threads"), [("hsw", "t0", 3), ("hsw", "reference", 1), *(("kbl", *held) for held in ENGINES)])
 def test_the_order_is_that_of_the_patches(gpu: str, engine: str, threads: int) -> None:
     """In every chunk, and whichever threads shade them; chunks begin where patches do."""

@@ -224,6 +224,7 @@ def test_threads_have_scratch_space_of_their_own(gen: float, bits: int) -> None:
     assert plan.batch == 2 and plan.fields["scratch"] == Scratch(0x4000, 2048, 2) and plan.thread_mask == bits
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gen", GENS)
 @pytest.mark.parametrize(("base", "code", "size"), [(0, 0, None), (0x4000, 0, 1024), (0, 3, 8192), (0x400, 11, 2 << 20)])
 def test_scratch_space_of_vertex_shaders(gen: float, base: int, code: int, size: int | None) -> None:
