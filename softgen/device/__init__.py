@@ -9,6 +9,7 @@ execution.py  work on an engine that can be run, parked and resumed
 engines.py    an engine driven through registers: execlists and rings, contexts that wait, are switched and resumed
 position_only.py  the position-only engine (POCS) that the render engine loads and preempts
 image.py      context images: registers saved and restored
+image_state.py  state commands in the images of render contexts
 status.py     reports of an engine about its contexts: status pages, status registers
 submission.py which register writes start work, and what they start
 interrupts.py interrupts as events, and the registers that collect them

@@ -16,7 +16,9 @@ from typing import Any, Protocol
 
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import Device
 from softgen.device.image import ContextImage
+from softgen.device.image_state import ImageState
 from softgen.device.memory import TableMemory
 from softgen.device.position_only import PositionOnlyContext, engine_of
 from softgen.device.status import ContextStatus, StatusDevice
@@ -34,6 +36,9 @@ VALID = 1
 class EngineDevice(StatusDevice, Protocol):
     """The parts of a device that its engines use."""
 
+    @property
+    def device(self) -> Device: ...
+    def warn(self, text: str) -> None: ...
     def saved_context(self, context: int, engine: str) -> SavedContext: ...
     def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int,
                  process_page: int | None = None, context_id: int = 0) -> Streamer: ...  # fmt: skip
@@ -78,6 +83,7 @@ class HardwareEngine:
         self.first = True
         self.ring: Streamer | None = None  # a ring's streamer that waits
         self.position_only = engine_of(gpu, memory, name)
+        self.state = ImageState(gpu.device, gpu.warn) if name == "render" else None
 
     def busy(self) -> bool:
         return self.current is not None or self.ring is not None
@@ -148,7 +154,8 @@ class HardwareEngine:
         if image.descriptor.force_restore or self.last != (image.address, image.descriptor.context_id, ring.start, ring.head):
             if self.position_only is not None:
                 self.position_only.forget()
-            image.restore(self.gpu.registers)
+            if not image.restore(self.gpu.registers) and self.state is not None:
+                self.state.restore(image, saved, self.memory.context(image.tables(ring)))
         space = self.memory.context(image.tables(ring))
         streamer = self.gpu.streamer(self.name, space, self.memory.global_space, saved, self.base, image.address,
                                      image.descriptor.context_id)  # fmt: skip
@@ -169,6 +176,9 @@ class HardwareEngine:
         running.streamer.set("RING_BUFFER_HEAD", head)
         self.status.unloaded()
         running.image.save(self.gpu.registers)
+        running.streamer.saved.drop_invalid()
+        if self.state is not None:
+            self.state.save(running.image, running.streamer.saved)
         if running.position_only is not None and self.position_only is not None:
             self.position_only.unload(running.id, running.position_only)
         ring = running.image.ring()

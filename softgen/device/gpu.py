@@ -21,11 +21,11 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from softgen import blitter, codec, gpgpu, media, three_d
+from softgen import blitter, codec, enhance, gpgpu, media, three_d
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
-from softgen.command import Counters, Drawn, Pipeline, Preparers
+from softgen.command import Actors, Counters, Drawn, Pipeline, Preparers
 from softgen.device import submission
 from softgen.device.clock import host_clock
 from softgen.device.execution import CounterTotal, EngineExecution
@@ -50,11 +50,12 @@ if TYPE_CHECKING:
     from softgen.device.engines import HardwareEngine
     from softgen.device.memory import TableMemory
 
-PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter, codec)
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter, codec, enhance)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
 PREPARED: Preparers = {**mi.PREPARED, **sync.PREPARED, **media.PREPARED, **gpgpu.PREPARED}
+ACTORS: Actors = {**three_d.ACTORS}
 
 
 @cache
@@ -111,7 +112,7 @@ class GpuDevice:
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
                                          memory.update_table if memory else None, self.warn, self.watchdogs, self.saved_context,
-                                         device.limit("slices"), trace, PREPARED)  # fmt: skip
+                                         device.limit("slices"), trace, PREPARED, ACTORS)  # fmt: skip
         self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher(), drawn)
         self.contexts: dict[tuple[int, str], SavedContext] = {}
         self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last
@@ -190,7 +191,7 @@ class GpuDevice:
     def new_context(self, engine: str) -> SavedContext:
         """The state of a new hardware context on an engine."""
         gen, rules = self.generation.number, self.generation.rules
-        return SavedContext(LatchedState(latch_table(gen, engine, handled_commands(rules))))
+        return SavedContext(LatchedState(latch_table(gen, engine, handled_commands(rules), tuple(ACTORS))))
 
     # -- driven through registers ------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ Writes  nothing
 
 Most registers keep what is written. Those whose page has mask bits in the upper half change only the bits whose mask bit is set, and
 keep no mask. Timestamps move by themselves; an engine's registers are the same kind wherever the engine's start. The error identity
-register is cleared by ones, except the bit of an error that only a reset ends (KBL 1686-1688). Units that must know when a register is
-read or written say so with on_read and on_write. Engines on several host threads may use one register file.
+register is cleared by ones, except the bit of an error that only a reset ends (KBL 1686-1688). Numbers of EUs are even. Units
+that must know when a register is read or written say so with on_read and on_write. Engines on several host threads may use one register
+file.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ HALF = (1 << 16) - 1
 MOVING = ("TIMESTAMP", "CTX_TIMESTAMP")
 MASKED_AFTER_RESET = ("EMR", "HWSTAM", "IMR")  # all bits (public Linux i915)
 FATAL = "instruction_error"
+ODD_EUS = 0x11  # of the least and the greatest number of EUs: hardware clips them to even ones (KBL 17971-17996)
 SPARSE = 0x2000  # bytes of the position-only engine's registers, of which only those that pages have are there (ICL 297-298, 658-807)
 
 
@@ -140,6 +142,8 @@ class DeviceRegisters:
         if place and masked(place):
             mask = value >> 16 & HALF
             return old & ~mask | value & mask
+        if place and place.layout.name == "R_PWR_CLK_STATE":
+            return value & ~ODD_EUS & DWORD_MASK
         if place and place.layout.name == "EIR":
             return old & (~value | place.layout.field(FATAL).mask) & DWORD_MASK
         self._plain.add(offset)

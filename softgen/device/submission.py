@@ -71,6 +71,20 @@ def image_lists() -> tuple[ImageList, ...]:
     return tuple(ImageList(**{**row, "registers": tuple(row.get("registers", ()))}) for row in _tables()["image_lists"])
 
 
+@dataclass(frozen=True)
+class ImageSection:
+    """A unit's part of a render context's image."""
+
+    at: int  # dword where it begins; 0 after the first: where the one before ends
+    structure: str
+    per_subslice: int = 0  # dwords after it, for each subslice
+
+
+@cache
+def image_sections() -> tuple[ImageSection, ...]:
+    return tuple(ImageSection(**row) for row in _tables()["image_sections"])
+
+
 @cache
 def context_registers() -> frozenset[str]:
     """Registers that every context has to itself, by the lists of the engines' part of images; the clock is everybody's."""

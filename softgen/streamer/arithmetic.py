@@ -143,9 +143,18 @@ def set_predicate(cs: Streamer, cmd: Record) -> None:
         case "noop on result clear" | "noop on result set":
             cs.skipping = cs.predicate() == wanted.endswith("set")
         case _ if wanted in SLICES:
-            cs.skipping = cs.device.slices != SLICES[wanted]
+            cs.skipping = powered_slices(cs) != SLICES[wanted]
         case _:
             raise Unsupported(f"predicate_enable {wanted} is not known")
+
+
+def powered_slices(cs: Streamer) -> int:
+    """Slices that have power: as many as the context asks for, of those that the device has (KBL 17936-17949)."""
+    if catalogue.catalogue().get("R_PWR_CLK_STATE", cs.generation.number) is None:
+        return cs.device.slices
+    power = catalogue.layout("R_PWR_CLK_STATE", cs.generation.number).raw([cs.get("R_PWR_CLK_STATE")])
+    asked = power.slice_count_request if power.enable_slice_count_request else 0
+    return min(asked, cs.device.slices) or cs.device.slices
 
 
 # -- atomics -------------------------------------------------------------------------------------------------------

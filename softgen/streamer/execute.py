@@ -19,6 +19,7 @@ from softgen.bits.record import Record
 from softgen.command import Counters
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
+from softgen.position import Position
 from softgen.streamer import privilege, rules
 from softgen.streamer.command_kinds import only_sets_state, simple_commands
 from softgen.streamer.context import SavedContext
@@ -26,13 +27,13 @@ from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.handler_services import HandlerServices
 from softgen.streamer.interface import DeviceInterface, Parked, PositionOnly, RegisterFile, SubmissionHooks, Wait
-from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, record, understood
+from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, record
 from softgen.streamer.prepared import FoundBatch, PreparedBatches, PreparedStep
+from softgen.streamer.walk import BatchWalk
 from softgen.streamer.window import Window
 
 DRAW = "3DPRIMITIVE"  # its counts are added to those of the draw before
-LATCH_AT_ONCE = 256  # state commands between two polls of the time limit,
-POLL_COMMANDS = 16  # and other commands that do not change memory
+POLL_COMMANDS = 16  # commands that do not change memory between two polls of the time limit
 
 
 class Streamer(CommandParser, EngineRegisters, HandlerServices):
@@ -63,10 +64,13 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.watchdog = device.watchdogs.get(self.base)
         self.simple_commands = simple_commands(device.simple, device.generation, engine, device.commands)
         self._prepared, self._found = PreparedBatches(), None
+        self.walk = BatchWalk(device.actors, device.commands)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self.position_only: PositionOnly | None = None  # at work on the same context
         self._posh_enabled = False  # by the last batch start in the ring
         self.earlier_draws = 0
+        self._before = counters.commands  # commands of earlier submissions,
+        self._before_prepared = 0  # and those before a batch that was prepared
         self._work = 0  # draws and dispatches that have been counted
         self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
 
@@ -81,7 +85,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
 
     def start_again(self, address: int) -> None:
         """Another batch of the same context, after the one before has ended: each begins with what does not outlive a submission."""
-        self.saved, self.earlier_draws = self.submitted, self.counters.draws
+        self.saved, self.earlier_draws, self._before = self.submitted, self.counters.draws, self.counters.commands
         self.skipping, self.arbitration, self.parked, self._executing = False, True, None, None
         self.start_batch(address)
 
@@ -126,16 +130,15 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.memory_changed()  # others ran meanwhile
         while (place := self.place) is not None and (place.end is None or place.address != place.end):
             if timed_out():
-                raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
+                raise self._time_is_up(place)
             if self._read_ahead_is_stale:
                 self._read_again(place)
             header = place.header()
-            simple = header is not None and self.simple_commands[header] is not None
-            if header is not None and not simple and self.saved.latched.may_latch(header):
-                if self._latch_ahead(place):
+            if header is not None and self.walk.may(self, header):
+                if self._walk_ahead(place):
                     continue
                 header = place.header()
-                simple = header is not None and self.simple_commands[header] is not None
+            simple = header is not None and self.simple_commands[header] is not None
             try:
                 if not (simple and self._run_simple(place)):
                     command = self._fetch(place, header)
@@ -156,6 +159,11 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             self._prepared.learn(self, fresh.start)
         return True
 
+    def _time_is_up(self, place: FetchPointer) -> SoftgenError:
+        error = SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
+        error.position = Position(None, self.command_number + 1)  # the command that was next
+        return error
+
     def _fresh_batch(self) -> FetchPointer | None:
         """The batch that a submission begins with, or goes on in, before its first command; None where each command has to be seen, or a
         pipeline has collected work, which prepared commands do not expect."""
@@ -170,7 +178,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         batch, start, view, data, bits = prepared
         counters, before, last = self.counters, self.counters.commands, batch.last
         step, at = last, last.offset
-        self._found, self._read_ahead_is_stale = prepared, False
+        self._found, self._read_ahead_is_stale, self._before_prepared = prepared, False, before
         try:
             for step, run in batch.steps:
                 if self._read_ahead_is_stale:
@@ -223,6 +231,8 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 if simple is None:
                     break
                 layout, length, ruled, handler, reads_registers = simple
+                if done and layout.name in self.walk.acting:
+                    break  # a walk may execute it
                 dwords = data[at : at + length].tolist()
                 if len(dwords) < length:
                     dwords = window.dwords(address, length)
@@ -279,28 +289,13 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             pointer.window.forget()
         self._read_ahead_is_stale = False
 
-    def _latch_ahead(self, place: FetchPointer) -> bool:
-        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
-        window, latched = place.window, self.saved.latched
+    def _walk_ahead(self, place: FetchPointer) -> bool:
+        """Executes the commands that come next in compiled code, where nothing has to be done for each in Python; whether more may
+        follow."""
         watched = self.watchdog is not None and self.watchdog.since is not None
-        if place.wrap is not None or self.skipping or self.device.trace is not None or watched:
+        if place.wrap is not None or place.end is not None or self.skipping or self.device.trace is not None or watched:
             return False
-        host, count = window.host(place.address)
-        done = latched.run(host, count, LATCH_AT_ONCE)
-        if not done:
-            return False
-        consumed, last = latched.consumed()
-        self.counters.commands += done
-        self.parked = None
-        at = place.address + 4 * last
-        place.advance(consumed)
-        header, following = window.first(at) or 0, window.ahead(place.address)
-        self.status.at(at, header)
-        if done < LATCH_AT_ONCE and following is not None and not latched.may_latch(following):
-            return False  # that command is executed next
-        layout, _, _ = understood(header, self.generation.number, self.engine)
-        self._executing = Command(place.start, at, place.level, layout, [header])
-        return True
+        return self.walk.run(self, place)
 
     def _fetch(self, place: FetchPointer, header: int | None) -> Command:
         command = self._command(place, header)

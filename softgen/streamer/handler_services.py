@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from softgen import position
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.command import Counters, StateT
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
+from softgen.position import Position
 from softgen.streamer import rules
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
@@ -40,6 +42,8 @@ class HandlerServices:
     _work: int  # draws and dispatches that were started
     _executing: Command | PreparedStep | tuple[int, int, int, Layout, list[int]] | None  # the command, or what it is made of
     _found: FoundBatch | None  # the batch of a PreparedStep
+    _before: int  # commands of earlier submissions that the counters have
+    _before_prepared: int  # commands before those of `_found`
     _read_ahead_is_stale: bool
 
     def _where(self, command: Command) -> str:
@@ -54,8 +58,11 @@ class HandlerServices:
         where = self._where(command)
         if isinstance(error, GpuFault):
             by = f"{where}, {error.by}" if error.by else where
-            return GpuFault(error.address, error.access, error.space, by, error.why)
-        return type(error)(f"{where}: {error}")
+            placed: SoftgenError = GpuFault(error.address, error.access, error.space, by, error.why)
+        else:
+            placed = type(error)(f"{where}: {error}")
+        placed.position = position.of(error, Position(None, self.command_number))
+        return placed
 
     def _failed(self, error: SoftgenError) -> None:
         """Raises an error with the place of the command being executed, unless the submitter decides to go on after it."""
@@ -73,10 +80,18 @@ class HandlerServices:
     def _current(self) -> Command | None:
         if isinstance(self._executing, PreparedStep):
             assert self._found is not None
+            self.counters.commands = self._before_prepared + self._executing.number + 1  # counted only afterwards
             self._executing = self._found.command(self._executing)
         elif isinstance(self._executing, tuple):
             self._executing = Command(*self._executing)
         return self._executing
+
+    @property
+    def command_number(self) -> int:
+        """How many commands the submission has executed, with the one being executed: its number in a position (position.py)."""
+        if isinstance(self._executing, PreparedStep):
+            return self._before_prepared + self._executing.number + 1 - self._before
+        return self.counters.commands - self._before
 
     def latch(self) -> None:
         """Latches the command being executed: what a state command needs of its handler, besides what it does."""
@@ -140,6 +155,11 @@ class HandlerServices:
         """Reports the render targets that a draw has written to."""
         if self.hooks.drawn is not None:
             self.hooks.drawn(self.space, targets)
+
+    @property
+    def reports_targets(self) -> bool:
+        """Whether `drawn` has a listener."""
+        return self.hooks.drawn is not None
 
     @property
     def dispatcher(self) -> Dispatcher:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen.bits.generation import Generation
-from softgen.command import Drawn, FieldPlace, Pipeline, Preparer, nothing_collected
+from softgen.command import Actors, Drawn, FieldPlace, Pipeline, Preparer, nothing_collected
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
@@ -87,6 +87,7 @@ class DeviceInterface:
     slices: int
     trace: Callable[[str, str], None] | None  # called with a topic and a line of text
     prepared: Mapping[str, Preparer]  # what prepares commands of batches that come again, by command name
+    actors: Actors = field(default_factory=dict)  # of commands that walks execute (walk.py)
     simple: dict[str, Any] = field(default_factory=dict)  # simple commands of each engine (command_kinds.py), made when one is first used
 
     @cached_property

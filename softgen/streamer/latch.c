@@ -1,12 +1,10 @@
 /* State commands latched: their dwords go into the slots of a hardware context.
  *
- * latch_run walks consecutive commands of a batch and stops at the first that is not plain state: one that acts, has a length the page
- * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules are in
- * latch_rules.h; latch_rules.py builds them from the pages. */
+ * latch_run goes over consecutive commands that were read ahead and stops at the first that is not plain state: one that acts, has a length
+ * the page does not allow, is not complete in the window, or has no rule yet. walk.c does that in a batch where it is. latch_one latches one
+ * command by its rule. Rules are in latch_rules.h; latch_rules.py builds them from the pages. */
 
-#include "latch_rules.h"
-
-#include "../latches.h"
+#include "latch.h"
 
 #include <string.h>
 
@@ -41,7 +39,7 @@ static void copy_gated(uint32_t *to, const uint32_t *from, uint32_t count, const
             to[gates[i].bit_dword] |= old[gates[i].bit_dword] & gates[i].bits;
 }
 
-static void latch(const struct rule_table *table, const struct latch_rule *rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
+void latch(const struct rule_table *table, const struct latch_rule *rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
 {
     uint32_t *slot = latches->slots + rule->offset, *length = &latches->lengths[rule->slot];
     const struct gate *gates = table->gates + rule->gates;
@@ -93,24 +91,30 @@ void latch_one(const struct rule_table *table, uint32_t rule, struct latches *la
     latch(table, &table->rules[rule], latches, dwords, count);
 }
 
+const struct latch_rule *rule_for(const struct rule_table *table, uint32_t header)
+{
+    for (uint32_t number = table->keys[header >> 16]; number != UNKNOWN; number = table->rules[number].next)
+        if ((header & table->rules[number].mask) == table->rules[number].value)
+            return &table->rules[number];
+    return 0;
+}
+
+uint32_t latched_length(const struct latch_rule *rule, const struct latches *latches, uint32_t header, const uint32_t *dwords, uint64_t most)
+{
+    uint32_t length = (header >> rule->length_low & rule->length_mask) + rule->bias;
+    if (rule->stops || rule->slot >= latches->slot_count || length < rule->least || length > rule->most || length > most)
+        return 0;
+    return rule->acts_mask && dwords[rule->acts_dword] & rule->acts_mask ? 0 : length;
+}
+
 /* Consecutive state commands, `limit` at most. Returns how many. */
 uint32_t latch_run(const struct rule_table *table, struct latches *latches, const uint32_t *dwords, uint32_t count, uint32_t limit)
 {
     uint32_t at = 0, done = 0, last = 0;
     while (done < limit && at < count) {
-        uint32_t header = dwords[at], number = table->keys[header >> 16], length;
-        const struct latch_rule *rule = 0;
-        for (; number != UNKNOWN; number = rule->next) {
-            rule = &table->rules[number];
-            if ((header & rule->mask) == rule->value)
-                break;
-        }
-        if (number == UNKNOWN || rule->stops || rule->slot >= latches->slot_count)
-            break;
-        length = (header >> rule->length_low & rule->length_mask) + rule->bias;
-        if (length < rule->least || length > rule->most || length > count - at)
-            break;
-        if (rule->acts_mask && dwords[at + rule->acts_dword] & rule->acts_mask)
+        const struct latch_rule *rule = rule_for(table, dwords[at]);
+        uint32_t length = rule ? latched_length(rule, latches, dwords[at], dwords + at, count - at) : 0;
+        if (!length)
             break;
         latch(table, rule, latches, dwords + at, length);
         last = at;

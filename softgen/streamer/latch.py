@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from softgen.bits.field import Group
@@ -81,11 +81,22 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
             table.add(header)
         return key in table.latching
 
+    def may_walk(self, header: int) -> bool:
+        """Whether a header dword may be that of a command which a walk executes."""
+        key, table = header >> 16, self.table
+        if key not in table.known:
+            table.add(header)
+        return key in table.walking
+
+    def room(self) -> None:
+        """Makes room for the slots of commands that were met since."""
+        if len(self._slots) != self.table.size:
+            self._grow()
+
     def run(self, address: int, count: int, limit: int) -> int:
         """Latches consecutive state commands from a host address on, where `count` dwords are readable; how many there were."""
         table = self.table
-        if len(self._slots) != table.size:
-            self._grow()
+        self.room()
         done = int(self._latch(table.address, self._address, address, count, limit))
         self.latches += done
         return done
@@ -100,8 +111,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         if layout is None or layout.effect is None or not layout.effect.sets_state:
             return
         number = self.table.rule_of(layout)
-        if len(self._slots) != self.table.size:
-            self._grow()
+        self.room()
         most, least = self.table.rules[number].most, layout.dwords
         dwords = array("I", command.dwords[:most])
         dwords.extend([0] * (least - len(dwords)))
@@ -115,12 +125,12 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _count(self, name: str) -> int:
+    def latched_count(self, name: str) -> int:
         slot = self.table.slot_of.get(name)
         return int(self._counts[slot]) if slot is not None and slot < len(self._counts) else 0
 
     def __getitem__(self, name: str) -> Record:
-        count = self._count(name)
+        count = self.latched_count(name)
         if not count:
             return self._structures[name]
         seen = self._records.get(name)
@@ -142,14 +152,14 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
             return seen[2] if seen is not None and seen[0] == count else self[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for name in list(self.table.numbers) if self._count(name))  # a copy: other engines may add commands
+        yield from (name for name in list(self.table.numbers) if self.latched_count(name))  # a copy: other engines may add commands
         yield from self._structures
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and bool(self._count(name)) or name in self._structures
+        return isinstance(name, str) and bool(self.latched_count(name)) or name in self._structures
 
     def dwords(self, name: str) -> tuple[Layout, list[int]]:
         """A latched command's page and raw dwords, as if one command had set all of it; of commands by index the last one's."""
@@ -167,7 +177,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
 
     def by_index(self, name: str) -> dict[int, Record]:
         """The parts of a command that merges by an index: elements of its group, or the commands themselves."""
-        count = self._count(name)
+        count = self.latched_count(name)
         if not count:
             return {}
         seen = self._indexed.get(name)
@@ -207,7 +217,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         if slot is None:
             return None
         rule = self.table.rules[self.table.numbers[name]]
-        if not self._count(name):
+        if not self.latched_count(name):
             return SlotPlace(slot, False, rule.offset, 0, 0, 0, rule.size)
         length, present = int(self._lengths[slot]), int(self._present[slot])
         if rule.kind == ELEMENTS:  # with how many of them the last command came does not matter
@@ -248,7 +258,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
 
     @bases.setter
     def bases(self, bases: dict[str, int]) -> None:
-        self._bases, self._bases_at, self._bases_of = bases, self._count("STATE_BASE_ADDRESS"), None
+        self._bases, self._bases_at, self._bases_of = bases, self.latched_count("STATE_BASE_ADDRESS"), None
         self.latches += 1
 
     def _read_bases(self, count: int) -> None:
@@ -273,6 +283,28 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         other._grow()
         other._records, other._structures = dict(self._records), dict(self._structures)
         other._bases, other._bases_at, other._bases_of = dict(self._bases), self._bases_at, self._bases_of
+        return other
+
+    def commands(self, name: str) -> list[list[int]]:
+        """Commands that latch the same again: one, or of those that merge whole one for each index."""
+        if not self.latched_count(name):
+            return []
+        dwords = self.dwords(name)[1]
+        rule = self.table.rules[self.table.numbers[name]]
+        if rule.kind == RECORDS:
+            present = int(self._present[rule.slot])
+            return [self._at(rule.offset + n * rule.size, rule.size) for n in range(present.bit_length()) if present >> n & 1]
+        if rule.kind == ELEMENTS:  # with how many of them the last command came does not matter
+            dwords[0] = dwords[0] & ~(rule.length_mask << rule.length_low) | len(dwords) - rule.bias << rule.length_low
+        return [dwords]
+
+    def without(self, names: Iterable[str]) -> LatchedState:
+        """A copy in which some commands were never latched."""
+        other = self.copy()
+        for name in names:
+            slot = self.table.slot_of[name]
+            other._lengths[slot] = other._counts[slot] = other._present[slot] = 0
+            other._records.pop(name, None)
         return other
 
 

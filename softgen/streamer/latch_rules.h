@@ -25,6 +25,7 @@ struct latch_rule {
     uint32_t mask, value;                     /* the headers it is for */
     uint32_t next;                            /* the rule to try when the header does not match; UNKNOWN: none */
     uint32_t kind, stops;                     /* stops: latch_run leaves the command to its handler */
+    uint32_t actor;                           /* the number of its actor in a walk (walk.h); 0: it has none */
     uint32_t length_low, length_mask, bias;   /* dwords: (header >> low & mask) + bias */
     uint32_t least, most;                     /* dwords the page allows */
     uint32_t slot, offset, size;              /* its number, where its first dword is, dwords of an item */

@@ -9,7 +9,7 @@ import ctypes
 import threading
 from functools import cache
 
-from softgen import latches_h
+from softgen import latches_h, walk_h
 from softgen.bits.catalogue import catalogue
 from softgen.bits.field import BitField, Effect
 from softgen.bits.layout import Layout
@@ -42,7 +42,7 @@ INDEX_BITS = 6
 @cache
 def library() -> ctypes.CDLL:
     """latch.c, loaded."""
-    native = load("softgen.streamer._latch", latches_h, latch_rules_h)
+    native = load("softgen.streamer._latch", latches_h, latch_rules_h, walk_h)
     native.latch_one.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
     native.latch_one.restype = None
     native.latch_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
@@ -51,16 +51,18 @@ def library() -> ctypes.CDLL:
 
 
 class LatchTable:
-    """The rules of one engine's commands, made as commands are met. Commands named in `stops` are left to their handlers."""
+    """The rules of one engine's commands, made as commands are met. Commands named in `stops` are left to their handlers; those of `acting`
+    have the actors of these numbers, from 1 on, in a walk."""
 
-    def __init__(self, gen: float, engine: str, stops: frozenset[str] = frozenset()) -> None:
-        self.gen, self.engine, self.stops = gen, engine, stops
+    def __init__(self, gen: float, engine: str, stops: frozenset[str] = frozenset(), acting: tuple[str, ...] = ()) -> None:
+        self.gen, self.engine, self.stops, self.acting = gen, engine, stops, acting
         self.keys, self.rules, self.gates = (ctypes.c_uint16 * KEYS)(), (LatchRule * MOST_RULES)(), (Gate * MOST_GATES)()
         ctypes.memset(self.keys, 0xFF, ctypes.sizeof(self.keys))
         self.pointers = RuleTable(ctypes.addressof(self.keys), ctypes.addressof(self.rules), ctypes.addressof(self.gates))
         self.address = ctypes.addressof(self.pointers)
         self.known: set[int] = set()  # keys, header >> 16
-        self.latching: set[int] = set()  # those with a command that latch_run may latch
+        self.latching: set[int] = set()  # those with a command that latch_run may latch,
+        self.walking: set[int] = set()  # or that has an actor
         self.numbers: dict[str, int] = {}  # rule by command
         self.layouts: dict[int, Layout] = {}
         self.slots = self.size = self._gates = 0
@@ -77,6 +79,8 @@ class LatchTable:
                 self.rules[number].next = chain[position + 1] if position + 1 < len(chain) else UNKNOWN
             if any(not self.rules[number].stops for number in chain):
                 self.latching.add(key)
+            if any(not self.rules[number].stops or self.rules[number].actor for number in chain):
+                self.walking.add(key)
             if chain:
                 self.keys[key] = chain[0]
             self.known.add(key)
@@ -98,6 +102,7 @@ class LatchTable:
         rule.length_low, rule.length_mask = low, 0 if header.length is None else (1 << high - low + 1) - 1
         rule.bias = layout.dwords if header.length is None else header.bias
         rule.least, rule.most = layout.dwords, longest(layout)
+        rule.actor = self.acting.index(layout.name) + 1 if layout.name in self.acting else 0
         effect = layout.effect
         if effect is None or not effect.sets_state:
             rule.kind, rule.stops = STOP, 1
@@ -181,5 +186,5 @@ def longest(layout: Layout) -> int:
 
 
 @cache
-def latch_table(gen: float, engine: str, stops: frozenset[str] = frozenset()) -> LatchTable:
-    return LatchTable(gen, engine, stops)
+def latch_table(gen: float, engine: str, stops: frozenset[str] = frozenset(), acting: tuple[str, ...] = ()) -> LatchTable:
+    return LatchTable(gen, engine, stops, acting)

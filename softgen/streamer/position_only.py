@@ -15,7 +15,7 @@ from functools import cache
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import SPEC
 from softgen.bits.record import Record
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, SoftgenError
 from softgen.streamer.execute import Streamer, flag
 from softgen.streamer.parser import Command, FetchPointer
 
@@ -54,7 +54,13 @@ class PositionOnlyStreamer(Streamer):
         """Whether it is in the middle of a batch that it executes."""
         return self.place is not None and self.place.traversal == EXECUTED
 
-    def _latch_ahead(self, place: FetchPointer) -> bool:
+    def _time_is_up(self, place: FetchPointer) -> SoftgenError:
+        error = super()._time_is_up(place)
+        placed = SoftgenError(f"{ENGINE}: {error}")  # which of the two streamers of the context
+        placed.position = error.position
+        return placed
+
+    def _walk_ahead(self, place: FetchPointer) -> bool:
         return False
 
     def _fresh_batch(self) -> FetchPointer | None:

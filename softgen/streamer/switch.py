@@ -40,6 +40,7 @@ def set_context(cs: Streamer, cmd: Record) -> None:
         return
     cs.finish_pipelines()
     cs.saved.registers = cs.registers.save(kept(cs))
+    cs.saved.drop_invalid()
     saved = cs.device.saved_context(address, cs.engine)
     if flag(cmd, "restore_inhibit"):
         saved.reset()

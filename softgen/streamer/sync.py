@@ -11,12 +11,14 @@ drops; other stalls and invalidations have nothing to do. What a command writes 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from functools import cache, lru_cache
 from operator import eq, ge, gt, itemgetter, le, lt, ne
 from typing import Any, NamedTuple
 
 from softgen.bits import catalogue, describe
+from softgen.bits.generation import SPEC
 from softgen.bits.record import Record
 from softgen.bits.units import DWORD_MASK
 from softgen.command import FieldPlace, registers_in
@@ -72,6 +74,7 @@ class FlushPlan(NamedTuple):
     is_global: bool
     in_status_page: bool
     notifies: bool
+    invalidates: tuple[str, ...]  # state commands that the next switch of contexts does not restore
 
 
 @cache
@@ -91,7 +94,15 @@ def _plan(name: str, gen: float, kind: type[Record], controls: tuple[int, ...]) 
                                                                     "command_streamer_stall_enable"))  # fmt: skip
     operation = _word(name, gen, "post_sync_operation", values["post_sync_operation"])
     is_global = _word(name, gen, "destination_address_type", values["destination_address_type"]) == "ggtt"
-    return FlushPlan(resets, writes, stalls, operation, is_global, bool(values.get("store_data_index")), bool(values.get("notify_enable")))
+    invalidates = tuple(command for field, commands in context_pointers().items() if values.get(field) for command in commands)
+    return FlushPlan(resets, writes, stalls, operation, is_global, bool(values.get("store_data_index")), bool(values.get("notify_enable")),
+                     invalidates)  # fmt: skip
+
+
+@cache
+def context_pointers() -> dict[str, list[str]]:
+    """Field of PIPE_CONTROL -> state that it marks as invalid."""
+    return tomllib.loads((SPEC / "streamer" / "context_pointers.toml").read_text("utf-8"))
 
 
 @executes("PIPE_CONTROL")
@@ -102,6 +113,8 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
     if cs.traced and flush_effects.known(cs.rules):
         cs.trace("flushes", str(flush_effects.flush_effects(cmd, cs.rules)))
     cs.finish_pipelines()
+    if flush.invalidates:
+        cs.saved.invalidate(flush.invalidates)
     if flush.writes_register:
         cs.write_counts()
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD_MASK)
@@ -117,7 +130,7 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
 def prepare_pipe_control(cs: Streamer, cmd: Record, place: Callable[[str], FieldPlace]) -> Callable[[Streamer, int], None] | None:
     """A flush that writes nothing, or eight bytes to memory: where, and which, may differ."""
     flush = plan(cs, "PIPE_CONTROL", cmd)
-    if flush.resets or flush.writes_register or flush.in_status_page or flush.operation not in PREPARED_OPERATIONS:
+    if flush.resets or flush.writes_register or flush.in_status_page or flush.invalidates or flush.operation not in PREPARED_OPERATIONS:
         return None
     writes = PREPARED_OPERATIONS[flush.operation]
     (shift, mask), (data_shift, data_mask) = (place(name) for name in DATA) if writes else (NO_FIELD, NO_FIELD)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
-from softgen.errors import DecodeError, GpuFault
+from softgen.errors import DecodeError, GpuFault, SoftgenError
 from softgen.streamer.position_only import forbidden
 from tests.device.host import DATA, INHIBIT_SWITCH, PAGE, Host
 
 POCS = 0x18000
+MOST_POLLS = 2000  # of the time limit: a streamer that runs into unwritten memory ends soon, with an error
 POLLS = {"wait_mode": 1, "compare_operation": 1}
 
 
@@ -18,7 +20,8 @@ class Batches:
     """A context with POSH, and batches in memory. Stores of the position-only streamer are seen by where they go."""
 
     def __init__(self, enable: int = 1, **fields: Any) -> None:
-        self.host = Host("icl")
+        polls = itertools.count()
+        self.host = Host("icl", timed_out=lambda: next(polls) >= MOST_POLLS)
         self.context = self.host.posh_context(7, enable=enable, **fields)
 
     def batch(self, *commands: list[int], end: bool = True) -> int:
@@ -84,15 +87,15 @@ def test_posh_is_enabled_by_the_context(enable: int) -> None:
 
 
 @pytest.mark.behaviour("ICL-POSH-12", shows="action")
-@pytest.mark.parametrize(("change", "says"), [("start", "has a ring with start"), ("head", "begins at head 0x8")])
-def test_both_images_have_the_same_ring(change: str, says: str) -> None:
+@pytest.mark.parametrize(("dword", "value", "says"), [
+    (9, 0, "has a ring with start"), (5, 8, "begins at head 0x8"), (11, 0x1001, "has a ring with ring_bytes 0x2000"),
+    (11, 0, "has a ring with enable 0x0"),
+])  # fmt: skip
+def test_both_images_have_the_same_ring(dword: int, value: int, says: str) -> None:
     """Software keeps start, control and head of POCS's image in step (ICL 358-362)."""
     made = Batches()
     host, context = made.host, made.context
-    if change == "start":
-        host.put(context.second + PAGE + 4 * 9, [host.pages(1)])
-    else:
-        host.put(context.second + PAGE + 4 * 5, [8])
+    host.put(context.second + PAGE + 4 * dword, [value or (host.pages(1) if dword == 9 else 0)])
     made.run(made.store(0), made.store(2))
     assert made.marks() == [0, 2] and [says in text for text in made.remarks] == [True]
 
@@ -224,6 +227,14 @@ def test_a_batch_of_pocs_that_is_not_mapped() -> None:
     with pytest.raises(GpuFault, match=r"command fetch at 0x1000000 .*leaves mapped memory"):
         made.run(made.start(0x1000000, posh_start=1))
     assert not made.host.gpu.engines[0x2000].busy()
+
+
+def test_a_batch_of_pocs_without_an_end_is_named_when_time_is_up() -> None:
+    made = Batches()
+    inner = made.batch(made.store(1), end=False)
+    with pytest.raises(SoftgenError, match=rf"position_only: time is up at 0x\w+ \(batch {inner:#x}\)"):
+        made.run(made.start(inner, posh_start=1))
+    assert made.marks() == [1] and not made.host.gpu.engines[0x2000].busy()
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------

@@ -166,6 +166,21 @@ def test_set_predicate_turns_commands_into_noops(gpu: str, enable: int, result: 
     assert bench.data(3) == [0 if skips else 1, 2, 0 if skips else 3]
 
 
+@pytest.mark.behaviour("KBL-CTX-09", shows="action")
+@pytest.mark.parametrize(("state", "kept", "slices"), [
+    (0x00048088, 0x00048088, 1), (0x00050088, 0x00050088, 2), (0x00010088, 0x00010088, 3), (0x00070088, 0x00070088, 3),
+    (0x00050079, 0x00050068, 2), (0x00058033, 0x00058022, 3),
+])  # fmt: skip
+def test_a_context_asks_for_slices_and_eus(state: int, kept: int, slices: int) -> None:
+    """As many slices as the device has at most, and only where the request is enabled; odd numbers of EUs become even (KBL 17917-17996)."""
+    bench = Bench("kbl")
+    bench.gpu.interface = replace(bench.gpu.interface, slices=3)
+    commands = (bench.pack("MI_SET_PREDICATE", predicate_enable=4 + count) + bench.store(4 * count - 4, 1) for count in (1, 2, 3))
+    bench.run(bench.load({0x20C8: state}), *commands, bench.pack("MI_SET_PREDICATE"),
+              bench.pack("MI_STORE_REGISTER_MEM", register_address=0x20C8, memory_address=DATA + 12))  # fmt: skip
+    assert bench.data(4) == [*(int(slices == count) for count in (1, 2, 3)), kept]
+
+
 @pytest.mark.parametrize("slices", [1, 2, 3])
 def test_commands_may_be_for_devices_with_one_two_or_three_slices(slices: int) -> None:
     bench = Bench("skl")
@@ -212,6 +227,7 @@ def test_atomic_operations_are_those_of_the_manual(gen: float) -> None:
     assert set(KNOWN) == set(enumeration("Atomic_OPCODE", gen).values())
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("inline", [0, 1])
 @pytest.mark.parametrize("opcode", ATOMICS)

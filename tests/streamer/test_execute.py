@@ -90,11 +90,13 @@ def test_a_loop_goes_round_until_time_is_up() -> None:
 
 @pytest.mark.behaviour("BDW-CS-11", "KBL-MEM-01", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
-def test_canonical_addresses_are_the_upper_half(gpu: str) -> None:
+@pytest.mark.parametrize("upper", [0xFFFF, 0x0001, 0])
+def test_addresses_are_what_bit_47_says(upper: int, gpu: str) -> None:
+    """Canonical ones and others: bits above it are ignored (BDW 2818, 5426)."""
     bench = Bench(gpu)
     bench.space.map(0x8000_0000_0000, bench.buffer)
     bench.put(OTHER, bench.store(0, 5), bench.pack("MI_BATCH_BUFFER_END"))
-    bench.run(bench.start(0xFFFF_8000_0000_1000))
+    bench.run(bench.start(upper << 48 | 0x8000_0000_1000))
     assert bench.data(1) == [5]
 
 
@@ -206,8 +208,8 @@ def test_a_pipeline_selection_that_its_mask_leaves_out_stays() -> None:
     assert selected.pipeline_selection == 2 and selected.force_media_awake == 1
 
 
-@pytest.mark.behaviour("G45-CS-14", shows="action")
-@pytest.mark.parametrize("gpu", ["g45", "bdw"])
+@pytest.mark.behaviour("G45-CS-14", "ICL-CMD-01", shows="action")
+@pytest.mark.parametrize("gpu", ["g45", "bdw", "icl"])
 def test_a_prefetch_does_nothing(gpu: str) -> None:
     """Not even fault."""
     bench = Bench(gpu)

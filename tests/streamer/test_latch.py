@@ -14,11 +14,11 @@ from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.errors import DecodeError, SoftgenError, SpecError, Unsupported
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer import latch_rules
-from softgen.streamer.execute import LATCH_AT_ONCE
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.latch_rules import LatchTable, latch_table, longest
 from softgen.streamer.parser import Command
 from softgen.trace.work import Work
+from softgen.walk_h import WALK_AT_ONCE
 from tests.streamer.bench import BATCH, DATA, Bench
 
 LARGE = 0x40_0000
@@ -343,16 +343,16 @@ def test_the_time_limit_ends_a_batch_of_state() -> None:
     bench.put(LARGE, dwords)
     with pytest.raises(SoftgenError, match="time is up at 0x40"):
         bench.gpu.execute(Work("render", bench.space, LARGE))
-    assert bench.gpu.counters.commands == 3 * LATCH_AT_ONCE
+    assert bench.gpu.counters.commands == 3 * WALK_AT_ONCE
 
 
-@pytest.mark.parametrize("count, stored", [(LATCH_AT_ONCE - 1, 5), (LATCH_AT_ONCE, 0), (LATCH_AT_ONCE + 1, 0)])
+@pytest.mark.parametrize("count, stored", [(WALK_AT_ONCE - 1, 5), (WALK_AT_ONCE, 0), (WALK_AT_ONCE + 1, 0)])
 def test_the_time_is_looked_at_after_256_state_commands_whatever_follows(count: int, stored: int) -> None:
     looks = itertools.count()
     bench = Bench(timed_out=lambda: next(looks) >= 1)
     with pytest.raises(SoftgenError, match="time is up"):
         bench.run(*[bench.pack("3DSTATE_SAMPLE_MASK")] * count, bench.store(0, 5))
-    assert LATCH_AT_ONCE == 256 and bench.data(1) == [stored]
+    assert WALK_AT_ONCE == 256 and bench.data(1) == [stored]
 
 
 def test_predication_skips_state_too() -> None:

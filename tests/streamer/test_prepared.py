@@ -216,6 +216,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", ["kbl", "icl"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_changed_counts(change: str, gpu: str) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from softgen.command import CommandStreamer
+from softgen.command import CommandStreamer, ConstantUrbEntry
 from softgen.device.gpu import COMMANDS
 from softgen.streamer.execute import Streamer
-from tests.streamer.bench import GPR, RING, Bench, count_draw
+from tests.streamer.bench import DATA, GPR, RING, Bench, count_draw
 
 
 def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
@@ -115,3 +115,24 @@ def test_an_engine_that_is_driven_through_registers_keeps_those_of_its_contexts(
     assert values() == first
     run(there)
     assert values() == second
+
+
+@pytest.mark.behaviour("G45-CS-13", shows="action")
+@pytest.mark.parametrize("again", ["", "3DSTATE_PIPELINED_POINTERS", "MEDIA_STATE_POINTERS", "CONSTANT_BUFFER"])
+@pytest.mark.parametrize("gpu", ["gm965", "g45"])
+def test_pointers_that_are_invalid_are_not_restored(gpu: str, again: str) -> None:
+    """A PIPE_CONTROL marks those to pipeline and media state and the constant buffer; one that comes again before the switch is kept
+    (G45 1747-1751, 1834-1835). G965 and GM965 have no such field."""
+    bench = Bench(gpu)
+    bench.put(DATA, [0x11223344] * 16)
+    here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at) for at in (0x7000, 0x9000))
+    set_state = {"3DSTATE_PIPELINED_POINTERS": bench.pack("3DSTATE_PIPELINED_POINTERS", pointer_to_vs_state=0x20),
+                 "MEDIA_STATE_POINTERS": bench.pack("MEDIA_STATE_POINTERS", vfe_state_pointer=0x40),
+                 "CONSTANT_BUFFER": bench.pack("CONSTANT_BUFFER", valid=1, buffer_starting_address=DATA, buffer_length=0),
+                 "3DSTATE_LINE_STIPPLE": bench.pack("3DSTATE_LINE_STIPPLE", line_stipple_pattern=3)}  # fmt: skip
+    flush = bench.pack("PIPE_CONTROL", **({"indirect_state_pointers_disable": 1} if gpu == "g45" else {}))
+    bench.ring(here, *set_state.values(), flush, *([set_state[again]] if again else []), there, here)
+    context = bench.gpu.contexts[0x7000, "render"]
+    held = {name for name in set_state if name in context.latched}
+    held |= {"CONSTANT_BUFFER"} if context.pipelines[ConstantUrbEntry].data == bytes.fromhex("44332211") * 16 else set()
+    assert held == (set(set_state) if gpu == "gm965" else {"3DSTATE_LINE_STIPPLE", again} - {""})
