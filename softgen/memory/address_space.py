@@ -46,7 +46,7 @@ class AddressSpace(Space):
         if not 32 <= bits <= 48:
             raise DriverError(f"address space {name}: addresses have 32 to 48 bits, not {bits}")
         self.name, self.bits = name, bits
-        self.changes: int = 0
+        self._changes = ctypes.c_uint64()  # where compiled code sees it
         # Mappings by their first address. All starts are held, also in the middle of a change: readers need no lock, no interrupt harms.
         self._starts: list[int] = []
         self._held: dict[int, BufferMapping] = {}
@@ -54,6 +54,16 @@ class AddressSpace(Space):
         self._table: ArenaTable | None = None
         self._changing = threading.Lock()
         weakref.finalize(self, _release, self._arenas).atexit = False
+
+    @property
+    def changes(self) -> int:  # type: ignore[override]
+        """Counts mappings that were added or removed."""
+        return self._changes.value
+
+    @property
+    def changes_address(self) -> int:
+        """Where compiled code finds it."""
+        return ctypes.addressof(self._changes)
 
     # Mapping
 
@@ -74,7 +84,7 @@ class AddressSpace(Space):
                         f"{self.name}: cannot map {buffer.name!r} at {address:#x}..{mapping.end:#x}: "
                         f"{other.store.name!r} is at {other.start:#x}..{other.end:#x}"
                     )
-            self.changes += 1
+            self._changes.value += 1
             if self._table is not None:
                 self._place(mapping, self._table)
             self._held[address] = mapping
@@ -85,7 +95,7 @@ class AddressSpace(Space):
         self._check_range(address, size, "unmap")
         end = address + size
         with self._changing:
-            self.changes += 1
+            self._changes.value += 1
             changed, kept = self._among(address, end), list[BufferMapping]()
             for mapping in changed:
                 if mapping.start < address:
@@ -98,7 +108,7 @@ class AddressSpace(Space):
     def close(self) -> None:
         """Release every mapping and arena now instead of at garbage collection."""
         with self._changing:
-            self.changes += 1
+            self._changes.value += 1
             self._starts, self._held = [], {}
             self._table = None
             _release(self._arenas)

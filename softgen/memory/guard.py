@@ -38,7 +38,7 @@ def library() -> ctypes.CDLL:
         return _load()
 
 
-def call(function: int, argument: int, space: AddressSpace | None = None, by: Callable[[int], str] = "ip {:#x}".format) -> int:
+def call(function: int, argument: int, space: Space | None = None, by: Callable[[int], str] = "ip {:#x}".format) -> int:
     """Call compiled code at an address. `by` formats an instruction pointer; `space` is reported where the arena has no owner."""
     record = FaultRecord(ip=NO_IP)
     if not library().guard_call(function, argument, record):

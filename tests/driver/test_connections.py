@@ -187,7 +187,7 @@ def test_a_node_ends_with_its_last_descriptor(gpu: Gpu, sent: bytes | None, ends
 def test_what_a_node_has_goes_with_it(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     """Buffers, contexts, address spaces, sync objects, and its memory; a context of which work is left is cancelled later."""
     cancelled, budget = list[list[Any]](), gpu.shared.budget
-    monkeypatch.setattr(server, "cancel_later", cancelled.append)
+    monkeypatch.setattr(server, "cancel_later", lambda contexts, seconds: cancelled.append(contexts))
     before = budget.other.total()
     program = gpu.program("card0")
     exported, handle = buffer(program), buffer(program)

@@ -4,6 +4,7 @@
     SOFTGEN_FRAMEWORKS_PYTHON=/tmp/frameworks/bin/python make witness TESTS=tests/driver/test_frameworks.py
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.conftest import every
 from tests.driver.running import DRIVER_CHOICES, PROGRAMS, Softgen, needs_driver, needs_shim
 from tests.pictures.compare import compare
 
@@ -87,8 +89,7 @@ def frames(command: list[str], **told: str) -> npt.NDArray[np.uint8]:
     return np.frombuffer(made, np.uint8)
 
 
-@pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("chosen", FILTERS)
+@pytest.mark.parametrize("chosen, gpu", every(5, itertools.product(FILTERS, GPUS)))
 def test_a_vulkan_filter_of_ffmpeg(chosen: str, gpu: str, tmp_path: Path) -> None:
     needs_driver(gpu, "Vulkan")
     if not shutil.which("ffmpeg") or not LAVAPIPE.exists():

@@ -63,6 +63,7 @@ def test_the_first_frame_of_a_scene(scene: str, gpu: str, tmp_path: Path) -> Non
 
 
 @needs_shim
+@pytest.mark.witness
 def test_frames_are_flipped(tmp_path: Path) -> None:
     needs_driver("kbl", "OpenGL")
     frames, said = presented(tmp_path / "out", "--gpu", "kbl", "--", PROGRAM, "-b", "build:nframes=8")

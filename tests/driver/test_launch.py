@@ -85,10 +85,10 @@ def test_a_run_from_its_beginning_to_its_end(place: Place) -> None:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert (found.code, found.failed, found.trouble, found.signal) == (3, [], "", 0)
-    assert found.report == {"told": "end", "own session": True, "sockets": ["card0", "renderD128", "server"]}
+    assert found.report == {"told": "end", "own session": True, "sockets": ["card0", "event0", "event1", "renderD128", "server"]}
     told = json.loads(place.told.read_text())
     assert told["blocked"] == sorted(int(number) for number in before | {signal.SIGWINCH}) and told["ends_with"] == signal.SIGKILL
-    assert {*told["files"]} - {"vendors"} == {"card0", "renderD128", "server", "tree", run_folder.MARK}
+    assert {*told["files"]} - {"vendors"} == {"card0", "event0", "event1", "renderD128", "server", "tree", run_folder.MARK}
     assert Path(told["run"]).parent == place.runs
     assert told["open"] and told["name"] == "name" and told["parent"] == os.getpid()
     assert not list(place.runs.iterdir()) and sorted(os.listdir("/proc/self/fd")) == descriptors and not launcher.children()

@@ -1,4 +1,4 @@
-"""piglit's OpenCL program tests: a fixed twentieth as an everyday test, all of them as a witness."""
+"""piglit's OpenCL program tests: a fixed hundredth as an everyday test, all of them as a witness."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def check(names: list[str]) -> piglit.Outcome:
 def test_a_fixed_sample_of_piglit() -> None:
     needs_piglit()
     assert len(piglit.sample()) * piglit.EACH >= len(piglit.files()) - piglit.EACH // 2
-    assert check(piglit.sample()).passed > 150
+    assert check(piglit.sample()).passed > 20
 
 
 @pytest.mark.witness

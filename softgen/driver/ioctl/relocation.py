@@ -60,12 +60,19 @@ class Relocator:
         at = np.searchsorted(self.handles, named).clip(max=len(self.rows) - 1)
         return np.where(self.handles[at] == named, self.order[at], len(self.rows))
 
+    def mark_written(self, targets: npt.NDArray[np.intp]) -> None:
+        """A relocation with a domain to write to says what EXEC_OBJECT_WRITE does (public: i915, eb_relocate_entry)."""
+        for number in set(targets.tolist()):
+            row = self.rows[number]
+            self.rows[number] = row._replace(flags=row.flags | i915.EXEC_OBJECT_WRITE)
+
     def apply(self, row: Any, bo: GemObject, entries: Entries) -> bool:
         """Write the addresses of one list; did any entry need it? Their presumed addresses are brought up to date then."""
         targets = self.targets(entries)
         refuse(row, targets >= len(self.rows), errno.ENOENT, "points to a buffer that is not in the list")
         misplaced = (entries["offset"] > bo.size - self.width) | (entries["offset"] % DWORD != 0)
         refuse(row, misplaced, errno.EINVAL, "is written to no place in its buffer")
+        self.mark_written(targets[entries["write_domain"] != 0])
         found = self.addresses[targets]
         if self.flags & i915.I915_EXEC_NO_RELOC:
             stale = entries["presumed"] != found

@@ -14,11 +14,12 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from softgen import position
 from softgen.bits.generation import Device
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
@@ -29,13 +30,16 @@ from softgen.driver.queue.hints import hint
 from softgen.driver.queue.parking import LOOK_AGAIN, Parking
 from softgen.driver.queue.queue import EngineSlot
 from softgen.errors import SoftgenError, Unsupported
+from softgen.eu.interpreter import KernelProgram
 from softgen.memory.space import Space
+from softgen.position import NOWHERE, Position
 from softgen.streamer.interface import SubmissionHooks
 from softgen.surface.image import SurfaceImage
 from softgen.threads import places
 from softgen.threads.dispatch import Place
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.dispatcher_protocol import Dispatcher
+from softgen.threads.places import ThreadPlace
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
@@ -45,6 +49,9 @@ LOOK = 0.02  # seconds of a submission until the memory it touches is counted, a
 LOOK_SHARE = 20  # a count may take no more than this part of the time between two
 TELL = 10.0  # seconds after which work that still runs is reported, and again
 HANG = 10.0  # seconds a semaphore may be waited for, not counting those in which others have the engine
+
+
+Named = Callable[[str, Iterable[KernelProgram]], str]
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,10 @@ class ContextEngine:
         self.tell_at = now + TELL
         if execution is not None and slot is not None:
             where = ": ".join([describe(slot.submission), *execution.streamer.where(), *places])
-            self.executor.tell(f"still running after {now - self.began:.0f} s: {where}")
+            at = Position(slot.submission.sequence, execution.streamer.command_number)
+            inner = next((place.position for place in places if isinstance(place, ThreadPlace)), NOWHERE)
+            text = f"still running after {now - self.began:.0f} s: {where}; position {inner.within(at)}"
+            self.executor.tell(self.executor.named(text, programs_of(slot.submission)))
 
     def _give_copies_back(self) -> None:
         """The next command may write a tag: the data that it announces comes first."""
@@ -259,6 +269,7 @@ class Executor:
         self.under_way = set[int]()  # identities of submissions that have begun, and are neither done nor reported
         self.ended = frozenset[int]()  # of those that had begun when the run ended
         self.tell: Callable[[str], None] = log  # remarks, which are no failures
+        self.named: Named = lambda text, programs: text  # a message with names of kernels for their addresses
         self.advised = set[str]()  # hints that were given: each once
 
     def _new_context_engine(self, submission: Submission) -> ContextEngine:
@@ -308,7 +319,7 @@ class Executor:
         if submission.context.cancelled or self.ending and id(submission) not in self.ended:
             return
         text = str(error) if isinstance(error, SoftgenError) else f"softgen itself failed: {type(error).__name__}: {error}"
-        text = f"{describe(submission)}: {text}"
+        text = self.named(f"{describe(submission)}: {text}; position {position_of(submission, error)}", programs_of(submission))
         if self.ending:
             self._keep_cut_short(submission, text)
             return
@@ -353,6 +364,18 @@ class Executor:
 
     def as_json(self) -> dict[str, Any]:
         return {"gpu": self.gpu.name, **dataclasses.asdict(self.report), **dataclasses.asdict(self.device.counters)}
+
+
+def programs_of(submission: Submission) -> Iterable[KernelProgram]:
+    """The kernels that a submission's context has run on its engine."""
+    engines: dict[tuple[str, int], ContextEngine] = submission.context.context_engines
+    found = engines.get((submission.engine, submission.slot))
+    return getattr(found.hooks.dispatcher, "programs", ()) if found is not None else ()
+
+
+def position_of(submission: Submission, error: BaseException) -> Position:
+    outer = Position(submission.sequence)
+    return position.of(error, outer) if isinstance(error, SoftgenError) else outer
 
 
 def describe(submission: Submission) -> str:

@@ -53,8 +53,9 @@ class Outcome:
 
 
 def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[[], None] = lambda: None, keep_going: bool = False,
-           limit: float | None = None) -> Outcome:  # fmt: skip
-    """Run a program on the GPU. `serve` is called in a process of its own; there, `orphaned` is called if the launcher dies."""
+           limit: float | None = None, inputs: bool = False) -> Outcome:  # fmt: skip
+    """Run a program on the GPU. `serve` is called in a process of its own; there, `orphaned` is called if the launcher dies. `inputs`: the
+    program finds the run's input devices."""
     program = shutil.which(command[0])
     if program is None:
         raise SoftgenError(f"no program {command[0]!r} can be run: not found, or not executable")
@@ -62,6 +63,7 @@ def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[
     run_folder.remove_dead()
     folder, lock = run_folder.create()
     run = ProgramRun(command, program, device, folder, before)
+    run.inputs = inputs
     try:
         run.start(serve, orphaned)
         return run.watch(keep_going, limit)
@@ -84,13 +86,14 @@ class ProgramRun:
         self.failed: list[str] = []
         self.report: dict[str, Any] | None = None
         self.told_to_end: float | None = None
+        self.inputs = False
 
     def start(self, serve: Serve, orphaned: Callable[[], None]) -> None:
         environment.shim()  # or nothing is started at all
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._start_server(serve, orphaned)
         try:
-            tree.build(self.folder / "tree", self.device)  # while the server loads
+            tree.build(self.folder / "tree", self.device, self.inputs)  # while the server loads
         except OSError as error:
             raise SoftgenError(f"{self.folder}: the files that programs are shown cannot be written: {error.strerror}") from None
         env = environment.environment(self.device, self.folder, os.environ)

@@ -24,10 +24,11 @@ from softgen.driver.objects.gem_context import GemContext
 from softgen.driver.objects.node import Node, Shared
 from softgen.driver.queue.queue import Later
 from softgen.driver.run.channel_threads import ChannelThreads
+from softgen.driver.run.input_devices import InputDevices
 from softgen.driver.run.node_name import ended, leads_to, picked
 from softgen.driver.run.protocol import Call, Channel, ShimMessage, greet, peer
 from softgen.driver.run.service import Service
-from softgen.driver.run.tree import NODES
+from softgen.driver.run.tree import INPUTS, NODES
 from softgen.driver.shim.shim_h import FOREIGN, IOCTL, MMAP, NOT_MINE
 from softgen.driver.uapi.uapi import ARGUMENTS, name_of
 
@@ -39,15 +40,18 @@ PATIENCE = 0.003  # seconds that a program may wait for an answer awake; behind 
 class Server:
     """The accept loop, the opened nodes, and a thread for each channel."""
 
-    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False) -> None:
+    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False,
+                 drain: float | None = None) -> None:  # fmt: skip
         """`trace` is called with a line of text for every ioctl and mmap; `spare_processor`: whether one is left for a program that waits
-        awake while all host threads are busy."""
+        awake while all host threads are busy; `drain`: seconds that work may outlive its program, DRAIN by default."""
         self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
         self.patience = PATIENCE if spare_processor else 0.0
+        self.drain = drain
         self.nodes: dict[bytes, Node] = {}
         self.connections: dict[Node, socket.socket] = {}  # our ends
         self.selector = selectors.DefaultSelector()
         self.threads = ChannelThreads()
+        self.inputs = InputDevices()
         self.loaded = False  # all modules (service.py)
 
     def run(self) -> bytes:
@@ -91,6 +95,12 @@ class Server:
             except RuntimeError:  # no thread left
                 with connection:
                     greet(connection, -errno.EAGAIN)
+            return
+        if name in INPUTS:
+            fine = self.inputs.opened(name, connection)
+            greet(connection, 0 if fine else -errno.EMFILE)
+            if not fine:
+                connection.close()
             return
         try:
             key, node = self._named(address), Node(self.gpu, NODES[name], peer(connection)[0])
@@ -145,7 +155,7 @@ class Server:
         for bo in released:
             self.gpu.release(bo)
         self.gpu.sweep()
-        cancel_later(list(contexts))  # those that submissions still have
+        cancel_later(list(contexts), self.drain)  # those that submissions still have
         node.vms.clear()
         node.syncobjs.clear()
 
@@ -283,9 +293,9 @@ class Server:
         return alone
 
 
-def cancel_later(contexts: list[GemContext]) -> None:
-    """Cancel contexts after DRAIN seconds, or at once where no thread is left: work may outlive the program that wanted it, but not for
-    long."""
+def cancel_later(contexts: list[GemContext], seconds: float | None = None) -> None:
+    """Cancel contexts after so long (DRAIN by default), or at once where no thread is left: work may outlive the program that wanted it,
+    but not for long."""
 
     def cancel() -> None:
         for ctx in contexts:
@@ -293,7 +303,7 @@ def cancel_later(contexts: list[GemContext]) -> None:
 
     if contexts:
         try:
-            threading.Timer(DRAIN, cancel).start()
+            threading.Timer(DRAIN if seconds is None else seconds, cancel).start()
         except RuntimeError:
             cancel()
 

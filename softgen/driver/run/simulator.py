@@ -23,7 +23,7 @@ from softgen.errors import SoftgenError
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.driver.objects.submission import Submission
-    from softgen.driver.queue.execute import Executor, SubmissionRecorder
+    from softgen.driver.queue.execute import Executor, Named, SubmissionRecorder
     from softgen.driver.queue.queue import EngineSlot
     from softgen.driver.run.service import Service
     from softgen.memory.space import Space
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from softgen.threads.dispatcher_protocol import Dispatcher
 
 RECORDER_TIMEOUT = 0.5  # seconds
+RECORDED_DRAIN = 600.0  # seconds that recorded work may go on after its program: a video decoder need not wait for its last pictures
 STOPPING = 0.5  # seconds in which work that still runs at the end says where it is
 PATIENCE = 0.3  # seconds in which short programs have submitted their first work
 
@@ -58,6 +59,7 @@ class Observers:
     drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None  # the targets of each draw
     presented: display.Presented | None = None
     use_room: Callable[[Room], None] | None = None  # is given what takes memory for pictures of what a process has drawn
+    named: Named | None = None  # a message with names of kernels for their addresses
     close: Callable[[], None] | None = None  # ends what recorders write, before work that still runs is dropped
 
 
@@ -79,7 +81,8 @@ class Simulator:
             self.shared.display.presented = observers.presented
         if observers.use_room:
             observers.use_room(self.room)
-        self.server = Server(self.shared, service, observers.ioctls, options.spare_processor)
+        self.drain = RECORDED_DRAIN if observers.recorders else DRAIN
+        self.server = Server(self.shared, service, observers.ioctls, options.spare_processor, self.drain)
         service.orphaned.append(self.leave)
 
     @contextmanager
@@ -116,6 +119,8 @@ class Simulator:
                 self.made = Executor(self.gpu, list(seen.recorders), self.save, self.failed, hardware, self.new_dispatcher, seen.drawn,
                                      self.shared.budget)  # fmt: skip
                 self.made.tell = seen.log
+                if seen.named is not None:
+                    self.made.named = seen.named
             return self.made
 
     def compile_ahead(self) -> None:
@@ -147,7 +152,7 @@ class Simulator:
     def run(self) -> dict[str, Any]:
         """Serve until the launcher ends the run; returns what was counted."""
         if self.server.run() == b"end":
-            self.queues.drain(DRAIN)
+            self.queues.drain(self.drain)
         executor = self.executor()
         if self.observers.close:  # a recording says that it was cut short
             with executor.running:

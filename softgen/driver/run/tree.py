@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 PCI = "sys/devices/pci0000:00/0000:00:02.0"
 NODES = {"card0": 0, "renderD128": 128}
+INPUTS = {"event0": 64, "event1": 65}
+INPUT = "sys/devices/virtual/input"
+INPUT_KINDS = {"event0": "E:ID_INPUT=1\nE:ID_INPUT_KEY=1\nE:ID_INPUT_KEYBOARD=1\n", "event1": "E:ID_INPUT=1\nE:ID_INPUT_MOUSE=1\n"}
 FREQUENCIES = {"act": 350, "boost": 1150, "cur": 350, "max": 1150, "min": 350, "RP0": 1150, "RP1": 350, "RPn": 350}
 RESOURCES = """\
 0x00000000f6000000 0x00000000f6ffffff 0x0000000000140204
@@ -25,14 +28,16 @@ RESOURCES = """\
 """
 
 
-def build(folder: Path, device: Device) -> None:
-    """Write the tree for a GPU."""
+def build(folder: Path, device: Device, inputs: bool = False) -> None:
+    """Write the tree for a GPU, and with input devices: then they are the only ones of the machine."""
     _device(folder, device)
     for node, minor in NODES.items():
         _node(folder, node, minor)
     for name, value in FREQUENCIES.items():
         _file(folder, f"{PCI}/drm/card0/gt_{name}_freq_mhz", f"{value}\n")
     _file(folder, f"{PCI}/drm/card0/error", "No error state collected\n")
+    for at, (node, minor) in enumerate(INPUTS.items() if inputs else ()):
+        _input(folder, node, minor, f"input{at}")
     _file(folder, "sys/class/drm/version", "drm 1.1.0 20060810\n")
     _file(folder, "sys/module/i915/parameters/enable_guc", "0\n")
     own = os.listdir(folder / "sys/class")
@@ -74,6 +79,22 @@ def _node(folder: Path, node: str, minor: int) -> None:
     _link(folder, f"sys/class/drm/{node}", f"../../devices/pci0000:00/0000:00:02.0/drm/{node}")
     _link(folder, f"sys/dev/char/226:{minor}", f"../../devices/pci0000:00/0000:00:02.0/drm/{node}")
     _file(folder, f"run/udev/data/c226:{minor}", "E:ID_PATH=pci-0000:00:02.0\nE:ID_SEAT=seat0\nG:seat\n")
+
+
+def _input(folder: Path, node: str, minor: int, parent: str) -> None:
+    """An input device as udev shows it to libinput."""
+    _file(folder, f"dev/input/{node}", "")
+    _file(folder, f"{INPUT}/{parent}/name", f"softgen {'keyboard' if node == 'event0' else 'pointer'}\n")
+    _file(folder, f"{INPUT}/{parent}/uevent", f'NAME="softgen {parent}"\n')
+    _link(folder, f"{INPUT}/{parent}/subsystem", "../../../../class/input")
+    _file(folder, f"{INPUT}/{parent}/{node}/dev", f"13:{minor}\n")
+    _file(folder, f"{INPUT}/{parent}/{node}/uevent", f"MAJOR=13\nMINOR={minor}\nDEVNAME=input/{node}\n")
+    _link(folder, f"{INPUT}/{parent}/{node}/device", f"../../{parent}")
+    _link(folder, f"{INPUT}/{parent}/{node}/subsystem", "../../../../../class/input")
+    _link(folder, f"sys/class/input/{parent}", f"../../devices/virtual/input/{parent}")
+    _link(folder, f"sys/class/input/{node}", f"../../devices/virtual/input/{parent}/{node}")
+    _link(folder, f"sys/dev/char/13:{minor}", f"../../devices/virtual/input/{parent}/{node}")
+    _file(folder, f"run/udev/data/c13:{minor}", f"I:1\n{INPUT_KINDS[node]}E:ID_SEAT=seat0\nG:seat\n")
 
 
 def _file(folder: Path, path: str, text: str) -> None:

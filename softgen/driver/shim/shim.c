@@ -32,6 +32,12 @@ static int64_t as_result(int64_t result)
     return -1;
 }
 
+/* Of an input device: event0 has the minor number 64. */
+static int minor_of_event(const char *node)
+{
+    return !strcmp(node, "event0") ? INPUT + 64 : !strcmp(node, "event1") ? INPUT + 65 : -1;
+}
+
 /* Which node a descriptor is: its minor number, and in name which of the opened ones; -1 if it is none of ours. */
 int node_of(int fd, char *name)
 {
@@ -41,7 +47,7 @@ int node_of(int fd, char *name)
     if (run_length && fd >= 0 && !getpeername(fd, (struct sockaddr *)&address, &size) && size > sizeof(sa_family_t) &&
         address.sun_family == AF_UNIX && !strncmp(address.sun_path, run, run_length) && address.sun_path[run_length] == '/') {
         const char *node = address.sun_path + run_length + 1;
-        minor = !strcmp(node, "renderD128") ? 128 : !strcmp(node, "card0") ? 0 : -1;
+        minor = !strcmp(node, "renderD128") ? 128 : !strcmp(node, "card0") ? 0 : minor_of_event(node);
     }
     if (minor >= 0 && name) {
         size = sizeof address;
@@ -55,6 +61,8 @@ int node_of(int fd, char *name)
 
 int minor_of_path(const char *path)
 {
+    if (run_length && path && has_input && !strncmp(path, "/dev/input/", 11))
+        return minor_of_event(path + 11);
     if (!run_length || !path || strncmp(path, "/dev/dri/", 9))
         return -1;
     const char *node = path + 9;
@@ -68,7 +76,7 @@ int open_node(int minor, int flags)
     int kept = (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0), fd, tries = 16;
     uint64_t unused;
     do /* names are picked in each network namespace, so another one may have ours by chance */
-        fd = connect_to(minor ? "renderD128" : "card0", kept, 1, &unused);
+        fd = connect_to(minor == INPUT + 64 ? "event0" : minor == INPUT + 65 ? "event1" : minor ? "renderD128" : "card0", kept, 1, &unused);
     while (fd < 0 && errno == EADDRINUSE && --tries);
     return fd;
 }
@@ -97,6 +105,9 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     struct message_head out = {.kind = IOCTL, .a = request, .b = (uintptr_t)argument, .c = (uint64_t)fd}, last;
     struct stat what;
     unsigned type = _IOC_TYPE(request);
+    int device = run_length && has_input && type == 'E' ? node_of(fd, NULL) : -1;
+    if (device >= INPUT)
+        return (int)as_result(input_ioctl(device, request, argument));
     if (!run_length || (type != 'd' && type != 'b' && type != '>'))
         return next(fd, request, argument);
     if (type != 'd' && !syscall(SYS_newfstatat, fd, "", &what, AT_EMPTY_PATH) && (S_ISREG(what.st_mode) || S_ISFIFO(what.st_mode))) {
@@ -146,7 +157,8 @@ EXPORT ssize_t read(int fd, void *buffer, size_t size)
 {
     NEXT(ssize_t, read, int, void *, size_t);
     enum { EVENT = 32 }; /* bytes of an event (kms/display.py) */
-    if (size % EVENT == 0 || node_of(fd, NULL) < 0)
+    int node = size % EVENT ? node_of(fd, NULL) : -1;
+    if (node < 0 || node >= INPUT)
         return next(fd, buffer, size);
     if (size > EVENT)
         return next(fd, buffer, size - size % EVENT);
@@ -198,6 +210,7 @@ __attribute__((constructor)) static void begin(void)
     strcpy(run, folder);
     start_channels();
     find_root();
+    find_input();
     pthread_atfork(NULL, NULL, in_child);
     run_length = strlen(run); /* from here on, paths and nodes are looked at */
 }

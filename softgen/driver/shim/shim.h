@@ -25,7 +25,8 @@
 
 enum { IOCTL = 1, MMAP = 2, FOREIGN = 3, REPLY = 4 }; /* to the server */
 enum { DONE = 16, READ = 17, GIVE = 18, MAPS = 19, SWAP = 20, MAP = 21, NOT_MINE = 22, WELCOME = 23, WRITE = 24 }; /* from it */
-enum { NAME = 8, DRM_MAJOR = 226 };
+enum { NAME = 8, DRM_MAJOR = 226, INPUT_MAJOR = 13 };
+enum { INPUT = 0x1000 }; /* added to the minor number of an input device: of nodes, DRM's have theirs alone */
 
 /* The head of a message. */
 struct message_head {
@@ -53,7 +54,12 @@ int copy(void *ours, uint64_t theirs, size_t size, int to_program);
 int64_t exchange(const struct message_head *request, const void *payload, struct message_head *last, int *file);
 
 /* shim_paths.c */
+extern int has_input; /* the run has input devices */
 void find_root(void);
+void find_input(void);
+
+/* shim_input.c */
+int input_ioctl(int node, unsigned long request, void *argument);
 
 /* shim_memory.c */
 char *own_maps(size_t *size);

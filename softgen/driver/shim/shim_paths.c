@@ -12,16 +12,37 @@ static const char *const redirected[] = {
     "/sys/bus/pci/devices", "/sys/bus/pci/drivers/i915", "/sys/module/i915", "/run/udev/data/c226:0", "/run/udev/data/c226:128",
 };
 
+/* Where the run has input devices (softgen run --show), they are the only ones. */
+static const char *const input_paths[] = {
+    "/dev/input", "/sys/class/input", "/sys/devices/virtual/input", "/sys/dev/char/13:64", "/sys/dev/char/13:65", "/run/udev/data/c13:64",
+    "/run/udev/data/c13:65",
+};
+int has_input;
+
+void find_input(void)
+{
+    char path[128];
+    struct stat there;
+    snprintf(path, sizeof path, "%s/tree/dev/input", run);
+    has_input = !syscall(SYS_newfstatat, AT_FDCWD, path, &there, 0);
+}
+
+static int is_under(const char *path, const char *const *folders, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strlen(folders[i]);
+        if (!strncmp(path, folders[i], size) && (path[size] == 0 || path[size] == '/'))
+            return 1;
+    }
+    return 0;
+}
+
 static int in_tree(const char *path)
 {
     if (!strcmp(path, "/sys/class") || !strcmp(path, "/sys/class/")) /* the list of classes; the others in it are links to the machine's */
         return 1;
-    for (size_t i = 0; i < sizeof redirected / sizeof *redirected; i++) {
-        size_t size = strlen(redirected[i]);
-        if (!strncmp(path, redirected[i], size) && (path[size] == 0 || path[size] == '/'))
-            return 1;
-    }
-    return 0;
+    return is_under(path, redirected, sizeof redirected / sizeof *redirected) ||
+           (has_input && is_under(path, input_paths, sizeof input_paths / sizeof *input_paths));
 }
 
 /* The path to use instead: the tree's, where the tree has one. */
@@ -123,7 +144,7 @@ static int as_device(int result, struct stat *what, int minor)
 {
     if (!result && minor >= 0 && !S_ISLNK(what->st_mode)) {
         what->st_mode = S_IFCHR | 0666;
-        what->st_rdev = makedev(DRM_MAJOR, minor);
+        what->st_rdev = minor >= INPUT ? makedev(INPUT_MAJOR, minor - INPUT) : makedev(DRM_MAJOR, minor);
         what->st_size = 0;
     }
     return result;
@@ -179,8 +200,8 @@ EXPORT int statx(int folder, const char *path, int flags, unsigned mask, struct 
         minor = node_of(folder, NULL);
     if (!result && minor >= 0 && !S_ISLNK(what->stx_mode)) {
         what->stx_mode = S_IFCHR | 0666;
-        what->stx_rdev_major = DRM_MAJOR;
-        what->stx_rdev_minor = (unsigned)minor;
+        what->stx_rdev_major = minor >= INPUT ? INPUT_MAJOR : DRM_MAJOR;
+        what->stx_rdev_minor = (unsigned)(minor >= INPUT ? minor - INPUT : minor);
     }
     return result;
 }
@@ -217,7 +238,8 @@ static ssize_t outside_name(const char *path, char *to, size_t size, ssize_t fou
         return found;
     int minor = node_of(fd, NULL);
     ssize_t whole = minor < 0 ? syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1) : -1;
-    const char *shown = minor == 0 ? "/dev/dri/card0" : "/dev/dri/renderD128";
+    const char *shown = minor == INPUT + 64 ? "/dev/input/event0" : minor == INPUT + 65 ? "/dev/input/event1"
+                        : minor == 0 ? "/dev/dri/card0" : "/dev/dri/renderD128";
     if (minor < 0) {
         if (whole < 0 || (size_t)whole < run_length + 5 || strncmp(name, run, run_length) || strncmp(name + run_length, "/tree", 5))
             return found;

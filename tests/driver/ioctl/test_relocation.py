@@ -13,7 +13,7 @@ from softgen.driver.ioctl import relocation
 from softgen.driver.ioctl.relocation import Relocator, canonical, sign_extended, store
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import i915_drm as i915
-from tests.driver.execbuffer import NO_RELOC, buffer, relocations, row, submit
+from tests.driver.execbuffer import LUT, NO_RELOC, buffer, relocations, row, submit
 from tests.driver.ioctl.test_execbuffer import content_now
 from tests.driver.program import Gpu, Held
 
@@ -139,3 +139,15 @@ def test_places_of_addresses(gpu: Gpu, offset: int, fits: bool) -> None:
         return
     with pytest.raises(OSError, match="Invalid"):
         submit(program, rows)
+
+
+@pytest.mark.parametrize("flags", [0, NO_RELOC, LUT])
+def test_a_relocation_with_a_write_domain_says_that_its_target_is_written(gpu: Gpu, held: Held, flags: int) -> None:
+    """Drivers of libdrm name what they write in no other way; other engines' work waits for it (public: i915, eb_relocate_entry)."""
+    program = gpu.program()
+    target, other, batch = (buffer(program) for _ in range(3))
+    named = (0, 1) if flags == LUT else (target, other)
+    writes = {"target": named[0], "offset": 8, "read_domains": 16, "write_domain": 16}
+    entries = writes, {"target": named[1], "offset": 16, "read_domains": 16}
+    submit(program, [row(target), row(other), row(batch, **relocations(program, *entries))], flags=flags)
+    assert [written for _, written, _ in held.submissions[0].bound.accesses] == [True, False, False]

@@ -71,6 +71,7 @@ def test_a_dumb_buffer_is_mapped_and_destroyed(card: Program) -> None:
 # -- framebuffers
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("unused", ["handles", "pitches", "offsets", "modifiers"])
 @pytest.mark.parametrize("chosen", [False, True])
 @pytest.mark.parametrize("plane", [1, 2, 3])

@@ -26,7 +26,8 @@ from tests.driver.program import Program, served
 
 
 def submission(number: int) -> Any:
-    return SimpleNamespace(sequence=number, program="p", pid=0, engine="rcs0", context=SimpleNamespace(cancelled=False))
+    context = SimpleNamespace(cancelled=False, context_engines={})
+    return SimpleNamespace(sequence=number, program="p", pid=0, engine="rcs0", slot=0, context=context)
 
 
 def test_many_failures_are_counted_and_the_first_ones_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +36,7 @@ def test_many_failures_are_counted_and_the_first_ones_reported(monkeypatch: pyte
     made = Executor(device("kbl"), [], lambda submission, text: f"capture of {submission.sequence}", told.append)
     for number in range(1, 6):
         made.failed(submission(number), SoftgenError("broken"))
-    assert made.report.faults == [f"submission {number} of p (process 0, rcs0): broken" for number in range(1, 6)]
+    assert made.report.faults == [f"submission {number} of p (process 0, rcs0): broken; position {number}" for number in range(1, 6)]
     assert [text.split(" of ")[0] for text in told] == ["submission 1", "submission 2", "submission 3"]
     assert told[2].endswith("more failures are only counted (--report)") and made.report.captures == ["capture of 1", "capture of 2"]
 
@@ -172,7 +173,8 @@ def test_work_that_still_runs_is_reported_every_ten_seconds_with_its_place(monke
     monkeypatch.setattr(time, "monotonic", lambda: now)
     now, made = 100.0, context_engine()
     told, made.executor.tell = [], lambda text: told.append(text)
-    made.slot, made.execution = slot(), SimpleNamespace(streamer=SimpleNamespace(where=lambda: ["GPGPU_WALKER at 0x40"]), counters=None)
+    streamer = SimpleNamespace(where=lambda: ["GPGPU_WALKER at 0x40"], command_number=3)
+    made.slot, made.execution = slot(), SimpleNamespace(streamer=streamer, counters=None)
     made.slot.submission, made.began, made.tell_at = submission(7), 100.0, 110.0
     for seconds in (105, 111, 112, 119, 123):
         now = float(seconds)
@@ -181,8 +183,9 @@ def test_work_that_still_runs_is_reported_every_ten_seconds_with_its_place(monke
     now = 140.0
     made.timed_out()
     where = "submission 7 of p (process 0, rcs0): GPGPU_WALKER at 0x40"
-    assert told == [f"still running after 11 s: {where}: thread 3", f"still running after 23 s: {where}: thread 3",
-                    f"still running after 40 s: {where}"]  # fmt: skip
+    assert told == [f"still running after 11 s: {where}: thread 3; position 7:3",
+                    f"still running after 23 s: {where}: thread 3; position 7:3",
+                    f"still running after 40 s: {where}; position 7:3"]  # fmt: skip
 
 
 def test_work_that_is_cut_short_says_where_it_was_and_is_kept() -> None:
@@ -194,7 +197,7 @@ def test_work_that_is_cut_short_says_where_it_was_and_is_kept() -> None:
     made.end(0.0)
     made.failed(begun, SoftgenError("GPGPU_WALKER at 0x40: time is up: thread 3"))
     made.failed(submission(2), SoftgenError("time is up at 0x80"))
-    text = "the run ended while work was running: submission 1 of p (process 0, rcs0): GPGPU_WALKER at 0x40: thread 3"
+    text = "the run ended while work was running: submission 1 of p (process 0, rcs0): GPGPU_WALKER at 0x40: thread 3; position 1"
     assert made.report.cut_short == [text] and told == [f"{text}; kept in capture of 1"]
     assert not (logged or made.report.faults or made.under_way)
 
@@ -350,11 +353,11 @@ def test_failures_of_what_was_cancelled_are_not_reported_and_what_cannot_be_kept
     assert made.report.fine and not told and not kept
     made.ending = False
     made.failed(submission(3), ValueError("x"))
-    what = "submission 3 of p (process 0, rcs0): softgen itself failed: ValueError: x"
+    what = "submission 3 of p (process 0, rcs0): softgen itself failed: ValueError: x; position 3"
     assert told == ["the failing submission could not be kept: no space left", what] and made.report.captures == []
     assert kept == [f"{what}\nValueError: x\n"]
     made.failed(submission(4), SoftgenError("broken"))
-    assert kept[1] == "submission 4 of p (process 0, rcs0): broken\n"
+    assert kept[1] == "submission 4 of p (process 0, rcs0): broken; position 4\n"
 
 
 class Waiting:

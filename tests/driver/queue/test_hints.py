@@ -21,8 +21,8 @@ def messages(*errors: SoftgenError, pid: int | None = None) -> list[str]:
     """The messages about submissions of this process that failed."""
     told: list[str] = []
     executor = Executor(device("kbl"), [], lambda submission, text: "somewhere", told.append)
-    context = SimpleNamespace(cancelled=False)
-    submission: Any = SimpleNamespace(sequence=7, program="p", pid=pid or os.getpid(), engine="rcs0", context=context)
+    context = SimpleNamespace(cancelled=False, context_engines={})
+    submission: Any = SimpleNamespace(sequence=7, program="p", pid=pid or os.getpid(), engine="rcs0", slot=0, context=context)
     for error in errors:
         executor.failed(submission, error)
     return told

@@ -192,7 +192,7 @@ def test_time_is_up_for_work_that_never_ends() -> None:
     run = softgen_run("--time-limit", "2", "--", sys.executable, "-c", HANG)
     assert run.process.returncode == 1 and "time is up" in run.err and run.all_gone()
     told = re.search(r"the run ended while work was running: submission 1 of .*: time is up at 0x10000 .*; kept in (\S+)", run.err)
-    assert told is not None and Path(told[1]).is_dir()
+    assert told is not None and Path(told[1]).is_dir() and re.search(r"; position 1:\d+; kept in", run.err), run.err
 
 
 def test_a_recording_is_replayed_with_the_same_results(tmp_path: Path) -> None:

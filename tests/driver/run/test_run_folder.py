@@ -379,10 +379,10 @@ from softgen.bits.generation import device
 from softgen.driver.run import launcher; from softgen.driver.run import tree
 from softgen.errors import SoftgenError
 
-def no_room(folder, device):
+def no_room(folder, device, inputs):
     raise OSError(28, "No space left on device")
 
-def server_ends_first(folder, device):
+def server_ends_first(folder, device, inputs):
     os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
 
 def broken(service):

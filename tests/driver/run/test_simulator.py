@@ -82,6 +82,16 @@ def test_a_run_ends_with_the_launchers_command_and_says_what_it_counted(command:
     assert run.order == ["closed True False"] and executor.ending and not executor.running.locked()
 
 
+@pytest.mark.parametrize("recorders, seconds", [((SimpleNamespace(),), 600.0), ((), 5.0)])
+def test_recorded_work_may_long_outlive_its_program(recorders: Any, seconds: float, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that ends without waiting for its last pictures."""
+    simulator, waited = run.simulator(recorders=recorders), list[float]()
+    monkeypatch.setattr(simulator.queues, "drain", waited.append)
+    run.launcher.send(b"end")
+    simulator.run()
+    assert waited == [seconds] == [simulator.server.drain]
+
+
 def test_a_run_without_recorders_does_not_wait_for_the_submission_that_runs(run: Run) -> None:
     simulator = run.simulator()
     run.launcher.send(b"stop")
