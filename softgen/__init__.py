@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Listing,
         Local,
         Prepared,
+        Probe,
         ReplayReport,
         Run,
         Sampler,
@@ -53,11 +54,11 @@ __version__ = "0.1.0"
 
 _ERRORS = ("DecodeError", "DriverError", "GpuFault", "SoftgenError", "SpecError", "Unsupported", "UsageError")
 _API = ("Buffer", "Capture", "Command", "FarmResult", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local",
-        "Prepared", "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "farm",
-        "load_kernels", "open", "spec")  # fmt: skip
+        "Prepared", "Probe", "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble",
+        "farm", "load_kernels", "open", "spec")  # fmt: skip
 __all__ = [
     "Buffer", "Capture", "Command", "DecodeError", "DriverError", "FarmResult", "Field", "Gpu", "GpuFault", "Image", "Instruction",
-    "Kernel", "KernelCode", "Listing", "Local", "Prepared", "ReplayReport", "Run", "Sampler", "SoftgenError", "Spec", "SpecError",
+    "Kernel", "KernelCode", "Listing", "Local", "Prepared", "Probe", "ReplayReport", "Run", "Sampler", "SoftgenError", "Spec", "SpecError",
     "State", "Trace", "TraceRow", "Unsupported", "UsageError", "__version__", "assemble", "decode", "disassemble", "farm",
     "load_kernels", "open", "spec",
 ]  # fmt: skip

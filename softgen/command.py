@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, overload
 
 from softgen.bits.field import BitField
@@ -26,6 +26,7 @@ from softgen.bits.record import Record
 from softgen.memory.space import Space
 
 if TYPE_CHECKING:
+    from softgen.memory.guard import FaultRecord
     from softgen.surface.image import SurfaceImage
     from softgen.threads.dispatch import DispatchContext, ThreadDispatch
     from softgen.threads.dispatcher_protocol import Dispatcher
@@ -35,6 +36,31 @@ HandlerT = TypeVar("HandlerT")
 Handler = Callable[["CommandStreamer", Record], None]
 Commands = dict[str, Handler]
 Drawn = Callable[[Space, "Sequence[SurfaceImage]"], None]  # called with a space and the render targets in it that a draw has written
+
+
+@dataclass(frozen=True, slots=True)
+class VideoWork:
+    """Work of the video engine: an immutable value, so that copies of counters keep theirs."""
+
+    pictures: dict[str, int] = field(default_factory=dict)  # by standard; those that were encoded apart
+    concealed: int = 0  # blocks
+    seconds: float = field(default=0.0, compare=False)  # in its C code
+
+    def __add__(self, other: VideoWork) -> VideoWork:
+        if other is NO_VIDEO:
+            return self
+        pictures = {name: self.pictures.get(name, 0) + other.pictures.get(name, 0) for name in {**self.pictures, **other.pictures}}
+        return VideoWork(pictures, self.concealed + other.concealed, self.seconds + other.seconds)
+
+    def __sub__(self, other: VideoWork) -> VideoWork:
+        """What was done after `other`."""
+        if self is other:
+            return NO_VIDEO
+        pictures = {name: count - other.pictures.get(name, 0) for name, count in self.pictures.items()}
+        return VideoWork(pictures, self.concealed - other.concealed, self.seconds - other.seconds)
+
+
+NO_VIDEO = VideoWork()
 
 
 @dataclass
@@ -47,6 +73,7 @@ class Counters:
     dispatches: int = 0
     threads: int = 0
     instructions: int = 0
+    video: VideoWork = NO_VIDEO
 
     def add(self, done: Counters) -> None:
         """Count work that was done elsewhere."""
@@ -56,6 +83,7 @@ class Counters:
         self.dispatches += done.dispatches
         self.threads += done.threads
         self.instructions += done.instructions
+        self.video += done.video
 
     def since(self, before: Counters) -> Counters:
         """What was done after `before`."""
@@ -112,6 +140,10 @@ class MarkedLatched(ABC):
         """Where a command is; None if it was never met."""
 
     @abstractmethod
+    def latched_count(self, name: str) -> int:
+        """How often a command was latched."""
+
+    @abstractmethod
     def raw(self, offset: int, count: int) -> list[int]:
         """Dwords of slots."""
 
@@ -122,6 +154,13 @@ class MarkedLatched(ABC):
     @abstractmethod
     def changed(self, before: bytes, after: bytes) -> list[str]:
         """Commands that were latched between two marks."""
+
+
+@dataclass
+class ConstantUrbEntry:
+    """The constant URB entry as CONSTANT_BUFFER loaded it: the part of a hardware context that the 3D and media pipelines share."""
+
+    data: bytes | None = None  # None: none is valid
 
 
 class CommandStreamer(Protocol):
@@ -169,7 +208,7 @@ class CommandStreamer(Protocol):
         ...
 
     def state(self, kind: type[StateT]) -> StateT:
-        """A pipeline's part of the hardware context, by the class that its `new_state()` makes."""
+        """A pipeline's part of the hardware context, by the class that its `new_state()` makes; or what several share, by its class."""
         ...
 
     def get(self, name: str, number: int = 0) -> int:
@@ -225,6 +264,11 @@ class CommandStreamer(Protocol):
         """Drops commands that were read ahead: memory may have changed."""
         ...
 
+    @property
+    def reports_targets(self) -> bool:
+        """Whether somebody sees the render targets of each draw."""
+        ...
+
 
 class FieldPlace(NamedTuple):
     """Where the bits of a command's field are in a batch that is read as one number: batch >> shift & mask is the field, as a record has
@@ -249,6 +293,37 @@ PreparedCommand = Callable[["CommandStreamer", int], None]
 # that it asks for may differ when the batch comes again; all others are the same then. None: its handler always executes this command.
 Preparer = Callable[["CommandStreamer", Record, Callable[[str], FieldPlace]], PreparedCommand | None]
 Preparers = dict[str, Preparer]
+
+
+class Actor(Protocol):
+    """Compiled code that executes a command in a walk over a batch (streamer/walk.py, walk.h)."""
+
+    def enter(self, cs: CommandStreamer) -> tuple[int, int] | None:
+        """Before it executes any command in a walk: the addresses of its function and state; None where Python has to execute the next
+        one. Whatever only Python changes is looked at here."""
+        ...
+
+    def leave(self, cs: CommandStreamer) -> None:
+        """Count what was done since `enter`."""
+        ...
+
+    def go_on(self, cs: CommandStreamer, cmd: Record, fault: FaultRecord | None) -> None:
+        """Complete the command that needs Python, or was left at an access to memory that is not mapped; after `leave`."""
+        ...
+
+    def settle(self, cs: CommandStreamer) -> None:
+        """After `leave` and `go_on`: no command is under way."""
+        ...
+
+
+class ActorRow(NamedTuple):
+    """The actor of a command: the handler that it stands for, and what finds it in a context; None: Python executes the next command."""
+
+    handler: Handler
+    find: Callable[[CommandStreamer], Actor | None]
+
+
+Actors = dict[str, ActorRow]  # by command name
 
 
 class Pipeline(Protocol):

@@ -33,7 +33,8 @@ from softgen.api.kernels import Kernel, load_kernels
 from softgen.api.lookup import Field, Spec, spec
 from softgen.api.memory import Buffer, Image, Local, Sampler
 from softgen.api.run import Run, Trace, TraceRow
+from softgen.inspect.profile.probe import Probe
 
 __all__ = ["Buffer", "Capture", "Command", "FarmResult", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local",
-           "Prepared", "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "farm",
-           "load_kernels", "open", "spec"]  # fmt: skip
+           "Prepared", "Probe", "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble",
+           "farm", "load_kernels", "open", "spec"]  # fmt: skip

@@ -18,6 +18,9 @@ from softgen.trace.work import WorkTrace
 if TYPE_CHECKING:
     import PIL.Image
 
+    from softgen.inspect.profile.probe import Probe
+    from softgen.inspect.session import Session
+
 
 @dataclass(frozen=True, repr=False)
 class State:
@@ -160,6 +163,36 @@ class Capture:
 
         trace = open_trace(self.path, self._gpu, self._engine)
         return ReplayReport(replay(trace, timed_out=deadline(time_limit), groups=dispatcher(engine, threads)))
+
+    def probe(self, *probes: Probe) -> None:
+        """Execute it while probes are told what its kernels do.
+
+        >>> import softgen
+        >>> class Bytes(softgen.Probe):
+        ...     def accesses(self, rows):
+        ...         print(int(rows["size"].sum()), "bytes,", int(rows["write"].sum()), "writes")
+        >>> softgen.open("tests/data/kbl-vk-compute").probe(Bytes())
+        768 bytes, 64 writes
+        """
+        from softgen.inspect.profile.probing import ProbeRun
+        from softgen.inspect.session import Session
+
+        ProbeRun(Session(self.path, self._gpu), probes).run()
+
+    def session(self, engine: str = "auto", threads: int | None = None) -> Session:
+        """An execution that pauses where one likes: before commands, and within the threads of draws and dispatches.
+
+        >>> import softgen
+        >>> thread = softgen.open("tests/data/kbl-vk-compute").session().thread("2:17/cs/g1.t0#3")
+        >>> step = thread.step()
+        >>> step.text, step.changes[0].after[:2]
+        ('add (16|M0) r3.0<1>:d r17.0<8;8,1>:d r1.6<0;1,0>:d {Compacted}', (1, 1))
+        >>> str(thread.back())
+        '2:17/cs/g1.t0+0x28#3'
+        """
+        from softgen.inspect.session import Session
+
+        return Session(self.path, self._gpu, engine, threads)
 
     def __repr__(self) -> str:
         return f"Capture({os.fspath(self.path)!r}, {self.gpu})"

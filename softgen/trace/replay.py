@@ -14,11 +14,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from softgen import position
 from softgen.command import Counters, Drawn
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.position import Position
 from softgen.threads.compare.snapshot import EngineDifference
 from softgen.threads.dispatcher_protocol import Dispatcher
 from softgen.trace.capture import CaptureTrace
@@ -33,9 +35,11 @@ class Trouble:
     file: str
     submission: str
     what: str
+    position: str = ""  # what --at and other verbs take (position.py)
 
     def __str__(self) -> str:
-        return f"{self.submission}: {self.what}" if self.submission else self.what
+        text = f"{self.submission}: {self.what}" if self.submission else self.what
+        return f"{text}; position {self.position}" if self.position else text
 
 
 @dataclass
@@ -66,14 +70,15 @@ class Report:
 
 def replay(trace: WorkTrace, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
            groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None, drawn: Drawn | None = None,
-           ended: Callable[[Work], None] = lambda work: None) -> Report:  # fmt: skip
+           ended: Callable[[Work], None] = lambda work: None, edit: Callable[[Work], None] = lambda work: None) -> Report:  # fmt: skip
     """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
-    topic; `drawn` is called with render targets, `ended` with each submission that has ended."""
+    topic; `drawn` is called with render targets, `ended` with each submission that has ended, `edit` with each before it begins."""
     gpu = GpuDevice(trace.device, clock, timed_out, dispatcher=groups, trace=log, drawn=drawn)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):
             report.submissions += 1
+            edit(event)
             go_on = _execute(gpu, event, report, trace.name)
             ended(event)
             if not go_on:
@@ -92,7 +97,8 @@ def _execute(gpu: GpuDevice, work: Work, report: Report, file: str) -> bool:
         gpu.execute(work)
     except SoftgenError as error:
         kind = report.unsupported if isinstance(error, Unsupported) else report.faults
-        kind.append(Trouble(file, work.label or f"submission {work.sequence}", str(error)))
+        where = str(position.of(error, Position(work.sequence)))
+        kind.append(Trouble(file, work.label or f"submission {work.sequence}", str(error), where))
         return not isinstance(error, EngineDifference)
     return True
 

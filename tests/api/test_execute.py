@@ -46,6 +46,7 @@ def code(gpu: str) -> bytes:
     return softgen.assemble(MESA if gpu == "ivb" else IGA, gpu)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["reference", "t0", "t1", "auto"])
 @pytest.mark.parametrize("gpu", GPUS)
 def test_a_row_of_payload_for_each_thread(gpu: str, engine: str) -> None:
@@ -122,6 +123,7 @@ def spills(gpu: str, last: int) -> bytes:
 
 
 @pytest.mark.behaviour("KBL-DP-09", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 @pytest.mark.parametrize("name, asked, bound", [
     ("ivb", 1024, 1024), ("ivb", 2048, 2048), ("ivb", 8192, 8192), ("hsw", 2048, 2048), ("hsw", 4096, 4096), ("hsw", 65536, 65536),

@@ -16,7 +16,7 @@ from softgen.api.memory import Addressing
 from softgen.eu.binary import Argument
 from softgen.eu.binary.launch import BinaryKernel, InlineSampler, Launch, PayloadValue, Relocation
 from tests.api import cases
-from tests.conftest import ROOT, SHARED, needs_shared
+from tests.conftest import ROOT, SHARED, every, needs_shared
 
 COLLATZ = ROOT / "tests" / "data" / "kernels" / "cf_collatz.kbl.bin"
 GPUS = ("bdw", "kbl", "icllp")
@@ -37,7 +37,7 @@ def check(name: str, gpu: str, container: str, engine: str) -> None:
 
 
 @needs_shared("kernels")
-@pytest.mark.parametrize("name, gpu, container", rotated())
+@pytest.mark.parametrize("name, gpu, container", every(3, rotated()))
 def test_a_kernel_computes_what_is_expected(name: str, gpu: str, container: str) -> None:
     check(name, gpu, container, "t0")
 

@@ -17,7 +17,7 @@ from softgen.inspect.cli.main import main
 NEEDED = {"memfd_create", "python", "guard library", "shim library", "a program on the GPU"}
 
 
-def by_name() -> dict[str, machine.Finding]:
+def by_name() -> dict[str, machine.MachineFinding]:
     return {finding.name: finding for finding in machine.examine()}
 
 
@@ -84,7 +84,7 @@ def test_a_memfd_is_tried_with_seals(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("host", [True, False])
 def test_only_other_hosts_are_told_of_x86_64_programs(host: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.uapi.facts.x86_64_host", lambda: host)
-    monkeypatch.setattr(machine, "found_by_a_program", lambda: machine.Finding("a", "b", "ok", "c"))
+    monkeypatch.setattr(machine, "found_by_a_program", lambda: machine.MachineFinding("a", "b", "ok", "c"))
     assert ("x86-64 programs" in {finding.name for finding in machine.drivers()}) == (not host)
 
 
@@ -112,7 +112,7 @@ def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_p
 ])  # fmt: skip
 def test_only_what_is_needed_and_missing_is_a_failure(found: tuple[tuple[str, bool], ...], code: int, monkeypatch: pytest.MonkeyPatch,
                                                       capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    findings = [machine.Finding("area", "name", status, "detail", needed=needed) for status, needed in found]
+    findings = [machine.MachineFinding("area", "name", status, "detail", needed=needed) for status, needed in found]
     monkeypatch.setattr(machine, "examine", lambda: iter(findings))
     assert main(["doctor"]) == code
     lines = capsys.readouterr().out.splitlines()
@@ -215,7 +215,7 @@ def test_userfaultfd_is_tried_in_user_mode(host: str, number: int | None, allowe
     assert ("may lose that write" in found.advice) == (not works)
 
 
-def found_in(findings: Iterable[machine.Finding], name: str) -> tuple[str, str, str]:
+def found_in(findings: Iterable[machine.MachineFinding], name: str) -> tuple[str, str, str]:
     return next((finding.status, finding.detail, finding.advice) for finding in findings if finding.name == name)
 
 
@@ -251,7 +251,7 @@ def test_python_3_11_is_new_enough(version: tuple[int, int, int], status: str, m
 
 
 @pytest.mark.parametrize("check, pattern", [(machine.shim, "driver/_shim*.so"), (machine.guard, "memory/_guard*.so")])
-def test_a_library_that_cannot_be_loaded_is_missing(check: Callable[[], machine.Finding], pattern: str, tmp_path: Path,
+def test_a_library_that_cannot_be_loaded_is_missing(check: Callable[[], machine.MachineFinding], pattern: str, tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     assert (check().status, check().needed) == ("ok", True)
     broken = tmp_path / "broken.so"

@@ -17,6 +17,7 @@ from softgen.bits.generation import device
 from softgen.errors import SoftgenError
 from softgen.trace import tbx
 from softgen.trace.tbx import CHUNK, Options, TbxServer, TbxSimulator
+from tests.conftest import witness
 from tests.device.host import DATA, PAGE, Host
 
 REGISTER, TABLE, WRITE, READ, CONTROL = 0, 2, 4, 5, 11
@@ -305,7 +306,7 @@ def test_a_connection_without_memory_is_refused_and_the_next_is_served(running: 
     assert served.read_register(0x2600) == 5 and len(tries) == 4
 
 
-@pytest.mark.parametrize("refusals, clients", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("refusals, clients", [(1, 1), witness((2, 1))])
 def test_a_client_that_is_refused_is_not_one_of_those_to_serve(refusals: int, clients: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--clients 1` ends after the first whose work could run."""
     made, tries, log = tbx.TbxSimulator, list[int](), list[str]()

@@ -18,6 +18,7 @@ from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint
 from softgen.inspect.decode.decoding import Decoder, Item
 from softgen.inspect.decode.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
 from softgen.inspect.decode.stopped import Stopped, stopped
+from softgen.inspect.decode.video_slices import VideoSlice
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace
@@ -74,7 +75,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.submissions = self.commands = self.states = self.kernels = 0
-        self.unknown = self.broken = self.reserved = self.odd = 0
+        self.unknown = self.broken = self.reserved = self.odd = self.slices = self.pictures = 0
         self.remarks: Counter[str] = Counter()
 
     def count(self, item: Item) -> None:
@@ -90,12 +91,15 @@ class Tally:
                 self.states += 1
             case IndirectKernel():
                 self.kernels += 1
+            case VideoSlice() as slice:
+                self.slices, self.pictures = self.slices + 1, self.pictures + (slice.slice == 1)
             case _:
                 pass
 
     def summary(self) -> str:
         parts = [counted(self.submissions, "submission"), counted(self.commands, "command"), counted(self.states, "structure")]
         parts.append(counted(self.kernels, "kernel"))
+        parts += [f"{counted(self.slices, 'slice')} of {counted(self.pictures, 'picture')}"] if self.slices else []
         parts += [counted(n, "unknown command") for n in (self.unknown,) if n] + [counted(n, "broken place") for n in (self.broken,) if n]
         parts += [f"{n} of unexpected length" for n in (self.odd,) if n]
         parts += [f"{n} with reserved bits set" for n in (self.reserved,) if n]
@@ -155,6 +159,10 @@ def json_object(item: Item, tally: Tally) -> dict[str, Any]:
         case CommandRegister() as g:
             found = {"register": g.label, "offset": g.offset, "by": g.by, "dwords": g.dwords}
             return found | ({"fields": describe.to_json(g.layout, g.dwords)} if g.dwords else {})
+        case VideoSlice() as v:
+            found = {"slice": v.slice, "picture": v.picture, "standard": v.standard, "type": v.type, "structure": v.structure}
+            found |= {"width": v.size[0], "height": v.size[1], "address": v.address, "bytes": v.bytes, "by": v.by}
+            return found | ({"problems": [v.problem]} if v.problem else {})
         case Remark() as r:
             return {"remark": r.kind, "batch": r.batch, "address": r.address, "text": r.text}
 
@@ -205,12 +213,14 @@ class Text:
         yield from self._wrong(c.layout, c.dwords, tally, 4)
         yield from (f"    {self.paint(f'! {problem}', 'bad')}" for problem in c.problems)
 
-    def _found(self, found: Found, tally: Tally) -> Iterator[str]:
+    def _found(self, found: Found | VideoSlice, tally: Tally) -> Iterator[str]:
         at = self.paint(f"{found.offset if isinstance(found, CommandRegister) else found.address:#x}", "address")
         match found:
             case CommandRegister():
                 yield f"    -> {at} register {self.paint(found.label, 'name')}"
                 yield from self._fields(found.layout, found.dwords, 8) if found.dwords else ()
+            case VideoSlice():
+                yield f"    -> {at} {self.paint(found.title, 'name')}"
             case IndirectKernel():
                 yield f"    -> {at} {self.paint('kernel', 'name')} of the {found.stage} stage"
             case IndirectData():

@@ -21,6 +21,7 @@ LIMIT = 1_000_000  # instructions
 SECONDS = 60.0
 ENGINES = ("reference", "t0", "t1")
 WIDTHS = (1, 2, 4, 8, 16, 32)
+LONGEST = 2000  # instructions of a snippet that is looked at in two worlds: some three seconds
 PLAIN = 0xFFFF  # unsigned numbers above it are easier read in hexadecimal
 EXAMPLE = """syntax of --set: REGISTER[.ELEMENT][:TYPE]=VALUE[,VALUE…]
   r1.0:ud=7                one element; without a type dwords (ud), of a0 and f0.1 words (uw)
@@ -32,6 +33,8 @@ examples:
   softgen eu examples/collatz.asm --gpu kbl --set r2:d=1,2,3,6,7,9,18,27
   softgen eu examples/collatz.asm --gpu kbl --set r2:d=3*8 --trace | less
   echo 'math sqrt(8) g3<1>F g2<8,8,1>F null<8,8,1>F { align1 1Q };' | softgen eu - --gpu ivb --set r2:f=4.0 --json
+
+A note names the first instruction that depends on a register which neither --set nor the code has written: it reads as zero here.
 
 exit codes: 0 fine, 1 the text is wrong or the code failed (one line says where), 2 usage error"""
 
@@ -74,13 +77,29 @@ def run(args: argparse.Namespace) -> int:
                 print("\n".join(traced(step, snippet.simd, colour)))
 
         ran = snippet.run(args.limit, args.time_limit, seen if args.trace else None, progress.step, args.engine)
+    unknown = unwritten(args, gpu.generation.number, text, name) if ran.instructions <= LONGEST else ""
     if args.json:
-        print_json(as_json(gpu.name, snippet, ran) | ({"trace": list(map(step_json, steps))} if args.trace else {}))
+        found = as_json(gpu.name, snippet, ran) | {"unwritten": unknown or None}
+        print_json(found | ({"trace": list(map(step_json, steps))} if args.trace else {}))
     else:
         print("\n".join(lines(name, gpu.name, ran, colour)))
+    if unknown and not args.json:
+        print(f"{colour('note', 'note')} {unknown}")
     if ran.problem:
         complain(ran.problem)
     return 1 if ran.problem else 0
+
+
+def unwritten(args: argparse.Namespace, gen: float, text: str, name: str) -> str:
+    """The first instruction that depends on a register which neither --set nor the snippet has written; '' where there is none."""
+    from softgen.inspect import snippet_worlds
+    from softgen.inspect.snippet import Snippet
+
+    plain, other = (Snippet(text, gen, args.syntax, name, args.simd) for _ in range(2))
+    for setting in args.set:
+        plain.set(setting)
+    snippet_worlds.fill_registers(other, args.set, seed=1)
+    return snippet_worlds.unwritten(plain, other, LONGEST)
 
 
 # -- for people ----------------------------------------------------------------------------------------------------

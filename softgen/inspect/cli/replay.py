@@ -43,6 +43,8 @@ EXAMPLE = """examples:
   softgen replay kbl-gles-tri --images out            what was drawn, as PNG files in a new folder
   softgen replay vadd.aub --report -                  what was exact, hot kernels
   softgen replay error.txt                            the memory that the kernel saved after a hang
+  softgen replay kbl-vk-tri --set 2:124.vertex_count_per_instance=0 --images out    without that triangle
+  softgen replay kbl-vk-tri --replace ps=mine.asm --images out                      with another pixel shader
 
 exit codes: 0 everything ran and every expectation was met, 1 something failed, 2 usage error"""
 
@@ -60,6 +62,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_trace_option(parser)
     add_images_option(parser)
     add_report_options(parser)
+    parser.add_argument("--set", metavar="POSITION.FIELD=VALUE", action="append", default=[],
+                        help="change a field of a command before it is executed, such as 2:57.vertex_count_per_instance=3")
+    parser.add_argument("--replace", metavar="KERNEL=FILE", action="append", default=[],
+                        help="replace a kernel by assembly; KERNEL is its address, its stage (ps), or its code as softgen profile names it")
     parser.add_argument("--json", action="store_true", help="one JSON object for all files together")
 
 
@@ -114,8 +120,9 @@ def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPicture
     from softgen.trace.replay import replay
 
     clock = itertools.count(1).__next__ if args.deterministic else None
+    edit = edited(args, trace)
     if pictures is None:
-        return replay(trace, clock, timed_out, groups, log), []
+        return replay(trace, clock, timed_out, groups, log, edit=edit), []
     files: list[str] = []
     prefix = f"{Path(trace.name).name}-" if len(args.file) > 1 else ""
     drawn = partial(pictures.drawn, trace.name)
@@ -123,7 +130,17 @@ def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPicture
     def ended(work: Work) -> None:
         files.extend(pictures.write(trace.name, f"{prefix}submission-{work.sequence}"))
 
-    return replay(trace, clock, timed_out, groups, log, drawn, ended), files
+    return replay(trace, clock, timed_out, groups, log, drawn, ended, edit), files
+
+
+def edited(args: argparse.Namespace, trace: WorkTrace) -> Callable[[Work], None]:
+    """What changes a submission before it is executed."""
+    if not args.set and not args.replace:
+        return lambda work: None
+    from softgen.inspect.session.edit import CaptureEdits
+    from softgen.inspect.session.events import submissions
+
+    return CaptureEdits(list(submissions(trace)), trace.device, args.set, args.replace).apply
 
 
 def write_report(file: str, report: dict[str, Any]) -> None:

@@ -11,8 +11,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.errors import UsageError
@@ -29,15 +30,16 @@ from softgen.inspect.cli.engine import (
 )
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import complain
+from softgen.inspect.cli.run_observers import frame_sink, live_sink, observers, page
+from softgen.inspect.frames.options import add_frame_options, chosen
 from softgen.inspect.loading import load
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
-    from softgen.driver.objects.submission import Submission
     from softgen.driver.run.launcher import Outcome
     from softgen.driver.run.service import Service
-    from softgen.driver.run.simulator import Observers
-    from softgen.inspect.report.pictures import Room, SubmissionPictures
+    from softgen.driver.run.simulator import Simulator
+    from softgen.inspect.report.pictures import SubmissionPictures
     from softgen.inspect.report.recording import Recorder
     from softgen.threads.compare.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
@@ -48,13 +50,16 @@ EXAMPLE = """examples:
   softgen run --gpu hsw -- vulkaninfo --summary
   softgen run --record dir -- ./program                  every submission, for softgen replay and decode
   softgen run --images dir -- ./program                  what it draws, as PNG files in a new folder
+  softgen run --frames dir --every 10 -- kmscube         every tenth frame that it presents (--last, --video film.mp4)
   softgen run --report - -- ./program                    what ran, hottest kernels first, what failed
 
 exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 usage error"""
 
+ZEBIN = "InjectInternalBuildOptions", "-cl-intel-allow-zebin"  # of the same: only this kind of binary has debug information
 CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder into which it writes compiled programs
 SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
 LARGEST_MODE = 8192  # pixels across and down, on every GPU
+MOST_SHOWN = 8  # kernels and faults on the page of a running program
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
@@ -63,7 +68,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--gpu", default="kbl", help="which GPU the program finds (default %(default)s; softgen gpus lists them)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
+    parser.add_argument("--profile", metavar="FILE", help="write exact counts of every draw, kernel and instruction as JSON, from a "
+                                                          "recording, which stays if --record names it (softgen profile)")  # fmt: skip
+    parser.add_argument("--debug-info", action="store_true",
+                        help="let Intel's OpenCL runtime keep debug information of kernels that the program compiles with -g, for source "
+                             "lines in softgen check and debug; their code may be another than without")  # fmt: skip
     add_images_option(parser, "; also the frames that the program presents: the first ten, then every 60th")
+    add_frame_options(parser)
+    parser.add_argument("--show", action="store_true", help="show presented frames, hottest kernels and faults live in a browser of this "
+                                                            "machine, at an address that is printed")  # fmt: skip
+    parser.add_argument("--port", type=int, help="of --show on 127.0.0.1 (default: any)")
     parser.add_argument("--display", metavar="WxH", default="640x480",
                         help="the mode of the display that KMS programs find (default %(default)s)")  # fmt: skip
     add_report_options(parser)
@@ -99,8 +113,6 @@ def mode_size(text: str) -> tuple[int, int]:
 
 def run(args: argparse.Namespace) -> int:
     from softgen.driver.run.environment import unreachable
-    from softgen.driver.run.launcher import launch
-    from softgen.driver.run.service import CANNOT_GO_ON
 
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
@@ -113,14 +125,23 @@ def run(args: argparse.Namespace) -> int:
     traced(args, "ioctls")
     check(args)
     check_report(args)
-    args.memory_limit, args.display = size(args.memory_limit), mode_size(args.display)
-    gpu = find(args.gpu)
+    args.memory_limit, args.display, args.kept_frames = size(args.memory_limit), mode_size(args.display), chosen(args)
+    gpu, args.page = find(args.gpu), page(args)
+    with profiled(args), debug_information(args.debug_info):
+        return run_program(args, command, gpu)
+
+
+def run_program(args: argparse.Namespace, command: list[str], gpu: Device) -> int:
+    """Run the program and report; its exit code."""
+    from softgen.driver.run.launcher import launch
+    from softgen.driver.run.service import CANNOT_GO_ON
+
     recorder, pictures = recording(args.record, gpu), collected(args.images)
     with compiled_programs(args) as (folder, temporary):
         try:
             serving = partial(serve, args, gpu, recorder, pictures, folder)
             alone = partial(orphaned, recorder, folder if temporary else None)
-            outcome = launch(command, gpu, serving, alone, args.keep_going, args.time_limit)
+            outcome = launch(command, gpu, serving, alone, args.keep_going, args.time_limit, args.show)
         finally:
             if recorder and (cut_short := recorder.close()):
                 complain(cut_short)
@@ -132,6 +153,8 @@ def run(args: argparse.Namespace) -> int:
     if outcome.signal in CRASHES:
         complain(f"{command[0]} was ended by {signal.Signals(outcome.signal).name}")
     hint(gpu, outcome)
+    if kept := outcome.report.get("frames_kept"):
+        complain(kept["summary"])
     if pictures and (files := outcome.report.get("images")):
         complain(f"{len(files)} picture{'s' if len(files) > 1 else ''} in {args.images}")
     elif pictures:
@@ -141,10 +164,62 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
+def profiled(args: argparse.Namespace) -> Iterator[None]:
+    """Records the program, and writes the profile of the recording at the end."""
+    if args.profile is None:
+        yield
+        return
+    if not args.profile or not Path(args.profile).absolute().parent.is_dir() or Path(args.profile).is_dir():
+        raise UsageError(f"--profile {args.profile}: a profile is a file in a folder that exists")
+    import tempfile  # takes time that other runs need not spend
+
+    from softgen.inspect.output_file import write_file
+    from softgen.inspect.profile.measure import measure
+    from softgen.trace.capture import is_capture
+
+    with tempfile.TemporaryDirectory(prefix="softgen-profile-", ignore_cleanup_errors=True) as folder:
+        args.record = args.record or f"{folder}/capture"
+        yield
+        if not Path(args.record).is_dir() or not is_capture(Path(args.record)):
+            complain(f"--profile {args.profile}: not written, because nothing was submitted")
+            return
+        found = measure(args.record, names=args.kernels, engine=args.engine)
+        found.capture = args.record if args.record != f"{folder}/capture" else " ".join(args.program)
+        write_file(args.profile, json.dumps(found.as_json(), indent=1).encode())
+
+
+@contextmanager
+def debug_information(wanted: bool) -> Iterator[None]:
+    """While open, the OpenCL runtime compiles to binaries that keep the debug information of `-g`."""
+    name, option = ZEBIN
+    before = os.environ.get(name)
+    if wanted:
+        os.environ[name] = f"{before or ''} {option}".strip()
+    try:
+        yield
+    finally:
+        if wanted and before is None:
+            del os.environ[name]
+        elif before is not None:
+            os.environ[name] = before
+
+
+@contextmanager
 def compiled_programs(args: argparse.Namespace) -> Iterator[tuple[str | None, bool]]:
     """The folder into which Intel's OpenCL runtime writes the programs it compiles, so that a report can name kernels; and whether it is
-    removed at the end: one that the user has chosen stays."""
+    removed at the end: one that the user has chosen stays, and one in a recording."""
     chosen = os.environ.get(CACHE_VARIABLE)
+    if not chosen and args.record:
+        chosen = os.path.join(args.record, "programs")  # PROGRAMS of report/kernel_names.py
+        os.makedirs(chosen, exist_ok=True)
+        os.environ[CACHE_VARIABLE] = chosen
+        try:
+            yield chosen, False
+        finally:
+            del os.environ[CACHE_VARIABLE]
+            with suppress(OSError):
+                os.rmdir(chosen)  # where nothing was compiled
+        return
     if chosen or not wanted(args):
         yield chosen, False
         return
@@ -185,7 +260,7 @@ def orphaned(recorder: Recorder | None, folder: str | None) -> None:
 
 def wanted(args: argparse.Namespace) -> bool:
     """Whether a report was asked for."""
-    return bool(args.report or args.json)
+    return bool(args.report or args.json or args.show)
 
 
 def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None, folder: str | None,
@@ -201,10 +276,20 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
 
     options = SimulatorOptions(args.display, args.memory_limit, args.deterministic, spare_processor(args))
     dispatchers = Dispatchers(args)
-    simulator = Simulator(gpu, service, options, observers(args, gpu, recorder, pictures), dispatchers.new)
+    sink, live = frame_sink(args.kept_frames), live_sink(args.page)
+    shown = [item for item in (sink, live) if item]
+    watching = observers(args, gpu, recorder, pictures, shown, folder)
+    if live:
+        watching.log = live.log
+    simulator = Simulator(gpu, service, options, watching, dispatchers.new)
+    if live:
+        live.status, live.send = partial(live_status, args, simulator, dispatchers, folder), simulator.server.inputs.send
+        live.start()
     if args.engine == "auto" and len(os.sched_getaffinity(0)) > 1:  # else the program would wait for it
         threading.Thread(target=simulator.compile_ahead, name="compiling ahead", daemon=True).start()
-    report = simulator.run() | {"images": pictures.files if pictures else []}
+    report = simulator.run() | {"images": pictures.files if pictures else []} | ({"frames_kept": sink.close()} if sink else {})
+    if live:
+        live.close()
     if wanted(args):
         executor, places = simulator.executor(), [*args.kernels, *([folder] if folder else [])]
         report = executor.as_json() | kernels(executor.report.fine, dispatchers.made, places) | report
@@ -226,32 +311,16 @@ class Dispatchers:
         return made
 
 
-def observers(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None) -> Observers:
-    """What a run is recorded, drawn and traced with."""
-    from softgen.driver.run.simulator import Observers
-
-    found = Observers(complain, partial(save_failure, gpu), trace=traced(args, "ioctls"))
-    found.ioctls = complain if "ioctls" in (args.trace or "").split(",") else None
-    found.recorders = [item for item in (recorder, pictures) if item]
-    if recorder:
-        found.close = recorder.complete
-    if pictures:
-        from softgen.inspect.report.frames import FramePictures
-
-        frames = FramePictures(pictures.folder, pictures.files, complain)
-        found.drawn, found.presented = pictures.drawn, frames.presented
-
-        def use_room(room: Room) -> None:
-            pictures.room = frames.room = room
-
-        found.use_room = use_room
-    return found
-
-
-def save_failure(gpu: Device, submission: Submission, message: str) -> str:
-    from softgen.inspect.report.recording import keep_failure
-
-    return keep_failure(submission, message, gpu)
+def live_status(args: argparse.Namespace, simulator: Simulator, dispatchers: Dispatchers, folder: str | None) -> dict[str, Any]:
+    """What the page of a running program says beside its frames."""
+    found: dict[str, Any] = {"program": args.program[-1] if len(args.program) < 2 else args.program[1], "gpu": simulator.gpu.title,
+                             "frames": simulator.shared.display.rate()}  # fmt: skip
+    if simulator.made is None:
+        return found
+    report = simulator.made.report
+    troubles = [*report.faults[-MOST_SHOWN:], *report.unsupported[-MOST_SHOWN:]]
+    rows = kernels(report.fine, list(dispatchers.made), [*args.kernels, *([folder] if folder else [])])["kernels"][:MOST_SHOWN]
+    return found | {"faults": [str(trouble) for trouble in troubles], "kernels": rows}
 
 
 def keep(gpu: Device, engine: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from softgen.errors import SoftgenError
 from softgen.inspect.decode.indirect_state import Found, IndirectState, IndirectStateDecoder
+from softgen.inspect.decode.video_slices import VideoSlice, VideoSlices
 from softgen.memory.space import Space
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.latch_rules import latch_table
@@ -24,7 +25,7 @@ class Item:
     """A command, remark or pointed-to state, with its submission."""
 
     work: Work
-    what: Command | Remark | Found
+    what: Command | Remark | Found | VideoSlice
 
 
 class Decoder:
@@ -35,6 +36,7 @@ class Decoder:
         self.targets: dict[int, str] = {}  # start of a mapped region -> who may have written it
         self.seen: set[tuple[int, int]] = set()  # surfaces already looked at
         self.regions: dict[Space, list[int]] = {}  # where those of a space begin, while memory stands still
+        self.slices = VideoSlices(self.generation.number)  # of this submission
         self.left = 0  # things that may still be found in this submission
 
     def work(self) -> Iterator[tuple[Work, Iterator[Item]]]:
@@ -48,7 +50,7 @@ class Decoder:
         self.seen.clear()
         self.regions.clear()
         follower = IndirectStateDecoder(self.generation, work.engine, work.space)
-        self.left = MOST_FOUND_IN_ALL
+        self.left, self.slices = MOST_FOUND_IN_ALL, VideoSlices(self.generation.number)
         waiting: list[Command | Remark] = []
         for met in road:
             if isinstance(met, Command) and met.name == "HUC_VIRTUAL_ADDR_STATE":
@@ -77,6 +79,8 @@ class Decoder:
             yield Item(work, met)
             if isinstance(met, Command):
                 context.note(met)
+                if (slice := self.slices.met(met, context)) is not None:
+                    yield Item(work, slice)
                 ahead.bases = context.bases
                 yield from (Item(work, found) for found in self._follow(work, met, follower, ahead))
 

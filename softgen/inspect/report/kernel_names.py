@@ -7,13 +7,18 @@ that the runtime relocates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
 from softgen.errors import SoftgenError
 from softgen.eu import binary
+from softgen.eu.interpreter import KernelProgram
 
+PROGRAMS = "programs"  # the folder of a recording with the OpenCL programs that were compiled meanwhile
+TITLE = re.compile("kernel 0x[0-9a-f]+")
+LONGEST = 1 << 20  # bytes of a kernel that are compared
 LARGEST = 1 << 28  # bytes of a binary
 INDEXED = 16  # first bytes, which no relocation changes: one native instruction
 
@@ -37,6 +42,19 @@ class KernelNames:
         for place in self.places:
             found = sorted(place.rglob("*")) if place.is_dir() else [place]
             yield from (file for file in found if file.is_file())  # to open a pipe would wait for its other end
+
+    def renamed(self, text: str, programs: Iterable[KernelProgram]) -> str:
+        """A message with names of kernels where it has their addresses."""
+        if not self.places or not TITLE.search(text):
+            return text
+        known = {program.title: program for program in programs}
+
+        def name(title: re.Match[str]) -> str:
+            program = known.get(title[0])
+            found = self.find(program.beginning(LONGEST), program.gen) if program is not None else None
+            return f"kernel {found} ({title[0].split()[1]})" if found else title[0]
+
+        return TITLE.sub(name, text)
 
     def find(self, code: bytes, gen: float) -> str | None:
         """The name of the kernel that code begins with, the longest that matches."""

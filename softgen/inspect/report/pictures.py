@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.bits.formats import Format, FormatChannel
+from softgen.codec.image import VideoImage
 from softgen.errors import SoftgenError, Unsupported, UsageError
 from softgen.inspect.output_file import write_file
 from softgen.inspect.report.sample_pictures import SampleWords
+from softgen.inspect.report.video_pictures import rgb
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
 from softgen.surface.texels import texel_axes
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 BAND, BAND_BYTES = 1 << 16, 64  # texels that are read at a time, and what each takes meanwhile
 BLOCK = 4  # rows
+RGB = 3  # channels
 COPIES = 3  # of a picture: as an array, as an image, and as a file
 DWORD_BITS = 32
 WHITE = 255
@@ -62,6 +65,9 @@ def picture(space: Space, image: SurfaceImage, box: Box | None = None) -> Image:
     """The level and slice of a surface that its state addresses, or a part of it, as a Pillow image. Made in bands: surfaces are large."""
     from PIL import Image
 
+    if isinstance(image, VideoImage):
+        made = Image.fromarray(rgb(image, lambda plane: picture(space, plane)))
+        return made if box is None else made.crop(box)
     channels = list(shown(image).values())
     if image.samples > 1:
         return Image.fromarray(_resolved(space, image, channels, box or Box(0, 0, image.width, image.height)))
@@ -92,9 +98,10 @@ def _resolved(space: Space, image: SurfaceImage, channels: list[tuple[FormatChan
 def picture_bytes(image: SurfaceImage, box: Box | None = None) -> int:
     """Memory that a picture takes while it is made and written, about."""
     _, _, width, height = image.level_box(image.level)
+    planes = RGB if isinstance(image, VideoImage) else _planes(list(shown(image).values()))
     if box is not None:
         width, height = box.right - box.left, box.bottom - box.top
-    return COPIES * width * height * _planes(list(shown(image).values())) + BAND * BAND_BYTES
+    return COPIES * width * height * planes + BAND * BAND_BYTES
 
 
 def _planes(channels: list[tuple[FormatChannel, int]]) -> int:
@@ -111,9 +118,13 @@ def png(image: Image) -> bytes:
 
 def shown(image: SurfaceImage) -> dict[str, tuple[FormatChannel, int]]:
     """The channels that a picture shows, red first, each with its lowest bit; Unsupported where there can be no picture."""
-    format = image.format
     if image.kind in ("buffer", "null"):
         raise Unsupported(f"pictures of a {image.kind} surface: not yet made")
+    return shown_channels(image.format)
+
+
+def shown_channels(format: Format) -> dict[str, tuple[FormatChannel, int]]:
+    """The channels of texels of a format that a picture shows, likewise."""
     found = channel_bits(format)
     wide = format.bits > 4 * DWORD_BITS or any(channel.bits > DWORD_BITS for channel, _ in found.values())
     if format.coding or format.block != (1, 1) or not found or wide:
@@ -218,7 +229,8 @@ class TargetPictures:
             ended = self._drawn.pop(submission, None)
         written = []
         for (number, image), (draw, space) in ended.targets.items() if ended else ():
-            path = self.folder / f"{label}-draw-{draw}-target-{number}.png"
+            what = f"picture-{draw}{f'-{number}' if number else ''}" if isinstance(image, VideoImage) else f"draw-{draw}-target-{number}"
+            path = self.folder / f"{label}-{what}.png"
             try:
                 with self.room(pid, picture_bytes(image)):
                     data = png(picture(space, image))

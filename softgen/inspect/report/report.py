@@ -17,6 +17,7 @@ from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.inspect.cli.output import counted
 from softgen.inspect.report.kernel_names import KernelNames
+from softgen.inspect.report.software_rules import rule_of
 from softgen.shared_functions import descriptors
 from softgen.threads.dispatcher import REFERENCE, EngineDispatcher
 from softgen.threads.statistics import KernelStatistics, own_code
@@ -46,6 +47,7 @@ def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelN
         "unsupported": [asdict(item) for item in report.unsupported],
         "faults": [asdict(fault) for fault in report.faults],
         "remarks": report.remarks,
+        "rules": [{"remark": remark, **rule._asdict()} for remark in report.remarks if (rule := rule_of(remark)) is not None],
         "expectations": {"passed": report.passed, "failed": report.failed},
         "counters": asdict(report.counters),
         "engines": [{"name": dispatcher.name, "threads": dispatcher.threads, "notes": dispatcher.notes} for dispatcher in groups],
@@ -134,6 +136,9 @@ def summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Style and text of the lines above the table."""
     done = report.get("counters", report)
     yield "", ", ".join(counted(done[name], noun) for name, noun in NOUNS.items())
+    if (video := done.get("video", {})).get("pictures"):
+        pictures = ", ".join(f"{count:,} {name}" for name, count in video["pictures"].items())
+        yield "", f"video: pictures {pictures}; {counted(video['concealed'], 'block')} concealed; {video['seconds']:.3f} s in the engine"
     if (frames := report.get("frames", {})).get("presented"):
         yield "", f"{counted(frames['presented'], 'frame')} presented, the last ones {frames['per_second']:,.1f} per second"
     for engine in report.get("engines", ()):

@@ -1,5 +1,6 @@
 """The command line as people and scripts meet it: verbs, exit codes, one-line failures."""
 
+import functools
 import importlib.util
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 from softgen import __version__
 from softgen.errors import DecodeError, UsageError
 from softgen.inspect.cli import main as cli
+from softgen.inspect.spec import citations
 from tests.conftest import ROOT
 
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}     # as people run it
@@ -220,8 +222,14 @@ def test_a_terminal_without_unicode_is_served() -> None:
     assert found.returncode == 0 and "softgen VERB ?" in found.stdout
 
 
-def test_behaviours_as_json_and_filters() -> None:
-    everything = json.loads(softgen("behaviours", "--json").stdout)
+def test_behaviours_as_json_and_filters(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(citations, "read", functools.cache(citations.read))  # the tests of this checkout, once
+
+    def said(*arguments: str) -> str:
+        cli.main(["behaviours", *arguments])
+        return capsys.readouterr().out
+
+    everything = json.loads(said("--json"))
     assert everything["total"] == 1447 == len(everything["behaviours"])
     assert everything["covered"] == sum(item["covered"] for item in everything["behaviours"])
     assert everything["covered"] == sum(unit["covered"] for unit in everything["units"])
@@ -229,12 +237,12 @@ def test_behaviours_as_json_and_filters() -> None:
         mine = [item for item in everything["behaviours"] if item["kind"] == kind]
         assert everything[f"{kind}s"] == {"covered": sum(behaviour["covered"] for behaviour in mine), "total": len(mine)}
     assert everything["decoded_only"] == sum(item["status"] == "decoded only" for item in everything["behaviours"])
-    some = json.loads(softgen("behaviours", "--json", "--manual", "bdw", "--unit", "vf", "--uncovered").stdout)
+    some = json.loads(said("--json", "--manual", "bdw", "--unit", "vf", "--uncovered"))
     assert some["total"] == 23 and [u["unit"] for u in some["units"]] == ["BDW-VF"]
     assert not any(behaviour["covered"] for behaviour in some["behaviours"])
     known = [behaviour for behaviour in everything["behaviours"] if behaviour["reason"]]
     assert known and not any(behaviour["covered"] for behaviour in known)
-    listed = softgen("behaviours", "--uncovered", "--manual", "g45", "--unit", "wm").stdout
+    listed = said("--uncovered", "--manual", "g45", "--unit", "wm")
     assert "    not shown: " in listed and "of them on a list with the reason" in listed
 
 

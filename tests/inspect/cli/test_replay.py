@@ -26,7 +26,7 @@ from tests.pictures.compare import compare
 from tests.threads.test_reference import ENDLESS
 
 CAPTURE = str(ROOT / "tests" / "data" / "kbl-vk-compute")
-KEYS = ["batches", "commands", "draws", "dispatches", "threads", "instructions", "expectations", "faults", "unsupported", "images"]
+KEYS = ["batches", "commands", "draws", "dispatches", "threads", "instructions", "video", "expectations", "faults", "unsupported", "images"]
 GOOD = dwords(*range(1000, 1064))
 
 
@@ -61,9 +61,9 @@ def test_a_deterministic_clock_counts_its_readings(given: list[str], readings: l
     clocks: list[Any] = []
     real = replaying.replay
 
-    def replay(trace: Any, clock: Any, *more: Any) -> Any:
+    def replay(trace: Any, clock: Any, *more: Any, **options: Any) -> Any:
         clocks.append(clock)
-        return real(trace, None, *more)
+        return real(trace, None, *more, **options)
 
     monkeypatch.setattr(replaying, "replay", replay)
     assert cli.main(["replay", CAPTURE, "--engine", "reference", *given]) == 0

@@ -34,7 +34,8 @@ SAXPY = ROOT / "examples" / "opencl_saxpy.py"
 def options(engine: str, report: str | None = None) -> argparse.Namespace:
     """Options of a run, as the command line leaves them."""
     return argparse.Namespace(engine=engine, report=report, json=False, kernels=[], trace=None, threads=1, deterministic=False,
-                              compare=None, compare_tiles=None, time_limit=None, memory_limit=None, display=(640, 480))  # fmt: skip
+                              compare=None, compare_tiles=None, time_limit=None, memory_limit=None, display=(640, 480),
+                              kept_frames=None, page=None, show=False)  # fmt: skip
 
 
 def needs_opencl() -> None:
@@ -73,7 +74,8 @@ def test_sizes_that_are_none() -> None:
 
 def test_a_report_is_wanted_by_either_option() -> None:
     options = ((None, False), ("-", False), (None, True), ("file", True))
-    assert [wanted(argparse.Namespace(report=report, json=json)) for report, json in options] == [False, True, True, True]
+    found = [wanted(argparse.Namespace(report=report, json=json, record=None, show=False)) for report, json in options]
+    assert found == [False, True, True, True] and wanted(argparse.Namespace(report=None, json=False, record=None, show=True))
 
 
 @pytest.mark.parametrize("report", [None, "-"])
@@ -131,7 +133,7 @@ def test_programs_that_were_compiled_go_with_a_launcher_that_has_ended(tmp_path:
 def test_a_report_has_compiled_programs_written_to_a_folder_for_the_time_being(report: str | None, json: bool,
                                                                                monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.delenv(CACHE_VARIABLE, raising=False)
-    with compiled_programs(argparse.Namespace(report=report, json=json)) as (folder, removed):
+    with compiled_programs(argparse.Namespace(report=report, json=json, record=None, show=False)) as (folder, removed):
         assert folder is not None and removed and os.environ[CACHE_VARIABLE] == folder
         Path(folder, "first.bin").write_bytes(b"code")
     assert not Path(folder).exists() and CACHE_VARIABLE not in os.environ
@@ -141,12 +143,12 @@ def test_a_report_has_compiled_programs_written_to_a_folder_for_the_time_being(r
 def test_a_folder_for_compiled_programs_that_the_user_chose_stays(report: str | None, tmp_path: Path,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    with compiled_programs(argparse.Namespace(report=report, json=False)) as found:
+    with compiled_programs(argparse.Namespace(report=report, json=False, record=None, show=False)) as found:
         assert found == (str(tmp_path), False)
     assert tmp_path.is_dir() and os.environ[CACHE_VARIABLE] == str(tmp_path)
     monkeypatch.delenv(CACHE_VARIABLE)
     if report is None:
-        with compiled_programs(argparse.Namespace(report=None, json=False)) as found:
+        with compiled_programs(argparse.Namespace(report=None, json=False, record=None, show=False)) as found:
             assert found == (None, False) and CACHE_VARIABLE not in os.environ
 
 

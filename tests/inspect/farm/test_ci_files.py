@@ -126,6 +126,7 @@ def run_template(folder: Path, environment: dict[str, str], **given: str) -> sub
     return subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=told, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.witness
 @needs_shim
 def test_the_template_divides_a_list(tmp_path: Path, runner: dict[str, str]) -> None:
     (project := tmp_path / "project").mkdir()

@@ -39,6 +39,7 @@ def results(folder: Path) -> dict[str, tuple[str, str, str]]:
     return {name: (line["result"], line["message"], line["hash"]) for name, line in by_name(folder).items()}
 
 
+@pytest.mark.witness
 @needs_shim
 def test_workers_that_are_killed_lose_nothing(cluster: Any, tmp_path: Path) -> None:
     """Workers are killed at random while units run, slow ones among them."""

@@ -106,6 +106,7 @@ def test_arguments_of_the_user_replace_the_usual_ones(program: Path) -> None:
     assert "--deqp-surface-height=256" in arguments and "--deqp-visibility=hidden" in arguments
 
 
+@pytest.mark.witness
 @needs_shim
 def test_another_group_size_gives_the_same_results(program: Path) -> None:
     cases = ["d.pass1", "d.crash", "d.fail", "d.skip", "d.exit3", "d.pass2"]

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from softgen.inspect.cli.main import main
-from tests.conftest import ROOT
+from tests.conftest import ROOT, witness
 from tests.driver.running import needs_shim
 from tests.inspect.farm.farming import by_name, farm, lines, start, write_list
 
@@ -143,7 +143,7 @@ def processes(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), witness((signal.SIGTERM, 130)), (signal.SIGKILL, -9)])
 def test_a_farm_that_is_ended_goes_on_later(number: signal.Signals, code: int, tmp_path: Path) -> None:
     """What is done is kept, what runs is ended, and the next run does the rest."""
     (marks := tmp_path / "marks").mkdir()

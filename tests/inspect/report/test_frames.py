@@ -17,8 +17,7 @@ from softgen.driver.kms.crtc import Blob, Crtc, Framebuffer, Rectangle, ScanoutP
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.uapi import facts
 from softgen.errors import SoftgenError
-from softgen.inspect.report.frames import FramePictures, frame, surface, viewport
-from softgen.inspect.report.pictures import picture_bytes
+from softgen.inspect.report.frames import FramePictures, frame, frame_bytes
 from softgen.memory.store import MemfdBuffer
 from tests.driver.objects.test_budget import Growth
 from tests.inspect.report.test_pictures import place
@@ -116,7 +115,7 @@ def test_a_frame_needs_room(tmp_path: Path) -> None:
     for number in (1, 2):
         pictures.presented(crtc, number)
     assert os.listdir(tmp_path) == ["frame-0001.png"] and said == ["frame-0002.png: no room"]
-    assert asked == [(1, picture_bytes(surface(crtc.framebuffer), viewport(crtc.primary)))] * 2 and asked[0][1] > 3 * 3 * 200 * 90
+    assert asked == [(1, frame_bytes(crtc))] * 2 and asked[0][1] > 3 * 3 * 200 * 90
 
 
 def test_a_frame_that_cannot_be_written_is_complained_about(tmp_path: Path) -> None:

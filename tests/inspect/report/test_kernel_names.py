@@ -101,3 +101,12 @@ def test_replay_reports_the_same_kernel_once(tmp_path: Path, capsys: pytest.Capt
     assert main(["replay", file, file, "--report", str(kept), "--threads", "1"]) == 0
     (row,) = json.loads(kept.read_text("utf-8"))["kernels"]
     assert row["dispatches"] == 2 and row["threads"] == 8 and not row["named"]
+
+
+def test_messages_have_names_for_addresses_of_known_kernels(tmp_path: Path) -> None:
+    """A kernel of a recording's own programs; others keep their addresses."""
+    program = KernelProgram(9, code(), 0x40000)
+    names = KernelNames([COLLATZ])
+    assert names.renamed("at kernel 0x40000+0x20, kernel 0x50000", [program]) == "at kernel cf_collatz (0x40000)+0x20, kernel 0x50000"
+    assert KernelNames([tmp_path]).renamed("kernel 0x40000", [program]) == "kernel 0x40000"
+    assert KernelNames().renamed("kernel 0x40000", [program]) == "kernel 0x40000"
