@@ -36,7 +36,7 @@ test: drivers
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(TESTS)
 
 lint: setup
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy
 
 bench: drivers

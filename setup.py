@@ -19,9 +19,9 @@ def files(package):
     return sorted(map(str, Path("softgen", package).rglob("*.c")))
 
 
-def part(name, *flags, **more):
-    """The C library of a package: all C files in its folder."""
-    sources = files(name.partition(".")[0])
+def part(name, *flags, shared=(), **more):
+    """The C library of a package: all C files in its folder, and `shared` ones of packages below it."""
+    sources = [*files(name.partition(".")[0]), *(f"softgen/{path}" for path in shared)]
     return Extension(f"softgen.{name}", sources, extra_compile_args=list(flags), depends=structures.included(sources), **more)
 
 
@@ -31,6 +31,8 @@ PIPELINE = ["-O3", "-Wall", "-ffp-contract=off", "-fvisibility=hidden"]
 if platform.machine() == "x86_64":
     PIPELINE.append("-mprefer-vector-width=512")  # of functions that are compiled for several hosts: a block is 16 pixels
 CODEC = [*PIPELINE, "-fwrapv", "-Wno-psabi"]  # sums of coefficients that no encoder writes wrap; functions that take vectors are inlined
+FRONT_END = ("codec/bits/vlc.c", "codec/bits/mpeg2_codes.c", "codec/transform/simple_idct.c",
+             "codec/transform/avc.c", "codec/transform/vc1.c")  # codes, scans and transforms of the media front end
 SHIM_FLAGS = [*FLAGS, "-fvisibility=hidden"]
 # Of the bytecode interpreter, likewise; loops over lanes become vectors where traps and errno do not count.
 BYTECODE = ["-O3", "-Wall", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"]
@@ -70,8 +72,11 @@ setup(
         part("threads._scheduler", *FLAGS),
         part("three_d._pipeline", *PIPELINE, libraries=["m"]),
         part("surface._coded", *FLAGS),
+        part("shared_functions._blocks", *FLAGS),
         part("blitter._blit", *FLAGS, "-O3"),
         part("codec._codec", *CODEC),
+        part("enhance._enhance", *CODEC, shared=["codec/surface_walk.c", "codec/surface_deep.c"]),
+        part("media._front_end", *CODEC, shared=FRONT_END),
         part("driver._shim", *SHIM_FLAGS, libraries=["dl"]),
     ]
 )

@@ -10,7 +10,9 @@ $SOFTGEN_SHARED. Tests that need it say why they were skipped when it is absent:
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,42 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def needs_shared(part: str = "") -> pytest.MarkDecorator:
     """Skips, with the missing folder's name as the reason, where the outside material is absent."""
     return pytest.mark.skipif(not (SHARED / part).exists(), reason=f"outside material is absent: shared/{part}".rstrip("/"))
+
+
+def witness(case: Any) -> Any:
+    """A case of a parametrised test that `make witness` runs, and `make test` does not."""
+    if hasattr(case, "marks"):
+        return case._replace(marks=(*case.marks, pytest.mark.witness))
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.witness)
+
+
+def in_ci(cases: Iterable[Any], *named: Any) -> list[Any]:
+    """All cases; those that are not named are witnesses."""
+    return [case if case in named else witness(case) for case in cases]
+
+
+def every(step: int, cases: Iterable[Any]) -> list[Any]:
+    """All cases; those beside the first and each `step`-th after it are witnesses."""
+    return [witness(case) if number % step else case for number, case in enumerate(cases)]
+
+
+def rows(item: Any) -> list[Any]:
+    """What each parametrisation of a test gives to this case: a row of a table is one value. Objects are compared as such."""
+    named = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    axes = [tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names) for names in named]
+    given = {name: value if isinstance(value, str | int | float) else id(value) for name, value in item.callspec.params.items()}
+    return [*(tuple(given.pop(name) for name in names) for names in axes), *given.values()]
+
+
+def covering(cases: Sequence[Sequence[Any]], strength: int) -> list[int]:
+    """Numbers of a few cases that have every value of each parameter (strength 1), or every pair of values of two (strength 2)."""
+    shows = [set(itertools.combinations(enumerate(case), min(strength, len(case)))) for case in cases]
+    chosen: list[int] = []
+    left = set().union(*shows)
+    while left:
+        chosen.append(max(range(len(cases)), key=lambda number: (len(shows[number] & left), -number)))
+        left -= shows[chosen[-1]]
+    return sorted(chosen)
 
 
 @pytest.fixture
@@ -72,6 +110,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wrong = wrong_marks(items)
     if wrong:
         raise pytest.UsageError(*wrong)
+    marked: dict[tuple[Any, ...], list[Any]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and (mark := item.get_closest_marker("covering")):
+            marked.setdefault((item.path, item.cls, item.originalname, *mark.args), []).append(item)
+    for (*_, strength), cases in marked.items():
+        chosen = covering([rows(case) for case in cases], strength)
+        for number in set(range(len(cases))) - set(chosen):
+            cases[number].add_marker(pytest.mark.witness)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

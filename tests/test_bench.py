@@ -39,6 +39,7 @@ def test_a_summary_has_no_rate_and_a_note_comes_last() -> None:
     assert as_json("x", measurement)["ratio"] == 0.7 and as_json("x", measurement)["note"] == "worst: conv"
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 @pytest.mark.parametrize("name", ["saxpy", "matmul", "hist", "sha"])
 def test_programs_compute_what_numpy_does(name: str, engine: str) -> None:

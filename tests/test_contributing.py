@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ RECIPES = dict(re.findall(r"^## (Add an? \w+)\n(.*?)(?=^## )", TEXT, re.MULTILIN
 
 VERBS = {"softgen": f"{sys.executable} -m softgen ", "python": f"{sys.executable} "}
 PARTS = ("softgen", "tests/data/kbl-vk-tri", "tools", "setup.py")  # of the tree, that recipes are applied to
+
+BUILT = f"build/lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"  # where setup.py looks for what it need not build again
 
 
 def apply(folder: Path, language: str, verb: str, name: str, text: str) -> None:
@@ -60,6 +63,10 @@ def test_a_recipe_works(title: str, tmp_path: Path) -> None:
             shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(ROOT / part, tmp_path / part)
+    for library in (ROOT / "softgen").rglob("*.so"):
+        into = tmp_path / BUILT / library.relative_to(ROOT)
+        into.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(library, into)
     blocks = BLOCK.findall(RECIPES[title])
     assert len(blocks) >= 2 and any(language == "console" or verb == "check" for language, verb, _, _ in blocks)
     for language, verb, name, text in blocks:

@@ -57,8 +57,8 @@ def test_notebooks_run_and_show_what_they_did(path: Path) -> None:
     assert shown(fresh) == shown(saved) and len(shown(saved)) > 5
 
 
-def test_there_are_two_notebooks() -> None:
-    assert [path.stem for path in notebooks.notebooks()] == ["capture", "kernel"]
+def test_there_are_three_notebooks() -> None:
+    assert [path.stem for path in notebooks.notebooks()] == ["capture", "debugger", "kernel"]
 
 
 def layouts(text: str) -> list[str]:

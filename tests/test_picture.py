@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, in_ci
 from tests.driver.running import needs_driver, needs_shim, softgen_run
 
 WIDTH, HEIGHT = 160, 120
@@ -68,7 +68,7 @@ def built(example: Any, gpu: str, folder: Path) -> Path:
 
 
 @needs_shim
-@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+@pytest.mark.parametrize("gpu", in_ci(["bdw", "kbl", "icl"], "icl"))
 def test_the_picture_is_the_mandelbrot_set(gpu: str, picture: Any, tmp_path: Path) -> None:
     needs_driver(gpu, "OpenCL")
     program, file = built(picture.MANDELBROT, gpu, tmp_path), tmp_path / "picture.png"
@@ -80,7 +80,7 @@ def test_the_picture_is_the_mandelbrot_set(gpu: str, picture: Any, tmp_path: Pat
 
 
 @needs_shim
-@pytest.mark.parametrize("gpu", ["g45", "hsw", "kbl"])
+@pytest.mark.parametrize("gpu", in_ci(["g45", "hsw", "kbl"], "hsw"))
 def test_the_triangle_has_its_colours(gpu: str, picture: Any, tmp_path: Path) -> None:
     """At a point with the weights a, b and c of the corners, the colour is a red, b green and c blue."""
     needs_driver(gpu, "OpenGL")

@@ -27,13 +27,14 @@ HEADERS = (
     "softgen/driver/shim/shim.h",
     "softgen/eu/native.h",
     "softgen/lanes/bytecode/assembly.h", "softgen/lanes/bytecode/bytecode.h", "softgen/lanes/bytecode/memory.h",
-    "softgen/latches.h",
+    "softgen/latches.h", "softgen/walk.h",
     "softgen/memory/graphics_memory.h", "softgen/memory/guard.h",
-    "softgen/shared_functions/context.h", "softgen/shared_functions/pixel_backend/blocks.h", "softgen/shared_functions/pixel_dispatch.h",
+    "softgen/shared_functions/context.h", "softgen/shared_functions/dataport/media_block.h",
+    "softgen/shared_functions/pixel_backend/blocks.h", "softgen/shared_functions/pixel_dispatch.h",
     "softgen/streamer/latch_rules.h",
-    "softgen/surface/astc.h",
+    "softgen/surface/astc.h", "softgen/surface/detile.h",
     "softgen/threads/native/scheduler.h", "softgen/threads/native/tables.h", "softgen/threads/native/threads.h",
-    "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h",
+    "softgen/three_d/draw/draw_actor.h", "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h",
     "softgen/three_d/tessellation/tessellation.h", "softgen/three_d/tessellation/tessellator.h", "softgen/three_d/three_d.h",
 )  # fmt: skip
 DEBUG = ("-g", "-gdwarf-5", "-O0", "-fno-eliminate-unused-debug-types", "-x", "c", "-c")

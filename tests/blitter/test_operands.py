@@ -142,6 +142,7 @@ def in_range(pixel: int, low: int, high: int, depth: int, alpha: bool) -> bool:
 
 
 @pytest.mark.behaviour("KBL-BLT-03", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("mode", [0, 1, 3, 5, 7])
 def test_a_range_of_colours_may_be_transparent(gpu: str, mode: int) -> None:
@@ -241,6 +242,7 @@ def held_by_setup(rng: random.Random, depth: int, code: int, to: Area, box: Any)
 @pytest.mark.behaviour("KBL-BLT-02", shows="action")
 @pytest.mark.behaviour("KBL-BLT-07", shows="action")
 @pytest.mark.behaviour("KBL-BLT-08", shows="action")
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("kind", ["memory", "monochrome", "transparent", "solid", "solid transparent"])
 def test_scanlines_with_the_pattern_of_a_setup_command(gpu: str, kind: str) -> None:
@@ -272,6 +274,7 @@ def test_scanlines_with_the_pattern_of_a_setup_command(gpu: str, kind: str) -> N
 
 @pytest.mark.behaviour("KBL-BLT-01", shows="action")
 @pytest.mark.behaviour("KBL-BLT-08", shows="action")
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("transparent", [False, True])
 @pytest.mark.parametrize("packing", [0, 1])

@@ -50,8 +50,8 @@ class Place(NamedTuple):
 
 
 def path_of(name: str) -> Path:
-    own = ROOT / "tests" / "data" / name
-    return own if own.exists() else SHARED / "traces" / name
+    own = (ROOT / "tests" / "data" / name, ROOT / "tests" / "codec" / "data" / name)
+    return next((path for path in own if path.exists()), SHARED / "traces" / name)
 
 
 def masks(layout: Layout, dwords: int) -> Iterator[int]:

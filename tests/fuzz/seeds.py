@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from softgen.bits.catalogue import layout
@@ -11,7 +12,7 @@ from softgen.bits.generation import device
 from softgen.driver.uapi.uapi import ARGUMENTS
 from softgen.eu.text import dialect
 from tests.conftest import ROOT
-from tests.fuzz import captured_targets
+from tests.fuzz import captured_targets, video_targets
 from tests.fuzz.targets import GPUS, NAMES
 from tests.gpgpu.job import CODE
 from tests.threads.test_reference import ENDLESS
@@ -112,6 +113,13 @@ def sends() -> Iterator[tuple[str, bytes]]:
     yield "descriptor-g45", captured("g45-gles-tri", (0, 3, 0x3FFFFFFF))
 
 
+def video(standard: str) -> Iterator[tuple[str, bytes]]:
+    """Each capture as it is, and with four bytes of its first slice and a field of its state changed."""
+    for number, name in enumerate(video_targets.STANDARDS[standard]):
+        yield name, bytes([number])
+        yield f"{name}-edited", bytes([number]) + struct.pack("<BHI", 1, 40, 0x00FF00) + struct.pack("<BHI", video_targets.STATE, 30, 1)
+
+
 def message(kind: int, *body: int, data: bytes = b"") -> bytes:
     return struct.pack(f"<3I{len(body)}I", kind, 1, 4 * len(body), *body) + data
 
@@ -160,7 +168,10 @@ def ioctls() -> Iterator[tuple[str, bytes]]:
     yield "chain", b"\1" + call("DRM_IOCTL_I915_GEM_CREATE_EXT", size=page, extensions=bytes([3, 3, 3, 0]))
 
 
-SEEDS = {"decode": decode, "replay": replay, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx}
+SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
+    "decode": decode, "replay": replay, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx,
+    **{standard: partial(video, standard) for standard in video_targets.STANDARDS},
+}  # fmt: skip
 
 
 def write(folder: Path = CORPUS) -> None:

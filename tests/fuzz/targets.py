@@ -6,6 +6,8 @@ draws    a capture with fields of its state mutated, and
 sends    with the send instructions of its kernels mutated, on two engines (captured_targets.py)
 ioctls   a program's ioctls to a server
 tbx      a client's messages to a simulator
+mpeg2, jpeg, h264, vp8, hevc, vp9, vc1
+         a captured clip with bytes of its slices and fields of its state mutated (video_targets.py)
 
 A SoftgenError is an answer. Any other exception, output that is no JSON, an input that takes longer than LIMIT, a signal: each is a find.
 """
@@ -24,7 +26,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ from softgen.trace.work import Work
 from tests.conftest import ROOT
 from tests.driver.program import Gpu as Served
 from tests.driver.program import Program, served
-from tests.fuzz import captured_targets
+from tests.fuzz import captured_targets, video_targets
 from tests.gpgpu.job import BATCH, Job, vector_add
 from tests.trace import aub_bytes
 
@@ -337,4 +339,9 @@ def sends(data: bytes) -> Counters | None:
     return captured_targets.on_both(data, captured_targets.sends, budget)
 
 
-TARGETS: dict[str, Target] = {"decode": decode, "replay": replay_edited, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx}
+def video(standard: str, data: bytes) -> Counters | None:
+    return video_targets.decode_pictures(standard, data, budget)
+
+
+TARGETS: dict[str, Target] = {"decode": decode, "replay": replay_edited, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx,
+                              **{standard: partial(video, standard) for standard in video_targets.STANDARDS}}  # fmt: skip

@@ -21,10 +21,11 @@ from tests.fuzz import captured_targets, engine, seeds, targets
 from tests.fuzz.engine import CORPUS, Mutator, corpus, inputs, limited, mutate
 from tests.fuzz.targets import TARGETS
 
-ROUNDS = {"decode": 80, "replay": 40, "draws": 8, "sends": 8, "ioctls": 60, "tbx": 60}  # inputs beyond the corpus, about a second's worth
+# Inputs beyond the corpus, half a second's worth; of the video targets, one.
+ROUNDS = {"decode": 40, "replay": 20, "draws": 3, "sends": 3, "ioctls": 30, "tbx": 30, "vp8": 2}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ROUNDS)
 def test_a_short_round(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "SECONDS", 0.1)
     count = len(corpus(target)) + ROUNDS[target]
@@ -100,6 +101,13 @@ def test_seeds_of_captures_reach_draws_and_what_was_wrong_there(target: str, nam
     done = TARGETS[target](seed(target, name))
     assert done is not None and done.draws + done.dispatches > 0
     assert bool(errors) == bool(why) and all(why in error for error in errors)
+
+
+def test_seeds_of_video_decode_pictures_and_damage_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "SECONDS", 60)
+    plain, damaged = (TARGETS["h264"](seed("h264", f"h264-cavlc{end}")) for end in ("", "-edited"))
+    assert plain is not None and damaged is not None
+    assert plain.video.pictures == {"avc": 5} and damaged.video.pictures and plain.video.concealed == 0 < damaged.video.concealed
 
 
 def test_bits_of_a_value_go_where_a_field_has_its_own() -> None:

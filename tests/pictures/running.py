@@ -31,6 +31,8 @@ NEEDS = {
                      (str(LAVAPIPE), "mesa-vulkan-drivers")],
     "vulkan_geometry": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
                         (str(LAVAPIPE), "mesa-vulkan-drivers")],
+    "vulkan_samples": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
+                       (str(LAVAPIPE), "mesa-vulkan-drivers")],
     "vulkan_transfer": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), (str(LAVAPIPE), "mesa-vulkan-drivers")],
 }  # fmt: skip
 LIBRARIES = {
@@ -39,12 +41,15 @@ LIBRARIES = {
     "gl_geometry": ["-lEGL", "-lGL"],
     "vulkan_scene": ["-lvulkan"],
     "vulkan_geometry": ["-lvulkan"],
+    "vulkan_samples": ["-lvulkan"],
     "vulkan_transfer": ["-lvulkan", "-lm"],
 }
 SHADERS = {
     "vulkan_scene": {"VERTEX": "scene.vert", "FRAGMENT": "scene.frag"},
     "vulkan_geometry": {"VERTEX": "geometry.vert", "CONTROL": "geometry.tesc", "EVALUATION": "geometry.tese", "GEOMETRY": "geometry.geom",
                         "FRAGMENT": "scene.frag", "CAPTURED_VERTEX": "feedback.vert", "CAPTURED_FRAGMENT": "feedback.frag"},
+    "vulkan_samples": {"VERTEX": "samples.vert", "FRAGMENT": "samples.frag", "SAMPLE_FRAGMENT": "sample_id.frag", "SCREEN": "fetch.vert",
+                       "FETCH": "fetch.frag"},
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import in_ci
 from tests.driver.running import needs_driver, needs_shim, softgen_run
 from tests.pictures.compare import compare
 from tests.pictures.running import built, drawn, expected, needs, on_processor
@@ -53,24 +54,24 @@ def printed(gpu: str, program: str, scenes: Sequence[str], picture: Path) -> str
     return run.err
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "ivb", "icl"))
 def test_pictures(gpu: str) -> None:
     check_pictures(gpu, "gl_geometry", [scene for scene in SCENES if scene not in OTHER_ORDER.get(gpu, ())])
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "ivb", "kbl"))
 def test_captured_vertices_and_queries(gpu: str, tmp_path: Path) -> None:
     """What is drawn during a pause is not captured, nor what does not fit; as many vertices as were captured are drawn again."""
     said = printed(gpu, "gl_geometry", FEEDBACK, tmp_path / "picture")
     assert {scene: int(count) for scene, count in re.findall(r"(.*) again: (\d+)", said)} == AGAIN
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "hsw", "bdw"))
 def test_pictures_of_vulkan(gpu: str) -> None:
     check_pictures(gpu, "vulkan_geometry", VULKAN_SCENES)
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "hsw", "icl"))
 def test_captured_vertices_and_queries_of_vulkan(gpu: str, tmp_path: Path) -> None:
     """Pipeline statistics, too. The second capture begins where the first has ended, by the counter in memory."""
     said = printed(gpu, "vulkan_geometry", VULKAN_SCENES, tmp_path / "picture")

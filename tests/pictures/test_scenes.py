@@ -1,5 +1,6 @@
 """OpenGL and Vulkan programs with stock Mesa on every GPU draw what Mesa's software renderers draw, the same bits on every engine."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.conftest import in_ci
 from tests.driver.running import needs_driver, needs_shim, softgen_run
 from tests.pictures.compare import compare
 from tests.pictures.running import built, drawn, expected, needs
@@ -15,7 +17,7 @@ from tests.pictures.test_programs import GL_SCENES, VULKAN_SCENES
 pytestmark = needs_shim
 GPUS = ("gm965", "g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
 VULKAN = GPUS[2:]  # those with a Vulkan driver
-QUICK = ("g45", "hsw", "kbl")  # for what takes long; the others are witnesses
+SIZES = ((), ("width=1000", "height=700"))
 DEPTH = {"crossing": ("depth=24",), "near": ("depth=16",)}
 CIRCUMSTANCES = (("clear=0,1,1,1",), ("clear=1,0.5,0.25,0",), ("width=1000", "height=700"), ("width=61", "height=3"), ("frames=3",),
                  ("target=texture",), ("target=pbuffer", "depth=24"), ("platform=gbm",), ("platform=device",))  # fmt: skip
@@ -35,29 +37,29 @@ def disagreements(gpu: str, program: str, *scenes: tuple[str, ...], **more: str)
     return [f"{scene}: {result}" for scene, result in results.items() if not result.agrees]
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "g45", "hsw", "icl"))
 def test_scenes_of_opengl(gpu: str) -> None:
     needs_gl(gpu)
     scenes = [(scene, *DEPTH.get(scene, ())) for scene in GL_SCENES]
     assert not disagreements(gpu, "gl_scene", *scenes)
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "kbl"))
 def test_a_triangle_in_other_circumstances(gpu: str) -> None:
     """Other colours, sizes, render targets and EGL platforms; frame after frame."""
     needs_gl(gpu)
     assert not disagreements(gpu, "gl_scene", *(("triangle", *options) for options in CIRCUMSTANCES))
 
 
-@pytest.mark.parametrize("gpu", VULKAN)
-def test_scenes_of_vulkan(gpu: str) -> None:
+@pytest.mark.parametrize("gpu, size", in_ci(itertools.product(VULKAN, SIZES), ("ivb", SIZES[0]), ("kbl", SIZES[0])))
+def test_scenes_of_vulkan(gpu: str, size: tuple[str, ...]) -> None:
     needs("vulkan_scene")
     needs_driver(gpu, "Vulkan")
-    scenes = [(scene, *size) for scene in VULKAN_SCENES for size in ((), ("width=1000", "height=700"))]
+    scenes = [(scene, *size) for scene in VULKAN_SCENES]
     assert not disagreements(gpu, "vulkan_scene", *scenes)
 
 
-@pytest.mark.parametrize("gpu", VULKAN)
+@pytest.mark.parametrize("gpu", in_ci(VULKAN, "ivb", "icl"))
 def test_transfers_of_vulkan(gpu: str) -> None:
     """Fills, copies, clears and blits, which drivers draw."""
     needs("vulkan_transfer")
@@ -66,7 +68,7 @@ def test_transfers_of_vulkan(gpu: str) -> None:
     assert run.process.returncode == 0 and "15 of 15 right" in run.out, run.out + run.err
 
 
-@pytest.mark.parametrize("gpu", [gpu if gpu in QUICK else pytest.param(gpu, marks=pytest.mark.witness) for gpu in GPUS])
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "kbl"))
 def test_every_engine_draws_the_same_bits(gpu: str) -> None:
     """Also with one host thread and with several, and without colour compression, HiZ and fast clears."""
     needs_gl(gpu)
@@ -86,7 +88,7 @@ def test_the_reference_draws_the_same_bits(gpu: str) -> None:
     assert [np.array_equal(*both) for both in zip(found, usual, strict=True)] == [True] * len(scenes)
 
 
-@pytest.mark.parametrize("gpu", [gpu if gpu in QUICK else pytest.param(gpu, marks=pytest.mark.witness) for gpu in GPUS])
+@pytest.mark.parametrize("gpu", in_ci(GPUS, "hsw"))
 def test_the_reference_draws_the_same_bits_in_sampled_tiles_of_a_large_picture(gpu: str) -> None:
     needs_gl(gpu)
     large = ("triangle", "width=1000", "height=700")
@@ -94,7 +96,7 @@ def test_the_reference_draws_the_same_bits_in_sampled_tiles_of_a_large_picture(g
     assert np.array_equal(found[0], drawn(gpu, "gl_scene", large)[0])
 
 
-@pytest.mark.parametrize("gpu", ["gm965", "g45", "kbl"])
+@pytest.mark.parametrize("gpu", in_ci(["gm965", "g45", "kbl"], "gm965"))
 def test_images_of_a_run(gpu: str, tmp_path: Path) -> None:
     """Among the pictures is the one that the program read back."""
     needs_gl(gpu)

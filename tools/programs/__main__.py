@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Real programs on softgen: runs the table of programs and writes docs/programs.md.
+
+    tools/programs                      every program that is installed
+    tools/programs kmscube glxgears     some, by name or by the beginning of a name
+    tools/programs --llvmpipe …         each once more on llvmpipe, for the ratio of their own frames a second
+    tools/programs --soak weston        two minutes of each; memory, descriptors and processes of the simulator are watched
+    tools/programs --witness            the subset of `make witness`
+
+Results are kept (--results) and merged, so that the page can be made of several runs. Pictures are the last frames; look at them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))  # run as a folder, it is there already
+
+from soak import Growth, Watch  # noqa: E402
+
+PAGE = ROOT / "docs" / "programs.md"
+WAYLAND = {"LIBSEAT_BACKEND": "builtin", "SEATD_VTBOUND": "0", "WLR_LIBINPUT_NO_DEVICES": "1"}
+PATH = f"{os.environ.get('PATH', '')}:/usr/games"
+LLVMPIPE = {"MESA_LOADER_DRIVER_OVERRIDE": "kms_swrast", "LIBGL_ALWAYS_SOFTWARE": "1"}
+TIME_IS_UP = re.compile(r"softgen: time is up after")
+QUIET = re.compile(r"softgen: (\d+ frames? presented|live at|\d+ pictures? in|time is up|the run ended while work was running|"
+                   r"a program has turned the display off)")
+MOST_SAID = 160  # characters of an error
+SOAK = 120  # seconds
+SLACK = 60.0  # seconds beyond a program's own until a run counts as hung
+DISPLAY = "640x480"
+
+
+@dataclass
+class Program:
+    """A row of the table."""
+
+    name: str
+    package: str
+    command: str
+    on: str = "none"
+    gpu: str = "kbl"
+    seconds: float = 20
+    rate: str = ""
+    expect: str = ""
+    witness: bool = False
+
+    @property
+    def binary(self) -> str:
+        """The program whose presence shows that the package is installed."""
+        words = [word for word in self.command.replace("|", " ").split() if "=" not in word]
+        skipped = {"cage", "--", "env", "sleep", "1"}
+        return next(word for word in words if word not in skipped)
+
+
+@dataclass
+class Result:
+    """What came of a program."""
+
+    name: str
+    package: str
+    command: str
+    gpu: str
+    verdict: str  # runs, fails, hangs, absent
+    picture: str = ""  # colours of the last frame, or "blank"
+    frames: int = 0
+    rate: float | None = None
+    ratio: float | None = None  # to llvmpipe
+    error: str = ""  # the first
+    soak: dict[str, Any] = field(default_factory=dict)
+
+
+def table() -> Iterator[Program]:
+    """The programs; a set of rows has one for each of its names."""
+    for name, row in tomllib.loads((HERE / "table.toml").read_text("utf-8")).items():
+        names = row.pop("names", None)
+        for each in names or [""]:
+            label = f"{name}-{each.split()[0]}" if each else name
+            yield Program(label, **(row | {"command": row["command"].replace("NAME", each)}))
+
+
+def softgen_command(program: Program, folder: Path, seconds: float) -> list[str]:
+    command = program.command.replace("$HERE", str(HERE)).replace("$RUN", str(folder))
+    inner = [str(HERE / "xorg.sh"), command] if program.on == "x" else ["sh", "-c", command]
+    if program.on == "wayland" and os.geteuid() == 0:  # compositors of wlroots refuse root; they have a user of their own namespace
+        inner = ["unshare", "--user", "--map-user=1000", "--map-group=1000", *inner]
+    pictures = [] if program.on == "none" else ["--frames", str(folder / "frames"), "--last"]
+    options = ["--gpu", program.gpu, "--display", DISPLAY, "--time-limit", str(seconds), "--report", str(folder / "report.json")]
+    return [sys.executable, "-m", "softgen", "run", *options, "--keep-going", *pictures, "--", *inner]
+
+
+def environment(program: Program, folder: Path, llvmpipe: bool) -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    runtime = folder / "runtime"
+    runtime.mkdir(mode=0o700)
+    cache = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled kernels stay
+    own = {"XDG_RUNTIME_DIR": str(runtime), "HOME": str(folder), "XDG_CACHE_HOME": cache, "SOFTGEN_FAILURES": str(folder / "failures"),
+           "SDL_AUDIODRIVER": "dummy", "PATH": PATH}  # fmt: skip
+    return env | own | (WAYLAND if program.on == "wayland" else {}) | (LLVMPIPE if llvmpipe else {})
+
+
+@dataclass
+class Ran:
+    """One run of a program."""
+
+    code: int | None  # None: it was not over in time
+    output: str
+    report: dict[str, Any]
+    pixels: np.ndarray[Any, Any] | None
+    growth: dict[str, Any]
+
+
+def execute(program: Program, keep: Path | None, llvmpipe: bool = False, soak: bool = False) -> Ran:
+    """Run a program; its last frame is kept in a folder."""
+    seconds = SOAK if soak else program.seconds
+    with tempfile.TemporaryDirectory(prefix="programs-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        reading, writing = os.pipe()  # standard input stays open and empty: kmscube ends at its end
+        output = (folder / "output").open("w+b")
+        command, env = softgen_command(program, folder, seconds), environment(program, folder, llvmpipe)
+        child = subprocess.Popen(command, cwd=ROOT, stdin=reading, stdout=output, stderr=subprocess.STDOUT, env=env)
+        watch = Watch(child.pid) if soak else None
+        try:
+            code: int | None = watch.wait(child, seconds + SLACK) if watch else child.wait(seconds + SLACK)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            code = None
+        finally:
+            os.close(reading)
+            os.close(writing)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+        output.close()
+        report = folder / "report.json"
+        found = sorted((folder / "frames").glob("*.png"))
+        pixels = np.asarray(Image.open(found[-1]).convert("RGB")) if found else None
+        if found and keep:
+            shutil.copy(found[-1], keep / f"{program.name}{'-llvmpipe' if llvmpipe else ''}.png")
+        return Ran(code, text, json.loads(report.read_text("utf-8")) if report.exists() else {}, pixels, watch.growth() if watch else {})
+
+
+def own_rate(program: Program, output: str) -> float | None:
+    """The program's own frames a second, the last it told."""
+    found = re.findall(program.rate, output, re.MULTILINE) if program.rate else []
+    try:
+        return float(found[-1].replace(",", "")) if found else None
+    except ValueError:
+        return None
+
+
+def first_error(program: Program, ran: Ran) -> str:
+    """The first message of softgen that is no summary; else, where the program failed, its last line."""
+    lines = [line.strip() for line in ran.output.replace("softgen: ", "\nsoftgen: ").splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith("softgen: ") and not QUIET.match(line)), "")
+    if said:
+        return said.removeprefix("softgen: ")
+    ended = ran.code == 0 or any(TIME_IS_UP.match(line) for line in lines)
+    if not ended and ran.code is not None:
+        said = next((line for line in reversed(lines) if not line.startswith("softgen: ")), "it said nothing")
+        return f"exit code {ran.code}: {said[:MOST_SAID]}"
+    if program.expect and not re.search(program.expect, ran.output):
+        return f"its output has no {program.expect!r}"
+    return ""
+
+
+def look(pixels: np.ndarray[Any, Any] | None) -> str:
+    """What is on a picture, as far as a script can tell."""
+    if pixels is None:
+        return "none"
+    colours = len(np.unique(pixels.reshape(-1, 3), axis=0))
+    return "blank" if colours == 1 else f"{colours} colours"
+
+
+def judge(program: Program, ran: Ran) -> Result:
+    error, picture = first_error(program, ran), look(ran.pixels) if program.on != "none" else ""
+    verdict = "hangs" if ran.code is None else "fails" if error or picture in ("none", "blank") else "runs"
+    if not error and verdict == "fails":
+        error = "nothing is on the display" if picture == "blank" else "nothing was presented"
+    frames = ran.report.get("frames", {}).get("presented", 0)
+    rate = own_rate(program, ran.output)
+    return Result(program.name, program.package, program.command, program.gpu, verdict, picture, frames, rate, None, error)
+
+
+def run(program: Program, args: argparse.Namespace) -> Result:
+    """A program's row."""
+    if shutil.which(program.binary, path=PATH) is None:
+        return Result(program.name, program.package, program.command, program.gpu, "absent", error=f"{program.binary} is not installed")
+    ran = execute(program, args.pictures, soak=args.soak)
+    result = judge(program, ran)
+    result.soak = ran.growth
+    if args.soak and (grown := Growth(**ran.growth).complaint()):
+        result.verdict, result.error = "fails", result.error or grown
+    if args.llvmpipe and result.rate:
+        other = own_rate(program, execute(program, args.pictures, llvmpipe=True).output)
+        result.ratio = round(result.rate / other, 3) if other else None
+    return result
+
+
+# -- results and the page
+
+
+def merged(path: Path, results: list[Result]) -> list[dict[str, Any]]:
+    """Results of this run over those that were kept, in the order of the table."""
+    kept = {row["name"]: row for row in json.loads(path.read_text("utf-8"))} if path.exists() else {}
+    for result in results:
+        before = kept.get(result.name, {})
+        kept[result.name] = asdict(result) | {key: before[key] for key in ("ratio", "soak") if before.get(key) and not getattr(result, key)}
+    order = {program.name: at for at, program in enumerate(table())}
+    found = sorted((row for row in kept.values() if row["name"] in order), key=lambda row: order[row["name"]])
+    path.write_text(json.dumps(found, indent=1), "utf-8")
+    return found
+
+
+INTRODUCTION = (
+    "# Programs", "", "Made by `tools/programs`, which runs the programs of `tools/programs/table.toml` on softgen: do not edit.", "",
+    "Picture: what the display shows in the end (640x480), by the number of its colours. Frames per second are the program's own, on a",
+    "machine with other work; ratio: to those of the same program on llvmpipe, on the same display.", "")  # fmt: skip
+COLUMNS = ("program", "package", "command", "GPU", "verdict", "picture", "frames/s", "ratio", "first error")
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The page as Markdown."""
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("runs", "fails", "hangs", "absent")}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    lines = [*INTRODUCTION, f"{len(rows)} programs: {told}.", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for row in rows:
+        rate, ratio = (f"{row[key]:.3g}" if row[key] is not None else "" for key in ("rate", "ratio"))
+        first = row["name"], row["package"], f"`{cell(row['command'])}`", row["gpu"], row["verdict"], row["picture"]
+        values = *first, rate, ratio, cell(row["error"])
+        lines.append(f"| {' | '.join(values)} |")
+    return "\n".join(lines) + "\n"
+
+
+def chosen(args: argparse.Namespace) -> list[Program]:
+    return [program for program in table() if (program.witness or not args.witness)
+            and (not args.names or any(program.name == name or program.name.startswith(f"{name}-") for name in args.names))]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools/programs", description="Run a table of real programs on softgen.")
+    parser.add_argument("names", nargs="*", help="programs, or sets of them (default: all)")
+    parser.add_argument("--soak", action="store_true", help="two minutes of each, with a look at memory, descriptors and processes")
+    parser.add_argument("--llvmpipe", action="store_true", help="also on llvmpipe, for the ratio")
+    parser.add_argument("--witness", action="store_true", help="only those of make witness")
+    parser.add_argument("--pictures", type=Path, help="keep the last frames in this folder")
+    parser.add_argument("--results", type=Path, default=HERE / "results.json", help="kept and merged here (default %(default)s)")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page to write (default %(default)s)")
+    args = parser.parse_args()
+    if args.pictures:
+        args.pictures.mkdir(parents=True, exist_ok=True)
+    results = []
+    for program in chosen(args):
+        results.append(run(program, args))
+        print(f"{program.name}: {results[-1].verdict} {results[-1].picture} {results[-1].error}", flush=True)
+        rows = merged(args.results, results[-1:])
+    if results:
+        args.page.write_text(page(rows), "utf-8")
+    return int(any(result.verdict in ("fails", "hangs") for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
