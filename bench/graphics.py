@@ -1,9 +1,9 @@
-"""Drawing: three scenes of textured triangles beside llvmpipe, then single steps of the pipeline beside their goals and llvmpipe.
+"""Drawing: scenes of textured triangles with one sample and with four, then single steps of the pipeline, beside llvmpipe and goals.
 
 Frames of graphics.c (1024 x 1024 pixels, depth test) with stock Mesa: on a software GPU through `softgen run`, and on llvmpipe, each with
-one thread. Wall-clock time of the quickest frame, from the clear to the end of glFinish; the two take turns, since the speed of a shared
-machine changes within seconds. A step's time is that of a frame with many of
-them, less a frame with none, divided by their number.
+one thread. Wall-clock time of the quickest frame, from the clear to the end of glFinish, resolves included; the two take turns, since the
+speed of a shared machine changes within seconds. A step's time is that of a frame with many of them, less a frame with none, divided by
+their number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ SIDE = 1024  # pixels
 BLOCKS = SIDE * SIDE // 16  # of 4x4 pixels, in a frame
 NEAR = 2  # units of 8-bit colour by which pictures may differ
 SCENES = (("fill", "fill", 0, 4 * SIDE * SIDE, "pixels"), ("mesh", "mesh", 64, 2 * 64 * 64, "triangles"),
-          ("small", "mesh", 256, 2 * 256 * 256, "triangles"))  # fmt: skip
+          ("small", "mesh", 256, 2 * 256 * 256, "triangles"),
+          ("fill, 4 samples and resolve", "fill:4", 0, 4 * SIDE * SIDE, "pixels"),
+          ("mesh, 4 samples and resolve", "mesh:4", 64, 2 * 64 * 64, "triangles"),
+          ("small, 4 samples and resolve", "mesh:4", 256, 2 * 256 * 256, "triangles"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Step:
 
 
 STEPS = (
-    Step("draw with clean plans", "draws", 2000, 1, 25_000, ("draws", 0)),
-    Step("draw with a changed uniform", "uniforms", 2000, 1, 25_000, ("uniforms", 0)),
+    Step("draw with clean plans", "draws", 2000, 1, 8_000, ("draws", 0)),
+    Step("draw with a changed uniform", "uniforms", 2000, 1, 8_000, ("uniforms", 0)),
     Step("vertex of a trivial vertex shader", "vertices", 200_000, 1, 15, ("vertices", 0)),
     Step("object through setup and bins", "objects", 200_000, 1, 60, ("vertices", 200_000)),
     Step("4x4 block rejected by depth", "hidden", 20, BLOCKS, 15, ("hidden", 0)),

@@ -1,6 +1,6 @@
-/* Times frames with OpenGL ES 2 without a window: 1024 x 1024 pixels, colour and depth. Prints the seconds of the quickest frame.
+/* Times frames with OpenGL ES 3 without a window: 1024 x 1024 pixels, colour and depth. Prints the seconds of the quickest frame.
 
-       graphics SCENE COUNT FRAMES [FILE]
+       graphics SCENE[:SAMPLES] COUNT FRAMES [FILE]
 
    fill      4 textured quads in perspective that cover everything, from back to front
    mesh      a bumpy grid of COUNT x COUNT textured quads, as triangles
@@ -10,12 +10,12 @@
    objects   a strip of COUNT triangles inside the view that cover no sample
    hidden    COUNT quads behind a nearer one
    flat      COUNT quads of one colour, without a depth test
+   With SAMPLES, 2 or more, a pixel has so many, and a frame ends with their resolve.
    FILE gets the pixels of the last frame, RGBA, bottom row first.
    cc -O2 graphics.c -lEGL -lGLESv2 -lm */
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
-#include <GLES2/gl2.h>
-#include <GLES2/gl2ext.h>
+#include <GLES3/gl3.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +28,13 @@ typedef struct {
 } Vertex;
 
 static const char *scene;
-static int count;
+static int count, samples;
 static GLint colour;
+static GLuint target, resolved;
 static Vertex *vertices;
 static int used;
 
-static int is(const char *name) { return !strcmp(scene, name); }
+static int is(const char *name) { return !strncmp(scene, name, strlen(name)) && strchr(":", scene[strlen(name)]); }
 
 static void fail(const char *what) {
     fprintf(stderr, "graphics: %s failed\n", what);
@@ -118,7 +119,7 @@ static void make_vertices(void) {
 
 static void make_context(void) {
     EGLDisplay display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, NULL);
-    EGLint wanted[] = {EGL_RENDERABLE_TYPE, EGL_OPENGL_ES2_BIT, EGL_SURFACE_TYPE, 0, EGL_NONE}, version[] = {EGL_CONTEXT_CLIENT_VERSION, 2, EGL_NONE};
+    EGLint wanted[] = {EGL_RENDERABLE_TYPE, EGL_OPENGL_ES2_BIT, EGL_SURFACE_TYPE, 0, EGL_NONE}, version[] = {EGL_CONTEXT_CLIENT_VERSION, 3, EGL_NONE};
     EGLConfig config;
     EGLint found = 0;
     if (!eglInitialize(display, NULL, NULL) || !eglChooseConfig(display, wanted, &config, 1, &found) || !found)
@@ -130,18 +131,26 @@ static void make_context(void) {
     fprintf(stderr, "%s\n", glGetString(GL_RENDERER));
 }
 
-static void make_target(void) {
+static GLuint framebuffer_of(int colour_samples, int with_depth) {
     GLuint framebuffer, buffers[2];
     glGenFramebuffers(1, &framebuffer);
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer);
     glGenRenderbuffers(2, buffers);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i <= with_depth; i++) {
         glBindRenderbuffer(GL_RENDERBUFFER, buffers[i]);
-        glRenderbufferStorage(GL_RENDERBUFFER, i ? GL_DEPTH_COMPONENT24_OES : GL_RGBA8_OES, SIDE, SIDE);
+        glRenderbufferStorageMultisample(GL_RENDERBUFFER, colour_samples, i ? GL_DEPTH_COMPONENT24 : GL_RGBA8, SIDE, SIDE);
         glFramebufferRenderbuffer(GL_FRAMEBUFFER, i ? GL_DEPTH_ATTACHMENT : GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, buffers[i]);
     }
     if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE)
         fail("the framebuffer");
+    return framebuffer;
+}
+
+/* The framebuffer that scenes are drawn to, and, where its pixels have several samples, the one that they are resolved to. */
+static void make_target(void) {
+    if (samples)
+        resolved = framebuffer_of(0, 0);
+    target = framebuffer_of(samples, 1);
 }
 
 static void make_texture(void) {
@@ -213,9 +222,19 @@ static void draw(void) {
         glDrawArrays(is("vertices") || is("objects") ? GL_TRIANGLE_STRIP : GL_TRIANGLES, 0, used);
 }
 
+static void resolve(void) {
+    if (!samples)
+        return;
+    glBindFramebuffer(GL_DRAW_FRAMEBUFFER, resolved);
+    glBlitFramebuffer(0, 0, SIDE, SIDE, 0, 0, SIDE, SIDE, GL_COLOR_BUFFER_BIT, GL_NEAREST);
+    glBindFramebuffer(GL_DRAW_FRAMEBUFFER, target);
+}
+
 static void write_pixels(const char *file) {
     unsigned char *pixels = malloc(SIDE * SIDE * 4);
     FILE *out = fopen(file, "wb");
+    if (samples)
+        glBindFramebuffer(GL_READ_FRAMEBUFFER, resolved);
     glReadPixels(0, 0, SIDE, SIDE, GL_RGBA, GL_UNSIGNED_BYTE, pixels);
     if (!out || fwrite(pixels, 4, SIDE * SIDE, out) != SIDE * SIDE || fclose(out))
         fail("writing the pixels");
@@ -223,8 +242,9 @@ static void write_pixels(const char *file) {
 
 int main(int arguments, char **argument) {
     if (arguments < 4)
-        return fprintf(stderr, "graphics SCENE COUNT FRAMES [FILE]\n"), 2;
+        return fprintf(stderr, "graphics SCENE[:SAMPLES] COUNT FRAMES [FILE]\n"), 2;
     scene = argument[1], count = atoi(argument[2]);
+    samples = strchr(scene, ':') ? atoi(strchr(scene, ':') + 1) : 0;
     make_vertices();
     make_context();
     make_target();
@@ -239,6 +259,7 @@ int main(int arguments, char **argument) {
         double began = now();
         glClear(GL_COLOR_BUFFER_BIT | GL_DEPTH_BUFFER_BIT);
         draw();
+        resolve();
         glFinish();
         if (now() - began < best)
             best = now() - began;
