@@ -15,6 +15,7 @@ from softgen.bits import catalogue, describe
 from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction, CompilerEngine
 from softgen.eu.interpreter import Interpreter, KernelProgram
+from softgen.lanes.compile import foreground
 from softgen.memory.space import Space
 from softgen.position import Position
 from softgen.threads.compare.selection import TileSelection, WorkNames
@@ -179,6 +180,7 @@ class ThreadControl:
         return replace(self.command, stage=stage, group=group, thread=number)
 
     def _hand_over(self, offered: OfferedThread) -> bool | None:
+        foreground.leave()  # else kernels that are compiled in the background give way while nothing runs
         with self._turn:
             self.held, self._given_back = offered, None
             self._turn.notify_all()

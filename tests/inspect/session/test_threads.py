@@ -8,6 +8,7 @@ import pytest
 
 from softgen.errors import UsageError
 from softgen.inspect.session import Session, ThreadCursor
+from softgen.lanes.compile import foreground
 from softgen.position import Position
 from tests.conftest import ROOT
 
@@ -45,6 +46,13 @@ def test_any_walk_forwards_and_back_leaves_the_same_state(capture: Path, positio
             thread.back()
             at -= 1
         assert state(thread) == seen[at]
+
+
+def test_a_thread_that_is_held_is_not_in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that are compiled in the background do not give way to a thread that waits for the session."""
+    monkeypatch.setattr(foreground, "_threads", set[int]())
+    Session(COMPUTE).thread(STORE)
+    assert not foreground._threads
 
 
 def test_a_step_names_lanes_and_writes_to_memory() -> None:
