@@ -22,9 +22,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +50,11 @@ LLVMPIPE = {"MESA_LOADER_DRIVER_OVERRIDE": "kms_swrast", "LIBGL_ALWAYS_SOFTWARE"
 NO_MODULE = re.compile(r"^ModuleNotFoundError: (.*)$", re.MULTILINE)
 TIME_IS_UP = re.compile(r"softgen: time is up after")
 QUIET = re.compile(r"softgen: (\d+ frames? presented|live at|\d+ pictures? in|time is up|the run ended while work was running|"
-                   r"a program has turned the display off)")
+                   r"a program has turned the display off|still running after)")
 MOST_SAID = 160  # characters of an error
 BLANK = "nothing is on the display"
 SOAK = 120  # seconds
+EVERY, ENOUGH = 5, 8  # every so manyth frame is saved; a program that has shown so many of them has been seen
 SLACK = 60.0  # seconds beyond a program's own until a run counts as hung
 DISPLAY = "640x480"
 
@@ -74,17 +77,18 @@ class Program:
     def binary(self) -> str:
         """The program whose presence shows that the package is installed."""
         words = [word for word in self.command.replace("|", " ").split() if "=" not in word]
-        skipped = {"cage", "--", "env", "sleep", "1"}
-        return next(word for word in words if word not in skipped)
+        skipped = {"cage", "--", "env", "sleep", "1", "dbus-run-session", "cd", "$RUN", "&&"}
+        return next(word.rstrip(";") for word in words if word not in skipped)
 
 
 def table() -> Iterator[Program]:
     """The programs; a set of rows has one for each of its names."""
     for name, row in tomllib.loads((HERE / "table.toml").read_text("utf-8")).items():
-        names = row.pop("names", None)
-        for each in names or [""]:
+        names, gpus = row.pop("names", None), row.pop("gpus", [row.get("gpu", "kbl")])
+        for each, gpu in zip(names or [""], cycle(gpus)):  # the GPUs have no end
             label = f"{name}-{each.split()[0]}" if each else name
-            yield Program(label, **(row | {"command": row["command"].replace("NAME", each)}))
+            own = {key: row[key].replace("NAME", each) for key in ("package", "command")}
+            yield Program(label, **(row | own | {"gpu": gpu}))
 
 
 def softgen_command(program: Program, folder: Path, seconds: float) -> list[str]:
@@ -93,7 +97,7 @@ def softgen_command(program: Program, folder: Path, seconds: float) -> list[str]
     inner = [str(HERE / "xorg.sh"), command] if program.on == "x" else ["sh", "-c", command]
     if program.on == "wayland" and os.geteuid() == 0:  # compositors of wlroots refuse root; they have a user of their own namespace
         inner = ["unshare", "--user", "--map-user=1000", "--map-group=1000", *inner]
-    pictures = [] if program.on == "none" else ["--frames", str(folder / "frames"), "--last"]
+    pictures = [] if program.on == "none" else ["--frames", str(folder / "frames"), *("--every", str(EVERY))]
     options = ["--gpu", program.gpu, "--display", DISPLAY, "--time-limit", str(seconds), "--report", str(folder / "report.json")]
     return [sys.executable, "-m", "softgen", "run", *options, "--keep-going", *pictures, "--", *inner]
 
@@ -119,18 +123,34 @@ class Ran:
     growth: dict[str, Any]
 
 
-def execute(program: Program, keep: Path | None, llvmpipe: bool = False, soak: bool = False) -> Ran:
+def wait(child: subprocess.Popen[bytes], frames: Path | None, seconds: float) -> int:
+    """Wait for a program; where `frames` is given, it is ended as soon as enough of them are there. TimeoutExpired as of Popen.wait."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return child.wait(min(1.0, max(until - time.monotonic(), 0.01)))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until:
+                raise
+        if frames and len(list(frames.glob("*.png"))) >= ENOUGH:
+            child.terminate()
+            child.wait(SLACK)
+            return 0
+
+
+def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) -> Ran:
     """Run a program; its last frame is kept in a folder."""
-    seconds = SOAK if soak else program.seconds
+    seconds, keep = SOAK if args.soak else program.seconds * args.patience, args.pictures
     with tempfile.TemporaryDirectory(prefix="programs-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         reading, writing = os.pipe()  # standard input stays open and empty: kmscube ends at its end
         output = (folder / "output").open("w+b")
         command, env = softgen_command(program, folder, seconds), environment(program, folder, llvmpipe)
         child = subprocess.Popen(command, cwd=ROOT, stdin=reading, stdout=output, stderr=subprocess.STDOUT, env=env)
-        watch = Watch(child.pid) if soak else None
+        watch = Watch(child.pid) if args.soak else None
+        frames = folder / "frames" if not program.rate and not program.expect else None
         try:
-            code: int | None = watch.wait(child, seconds + SLACK) if watch else child.wait(seconds + SLACK)
+            code: int | None = watch.wait(child, seconds + SLACK) if watch else wait(child, frames, seconds + SLACK)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
@@ -199,7 +219,7 @@ def run(program: Program, args: argparse.Namespace) -> Result:
     """A program's row."""
     if shutil.which(program.binary.replace("$PYPI", str(PYPI / "bin" / "python")), path=PATH) is None:
         return absent(program, f"{program.binary} is not installed")
-    ran = execute(program, args.pictures, soak=args.soak)
+    ran = execute(program, args)
     if missing := NO_MODULE.search(ran.output):
         return absent(program, missing[1])
     result = judge(program, ran)
@@ -207,7 +227,7 @@ def run(program: Program, args: argparse.Namespace) -> Result:
     if args.soak and (grown := Growth(**ran.growth).complaint()):
         result.verdict, result.error = "fails", result.error or grown
     if result.picture == "blank" and result.error == BLANK or args.llvmpipe and result.rate:
-        beside_llvmpipe(program, result, execute(program, args.pictures, llvmpipe=True))
+        beside_llvmpipe(program, result, execute(program, args, llvmpipe=True))
     return result
 
 
@@ -246,6 +266,7 @@ def main() -> int:
     parser.add_argument("--soak", action="store_true", help="two minutes of each, with a look at memory, descriptors and processes")
     parser.add_argument("--llvmpipe", action="store_true", help="also on llvmpipe, for the ratio")
     parser.add_argument("--witness", action="store_true", help="only those of make witness")
+    parser.add_argument("--patience", type=float, default=1, help="times the limits of the table (default 1), on a machine with other work")
     parser.add_argument("--pictures", type=Path, help="keep the last frames in this folder")
     parser.add_argument("--results", type=Path, default=HERE / "results.json", help="kept and merged here (default %(default)s)")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write (default %(default)s)")

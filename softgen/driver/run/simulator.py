@@ -158,7 +158,9 @@ class Simulator:
             with executor.running:
                 self.observers.close()
         executor.end(STOPPING)
-        return {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "frames": self.shared.display.rate()}
+        shared = self.shared
+        return {"opened": shared.opened, "unknown_ioctls": shared.unknown, "refused_ioctls": shared.refused,
+                "frames": shared.display.rate()}  # fmt: skip
 
 
 __all__ = ["Observers", "Simulator", "SimulatorOptions"]
