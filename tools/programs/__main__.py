@@ -97,7 +97,7 @@ def softgen_command(program: Program, folder: Path, seconds: float) -> list[str]
     inner = [str(HERE / "xorg.sh"), command] if program.on == "x" else ["sh", "-c", command]
     if program.on == "wayland" and os.geteuid() == 0:  # compositors of wlroots refuse root; they have a user of their own namespace
         inner = ["unshare", "--user", "--map-user=1000", "--map-group=1000", *inner]
-    pictures = [] if program.on == "none" else ["--frames", str(folder / "frames"), *("--every", str(EVERY))]
+    pictures = [] if program.on == "none" else ["--frames", str(folder / "frames"), "--every", str(EVERY), "--last"]
     options = ["--gpu", program.gpu, "--display", DISPLAY, "--time-limit", str(seconds), "--report", str(folder / "report.json")]
     return [sys.executable, "-m", "softgen", "run", *options, "--keep-going", *pictures, "--", *inner]
 
@@ -164,8 +164,11 @@ def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) 
         report = folder / "report.json"
         found = sorted((folder / "frames").glob("*.png"))
         pixels = np.asarray(Image.open(found[-1]).convert("RGB")) if found else None
-        if found and keep:
-            shutil.copy(found[-1], keep / f"{program.name}{'-llvmpipe' if llvmpipe else ''}.png")
+        if keep:
+            label = f"{program.name}{'-llvmpipe' if llvmpipe else ''}"
+            (keep / f"{label}.txt").write_text(text, "utf-8")
+            if found:
+                shutil.copy(found[-1], keep / f"{label}.png")
         return Ran(code, text, json.loads(report.read_text("utf-8")) if report.exists() else {}, pixels, watch.growth() if watch else {})
 
 
@@ -267,7 +270,7 @@ def main() -> int:
     parser.add_argument("--llvmpipe", action="store_true", help="also on llvmpipe, for the ratio")
     parser.add_argument("--witness", action="store_true", help="only those of make witness")
     parser.add_argument("--patience", type=float, default=1, help="times the limits of the table (default 1), on a machine with other work")
-    parser.add_argument("--pictures", type=Path, help="keep the last frames in this folder")
+    parser.add_argument("--pictures", type=Path, help="keep last frames and output in this folder")
     parser.add_argument("--results", type=Path, default=HERE / "results.json", help="kept and merged here (default %(default)s)")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write (default %(default)s)")
     args = parser.parse_args()
