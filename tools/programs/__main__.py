@@ -123,16 +123,20 @@ class Ran:
     growth: dict[str, Any]
 
 
-def wait(child: subprocess.Popen[bytes], frames: Path | None, seconds: float) -> int:
-    """Wait for a program; where `frames` is given, it is ended as soon as enough of them are there. TimeoutExpired as of Popen.wait."""
-    until = time.monotonic() + seconds
+def wait(child: subprocess.Popen[bytes], frames: Path | None, program: Program, limit: float) -> int:
+    """Wait for a program, up to a limit (TimeoutExpired as of Popen.wait). Where `frames` is given, it is ended when enough of them are
+    there; without an X server, whose first frames are empty, also so many seconds after the first, as the table says."""
+    until = time.monotonic() + limit
+    seen: float | None = None
     while True:
         try:
             return child.wait(min(1.0, max(until - time.monotonic(), 0.01)))
         except subprocess.TimeoutExpired:
             if time.monotonic() >= until:
                 raise
-        if frames and len(list(frames.glob("*.png"))) >= ENOUGH:
+        found = len(list(frames.glob("*.png"))) if frames else 0
+        seen = seen or (time.monotonic() if found and program.on != "x" else None)
+        if found >= ENOUGH or seen and time.monotonic() >= seen + program.seconds:
             child.terminate()
             child.wait(SLACK)
             return 0
@@ -150,7 +154,7 @@ def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) 
         watch = Watch(child.pid) if args.soak else None
         frames = folder / "frames" if not program.rate and not program.expect else None
         try:
-            code: int | None = watch.wait(child, seconds + SLACK) if watch else wait(child, frames, seconds + SLACK)
+            code: int | None = watch.wait(child, seconds + SLACK) if watch else wait(child, frames, program, seconds + SLACK)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()

@@ -83,6 +83,13 @@ def test_a_run_ends_with_the_launchers_command_and_says_what_it_counted(command:
     assert run.order == ["closed True False"] and executor.ending and not executor.running.locked()
 
 
+def test_a_run_that_submits_nothing_ends_without_loading_what_executes(run: Run) -> None:
+    simulator = run.simulator()
+    run.launcher.send(b"end")
+    simulator.run()
+    assert simulator.made is None
+
+
 @pytest.mark.parametrize("recorders, seconds", [((SimpleNamespace(),), 600.0), ((), 5.0)])
 def test_recorded_work_may_long_outlive_its_program(recorders: Any, seconds: float, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder that ends without waiting for its last pictures."""
