@@ -18,7 +18,6 @@ from softgen import position
 from softgen.command import Counters, Drawn
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
-from softgen.memory import host
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.position import Position
@@ -160,7 +159,6 @@ class ReplayedCapture(CaptureTrace):
         super().__init__(path, gpu)
         self.kept: dict[int, tuple[MemfdBuffer, str]] = {}  # uid -> memory, and the content the capture last gave it
         self.now: Exec | None = None
-        self._spaces: dict[int, tuple[AddressSpace, dict[int, MemfdBuffer]]] = {}  # of each context, with what is mapped
 
     def expected_events(self) -> Iterator[Work | Expectation]:
         """Each submission, then what its buffers must hold after it, where that was recorded."""
@@ -173,20 +171,10 @@ class ReplayedCapture(CaptureTrace):
                     yield Expectation("memory", bo.gpu_addr, content, work.space, after=work.sequence, where=where)
 
     def space(self, exec_: Exec, name: str = "") -> AddressSpace:
-        """The context's address space: what the submission before had at the same place stays mapped, as drivers leave it."""
         self.now = exec_
-        if exec_.ctx not in self._spaces:
-            self._spaces[exec_.ctx] = AddressSpace(name or f"submission {exec_.seq}", self.device.generation.address_bits), {}
-        space, mapped = self._spaces[exec_.ctx]
-        space.name = name or f"submission {exec_.seq}"
-        wanted = [(bo.gpu_addr, self.buffer(bo, number == exec_.batch.bo)) for number, bo in enumerate(exec_.bos)]
-        for address, buffer in set(mapped.items()) - set(wanted):
-            space.unmap(address, host.round_up(buffer.capacity))
-            del mapped[address]
-        for address, buffer in wanted:
-            if mapped.get(address) is not buffer:
-                space.map(address, buffer)
-                mapped[address] = buffer
+        space = AddressSpace(name or f"submission {exec_.seq}", self.device.generation.address_bits)
+        for number, bo in enumerate(exec_.bos):
+            space.map(bo.gpu_addr, self.buffer(bo, number == exec_.batch.bo))
         return space
 
     def buffer(self, bo: BufferObject, is_batch: bool) -> MemfdBuffer:
