@@ -25,6 +25,7 @@ Samples = npt.NDArray[np.uint8]
 MOST_SIDE = 16384  # samples of a picture's side
 IN_MEMORY = 1  # enum reference_state
 DECODED = 1  # enum macroblock_state
+MORE_BYTES = 64  # behind the last plane: vectors read beyond a narrow block
 REFERENCE_PICTURE = 0  # surface_id
 
 
@@ -70,7 +71,7 @@ class FramePool:
 
 
 def _new_frame(sizes: list[tuple[int, int]], sample_bytes: int) -> tuple[SampleFrame, Samples]:
-    samples = np.empty(sum(width * height for width, height in sizes) * sample_bytes, np.uint8)
+    samples = np.empty(sum(width * height for width, height in sizes) * sample_bytes + MORE_BYTES, np.uint8)
     frame, at = SampleFrame(), samples.ctypes.data
     for plane, (width, height) in zip(frame.plane, sizes, strict=True):
         plane.samples, plane.stride, plane.width, plane.height = at, width, width, height

@@ -75,11 +75,7 @@ static void chroma(const struct avc_decoder *d, const struct frame *f, int parit
     int fx = mx & 7, fy = my & 7, width = b->width / 2, height = b->height / 2;
     ptrdiff_t stride;
     const uint8_t *p = fetch(&v, (int)d->x * 8 + b->x / 2 + (mx >> 3), top + b->y / 2 + (my >> 3), width + 1, height + 1, room, &stride);
-    uint8_t *out = to->samples[plane];
-    for (int y = 0; y < height; y++, p += stride, out += to->stride[plane])
-        for (int x = 0; x < width; x++)
-            out[x] = (uint8_t)(((8 - fx) * (8 - fy) * p[x] + fx * (8 - fy) * p[x + 1] + (8 - fx) * fy * p[x + stride]
-                                + fx * fy * p[x + stride + 1] + 32) >> 6);
+    avc_interpolate_chroma(to->samples[plane], to->stride[plane], p, stride, fx, fy, width, height);
 }
 
 static int predict(struct avc_decoder *d, const struct avc_reference *r, const struct block *b, const int16_t *vector, const struct target *to)
@@ -112,14 +108,10 @@ static void weight_two(const struct target *to, const struct target *other, int 
     for (int y = 0; y < height; y++) {
         uint8_t *row = to->samples[plane] + y * to->stride[plane];
         const uint8_t *second = other->samples[plane] + y * other->stride[plane];
-        if (!w)
-            for (int x = 0; x < width; x++)
-                row[x] = (uint8_t)((row[x] + second[x] + 1) >> 1);
-        else
-            for (int x = 0; x < width; x++) {
-                int sum = row[x] * w->weight[0] + second[x] * w->weight[1];
-                row[x] = clamp_sample(((sum + (1 << w->shift)) >> (w->shift + 1)) + w->offset);
-            }
+        for (int x = 0; x < width; x++) {
+            int sum = row[x] * w->weight[0] + second[x] * w->weight[1];
+            row[x] = clamp_sample(((sum + (1 << w->shift)) >> (w->shift + 1)) + w->offset);
+        }
     }
 }
 
@@ -170,7 +162,7 @@ static void combine(const struct avc_decoder *d, const struct block *b, const st
             found = implicit_weights(d, r[0], r[1]);
             weight_two(to, other, plane, width, height, &found);
         } else if (other)
-            weight_two(to, other, plane, width, height, NULL);
+            avc_average(to->samples[plane], to->stride[plane], other->samples[plane], width, height);
         else if (mode == EXPLICIT) {
             found = explicit_weights(d, w[0] ? w[0] : w[1], NULL, plane);
             weight_one(to, plane, width, height, &found);
@@ -208,6 +200,12 @@ static int same_vectors(const struct avc_mb *mb, int first, int width, int heigh
     return 1;
 }
 
+/* Whether two quarters have the same references. */
+static int same_motion(const struct avc_mb *mb, int a, int b)
+{
+    return mb->index[0][a] == mb->index[0][b] && mb->index[1][a] == mb->index[1][b];
+}
+
 /* The prediction of the current macroblock; whether all references exist. */
 int avc_inter(struct avc_decoder *d)
 {
@@ -215,6 +213,10 @@ int avc_inter(struct avc_decoder *d)
     int whole = !memcmp(mb->index[0], mb->index[0] + 1, 3) && !memcmp(mb->index[1], mb->index[1] + 1, 3);
     if (whole && same_vectors(mb, 0, 4, 4))
         return inter_block(d, &(struct block){0, 0, 16, 16, 0, 0});
+    if (same_motion(mb, 0, 1) && same_motion(mb, 2, 3) && same_vectors(mb, 0, 4, 2) && same_vectors(mb, 8, 4, 2))
+        return inter_block(d, &(struct block){0, 0, 16, 8, 0, 0}) && inter_block(d, &(struct block){0, 8, 16, 8, 2, 8});
+    if (same_motion(mb, 0, 2) && same_motion(mb, 1, 3) && same_vectors(mb, 0, 2, 4) && same_vectors(mb, 2, 2, 4))
+        return inter_block(d, &(struct block){0, 0, 8, 16, 0, 0}) && inter_block(d, &(struct block){8, 0, 8, 16, 1, 2});
     for (int q = 0; q < 4; q++) {
         int x = 8 * (q & 1), y = 8 * (q >> 1), first = y + (x >> 2);
         if (same_vectors(mb, first, 2, 2)) {
