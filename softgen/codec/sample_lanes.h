@@ -75,13 +75,7 @@ static INLINE lane_bytes lanes_saturated(lanes value)
     return lanes_narrow(lanes_clamp(value, lanes_of(0), lanes_of(255)));
 }
 
-/* -- lines along an edge: four before it and four behind it, 16 samples each ----------------------------------------- */
-
-/* Where the samples of an edge are: those of lanes 0 to 7 and 8 to 15, of a line of luma or of two planes of chroma. */
-struct edge_place {
-    uint8_t *half[2]; /* the first sample behind the edge */
-    ptrdiff_t across, along; /* one of them is 1 */
-};
+/* -- rows of blocks: one of 16 samples, or two of 8; narrower blocks read 8 as well -------------------------------------- */
 
 static INLINE lane_bytes lane_bytes_of(const uint8_t *low, const uint8_t *high)
 {
@@ -92,6 +86,42 @@ static INLINE lane_bytes lane_bytes_of(const uint8_t *low, const uint8_t *high)
     memcpy(&found, words, sizeof found);
     return found;
 }
+
+static INLINE lanes lanes_rows(const uint8_t *p, ptrdiff_t stride, int width)
+{
+    return lanes_widen(lane_bytes_of(p, width == LANES ? p + 8 : p + stride));
+}
+
+/* How many rows that are. */
+static INLINE int lanes_height(int width)
+{
+    return width == LANES ? 1 : 2;
+}
+
+static INLINE void lanes_put_rows(uint8_t *to, ptrdiff_t stride, int width, lane_bytes bytes)
+{
+    uint8_t all[LANES];
+    memcpy(all, &bytes, sizeof all);
+    if (width == LANES)
+        memcpy(to, all, LANES);
+    else {
+        memcpy(to, all, (size_t)width);
+        memcpy(to + stride, all + 8, (size_t)width);
+    }
+}
+
+static INLINE lanes lanes_mean(lanes a, lanes b)
+{
+    return (a + b + 1) >> 1;
+}
+
+/* -- lines along an edge: four before it and four behind it, 16 samples each ----------------------------------------- */
+
+/* Where the samples of an edge are: those of lanes 0 to 7 and 8 to 15, of a line of luma or of two planes of chroma. */
+struct edge_place {
+    uint8_t *half[2]; /* the first sample behind the edge */
+    ptrdiff_t across, along; /* one of them is 1 */
+};
 
 static INLINE lane_bytes lane_bytes_low(lane_bytes a, lane_bytes b)
 {
