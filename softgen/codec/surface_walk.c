@@ -5,7 +5,7 @@
 #include "codec.h"
 #include "../memory/graphics_memory.h"
 
-enum { PAGE = 4096, PIECE = 256 }; /* PIECE: samples of a plane that are interleaved at once */
+enum { PAGE = 4096, PIECE = 256, RUN = 16 }; /* PIECE: samples of a plane that are interleaved at once; RUN: bytes of a row in a Y tile */
 
 static uint64_t address_of(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y)
 {
@@ -32,37 +32,62 @@ static int64_t piece(const struct surface *s, uint64_t address, int64_t x, int64
     return s->run ? smaller(size, (int64_t)s->run - (x & ((int64_t)s->run - 1))) : size;
 }
 
-static void move(uint8_t *to, const uint8_t *from, int64_t size)
-{
-    if (size == 16)
-        memcpy(to, from, 16);
-    else
-        memcpy(to, from, (size_t)size);
-}
-
 /* Bytes of a row that exist: a row ends where the pitch does. */
 static int64_t within(const struct surface *s, int64_t x, int64_t count)
 {
     return smaller(count, s->pitch - x);
 }
 
+/* Runs of a tiled row that can be copied without looking for the address of each: from x on, where a run of 16 bytes begins, as many whole
+ * runs as the row has there. The row's tiles follow one another in host memory, as the row crosses no border of the table's 4 GiB parts. */
+struct runs {
+    uint8_t *host; /* of the row's first tile, but for the column */
+    int64_t x, count; /* bytes */
+};
+
+static struct runs whole_runs(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, int64_t count)
+{
+    int64_t size = (int64_t)1 << (s->tile_columns + s->tile_rows);
+    struct runs r = {NULL, x, count & ~(int64_t)(RUN - 1)};
+    if (s->run != RUN || x & (RUN - 1) || x < 0 || y < 0 || r.count <= 0)
+        return (struct runs){NULL, x, 0};
+    uint64_t first = address_of(memory, s, x, y), last = address_of(memory, s, x + r.count - RUN, y) + RUN - 1;
+    uint64_t before = (uint64_t)((x >> s->tile_columns) * size) + s->column[x & (((int64_t)1 << s->tile_columns) - 1)];
+    if (first > last || first >> 32 != last >> 32)
+        return (struct runs){NULL, x, 0};
+    r.host = graphics_memory(memory->table, first) - before;
+    return r;
+}
+
+static inline uint8_t *run_at(const struct surface *s, const struct runs *r, int64_t done)
+{
+    int64_t x = r->x + done;
+    return r->host + ((x >> s->tile_columns) << (s->tile_columns + s->tile_rows)) + s->column[x & (((int64_t)1 << s->tile_columns) - 1)];
+}
+
 void write_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count)
 {
     count = within(s, x, count);
-    for (int64_t done = 0, size; done < count; done += size) {
+    struct runs r = whole_runs(memory, s, x, y, count);
+    for (int64_t done = 0; done < r.count; done += RUN)
+        memcpy(run_at(s, &r, done), from + done, RUN);
+    for (int64_t done = r.count, size; done < count; done += size) {
         uint64_t address = address_of(memory, s, x + done, y);
         size = piece(s, address, x + done, count - done);
-        move(graphics_memory(memory->table, address), from + done, size);
+        memcpy(graphics_memory(memory->table, address), from + done, (size_t)size);
     }
 }
 
 void read_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count)
 {
     int64_t there = within(s, x, count);
-    for (int64_t done = 0, size; done < there; done += size) {
+    struct runs r = whole_runs(memory, s, x, y, there);
+    for (int64_t done = 0; done < r.count; done += RUN)
+        memcpy(to + done, run_at(s, &r, done), RUN);
+    for (int64_t done = r.count, size; done < there; done += size) {
         uint64_t address = address_of(memory, s, x + done, y);
         size = piece(s, address, x + done, there - done);
-        move(to + done, graphics_memory(memory->table, address), size);
+        memcpy(to + done, graphics_memory(memory->table, address), (size_t)size);
     }
     if (there < count)
         memset(to + (there > 0 ? there : 0), 0, (size_t)(count - (there > 0 ? there : 0)));

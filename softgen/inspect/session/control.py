@@ -6,6 +6,7 @@ executes the thread's instructions on the interpreter meanwhile, gives it back. 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -209,11 +210,12 @@ class ThreadControl:
     def abandon(self) -> None:
         """End the command's host thread in the middle of the command; memory stays as it is."""
         with self._turn:
-            if self.ended or not self._thread.is_alive():
+            if self.ended or not self._thread.is_alive() or sys.is_finalizing():
                 return
             self._abandoned, self.held = True, None
             self._turn.notify_all()
-        self._thread.join()
+        if self._thread is not threading.current_thread():  # garbage is collected on any thread
+            self._thread.join()
 
 
 @lru_cache(256)
