@@ -31,7 +31,7 @@ HEADERS = (
     "softgen/memory/graphics_memory.h", "softgen/memory/guard.h", "softgen/memory/read_set.h",
     "softgen/shared_functions/context.h", "softgen/shared_functions/dataport/media_block.h",
     "softgen/shared_functions/pixel_backend/blocks.h", "softgen/shared_functions/pixel_dispatch.h",
-    "softgen/streamer/latch_rules.h",
+    "softgen/streamer/latch_rules.h", "softgen/streamer/write_actors.h",
     "softgen/surface/astc.h", "softgen/surface/detile.h",
     "softgen/threads/native/scheduler.h", "softgen/threads/native/tables.h", "softgen/threads/native/threads.h",
     "softgen/three_d/draw/draw_actor.h", "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h",
