@@ -45,12 +45,13 @@ WAYLAND = {"LIBSEAT_BACKEND": "builtin", "SEATD_VTBOUND": "0", "WLR_LIBINPUT_NO_
 PYPI = ROOT / ".venv" / "programs"
 PATH = f"{os.environ.get('PATH', '')}:/usr/games:/usr/libexec"
 LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
-LLVMPIPE = {"MESA_LOADER_DRIVER_OVERRIDE": "kms_swrast", "LIBGL_ALWAYS_SOFTWARE": "1", "VK_ICD_FILENAMES": LAVAPIPE,
-            "VK_DRIVER_FILES": LAVAPIPE, "OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"}  # fmt: skip
+LLVMPIPE = {"LIBGL_ALWAYS_SOFTWARE": "1", "VK_ICD_FILENAMES": LAVAPIPE, "VK_DRIVER_FILES": LAVAPIPE,
+            "OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"}  # fmt: skip
+KMS_SWRAST, PIXMAN = {"MESA_LOADER_DRIVER_OVERRIDE": "kms_swrast"}, {"WLR_RENDERER": "pixman"}
 NO_MODULE = re.compile(r"^ModuleNotFoundError: (.*)$", re.MULTILINE)
 TIME_IS_UP = re.compile(r"softgen: time is up after")
 QUIET = re.compile(r"softgen: (\d+ frames? presented|live at|\d+ pictures? in|time is up|the run ended while work was running|"
-                   r"a program has turned the display off|still running after)")
+                   r"a program has turned the display off|still running after|[-\w ]+: no driver supports|[-\w ]+: \w+ is not installed)")
 MOST_SAID = 160  # characters of an error
 BLANK = "nothing is on the display"
 SOAK = 120  # seconds
@@ -109,7 +110,9 @@ def environment(program: Program, folder: Path, llvmpipe: bool) -> dict[str, str
     cache = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled kernels stay
     own = {"XDG_RUNTIME_DIR": str(runtime), "HOME": str(folder), "XDG_CACHE_HOME": cache, "SOFTGEN_FAILURES": str(folder / "failures"),
            "SDL_AUDIODRIVER": "dummy", "PATH": PATH}  # fmt: skip
-    return env | own | (WAYLAND if program.on == "wayland" else {}) | (LLVMPIPE if llvmpipe else {})
+    if program.on == "wayland":  # kms_swrast wants dumb buffers, which render nodes do not have
+        return env | own | WAYLAND | (LLVMPIPE | PIXMAN if llvmpipe else {})
+    return env | own | (LLVMPIPE | KMS_SWRAST if llvmpipe else {})
 
 
 @dataclass
@@ -123,6 +126,10 @@ class Ran:
     growth: dict[str, Any]
 
 
+def opened(picture: Path) -> np.ndarray[Any, Any]:
+    return np.asarray(Image.open(picture).convert("RGB"))
+
+
 def wait(child: subprocess.Popen[bytes], frames: Path | None, program: Program, limit: float) -> int:
     """Wait for a program, up to a limit (TimeoutExpired as of Popen.wait). Where `frames` is given, it is ended when enough of them are
     there; without an X server, whose first frames are empty, also so many seconds after the first, as the table says."""
@@ -134,9 +141,9 @@ def wait(child: subprocess.Popen[bytes], frames: Path | None, program: Program, 
         except subprocess.TimeoutExpired:
             if time.monotonic() >= until:
                 raise
-        found = len(list(frames.glob("*.png"))) if frames else 0
+        found = sorted(frames.glob("*.png")) if frames else []
         seen = seen or (time.monotonic() if found and program.on != "x" else None)
-        if found >= ENOUGH or seen and time.monotonic() >= seen + program.seconds:
+        if len(found) >= ENOUGH and look(opened(found[-1])) != "blank" or seen and time.monotonic() >= seen + program.seconds:
             child.terminate()
             child.wait(SLACK)
             return 0
@@ -167,7 +174,7 @@ def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) 
         output.close()
         report = folder / "report.json"
         found = sorted((folder / "frames").glob("*.png"))
-        pixels = np.asarray(Image.open(found[-1]).convert("RGB")) if found else None
+        pixels = opened(found[-1]) if found else None
         if keep:
             label = f"{program.name}{'-llvmpipe' if llvmpipe else ''}"
             (keep / f"{label}.txt").write_text(text, "utf-8")

@@ -77,8 +77,8 @@ def rows_of(text: str) -> list[dict[str, Any]]:
 
 def row_of(texts: list[str]) -> dict[str, Any]:
     name, package, command, gpu, verdict, picture, rate, ratio, error = (text.replace("\\|", "|") for text in texts)
-    numbers = [float(text) if text else None for text in (rate, ratio)]
-    return asdict(Result(name, package, command.strip("`"), gpu, verdict, picture, 0, *numbers, error))
+    numbers = {"rate": float(rate) if rate else None, "ratio": float(ratio) if ratio else None}
+    return asdict(Result(name, package, command.strip("`"), gpu, verdict, picture, error=error)) | numbers
 
 
 def soak_of(texts: list[str]) -> dict[str, Any]:

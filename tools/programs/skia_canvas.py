@@ -7,7 +7,7 @@ import skia
 WIDTH, HEIGHT = 320, 240
 LEAST = 500  # colours of gradient and blur together
 
-context = moderngl.create_context(standalone=True, backend="egl", require=300)
+context = moderngl.create_context(standalone=True, require=300)  # by GLX, which Skia's interface looks for
 surface = skia.Surface.MakeRenderTarget(skia.GrDirectContext.MakeGL(), skia.Budgeted.kNo, skia.ImageInfo.MakeN32Premul(WIDTH, HEIGHT))
 with surface as canvas:
     canvas.clear(skia.ColorWHITE)
