@@ -1,6 +1,7 @@
 """T1: a whole kernel as one native function.
 
 control_flow.py     control-flow graph, and where channels may wait
+computed_jumps.py   where additions to a saved ip may lead
 liveness.py         liveness: which registers must be saved at exits
 inactive_lanes.py   inactive-lane liveness: which write masks can be dropped
 affine.py           affine values (base + lane·stride) in general registers

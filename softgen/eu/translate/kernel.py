@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context
-from softgen.eu.translate import broadcasts, control_flow, halves, inactive_lanes
+from softgen.eu.translate import broadcasts, halves, inactive_lanes
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.blocks import is_indexed
 from softgen.eu.translate.control_flow import BasicBlock
@@ -130,7 +130,7 @@ class KernelTranslator(LoopTranslator):
                 self._take_active()
             if stage and line is block.lines[stage] and self._pipeline(stage):
                 return
-            if control_flow.branches(line.instruction):
+            if self.graph.is_branch(line):
                 self._at(line)
                 self._branch(line)
                 return
