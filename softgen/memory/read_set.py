@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softgen.bits.units import DWORD
 from softgen.errors import SoftgenError, Unsupported
@@ -62,7 +62,7 @@ class ReadSet:
     def same(self, space: Space, bases: Sequence[int] = (0,), end: int = ENDLESS) -> bool:
         """Whether memory holds the same bytes, at these bases; pointers past `end` read as 0. What is not mapped is not the same."""
         record = self._record
-        self.bases[: self.base_count] = bases
+        self.bases[: self.base_count] = list[Any](bases)
         record.wrap, record.end = (1 << space.bits) - 1, end
         try:
             record.table = ctypes.addressof(space.table)
