@@ -89,6 +89,16 @@ def test_a_page_is_read_again_where_no_results_are_kept(tool: Any, tmp_path: Pat
     assert tool.merged(tmp_path / "other.json", rows[1:], page)[0]["error"] == "x | y"
 
 
+def test_results_of_runs_beside_each_other_are_merged(tool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [program.name for program in tool.table()][:3]
+    for name in reversed(names):
+        tool.merged(tmp_path / f"{name}.json", [tool.Result(name, "pack", "c", "g45", "runs")])
+    kept, page = tmp_path / "kept.json", tmp_path / "page.md"
+    merge = ["--merge", *(str(tmp_path / f"{name}.json") for name in reversed(names)), "--results", str(kept), "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", ["tools/programs", *merge])
+    assert tool.main() == 0 and [row["name"] for row in tool.rows_of(page.read_text("utf-8"))] == names
+
+
 def test_a_display_that_is_blank_on_llvmpipe_too_is_no_fault(tool: Any) -> None:
     program = tool.Program("p", "pack", "p", "kms", rate=r"(\d+) fps")
     for colours, verdict in ((1, "runs"), (2, "fails")):

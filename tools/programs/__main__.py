@@ -6,6 +6,7 @@
     tools/programs --llvmpipe …         each once more on llvmpipe (lavapipe, pocl), for the ratio of their own frames a second
     tools/programs --soak weston        two minutes of each; memory, descriptors and processes of the simulator are watched
     tools/programs --witness            the subset of `make witness`
+    tools/programs --merge FILE …       results of runs beside each other (--results FILE), onto the page
 
 Results are kept (--results) and merged, so that the page can be made of several runs; where none are kept, the page's own rows are.
 Pictures are the last frames; look at them. A display that stays blank is compared with llvmpipe's. Programs of PyPI are looked for in
@@ -283,10 +284,15 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=1, help="times the limits of the table (default 1), on a machine with other work")
     parser.add_argument("--pictures", type=Path, help="keep last frames and output in this folder")
     parser.add_argument("--results", type=Path, default=HERE / "results.json", help="kept and merged here (default %(default)s)")
+    parser.add_argument("--merge", type=Path, nargs="+", default=[], metavar="FILE", help="run nothing: add results of other runs")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write (default %(default)s)")
     args = parser.parse_args()
     if args.pictures:
         args.pictures.mkdir(parents=True, exist_ok=True)
+    if args.merge:
+        found = [Result(**row) for path in args.merge for row in json.loads(path.read_text("utf-8"))]
+        args.page.write_text(page(merged(args.results, found, args.page)), "utf-8")
+        return 0
     results = []
     for program in chosen(args):
         results.append(run(program, args))

@@ -7,8 +7,9 @@ import skia
 WIDTH, HEIGHT = 320, 240
 LEAST = 500  # colours of gradient and blur together
 
-context = moderngl.create_context(standalone=True, require=300)  # by GLX, which Skia's interface looks for
-surface = skia.Surface.MakeRenderTarget(skia.GrDirectContext.MakeGL(), skia.Budgeted.kNo, skia.ImageInfo.MakeN32Premul(WIDTH, HEIGHT))
+context = moderngl.create_context(standalone=True, backend="egl", require=300)
+skia_context = skia.GrDirectContext.MakeGL(skia.GrGLInterface.MakeEGL())
+surface = skia.Surface.MakeRenderTarget(skia_context, skia.Budgeted.kNo, skia.ImageInfo.MakeN32Premul(WIDTH, HEIGHT))
 with surface as canvas:
     canvas.clear(skia.ColorWHITE)
     colours = skia.GradientShader.MakeLinear([(0, 0), (WIDTH, HEIGHT)], [skia.ColorBLUE, skia.ColorYELLOW])
