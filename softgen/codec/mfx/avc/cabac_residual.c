@@ -35,10 +35,10 @@ int avc_coded_nearby(const struct avc_decoder *d, int category, int plane, int b
     return a + 2 * b;
 }
 
-/* Where coefficients are, in the order of the scan; how many. */
-static inline int significant(struct avc_decoder *d, struct cabac *c, int category, int most, uint8_t place[64])
+/* Where coefficients are, in the order of the scan; how many. `category` is a constant of the caller, or one that has no tables. */
+static inline __attribute__((always_inline)) int significant_in(struct avc_decoder *d, struct cabac *c, int category, int first, int last,
+                                                                int most, uint8_t place[64])
 {
-    const int first = avc_significant_first[d->field][category], last = avc_last_first[d->field][category];
     int count = 0;
     for (int i = 0; i < most - 1; i++) {
         int at = category == LUMA_8X8 ? avc_significant_8x8[d->field][i] : category == CHROMA_DC ? (i < 2 ? i : 2) : i;
@@ -50,6 +50,16 @@ static inline int significant(struct avc_decoder *d, struct cabac *c, int catego
     }
     place[count++] = (uint8_t)(most - 1);
     return count;
+}
+
+static inline int significant(struct avc_decoder *d, struct cabac *c, int category, int most, uint8_t place[64])
+{
+    const int first = avc_significant_first[d->field][category], last = avc_last_first[d->field][category];
+    if (category == LUMA_8X8)
+        return significant_in(d, c, LUMA_8X8, first, last, 64, place);
+    if (category == CHROMA_DC)
+        return significant_in(d, c, CHROMA_DC, first, last, 4, place);
+    return significant_in(d, c, LUMA_4X4, first, last, most, place);
 }
 
 /* coeff_abs_level_minus1 and the sign; `ones` and `more`: levels of 1 and above that came before. */
