@@ -195,7 +195,7 @@ class Matrices(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _matrices_of(gen: float, raw: tuple[int, ...], size: int) -> Matrices:
-    """Matrices of latched commands of `size` dwords each. Pictures repeat them, and unpacking 20 of 64 numbers takes longer than decoding."""
+    """Matrices of latched commands of `size` dwords each. Pictures repeat them, and unpacking takes longer than decoding."""
     matrix, dc, has_scales = np.full((4, 6, 64), FLAT, np.uint8), np.full((2, 6), FLAT, np.uint8), False
     layout = catalogue().layout(MATRIX, gen)
     for start in range(0, len(raw), size):
