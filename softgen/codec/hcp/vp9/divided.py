@@ -12,6 +12,7 @@ import ctypes
 import numpy as np
 
 from softgen.codec.hcp.parts import PartRun
+from softgen.codec.hcp.picture import give_room, take_room
 from softgen.codec.hcp.vp9.structures import COUNT_BYTES, REFERENCES, Vp9Join, Vp9Load, Vp9Picture
 from softgen.codec.library import library, run_rows
 from softgen.codec.picture import IN_MEMORY, Samples
@@ -19,20 +20,30 @@ from softgen.command import CommandStreamer
 from softgen.eu import native
 
 SUPERBLOCK = 64  # samples
+UNIT_BYTES, MORE_BYTES, ALIGNMENT = 80, 1 << 17, 64  # 80: of a block, its place in the grid, motion and segments, twice
 
 
 class WorkArrays:
-    """Arrays that C code uses while a picture is decoded."""
+    """Arrays that C code uses while a picture is decoded, one behind the other."""
 
-    def __init__(self) -> None:
-        self._kept: list[Samples] = []
+    def __init__(self, units: int) -> None:
+        """`units`: of 8x8 samples, from which the size of most arrays follows."""
+        self._room, self._used, self._more = take_room(units * UNIT_BYTES + MORE_BYTES), 0, list[Samples]()
 
     def new(self, size: int, data: bytes = b"") -> Samples:
         """Zeros, of which the first are `data`."""
-        found = np.zeros(size, np.uint8)
-        found[: len(data)] = np.frombuffer(data, np.uint8)
-        self._kept.append(found)
+        found = self._room[self._used : self._used + size]
+        self._used += -(-size // ALIGNMENT) * ALIGNMENT
+        if found.size < size:
+            found = np.zeros(size, np.uint8)
+            self._more.append(found)
+        if data:
+            found[: len(data)] = np.frombuffer(data, np.uint8)
         return found
+
+    def close(self) -> None:
+        """Nothing points to the arrays any more."""
+        give_room(self._room)
 
 
 def decode_divided(cs: CommandStreamer, vp9: Vp9Picture, count: int, keep: WorkArrays) -> None:

@@ -13,7 +13,7 @@ import ctypes
 
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine, bitstream
-from softgen.codec.hcp.picture import HOST_BYTES, HcpVideoPicture, open_picture
+from softgen.codec.hcp.picture import HOST_BYTES, HcpVideoPicture, hcp_surface, open_picture
 from softgen.codec.hcp.vp9.divided import WorkArrays, decode_divided
 from softgen.codec.hcp.vp9.structures import (
     BLOCK_BYTES,
@@ -24,7 +24,7 @@ from softgen.codec.hcp.vp9.structures import (
     Vp9Picture,
 )
 from softgen.codec.library import library, run_rows
-from softgen.codec.picture import IN_MEMORY, PictureShape, Samples, y_tiled_surface
+from softgen.codec.picture import IN_MEMORY, PictureShape, Samples
 from softgen.codec.structures import PADDING, SampleFrame
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
@@ -50,7 +50,7 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     picture, shape = _open(cs, engine, state)
     engine.picture = picture
     columns, rows = picture.record.width, picture.record.height
-    vp9, keep = Vp9Picture(ctypes.addressof(picture.record)), WorkArrays()
+    vp9, keep = Vp9Picture(ctypes.addressof(picture.record)), WorkArrays(columns * rows)
     vp9.width, vp9.height, vp9.depth = state.frame_width + 1, state.frame_height + 1, 8 + state.bit_depth
     _flags(vp9, state)
     _segments(cs, vp9)
@@ -75,6 +75,7 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     if vp9.refresh:
         _keep_probabilities(cs, buffers.vp9_probability_buffer_address, probabilities.tobytes(), bool(vp9.intra_only))
     engine.close(cs)
+    keep.close()
 
 
 def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> tuple[HcpVideoPicture, PictureShape]:
@@ -129,7 +130,7 @@ def _references(cs: CommandStreamer, engine: VideoEngine, vp9: Vp9Picture, state
         surface = surfaces.get(number)
         if not item.address or surface is None:
             continue
-        slot.surface = y_tiled_surface(surface.surface_pitch + 1, surface.y_offset_for_u_cb, own.record.source.sample_bytes)
+        slot.surface = hcp_surface(surface.surface_pitch + 1, surface.y_offset_for_u_cb, own.record.source.sample_bytes)
         slot.surface.base = item.address
         width, height = getattr(state, f"{name}_frame_width") + 1, getattr(state, f"{name}_frame_height") + 1
         room = max(width, shape.width * SUPERBLOCK), max(height, shape.height * SUPERBLOCK)
