@@ -11,7 +11,7 @@
 #endif
 
 enum { PIECE = 256 }; /* samples that are converted at once */
-enum { TILE_COLUMN = 16, TILE_ROWS = 32, TILE_BYTES = 4096 }; /* Y tiles: columns of bytes, in which a row follows the one above */
+enum { TILE_COLUMN = 16, TILE_ROWS = 32, COLUMN_BYTES = 512, TILE_COLUMNS = 8, TILE_BYTES = 4096 }; /* Y tiles: columns of bytes, in which a row follows the one above */
 
 static uint16_t *row_of(const struct plane *p, unsigned y)
 {
@@ -48,56 +48,65 @@ static unsigned next(unsigned x, unsigned width)
 
 /* -- tiles of bytes -------------------------------------------------------------------------------------------------- */
 
-/* Rows of a column of a tile, and where they go or come from in the host's planes; `b`: the second plane of interleaved chroma. */
-struct column {
-    uint8_t *tile;
+/* Rows of a tile, and where they go or come from in the host's planes; `b`: the second plane of interleaved chroma. */
+struct tile {
+    uint8_t *bytes;
     uint16_t *a, *b;
     size_t stride;
-    unsigned rows;
+    unsigned rows, columns;
 };
 
-VECTORIZED static void load_luma(const struct column *c)
+VECTORIZED static void load_luma(const struct tile *t)
 {
-    const uint8_t *from = c->tile;
-    uint16_t *to = c->a;
-    for (unsigned y = 0; y < c->rows; y++, from += TILE_COLUMN, to += c->stride)
-        for (int x = 0; x < TILE_COLUMN; x++)
-            to[x] = from[x];
-}
-
-VECTORIZED static void load_chroma(const struct column *c)
-{
-    const uint16_t *restrict from = (const uint16_t *)(const void *)c->tile;
-    uint16_t *restrict a = c->a, *restrict b = c->b;
-    for (unsigned y = 0; y < c->rows; y++, from += TILE_COLUMN / 2, a += c->stride, b += c->stride)
-        for (int x = 0; x < TILE_COLUMN / 2; x++) {
-            a[x] = from[x] & 255;
-            b[x] = from[x] >> 8;
+    for (unsigned y = 0; y < t->rows; y++)
+        for (unsigned c = 0; c < t->columns; c++) {
+            const uint8_t *from = t->bytes + c * COLUMN_BYTES + y * TILE_COLUMN;
+            uint16_t *to = t->a + y * t->stride + c * TILE_COLUMN;
+            for (int x = 0; x < TILE_COLUMN; x++)
+                to[x] = from[x];
         }
 }
 
-VECTORIZED static void store_luma(const struct column *c)
+VECTORIZED static void load_chroma(const struct tile *t)
 {
-    uint8_t *restrict to = c->tile;
-    const uint16_t *restrict from = c->a;
-    for (unsigned y = 0; y < c->rows; y++, to += TILE_COLUMN, from += c->stride)
-        for (int x = 0; x < TILE_COLUMN; x++)
-            to[x] = (uint8_t)from[x];
+    for (unsigned y = 0; y < t->rows; y++)
+        for (unsigned c = 0; c < t->columns; c++) {
+            const uint16_t *restrict from = (const uint16_t *)(const void *)(t->bytes + c * COLUMN_BYTES + y * TILE_COLUMN);
+            uint16_t *restrict a = t->a + y * t->stride + c * TILE_COLUMN / 2, *restrict b = t->b + y * t->stride + c * TILE_COLUMN / 2;
+            for (int x = 0; x < TILE_COLUMN / 2; x++) {
+                a[x] = from[x] & 255;
+                b[x] = from[x] >> 8;
+            }
+        }
 }
 
-VECTORIZED static void store_chroma(const struct column *c)
+VECTORIZED static void store_luma(const struct tile *t)
 {
-    uint16_t *restrict to = (uint16_t *)(void *)c->tile;
-    const uint16_t *restrict a = c->a, *restrict b = c->b;
-    for (unsigned y = 0; y < c->rows; y++, to += TILE_COLUMN / 2, a += c->stride, b += c->stride)
-        for (int x = 0; x < TILE_COLUMN / 2; x++)
-            to[x] = (uint16_t)(a[x] | b[x] << 8);
+    for (unsigned y = 0; y < t->rows; y++)
+        for (unsigned c = 0; c < t->columns; c++) {
+            uint8_t *restrict to = t->bytes + c * COLUMN_BYTES + y * TILE_COLUMN;
+            const uint16_t *restrict from = t->a + y * t->stride + c * TILE_COLUMN;
+            for (int x = 0; x < TILE_COLUMN; x++)
+                to[x] = (uint8_t)from[x];
+        }
+}
+
+VECTORIZED static void store_chroma(const struct tile *t)
+{
+    for (unsigned y = 0; y < t->rows; y++)
+        for (unsigned c = 0; c < t->columns; c++) {
+            uint16_t *restrict to = (uint16_t *)(void *)(t->bytes + c * COLUMN_BYTES + y * TILE_COLUMN);
+            const uint16_t *restrict a = t->a + y * t->stride + c * TILE_COLUMN / 2, *restrict b = t->b + y * t->stride + c * TILE_COLUMN / 2;
+            for (int x = 0; x < TILE_COLUMN / 2; x++)
+                to[x] = (uint16_t)(a[x] | b[x] << 8);
+        }
 }
 
 /* Samples of a row that columns of whole tiles have; the others go row by row. */
 static unsigned in_columns(const struct surface *s, unsigned width, unsigned step)
 {
-    int is_y = s->run == TILE_COLUMN && 1u << s->tile_rows == TILE_ROWS && s->row[TILE_ROWS - 1] == TILE_COLUMN * (TILE_ROWS - 1);
+    int is_y = s->run == TILE_COLUMN && 1u << s->tile_rows == TILE_ROWS && 1u << s->tile_columns == TILE_COLUMN * TILE_COLUMNS;
+    is_y = is_y && s->row[1] == TILE_COLUMN && s->column[TILE_COLUMN] == COLUMN_BYTES;
     if (s->sample_bytes != 1 || !is_y || s->base & (TILE_BYTES - 1) || (int64_t)width * step > s->pitch)
         return 0;
     return width & ~(TILE_COLUMN / step - 1);
@@ -105,7 +114,7 @@ static unsigned in_columns(const struct surface *s, unsigned width, unsigned ste
 
 /* Moves rows `y` to `end` of samples up to `width`, of luma or of both chroma planes. */
 static void move_columns(const struct picture *p, const struct surface *s, const struct frame *f, int is_chroma, unsigned width, unsigned y,
-                         unsigned end, void (*move)(const struct column *))
+                         unsigned end, void (*move)(const struct tile *))
 {
     const struct plane *a = &f->plane[is_chroma], *b = &f->plane[2];
     unsigned step = is_chroma ? 2 : 1;
@@ -113,11 +122,11 @@ static void move_columns(const struct picture *p, const struct surface *s, const
         uint64_t row = (uint64_t)y + (is_chroma ? s->chroma_row[0] : 0), line = s->base + (row / TILE_ROWS) * TILE_ROWS * (uint64_t)s->pitch;
         rows = TILE_ROWS - (unsigned)(row % TILE_ROWS);
         rows = rows < end - y ? rows : end - y;
-        for (unsigned x = 0; x < width; x += TILE_COLUMN / step) {
-            uint64_t byte = (uint64_t)x * step, tile = line + (byte >> s->tile_columns) * TILE_BYTES;
-            uint8_t *memory = graphics_memory(p->memory.table, tile & p->memory.address_mask);
-            memory += s->column[byte & ((1u << s->tile_columns) - 1)] + s->row[row % TILE_ROWS];
-            move(&(struct column){memory, row_of(a, y) + x, row_of(b, y) + x, a->stride, rows});
+        for (unsigned x = 0, columns; x < width; x += columns * TILE_COLUMN / step, line += TILE_BYTES) {
+            columns = (width - x) * step / TILE_COLUMN;
+            columns = columns < TILE_COLUMNS ? columns : TILE_COLUMNS;
+            uint8_t *memory = graphics_memory(p->memory.table, line & p->memory.address_mask) + row % TILE_ROWS * TILE_COLUMN;
+            move(&(struct tile){memory, row_of(a, y) + x, row_of(b, y) + x, a->stride, rows, columns});
         }
     }
 }

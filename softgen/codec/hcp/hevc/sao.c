@@ -165,23 +165,33 @@ static void filter(struct hevc_picture *p, int ctb_x, int ctb_y, int component)
         restore(p, &a, shift);
 }
 
-static int is_used(const struct hevc_picture *p, int component)
+static int is_used(const struct hevc_picture *p, int component, int ctb_y)
 {
     int any = 0;
-    for (unsigned i = 0; i < p->across * p->down; i++)
-        any |= p->ctbs[i].sao.type[component];
+    for (int x = 0; x < (int)p->across; x++)
+        any |= p->ctbs[ctb_y * (int)p->across + x].sao.type[component];
     return any;
+}
+
+/* Copies the rows of samples that blocks of a row need: theirs, and one on either side. Answers up to where there are copies. */
+static int copy_rows(struct hevc_picture *p, int component, int ctb_y, int copied)
+{
+    const struct plane *plane = &p->picture->frame.plane[component];
+    int size = (1 << p->log2_ctb) >> (component > 0), first = ctb_y * size - 1, end = (ctb_y + 1) * size + 1;
+    first = first > copied ? first : copied;
+    end = end < (int)plane->height ? end : (int)plane->height;
+    memcpy(p->copy + (size_t)first * plane->stride, hevc_samples(plane, 0, first), (size_t)plane->stride * (size_t)(end - first) * sizeof *p->copy);
+    return end;
 }
 
 void hevc_sao(struct hevc_picture *p)
 {
-    for (int component = 0; component < PLANES; component++) {
-        const struct plane *plane = &p->picture->frame.plane[component];
-        if (!is_used(p, component))
-            continue;
-        memcpy(p->copy, plane->samples, (size_t)plane->stride * plane->height * sizeof *p->copy);
-        for (int y = 0; y < (int)p->down; y++)
+    for (int component = 0; component < PLANES; component++)
+        for (int y = 0, copied = 0; y < (int)p->down; y++) {
+            if (!is_used(p, component, y))
+                continue;
+            copied = copy_rows(p, component, y, copied);
             for (int x = 0; x < (int)p->across; x++)
                 filter(p, x, y, component);
-    }
+        }
 }

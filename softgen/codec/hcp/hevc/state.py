@@ -20,7 +20,7 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine, bitstream
 from softgen.codec.hcp.hevc.structures import COLUMNS, DECODER_BYTES, LISTS, MOST_INDEX, MOTION_BYTES, ROWS, STORES, HevcPicture, HevcSlice
-from softgen.codec.hcp.picture import HcpVideoPicture, open_picture
+from softgen.codec.hcp.picture import HcpVideoPicture, give_room, open_picture, take_room
 from softgen.codec.library import library, run_rows
 from softgen.codec.picture import PictureShape, Samples
 from softgen.codec.structures import PADDING
@@ -45,6 +45,7 @@ class HevcVideoPicture(HcpVideoPicture):
 
     hevc: HevcPicture = field(default_factory=HevcPicture)
     decoder: npt.NDArray[np.uint64] | None = None  # memory of struct hevc_decoder
+    room: Samples | None = None  # what C code uses while it is decoded
     motion: Samples | None = None  # what pictures to come may need of it,
     motion_address: int = 0  # and where it goes
     collocated: dict[int, Samples] = field(default_factory=dict)  # the same of references, by frame store
@@ -52,6 +53,8 @@ class HevcVideoPicture(HcpVideoPicture):
     def complete(self, cs: CommandStreamer) -> None:
         """Conceal what is missing, run the in-loop filters, write samples and motion."""
         run_rows(cs, library().hevc_close, self.hevc)
+        if self.room is not None:
+            give_room(self.room)
         super().complete(cs)
         if self.motion_address and self.motion is not None:
             cs.space.write(self.motion_address, self.motion.tobytes())
@@ -132,8 +135,8 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> HevcVideoP
     opened = open_picture(cs, engine.frames, shape, hevc.depth_luma)
     picture = HevcVideoPicture(opened.record, opened.keep, hevc)
     hevc.picture = ctypes.addressof(picture.record)
-    room = np.zeros(library().hevc_room(ctypes.byref(hevc)), np.uint8)
-    hevc.room = room.ctypes.data
+    picture.room = take_room(library().hevc_room(ctypes.byref(hevc)))
+    hevc.room = picture.room.ctypes.data
     _tiles(hevc, cs.latched.get("HCP_TILE_STATE") if state.tiling_enable else None)
     _matrices(hevc, cs)
     picture.decoder = np.zeros(DECODER_BYTES // 8, np.uint64)
@@ -142,7 +145,6 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> HevcVideoP
     if picture.motion_address:
         picture.motion = np.zeros(_motion_size(hevc), np.uint8)
         hevc.motion = picture.motion.ctypes.data
-    picture.keep.append(room)
     run_rows(cs, library().hevc_open, hevc)
     return picture
 
@@ -195,7 +197,7 @@ class Matrices(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _matrices_of(gen: float, raw: tuple[int, ...], size: int) -> Matrices:
-    """Matrices of latched commands of `size` dwords each. Pictures repeat them, and to unpack 20 of 64 numbers takes longer than to decode."""
+    """Matrices of latched commands of `size` dwords each. Pictures repeat them, and unpacking takes longer than decoding."""
     matrix, dc, has_scales = np.full((4, 6, 64), FLAT, np.uint8), np.full((2, 6), FLAT, np.uint8), False
     layout = catalogue().layout(MATRIX, gen)
     for start in range(0, len(raw), size):

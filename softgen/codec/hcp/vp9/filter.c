@@ -1,4 +1,6 @@
 /* The loop filter (8.8): which edges of a superblock are filtered, and how wide; all vertical edges first. */
+#include <sched.h>
+
 #include "vp9.h"
 
 /* Edges of 8 samples of a row of 8x8 units: a bit each. */
@@ -98,12 +100,25 @@ static void filter_superblock(const struct vp9_picture *p, const struct vp9_limi
     }
 }
 
+/* Filters of a superblock change samples at its left and above, so the one above and to the right comes first. */
+static void wait_for_row_above(const struct vp9_picture *p, unsigned row, unsigned x)
+{
+    unsigned across = (p->columns + SUPERBLOCK - 1) / SUPERBLOCK, wanted = x + 2 < across ? x + 2 : across;
+    while (row && __atomic_load_n(&p->filtered[row - 1], __ATOMIC_ACQUIRE) < wanted)
+        sched_yield();
+}
+
 void vp9_filter(struct vp9_picture *p, unsigned row)
 {
     struct vp9_limits limits[LEVELS];
     for (int level = 0; level < LEVELS; level++)
         limits[level] = limits_of(p, level);
-    for (unsigned x = 0; x < p->columns; x += SUPERBLOCK)
+    for (unsigned x = 0; x < p->columns; x += SUPERBLOCK) {
+        if (p->divided)
+            wait_for_row_above(p, row, x / SUPERBLOCK);
         for (int plane = 0; plane < PLANES; plane++)
             filter_superblock(p, limits, plane, x, row * SUPERBLOCK);
+        if (p->divided)
+            __atomic_store_n(&p->filtered[row], x / SUPERBLOCK + 1, __ATOMIC_RELEASE);
+    }
 }
