@@ -212,7 +212,7 @@ def look(pixels: np.ndarray[Any, Any] | None) -> str:
     """What is on a picture, as far as a script can tell."""
     if pixels is None:
         return "none"
-    colours = len(np.unique(pixels.reshape(-1, 3), axis=0))
+    colours = len(np.unique(pixels.astype(np.uint32) @ np.array([1, 1 << 8, 1 << 16], np.uint32)))
     return "blank" if colours == 1 else f"{colours} colours"
 
 
