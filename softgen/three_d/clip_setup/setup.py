@@ -107,6 +107,16 @@ def _depth_offset(state: DrawState, fields: UnitFields) -> tuple[str, float]:
 def _make(generation: Generation, fields: UnitFields, drawing: Record, count: int, viewports: tuple[Record, ...],
           scissors: tuple[Record, ...], extent: tuple[int, int], samples: SamplePlan, depth_format: str,
           offset_clamp: float) -> SetupPlan:  # fmt: skip
+    found = SetupPlan.from_buffer_copy(_without_viewports(generation, fields, drawing, count, samples, depth_format, offset_clamp))
+    for i in range(min([count, *(len(held) for held in (viewports, scissors) if held)])):  # others have no pixels
+        found.viewport[i] = _viewport(drawing, viewports[i] if viewports else None, scissors[i] if scissors else None, extent)
+    return found
+
+
+@lru_cache(128)
+def _without_viewports(generation: Generation, fields: UnitFields, drawing: Record, count: int, samples: SamplePlan, depth_format: str,
+                       offset_clamp: float) -> SetupPlan:  # fmt: skip
+    """What is the same for targets of all sizes."""
     sample = _sample(fields)
     cull = fields.cull_mode
     found = SetupPlan(
@@ -133,8 +143,6 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, count: in
         found.point_width_min, found.point_width_max = fields.fixed("minimum_point_width"), fields.fixed("maximum_point_width")
     if depth_format:
         _set_offset(found, fields, depth_format, offset_clamp)
-    for i in range(min([count, *(len(held) for held in (viewports, scissors) if held)])):  # others have no pixels
-        found.viewport[i] = _viewport(drawing, viewports[i] if viewports else None, scissors[i] if scissors else None, extent)
     return found
 
 
