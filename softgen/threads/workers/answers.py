@@ -5,16 +5,14 @@ Those that depend on the program and the engine alone are kept with the program:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from ctypes import Array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from softgen.eu.engine_protocol import CompiledFunction
 from softgen.eu.thread.block import BLOCK_OFFSETS, ThreadStatus
 from softgen.eu.thread.regions import IpJump
 from softgen.threads.native.scheduler import FallbackAnswer, SchedulerState
-
-if TYPE_CHECKING:
-    from softgen.threads.workers.shared import SharedDispatch
 
 ANSWERS = 32  # fallbacks that scheduler.c can repeat without Python
 
@@ -36,21 +34,13 @@ def add_answer(dispatch: SchedulerState, answers: Array[FallbackAnswer], answer:
     return True
 
 
-def keep_answer(shared: SharedDispatch, answer: FallbackAnswer, chosen: CompiledFunction | None) -> None:
-    """Keeps an answer for later dispatches, if its code stays the engine's choice."""
-    if shared.stepper is None and (chosen is None or shared.engine.settled(chosen)):
-        shared.known_answers[answer.status, answer.control, answer.ip] = KnownAnswer(answer, chosen)
-
-
-def recall_answers(shared: SharedDispatch, dispatch: SchedulerState, answers: Array[FallbackAnswer],
-                   functions: dict[tuple[int, int], CompiledFunction]) -> None:  # fmt: skip
-    """Begins a dispatch with the answers of earlier ones."""
+def recall_answers(known: Iterable[KnownAnswer], prepare: Callable[[CompiledFunction], None], dispatch: SchedulerState,
+                   answers: Array[FallbackAnswer], functions: dict[tuple[int, int], CompiledFunction]) -> None:  # fmt: skip
+    """Begins a dispatch with the answers of earlier ones; `prepare` resolves the surfaces of their code."""
     dispatch.answer_count = 0
-    if shared.stepper is not None:
-        return
-    for answer, chosen in shared.known_answers.values():
+    for answer, chosen in known:
         if chosen is not None:
-            shared.prepare(chosen)
+            prepare(chosen)
             functions[chosen.address, chosen.program] = chosen
         add_answer(dispatch, answers, answer)
 

@@ -16,6 +16,7 @@ from softgen.threads import places
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, Stepper, ThreadDispatch
 from softgen.threads.interpreted import interpreted
+from softgen.threads.native.scheduler import FallbackAnswer
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.workers.affine import affine_rows
@@ -120,9 +121,19 @@ class SharedDispatch:
         self._prepared = found
 
     @property
-    def known_answers(self) -> dict[tuple[int, int, int], KnownAnswer]:
+    def _answers(self) -> dict[tuple[int, int, int], KnownAnswer]:
         """What threads of the program were answered in dispatches like this one, by status, cr0.0 and ip."""
         return self.program.answers.setdefault((self.engine, self.dispatch.simd, self.full, self.rows), {})
+
+    @property
+    def known_answers(self) -> tuple[KnownAnswer, ...]:
+        """Those that hold for this dispatch."""
+        return () if self.stepper is not None else tuple(self._answers.values())
+
+    def keep_answer(self, answer: FallbackAnswer, chosen: CompiledFunction | None) -> None:
+        """Keeps an answer for later dispatches, if its code stays the engine's choice."""
+        if self.stepper is None and (chosen is None or self.engine.settled(chosen)):
+            self._answers[answer.status, answer.control, answer.ip] = KnownAnswer(answer, chosen)
 
     def independent(self) -> bool:
         """Whether threads of a group have nothing in common but memory. A kernel may wait at a barrier that no command has enabled."""

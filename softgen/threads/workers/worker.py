@@ -32,7 +32,7 @@ from softgen.threads.native.block_ranges import block_ranges
 from softgen.threads.native.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, GroupShare, ReturnReason, SchedulerState
 from softgen.threads.native.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
-from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer, keep_answer, recall_answers
+from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer, recall_answers
 from softgen.threads.workers.shared import SharedDispatch
 from softgen.threads.workers.strips import differing
 
@@ -183,7 +183,7 @@ class Worker:
         now.share, now.chunk = share, 1
         now.numbered = now.taken = now.first = now.last = now.threads_done = now.instructions = now.inside = 0
         now.deadline = time.monotonic_ns() + SLICE
-        recall_answers(self.shared, now, self.answers, self.functions)
+        recall_answers(self.shared.known_answers, self.shared.prepare, now, self.answers, self.functions)
 
     def choose(self) -> None:
         """Chooses the code that threads start with."""
@@ -270,7 +270,7 @@ class Worker:
 
     def _add_answer(self, answer: FallbackAnswer, chosen: CompiledFunction | None) -> None:
         if add_answer(self.dispatch, self.answers, answer):
-            keep_answer(self.shared, answer, chosen)
+            self.shared.keep_answer(answer, chosen)
 
     # -- fallbacks --------------------------------------------------------------------------------------
 
