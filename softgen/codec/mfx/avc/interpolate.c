@@ -76,7 +76,8 @@ static INLINE void block(uint8_t *to, ptrdiff_t to_stride, const uint8_t *p, ptr
 }
 
 /* A block of 4, 8 or 16 columns at (fx, fy) quarters from `from`, which has two samples before it and three behind in each direction. */
-VECTORIZED void avc_interpolate(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, int fx, int fy, int width, int height)
+ENTRY VECTORIZED void avc_interpolate(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, int fx, int fy, int width,
+                                      int height)
 {
     if (width == SIDE)
         block(to, to_stride, from, stride, fx, fy, SIDE, height);
