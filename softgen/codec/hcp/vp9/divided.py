@@ -15,9 +15,9 @@ from softgen.codec.hcp.parts import PartRun
 from softgen.codec.hcp.picture import give_room, take_room
 from softgen.codec.hcp.vp9.structures import COUNT_BYTES, REFERENCES, Vp9Join, Vp9Load, Vp9Picture
 from softgen.codec.library import library, run_rows
-from softgen.codec.picture import IN_MEMORY, Samples
+from softgen.codec.picture import Samples
 from softgen.command import CommandStreamer
-from softgen.eu import native
+from softgen.errors import GpuFault
 
 SUPERBLOCK = 64  # samples
 UNIT_BYTES, MORE_BYTES, ALIGNMENT = 80, 1 << 17, 64  # 80: of a block, its place in the grid, motion and segments, twice
@@ -50,9 +50,8 @@ def decode_divided(cs: CommandStreamer, vp9: Vp9Picture, count: int, keep: WorkA
     """Decode a picture on `count` host threads."""
     code, address = library(), ctypes.addressof(vp9)
     run_rows(cs, code.vp9_open, vp9)
-    for index in range(REFERENCES):
-        if vp9.references[index].state == IN_MEMORY:  # a reference that is not mapped is an error of the block that refers to it
-            native.GuardedCall(code.vp9_load)(Vp9Load(address, index))
+    if not vp9.intra_only:
+        _load(cs, vp9, count)
     columns = 1 << vp9.tile_columns
     parts = [Vp9Picture.from_buffer_copy(vp9) for _ in range(count)]
     for number, part in enumerate(parts):
@@ -66,3 +65,12 @@ def decode_divided(cs: CommandStreamer, vp9: Vp9Picture, count: int, keep: WorkA
     vp9.divided, vp9.next_row, vp9.filtered = 1, 0, filtered.ctypes.data
     PartRun(code.vp9_filter_rows, [vp9] * count).run(cs)
     run_rows(cs, code.vp9_close, vp9)
+
+
+def _load(cs: CommandStreamer, vp9: Vp9Picture, count: int) -> None:
+    """Read the samples of references before threads do. What is not mapped is an error of the block that refers to it, if any does."""
+    loads = [Vp9Load(ctypes.addressof(vp9), first, count) for first in range(min(count, REFERENCES))]
+    try:
+        PartRun(library().vp9_load, loads).run(cs)
+    except GpuFault:
+        return

@@ -211,11 +211,12 @@ ENTRY int64_t vp9_open(struct vp9_picture *p, void *record)
     return 0;
 }
 
-/* Entry: reads the samples of a reference, so that threads find them; those whose memory is not mapped are left at the access. */
+/* Entry: reads the samples of references, so that threads find them. */
 ENTRY int64_t vp9_load(struct vp9_load *load, void *record)
 {
     (void)record;
-    vp9_reference(load->picture, VP9_LAST + (int)load->index);
+    for (uint32_t i = load->first; i < VP9_REFERENCES; i += load->step)
+        vp9_reference(load->picture, VP9_LAST + (int)i);
     return 0;
 }
 

@@ -46,7 +46,7 @@ class Vp9Picture(ctypes.Structure):
 class Vp9Load(ctypes.Structure):
     """struct vp9_load of vp9.h."""
 
-    _fields_ = [("picture", ctypes.c_uint64), ("index", ctypes.c_uint64)]
+    _fields_ = [("picture", ctypes.c_uint64), ("first", ctypes.c_uint32), ("step", ctypes.c_uint32)]
 
 
 class Vp9Join(ctypes.Structure):

@@ -127,7 +127,7 @@ struct vp9_picture {
 /* Arguments of entries. */
 struct vp9_load {
     struct vp9_picture *picture;
-    uint64_t index; /* of a reference */
+    uint32_t first, step; /* of its references, each `step`th */
 };
 
 struct vp9_join {
