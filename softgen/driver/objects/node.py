@@ -121,6 +121,7 @@ class Shared:
         self.logged: set[str] = set()  # by log_once
         self.opened = 0
         self.linear_views = False  # whether any buffer has one
+        self.settle = 0.0  # seconds that EXECBUFFER2 waits for its work: a recording's buffers are then not written meanwhile
 
     def count_refused(self, name: str, error: str, reason: str) -> None:
         """Count a refused ioctl for the report."""

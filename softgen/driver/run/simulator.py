@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from softgen.threads.dispatcher_protocol import Dispatcher
 
 RECORDER_TIMEOUT = 0.5  # seconds
+SETTLE = 2.0  # seconds that a recorded program waits for its work, unless that waits for what the program does next
 RECORDED_DRAIN = 600.0  # seconds that recorded work may go on after its program: a video decoder need not wait for its last pictures
 STOPPING = 0.5  # seconds in which work that still runs at the end says where it is
 PATIENCE = 0.3  # seconds in which short programs have submitted their first work
@@ -77,6 +78,8 @@ class Simulator:
         self.collector = Collector()
         self.shared = Shared(gpu, self.queues, observers.log, options.memory_limit)
         self.shared.display.mode = monitor.mode(*options.display)
+        if observers.recorders:
+            self.shared.settle = SETTLE
         if observers.presented:
             self.shared.display.presented = observers.presented
         if observers.use_room:
