@@ -110,7 +110,7 @@ def environment(program: Program, folder: Path, llvmpipe: bool) -> dict[str, str
     runtime.mkdir(mode=0o700)
     cache = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled kernels stay
     own = {"XDG_RUNTIME_DIR": str(runtime), "HOME": str(folder), "XDG_CACHE_HOME": cache, "SOFTGEN_FAILURES": str(folder / "failures"),
-           "SDL_AUDIODRIVER": "dummy", "PATH": PATH}  # fmt: skip
+           "SDL_AUDIODRIVER": "dummy", "ALSOFT_DRIVERS": "null", "PATH": PATH}  # fmt: skip
     if program.on == "wayland":  # kms_swrast wants dumb buffers, which render nodes do not have
         return env | own | WAYLAND | (LLVMPIPE | PIXMAN if llvmpipe else {})
     return env | own | (LLVMPIPE | KMS_SWRAST if llvmpipe else {})
