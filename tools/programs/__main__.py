@@ -185,12 +185,13 @@ def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) 
 
 
 def own_rate(program: Program, output: str) -> float | None:
-    """The program's own frames a second, the last it told."""
-    found = re.findall(program.rate, output, re.MULTILINE) if program.rate else []
+    """The program's own frames a second, the last it told; of milliseconds a frame (a group of that name, ms), so many a second."""
+    found = list(re.finditer(program.rate, output, re.MULTILINE)) if program.rate else []
     try:
-        return float(found[-1].replace(",", "")) if found else None
+        number = float(found[-1][1].replace(",", "")) if found else None
     except ValueError:
         return None
+    return 1000 / number if number and "ms" in found[-1].re.groupindex else number
 
 
 def first_error(program: Program, ran: Ran) -> str:
