@@ -66,6 +66,12 @@ def test_a_run_is_judged_by_messages_picture_and_output(tool: Any) -> None:
         assert (found.verdict, found.error) == (verdict, error)
 
 
+def test_a_rate_may_be_of_milliseconds(tool: Any) -> None:
+    program = tool.Program("p", "pack", "p", rate=r"FrameTime: (?P<ms>\S+) ms")
+    assert tool.own_rate(program, "FPS: 1 FrameTime: 900.0 ms\nFPS: 1 FrameTime: 625.0 ms") == 1.6
+    assert tool.own_rate(program, "FrameTime: inf ms") == 0 and tool.own_rate(program, "FrameTime: x ms") is None
+
+
 def test_results_are_merged_into_a_page(tool: Any, tmp_path: Path) -> None:
     program = next(iter(tool.table()))
     row = tool.Result(program.name, "pack", "a | b", "kbl", "runs", "7 colours", 3, 12.5, 0.25)

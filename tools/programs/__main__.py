@@ -110,7 +110,7 @@ def environment(program: Program, folder: Path, llvmpipe: bool) -> dict[str, str
     runtime.mkdir(mode=0o700)
     cache = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled kernels stay
     own = {"XDG_RUNTIME_DIR": str(runtime), "HOME": str(folder), "XDG_CACHE_HOME": cache, "SOFTGEN_FAILURES": str(folder / "failures"),
-           "SDL_AUDIODRIVER": "dummy", "PATH": PATH}  # fmt: skip
+           "SDL_AUDIODRIVER": "dummy", "ALSOFT_DRIVERS": "null", "PATH": PATH}  # fmt: skip
     if program.on == "wayland":  # kms_swrast wants dumb buffers, which render nodes do not have
         return env | own | WAYLAND | (LLVMPIPE | PIXMAN if llvmpipe else {})
     return env | own | (LLVMPIPE | KMS_SWRAST if llvmpipe else {})
@@ -185,12 +185,13 @@ def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) 
 
 
 def own_rate(program: Program, output: str) -> float | None:
-    """The program's own frames a second, the last it told."""
-    found = re.findall(program.rate, output, re.MULTILINE) if program.rate else []
+    """The program's own frames a second, the last it told; of milliseconds a frame (a group of that name, ms), so many a second."""
+    found = list(re.finditer(program.rate, output, re.MULTILINE)) if program.rate else []
     try:
-        return float(found[-1].replace(",", "")) if found else None
+        number = float(found[-1][1].replace(",", "")) if found else None
     except ValueError:
         return None
+    return 1000 / number if number and "ms" in found[-1].re.groupindex else number
 
 
 def first_error(program: Program, ran: Ran) -> str:
