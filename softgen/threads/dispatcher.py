@@ -20,7 +20,7 @@ from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes.compile import foreground
-from softgen.lanes.compile.mode import compile_in_background
+from softgen.lanes.compile.compile_policy import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never

@@ -15,7 +15,7 @@ import pytest
 from softgen.driver.ioctl import context as contexts
 from softgen.driver.ioctl.context import ENGINES, VM
 from softgen.driver.objects.submission import Submission
-from softgen.driver.queue.queue import Later
+from softgen.driver.queue.queue import DeferredRun
 from softgen.driver.run.protocol import Channel, ShimMessage
 from softgen.driver.shim.shim_h import READ
 from softgen.driver.uapi.uapi import CONTEXT_PARAM, EXTENSION
@@ -280,7 +280,7 @@ def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: p
         quick, ran = buffer(program, store(0x20000, 7) + struct.pack("<2I", END, 0)), gpu.shared.runner.at_once
         here: list[bool] = []
 
-        def at_once(submission: Submission, awaited: bool = False) -> Later | None:
+        def at_once(submission: Submission, awaited: bool = False) -> DeferredRun | None:
             found = ran(submission, awaited)
             here.append(found is not None)
             return found

@@ -15,7 +15,7 @@ from softgen.driver.objects.descriptors import leave_some
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import i915_drm as i915
-from softgen.driver.uapi.facts import x86_64_host
+from softgen.driver.uapi.kernel_tables import x86_64_host
 from softgen.driver.uapi.uapi import ENGINE_CLASSES, EXTENSION
 from softgen.errors import SoftgenError
 from softgen.memory.host import round_up

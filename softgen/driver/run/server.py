@@ -21,14 +21,14 @@ from softgen.driver.ioctl import context, gem, ioctls
 from softgen.driver.objects.descriptors import OUT_OF_DESCRIPTORS, leave_some
 from softgen.driver.objects.fence import Pipes
 from softgen.driver.objects.gem_context import GemContext
-from softgen.driver.objects.node import Node, Shared
-from softgen.driver.queue.queue import Later
+from softgen.driver.objects.node import GpuState, Node
+from softgen.driver.queue.queue import DeferredRun
 from softgen.driver.run.channel_threads import ChannelThreads
 from softgen.driver.run.input_devices import InputDevices
 from softgen.driver.run.node_name import ended, leads_to, picked
 from softgen.driver.run.protocol import Call, Channel, ShimMessage, greet, peer
 from softgen.driver.run.service import Service
-from softgen.driver.run.tree import INPUTS, NODES
+from softgen.driver.run.sysfs_tree import INPUTS, NODES
 from softgen.driver.shim.shim_h import FOREIGN, IOCTL, MMAP, NOT_MINE
 from softgen.driver.uapi.uapi import ARGUMENTS, name_of
 
@@ -41,7 +41,7 @@ PATIENCE = 0.003  # seconds that a program may wait for an answer awake; behind 
 class Server:
     """The accept loop, the opened nodes, and a thread for each channel."""
 
-    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False,
+    def __init__(self, gpu: GpuState, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False,
                  drain: float | None = None) -> None:  # fmt: skip
         """`trace` is called with a line of text for every ioctl and mmap; `spare_processor`: whether one is left for a program that waits
         awake while all host threads are busy; `drain`: seconds that work may outlive its program, DRAIN by default."""
@@ -266,7 +266,7 @@ class Server:
         self.gpu.log(f"softgen itself failed in {called(message)}: {type(error).__name__}: {error}")
         return -errno.EIO, ""
 
-    def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
+    def _work(self, later: DeferredRun, call: Call, offset: int | None = None) -> bool:
         """Run a submission in this thread and answer the call if `offset` is given, as soon as its result is there. If it takes long, the
         call is answered at once, another thread answers the channel from then on, and the result is False.
 
@@ -284,7 +284,7 @@ class Server:
                     pass  # who reads the next request will see it
                 unanswered = None
 
-        def let_go() -> None:
+        def hand_over() -> None:
             nonlocal alone, unanswered
             reply()
             late, unanswered = unanswered, None
@@ -295,7 +295,7 @@ class Server:
                 return
             alone = False
 
-        later(let_go, reply)
+        later(hand_over, reply)
         reply(wait=True)
         call.channel.waited_for = alone and offset is not None
         return alone

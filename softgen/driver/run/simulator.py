@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.driver.errors import Errno
 from softgen.driver.kms import display, monitor
-from softgen.driver.objects.node import Shared
+from softgen.driver.objects.node import GpuState
 from softgen.driver.queue.queue import Queues
 from softgen.driver.run.collector import Collector
 from softgen.driver.run.server import DRAIN, Server
@@ -76,7 +76,7 @@ class Simulator:
         self.begun = threading.Event()  # there was a submission
         self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
         self.collector = Collector()
-        self.shared = Shared(gpu, self.queues, observers.log, options.memory_limit)
+        self.shared = GpuState(gpu, self.queues, observers.log, options.memory_limit)
         self.shared.display.mode = monitor.mode(*options.display)
         if observers.recorders:
             self.shared.settle = SETTLE

@@ -87,7 +87,7 @@ class ThreadedEngine:
         """Programs are linked again when threads are found elsewhere in them."""
         return False
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Nothing is done in the background."""
 
 

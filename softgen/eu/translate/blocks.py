@@ -18,7 +18,7 @@ from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import ip_jump, notification
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
-from softgen.eu.translate import control_flow, cr0_propagation, halves, send
+from softgen.eu.translate import control_flow, cr0_propagation, send, simd32_pairing
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, FlowProbe
 from softgen.eu.translate.entry_exit import EntryExit
@@ -67,7 +67,7 @@ class BlockTranslator(EntryExit):
         if other is None:
             self._meaning(line)
         else:
-            halves.step(self.state, line, other)
+            simd32_pairing.step(self.state, line, other)
         self.uncounted += 1 if other is None else 2
 
     def _begin(self, ip: int, entry: bool) -> None:

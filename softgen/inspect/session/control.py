@@ -65,7 +65,7 @@ class StoppingEngine:
     def settled(self, chosen: CompiledFunction) -> bool:
         return False
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Nothing is done in the background."""
 
 

@@ -302,7 +302,7 @@ class Worker:
             if not now.rows or thread.ended or not done:  # in a strip the next thread may have the same slot
                 now.current += 1
             if time.monotonic_ns() >= now.deadline:
-                self.shared.engine.give_way()
+                self.shared.engine.yield_to_foreground()
                 self._poll()
         elif time.monotonic_ns() >= now.deadline + OVERDUE:  # in a loop that compiled code never goes round in one turn
             self._poll()

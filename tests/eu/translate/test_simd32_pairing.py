@@ -12,7 +12,7 @@ from softgen.errors import GpuFault
 from softgen.eu import engine
 from softgen.eu.interpreter import DecodedInstruction, Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.translate import halves
+from softgen.eu.translate import simd32_pairing
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import Key, translate
 from tests.eu.semantics.build import Listing, arf, dst, end, imm, instr, reg, thread
@@ -35,14 +35,14 @@ def lines(*items: Instruction) -> list[DecodedInstruction]:
 def pairs(*items: Instruction) -> list[tuple[int, int | None]]:
     """The places of instructions that are joined."""
     numbers = {line.ip: number for number, line in enumerate(lines(*items))}
-    return [(numbers[line.ip], other and numbers[other.ip]) for line, other in halves.joined(lines(*items))]
+    return [(numbers[line.ip], other and numbers[other.ip]) for line, other in simd32_pairing.joined(lines(*items))]
 
 
 @pytest.mark.parametrize("values", [(FIRST, FIRST[::-1]), (SPECIAL, FIRST), (FIRST, SPECIAL), (SPECIAL, SPECIAL)])
 @pytest.mark.parametrize("mask", [EVERYBODY, 0x0F0F0FF0])
 def test_both_halves_are_what_they_are_alone(values: tuple[np.ndarray, np.ndarray], mask: int) -> None:
     code = Listing(GEN, rsq(20, 10), rsq(22, 12, quarter=2), end(GEN))
-    assert [other is not None for _, other in halves.joined(list(code.lines.values()))] == [True, False]
+    assert [other is not None for _, other in simd32_pairing.joined(list(code.lines.values()))] == [True, False]
     made, expected = (thread(GEN, mask, r10=values[0], r12=values[1]) for _ in range(2))
     assert engine.run("t1", made, code, 9, Translator(observe=True, messages=False)) is RunOutcome.ENDED
     Interpreter(expected, code).run()
@@ -61,7 +61,7 @@ def test_both_halves_have_one_test() -> None:
 def test_who_reads_what_the_first_writes_is_no_half(source: int, independent: bool) -> None:
     """Of two registers each: r20 and r21 are written."""
     first, second = rsq(20, 10), rsq(24, source, quarter=2)
-    assert halves.are_halves(first, second) is independent
+    assert simd32_pairing.are_halves(first, second) is independent
     made, expected = (thread(GEN, EVERYBODY, r10=FIRST, r18=FIRST, r19=FIRST, r21=FIRST) for _ in range(2))
     code = Listing(GEN, first, second, end(GEN))
     engine.run("t1", made, code, 9, Translator(observe=True, messages=False))
@@ -71,9 +71,9 @@ def test_who_reads_what_the_first_writes_is_no_half(source: int, independent: bo
 
 def test_a_source_of_one_element_is_read_there_alone() -> None:
     near = replace(rsq(24, 0), sources=(reg(21, "f", "0;1,0", sub=28),))
-    assert not halves.are_halves(rsq(20, 10), near)
-    assert halves.are_halves(replace(rsq(20, 10), dst=dst(20, "f", sub=0)), replace(near, sources=(reg(22, "f", "0;1,0"),)))
-    assert halves.are_halves(rsq(20, 10), replace(near, sources=(reg(19, "f", "0;1,0", sub=28),)))
+    assert not simd32_pairing.are_halves(rsq(20, 10), near)
+    assert simd32_pairing.are_halves(replace(rsq(20, 10), dst=dst(20, "f", sub=0)), replace(near, sources=(reg(22, "f", "0;1,0"),)))
+    assert simd32_pairing.are_halves(rsq(20, 10), replace(near, sources=(reg(19, "f", "0;1,0", sub=28),)))
 
 
 @pytest.mark.parametrize("changes", [
@@ -83,9 +83,9 @@ def test_a_source_of_one_element_is_read_there_alone() -> None:
 ])
 def test_who_does_anything_else_is_no_half(changes: dict[str, Any]) -> None:
     whole, changed = rsq(24, 14), replace(rsq(22, 12, quarter=2), **changes)
-    assert halves.are_halves(whole, rsq(22, 12, quarter=2))
-    assert not halves.are_halves(whole, changed) and not halves.are_halves(changed, whole)
-    assert not halves.are_halves(changed, changed)
+    assert simd32_pairing.are_halves(whole, rsq(22, 12, quarter=2))
+    assert not simd32_pairing.are_halves(whole, changed) and not simd32_pairing.are_halves(changed, whole)
+    assert not simd32_pairing.are_halves(changed, changed)
 
 
 @pytest.mark.parametrize("outside", [rsq(127, 12, quarter=2), rsq(22, 127, quarter=2)], ids=["destination", "source"])
@@ -93,7 +93,7 @@ def test_who_does_anything_else_is_no_half(changes: dict[str, Any]) -> None:
 def test_registers_that_do_not_exist_stop_only_who_uses_them(outside: Instruction, order: int) -> None:
     """They are left to the interpreter, which reports them; the rest of the kernel is translated."""
     pair = [rsq(20, 10), outside][::order]
-    assert not halves.are_halves(*pair) and halves.are_halves(rsq(20, 10), rsq(126, 124, quarter=2))
+    assert not simd32_pairing.are_halves(*pair) and simd32_pairing.are_halves(rsq(20, 10), rsq(126, 124, quarter=2))
     code = Listing(GEN, *pair, end(GEN))
     ended = []
     for name in ("t0", "t1"):

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softgen.driver.uapi.facts import kernel
+from softgen.driver.uapi.kernel_tables import kernel
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device

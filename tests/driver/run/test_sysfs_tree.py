@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.generation import device
-from softgen.driver.run.tree import PCI, build
+from softgen.driver.run.sysfs_tree import PCI, build
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.native import scheduler
 from softgen.threads.workers import groups as groups_module
-from softgen.threads.workers import staffing, worker
+from softgen.threads.workers import worker, worker_count
 from tests.gpgpu.job import Job
 from tests.threads.workers.test_pool import COUNT, MANY, MANY_THREADS, SLOW, job
 
 
 def choices(runs: int, work: float, one: float, several: float, first: float = 0.0, contends: bool = True) -> list[int]:
     """The dispatches that one worker runs, of so many, which take so long each; the first may have been disturbed."""
-    found, chosen = staffing.Staffing(lambda: contends), list[int]()
+    found, chosen = worker_count.WorkerCountTuner(lambda: contends), list[int]()
     for run in range(1, runs + 1):
         alone = found.alone(work)
         found.ran(alone, first if first and run == 1 else one if alone else several)
@@ -53,7 +53,7 @@ def test_one_disturbed_dispatch_does_not_decide_the_number_of_workers() -> None:
 def test_two_disturbed_dispatches_decide_the_number_of_workers() -> None:
     """What several take rises by a fifth with each of them, whatever they took: from 10 ms past the 13 that one takes. A quick one counts
     at once."""
-    found = staffing.Staffing(bool)
+    found = worker_count.WorkerCountTuner(bool)
     found.ran(False, 0.010)
     found.ran(True, 0.013)
     chosen = []
@@ -65,43 +65,43 @@ def test_two_disturbed_dispatches_decide_the_number_of_workers() -> None:
 
 def test_a_long_dispatch_tries_one_worker_for_a_moment() -> None:
     """Four workers take 10 ms for each group, one takes 20 ms, or 5 ms: groups and seconds of the dispatch so far."""
-    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
+    stages = worker_count.Stages(worker_count.WorkerCountTuner(bool), 1000, alone=False)
     assert stages.end(4, 10, 0.1)  # one worker is tried
     assert not stages.end(1, 11, 0.12)  # and was slower
     assert not stages.end(4, 20, 0.21)
-    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
+    stages = worker_count.Stages(worker_count.WorkerCountTuner(bool), 1000, alone=False)
     assert stages.end(4, 10, 0.1) and stages.end(1, 12, 0.11) and stages.end(1, 20, 0.15)
-    assert stages.staffing.times == {False: pytest.approx(10.0), True: pytest.approx(5.0)} and stages.count == 3
-    assert stages.staffing.alone(10.0)  # the next dispatch begins so
+    assert stages.tuner.times == {False: pytest.approx(10.0), True: pytest.approx(5.0)} and stages.count == 3
+    assert stages.tuner.alone(10.0)  # the next dispatch begins so
 
 
 def test_stages_that_tell_nothing() -> None:
-    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
-    assert not stages.end(4, 3, 0.1) and not stages.staffing.times  # not all workers have done a group
+    stages = worker_count.Stages(worker_count.WorkerCountTuner(bool), 1000, alone=False)
+    assert not stages.end(4, 3, 0.1) and not stages.tuner.times  # not all workers have done a group
     assert stages.end(4, 4, 0.2)
-    assert not stages.end(1, 4, 0.3) and True not in stages.staffing.times  # a group takes longer than the trial
+    assert not stages.end(1, 4, 0.3) and True not in stages.tuner.times  # a group takes longer than the trial
     assert not stages.end(4, 8, 0.4)  # which is not made again
-    stages = staffing.Stages(staffing.Staffing(bool), 10, alone=False)
+    stages = worker_count.Stages(worker_count.WorkerCountTuner(bool), 10, alone=False)
     assert not stages.end(4, 9, 0.09)  # too little is left
-    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=True)
+    stages = worker_count.Stages(worker_count.WorkerCountTuner(bool), 1000, alone=True)
     assert stages.end(1, 0, 0.1)  # one worker was chosen before the dispatch
     assert not stages.end(1, 1, 0.2)  # several are not known yet
-    stages = staffing.Stages(staffing.Staffing(bool), 1000, alone=False)
+    stages = worker_count.Stages(worker_count.WorkerCountTuner(bool), 1000, alone=False)
     stages.begin(100, 5.0)
     stages.end(4, 110, 5.1)
-    assert stages.staffing.times == {False: pytest.approx(10.0)}
+    assert stages.tuner.times == {False: pytest.approx(10.0)}
 
 
 @pytest.mark.parametrize("better", [False, True])
 def test_workers_come_and_go_in_a_dispatch(better: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers, then one, then the better of both, whatever the times were; each group runs once."""
     times, counts = {True: 1.0 if better else 3.0, False: 2.0}, list[int]()
-    monkeypatch.setattr(staffing.Staffing, "ran", lambda self, alone, seconds: self.times.__setitem__(alone, times[alone]))
+    monkeypatch.setattr(worker_count.WorkerCountTuner, "ran", lambda self, alone, seconds: self.times.__setitem__(alone, times[alone]))
     for module in (groups_module, worker):
         monkeypatch.setattr(module, "SLICE", 200_000)
     monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
     monkeypatch.setattr(groups_module, "STAGE", 0.0002)
-    monkeypatch.setattr(staffing, "WORTH", 0)
+    monkeypatch.setattr(worker_count, "WORTH", 0)
     run_parts = scheduler.run_parts
     monkeypatch.setattr(scheduler, "run_parts", lambda given: (counts.append(len(given)), run_parts(given))[1])
     made, dispatcher = job(SLOW.replace("500:d", "5000:d")), EngineDispatcher("t1", 2)

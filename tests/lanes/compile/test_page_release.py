@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import llvmlite
 import pytest
 
-from softgen.lanes.compile import jit, resident
-from softgen.lanes.compile.resident import LibraryPages
+from softgen.lanes.compile import jit, page_release
+from softgen.lanes.compile.page_release import LibraryPages
 
 IR = "define i32 @f(i32 %x) {\n  %y = add i32 %x, 5\n  ret i32 %y\n}\n"
 SHOWN = """
@@ -44,20 +44,20 @@ def test_pages_of_llvm_are_given_back_and_llvm_still_works() -> None:
 def test_pages_are_those_of_the_file_where_the_library_is_behind_a_link(tmp_path: Path) -> None:
     """As in an environment that is a link to another: a process has the file's own name in its list of mappings."""
     (tmp_path / "linked").symlink_to(Path(llvmlite.__file__).resolve().parent.parent)
-    script = "from softgen.lanes.compile import jit, resident; jit.host(); print(len(resident._unwritten(jit._pages.library)))"
+    script = "from softgen.lanes.compile import jit, page_release; jit.host(); print(len(page_release._unwritten(jit._pages.library)))"
     path = os.pathsep.join([str(tmp_path / "linked"), *sys.path])
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path})
     assert int(ran.stdout) > 0
 
 
 def test_what_is_not_loaded_has_no_pages() -> None:
-    assert resident.release("/no/such/library.so") == 0
+    assert page_release.release("/no/such/library.so") == 0
 
 
 def test_only_pages_up_to_the_code_are_named() -> None:
     """What follows may have been relocated: it is mapped from the part of the file that is written."""
     jit.host()
-    ranges = resident._unwritten(jit._pages.library)
+    ranges = page_release._unwritten(jit._pages.library)
     assert ranges
     with open("/proc/self/maps", encoding="utf-8") as maps:
         lines = [line.split() for line in maps if line.rstrip().endswith(jit._pages.library)]
@@ -69,16 +69,16 @@ def test_only_pages_up_to_the_code_are_named() -> None:
 def test_the_bytes_of_what_was_given_back_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges that the host refuses do not count."""
     jit.host()
-    ranges = resident._unwritten(jit._pages.library)
-    assert resident.release(jit._pages.library) == sum(end - start for start, end in ranges) > 0
-    monkeypatch.setattr(resident, "_unwritten", lambda library: [*ranges, (1, 2)])
-    assert resident.release("") == sum(end - start for start, end in ranges)
+    ranges = page_release._unwritten(jit._pages.library)
+    assert page_release.release(jit._pages.library) == sum(end - start for start, end in ranges) > 0
+    monkeypatch.setattr(page_release, "_unwritten", lambda library: [*ranges, (1, 2)])
+    assert page_release.release("") == sum(end - start for start, end in ranges)
 
 
 def test_pages_are_given_back_and_then_freed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = list[str]()
-    monkeypatch.setattr(resident, "release", lambda library: calls.append(library))
-    monkeypatch.setattr(resident, "trim_heap", lambda: calls.append("heap"))
+    monkeypatch.setattr(page_release, "release", lambda library: calls.append(library))
+    monkeypatch.setattr(page_release, "trim_heap", lambda: calls.append("heap"))
     LibraryPages("/lib/first.so").release()
     assert calls == ["/lib/first.so", "heap"]
 
@@ -88,8 +88,8 @@ def test_memory_that_was_freed_is_given_back_where_the_c_library_can(
         found: dict[str, None], calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     seen: list[int] = []
     library = SimpleNamespace(**dict.fromkeys(found, seen.append))
-    monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: library)
-    resident.trim_heap()
+    monkeypatch.setattr(page_release.ctypes, "CDLL", lambda name: library)
+    page_release.trim_heap()
     assert seen == calls
 
 
@@ -110,12 +110,12 @@ a000-b000 r-xp 00001000 08:01 13 /lib/with a space.so
 ])  # fmt: skip
 def test_code_and_what_is_read_only_before_it_are_unwritten(
         library: str, ranges: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(resident, "Path", lambda path: SimpleNamespace(read_text=lambda *how: MAPS))
-    assert resident._unwritten(library) == ranges
+    monkeypatch.setattr(page_release, "Path", lambda path: SimpleNamespace(read_text=lambda *how: MAPS))
+    assert page_release._unwritten(library) == ranges
 
 
 def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resident, "IDLE", 0.5)  # a host that is busy sleeps longer than it was told
+    monkeypatch.setattr(page_release, "IDLE", 0.5)  # a host that is busy sleeps longer than it was told
     released: list[float] = []
     pages = LibraryPages("none")
     monkeypatch.setattr(pages, "release", lambda: released.append(time.monotonic()))
@@ -135,5 +135,5 @@ def test_pages_are_given_back_when_nothing_has_used_them_for_a_while(monkeypatch
 
 
 def test_a_program_ends_without_waiting_until_pages_are_idle() -> None:
-    script = "from softgen.lanes.compile import resident; resident.IDLE = 60.0; resident.LibraryPages('none').used()"
+    script = "from softgen.lanes.compile import page_release; page_release.IDLE = 60.0; page_release.LibraryPages('none').used()"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

@@ -15,7 +15,7 @@ SUFFIXES = (".py", ".table", ".csv", ".layout", ".asm")
 
 
 @cache
-def maker() -> str:
+def source_fingerprint() -> str:
     """Of names, sizes and times of the sources."""
     root = Path(softgen.__file__).parent
     found = hashlib.sha256()

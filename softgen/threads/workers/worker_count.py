@@ -23,7 +23,7 @@ def most_pieces(groups: int, threads: int, workers: int) -> int:
     return max(min(workers // groups, threads), 1)
 
 
-class Staffing:
+class WorkerCountTuner:
     """Whether dispatches of a kind are faster with one worker than with several."""
 
     def __init__(self, contends: Callable[[], bool]) -> None:
@@ -61,8 +61,8 @@ class Staffing:
 class Stages:
     """The stages of one dispatch, of so many groups: what each tells about its way, and which way is next. `alone`: the way it begins."""
 
-    def __init__(self, staffing: Staffing, groups: int, alone: bool) -> None:
-        self.staffing, self.groups, self.alone = staffing, groups, alone
+    def __init__(self, tuner: WorkerCountTuner, groups: int, alone: bool) -> None:
+        self.tuner, self.groups, self.alone = tuner, groups, alone
         self.count = 0
         self._tried = False  # one worker, in this dispatch
         self._done, self._spent = 0, 0.0  # groups and seconds before this stage
@@ -80,14 +80,14 @@ class Stages:
             return self.alone
         self.begin(done, spent)
         self.count += 1
-        self.staffing.ran(workers == 1, pace * self.groups)
+        self.tuner.ran(workers == 1, pace * self.groups)
         self.alone = self._next(pace * (self.groups - done))
         return self.alone
 
     def _next(self, left: float) -> bool:
         """The way of the next stage, with so many seconds left as it was."""
-        if len(self.staffing.times) == 2:
-            return self.staffing.better_alone
-        trial = False in self.staffing.times and not self._tried and left > WORTH * STAGE
+        if len(self.tuner.times) == 2:
+            return self.tuner.better_alone
+        trial = False in self.tuner.times and not self._tried and left > WORTH * STAGE
         self._tried |= trial
         return trial
