@@ -26,6 +26,9 @@ def compile_unpack(name: str, fields: tuple[BitField, ...], groups: tuple[Group,
     for i, group in enumerate(groups):
         _add_classes(group, f"g{i}_", names)
     exec(marshal.loads(code), names)
+    for i, group in enumerate(groups):
+        if _is_of_bytes(group):
+            names[f"g{i}_all"] = tuple(map(names[f"g{i}_element"], range(256)))
     unpack: Callable[[Any], Record] = names["unpack"]
     return unpack
 
@@ -73,9 +76,16 @@ def _group(group: Group, prefix: str, functions: list[str], natural: bool, outer
     functions.append(_function(head, [], inner, names, group.derived, f"{prefix}class"))
     size, mask = group.size, hex((1 << group.size) - 1)
     times = f"max(0, n * 32 - {group.start}) // {size}" if group.count is None else str(group.count)
+    if outermost and _is_of_bytes(group):  # matrices and reference lists: an element for each value of a byte
+        whole = f"bits >> {group.start} & {hex((1 << 8 * (group.count or 0)) - 1)}"
+        return f"tuple([{prefix}all[byte] for byte in ({whole}).to_bytes({group.count}, 'little')])"
     if group.count is None and size == 32 and group.start % 32 == 0 and outermost:  # inline data, up to 64 Ki dwords of it
         return f"tuple([{element}(word) for word in d[{group.start // 32} : n]])"
     return f"tuple([{element}(bits >> {group.start} + {size} * i & {mask}) for i in range({times})])"
+
+
+def _is_of_bytes(group: Group) -> bool:
+    return group.size == 8 and bool(group.count) and not group.groups
 
 
 def _field(f: BitField, read: Callable[[int, int], str], natural: bool) -> str:

@@ -82,7 +82,7 @@ def mfx_surface_state(cs: CommandStreamer, cmd: Record) -> None:
 @handles("MFX_QM_STATE")
 def mfx_qm_state(cs: CommandStreamer, cmd: Record) -> None:
     """The kinds of matrices of all standards share the bits that `avc` names."""
-    cs.state(VideoEngine).matrices[cmd.avc] = bytes(item.value for item in cmd.quantizer_matrix)
+    cs.state(VideoEngine).matrices[cmd.avc] = bytes([item[0] for item in cmd.quantizer_matrix])
 
 
 @handles("MFX_JPEG_HUFF_TABLE_STATE")

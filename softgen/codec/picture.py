@@ -25,6 +25,7 @@ Samples = npt.NDArray[np.uint8]
 MOST_SIDE = 16384  # samples of a picture's side
 IN_MEMORY = 1  # enum reference_state
 DECODED = 1  # enum macroblock_state
+MORE_BYTES = 64  # behind the last plane: vectors read beyond a narrow block
 REFERENCE_PICTURE = 0  # surface_id
 
 
@@ -52,25 +53,30 @@ class FramePool:
     """Host memory of frames, used again by the next picture of the same size."""
 
     def __init__(self) -> None:
-        self._size, self._free, self._taken = 0, list[Samples](), list[Samples]()
+        self._kind: tuple[list[tuple[int, int]], int] = [], 0
+        self._free, self._taken = list[tuple[SampleFrame, Samples]](), list[tuple[SampleFrame, Samples]]()
 
     def take(self, sizes: list[tuple[int, int]], sample_bytes: int = 1) -> tuple[SampleFrame, Samples]:
         """A frame whose samples are whatever they were, and its memory."""
-        size = sum(width * height for width, height in sizes) * sample_bytes
-        if size != self._size:
-            self._size, self._free, self._taken = size, [], []
-        samples = self._free.pop() if self._free else np.empty(size, np.uint8)
-        self._taken.append(samples)
-        frame, at = SampleFrame(), samples.ctypes.data
-        for plane, (width, height) in zip(frame.plane, sizes, strict=True):
-            plane.samples, plane.stride, plane.width, plane.height = at, width, width, height
-            at += width * height * sample_bytes
-        return frame, samples
+        if self._kind != (sizes, sample_bytes):
+            self._kind, self._free, self._taken = (sizes, sample_bytes), [], []
+        found = self._free.pop() if self._free else _new_frame(sizes, sample_bytes)
+        self._taken.append(found)
+        return found
 
     def release(self) -> None:
         """Make all frames free."""
         self._free += self._taken
         self._taken = []
+
+
+def _new_frame(sizes: list[tuple[int, int]], sample_bytes: int) -> tuple[SampleFrame, Samples]:
+    samples = np.empty(sum(width * height for width, height in sizes) * sample_bytes + MORE_BYTES, np.uint8)
+    frame, at = SampleFrame(), samples.ctypes.data
+    for plane, (width, height) in zip(frame.plane, sizes, strict=True):
+        plane.samples, plane.stride, plane.width, plane.height = at, width, width, height
+        at += width * height * sample_bytes
+    return frame, samples
 
 
 @dataclass

@@ -5,7 +5,7 @@
 #include "codec.h"
 #include "../memory/graphics_memory.h"
 
-enum { PAGE = 4096, PIECE = 256 }; /* PIECE: samples of a plane that are interleaved at once */
+enum { PAGE = 4096, PIECE = 256, RUN = 16, FOUR = 4 }; /* PIECE: samples of a plane that are interleaved at once; RUN: bytes of a row in a Y tile */
 
 static uint64_t address_of(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y)
 {
@@ -32,40 +32,97 @@ static int64_t piece(const struct surface *s, uint64_t address, int64_t x, int64
     return s->run ? smaller(size, (int64_t)s->run - (x & ((int64_t)s->run - 1))) : size;
 }
 
-static void move(uint8_t *to, const uint8_t *from, int64_t size)
-{
-    if (size == 16)
-        memcpy(to, from, 16);
-    else
-        memcpy(to, from, (size_t)size);
-}
-
 /* Bytes of a row that exist: a row ends where the pitch does. */
 static int64_t within(const struct surface *s, int64_t x, int64_t count)
 {
     return smaller(count, s->pitch - x);
 }
 
+/* Runs of a tiled row that can be copied without looking for the address of each: from x on, where a run of 16 bytes begins, as many whole
+ * runs as the row has there. The row's tiles follow one another in host memory, as the row crosses no border of the table's 4 GiB parts. */
+struct runs {
+    uint8_t *host; /* of the row's first tile, but for the column */
+    int64_t x, count; /* bytes */
+};
+
+static struct runs whole_runs(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, int64_t count)
+{
+    int64_t size = (int64_t)1 << (s->tile_columns + s->tile_rows);
+    struct runs r = {NULL, x, count & ~(int64_t)(RUN - 1)};
+    if (s->run != RUN || x & (RUN - 1) || x < 0 || y < 0 || r.count <= 0)
+        return (struct runs){NULL, x, 0};
+    uint64_t first = address_of(memory, s, x, y), last = address_of(memory, s, x + r.count - RUN, y) + RUN - 1;
+    uint64_t before = (uint64_t)((x >> s->tile_columns) * size) + s->column[x & (((int64_t)1 << s->tile_columns) - 1)];
+    if (first > last || first >> 32 != last >> 32)
+        return (struct runs){NULL, x, 0};
+    r.host = graphics_memory(memory->table, first) - before;
+    return r;
+}
+
+static inline uint8_t *run_at(const struct surface *s, const struct runs *r, int64_t done)
+{
+    int64_t x = r->x + done;
+    return r->host + ((x >> s->tile_columns) << (s->tile_columns + s->tile_rows)) + s->column[x & (((int64_t)1 << s->tile_columns) - 1)];
+}
+
 void write_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count)
 {
     count = within(s, x, count);
-    for (int64_t done = 0, size; done < count; done += size) {
+    struct runs r = whole_runs(memory, s, x, y, count);
+    for (int64_t done = 0; done < r.count; done += RUN)
+        memcpy(run_at(s, &r, done), from + done, RUN);
+    for (int64_t done = r.count, size; done < count; done += size) {
         uint64_t address = address_of(memory, s, x + done, y);
         size = piece(s, address, x + done, count - done);
-        move(graphics_memory(memory->table, address), from + done, size);
+        memcpy(graphics_memory(memory->table, address), from + done, (size_t)size);
     }
 }
 
 void read_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count)
 {
     int64_t there = within(s, x, count);
-    for (int64_t done = 0, size; done < there; done += size) {
+    struct runs r = whole_runs(memory, s, x, y, there);
+    for (int64_t done = 0; done < r.count; done += RUN)
+        memcpy(to + done, run_at(s, &r, done), RUN);
+    for (int64_t done = r.count, size; done < there; done += size) {
         uint64_t address = address_of(memory, s, x + done, y);
         size = piece(s, address, x + done, there - done);
-        move(to + done, graphics_memory(memory->table, address), size);
+        memcpy(to + done, graphics_memory(memory->table, address), (size_t)size);
     }
     if (there < count)
         memset(to + (there > 0 ? there : 0), 0, (size_t)(count - (there > 0 ? there : 0)));
+}
+
+/* Four rows of a surface at once, from or to rows of samples: in a Y tile they share a line of the host's cache for each run, which rows one
+ * by one would have lost again. Whether the surface has them so. */
+static inline __attribute__((always_inline)) int four_rows(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y,
+                                                           uint8_t *rows, size_t stride, int64_t count, int writes)
+{
+    if (s->run != RUN || s->tile_rows < 2 || y & (FOUR - 1) || count & (RUN - 1) || within(s, x, count) != count)
+        return 0;
+    struct runs first = whole_runs(memory, s, x, y, count);
+    if (first.count != count)
+        return 0;
+    for (int i = 1; i < FOUR; i++) {
+        struct runs next = whole_runs(memory, s, x, y + i, count);
+        if (next.count != count || next.host != first.host + i * RUN)
+            return 0;
+    }
+    for (int64_t done = 0; done < count; done += RUN) {
+        uint8_t *run = run_at(s, &first, done), *row = rows + done;
+        for (int i = 0; i < FOUR; i++, run += RUN, row += stride)
+            memcpy(writes ? run : row, writes ? row : run, RUN);
+    }
+    return 1;
+}
+
+static void read_rows(const struct graphics *memory, const struct surface *s, int64_t y, uint8_t *rows, size_t stride, int64_t count, unsigned height)
+{
+    unsigned i = 0;
+    while (i + FOUR <= height && four_rows(memory, s, 0, y + i, rows + i * stride, stride, count, 0))
+        i += FOUR;
+    for (; i < height; i++)
+        read_surface_row(memory, s, 0, y + i, rows + i * stride, count);
 }
 
 /* -- rows of a picture ---------------------------------------------------------------------------------------------- */
@@ -91,7 +148,7 @@ static int fits(const struct surface *s, int plane, int64_t row)
     return s->layout != PLANAR || start[plane - 1] > start[2 - plane] || start[plane - 1] + row < start[2 - plane];
 }
 
-static void interleave(uint8_t *to, const uint8_t *a, const uint8_t *b, unsigned count)
+static void interleave(uint8_t *restrict to, const uint8_t *restrict a, const uint8_t *restrict b, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         to[2 * i] = a[i];
@@ -132,15 +189,28 @@ static void write_packed(const struct graphics *memory, const struct surface *s,
     }
 }
 
+static void store_luma(const struct picture *p, const struct surface *s, unsigned x, unsigned end, unsigned y, unsigned rows)
+{
+    const struct plane *plane = &p->frame.plane[0];
+    for (unsigned i = 0; i < rows; i++) {
+        int64_t row = row_in_memory(s, y + i);
+        uint8_t *from = plane->samples + (size_t)(y + i) * plane->stride + x;
+        if (i + FOUR <= rows && s->row_step == 1 && fits(s, 0, row + FOUR - 1)
+            && four_rows(&p->memory, s, x, row, from, plane->stride, end - x, 1))
+            i += FOUR - 1;
+        else if (fits(s, 0, row))
+            write_surface_row(&p->memory, s, x, row, from, end - x);
+    }
+}
+
 static void store_run(const struct picture *p, const struct surface *s, unsigned mb_row, unsigned first, unsigned end)
 {
     unsigned x = first * p->block_width, stop = end * p->block_width, y = mb_row * p->block_height;
-    for (unsigned i = 0; i < p->block_height; i++) {
-        if (s->layout == PACKED_YUYV || s->layout == PACKED_UYVY)
+    if (s->layout == PACKED_YUYV || s->layout == PACKED_UYVY)
+        for (unsigned i = 0; i < p->block_height; i++)
             write_packed(&p->memory, s, &p->frame, x, stop, y + i);
-        else if (fits(s, 0, row_in_memory(s, y + i)))
-            write_surface_row(&p->memory, s, x, row_in_memory(s, y + i), sample_row(&p->frame.plane[0], y + i) + x, stop - x);
-    }
+    else
+        store_luma(p, s, x, stop, y, p->block_height);
     if (s->layout == PLANAR || s->layout == INTERLEAVED_CHROMA)
         for (unsigned i = 0; i < p->block_height >> p->shift_y; i++)
             write_chroma(&p->memory, s, &p->frame, x >> p->shift_x, stop >> p->shift_x, (y >> p->shift_y) + i);
@@ -177,17 +247,29 @@ ENTRY int64_t codec_store(struct picture *p, void *record)
 
 /* -- references ----------------------------------------------------------------------------------------------------- */
 
+static void split(uint8_t *restrict a, uint8_t *restrict b, const uint8_t *restrict pairs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        a[i] = pairs[2 * i];
+        b[i] = pairs[2 * i + 1];
+    }
+}
+
+/* Up to four rows of pairs from `y` on. */
 static void split_pairs(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned y)
 {
-    uint8_t pairs[2 * PIECE];
-    uint8_t *cb = f->plane[1].samples + (size_t)y * f->plane[1].stride, *cr = f->plane[2].samples + (size_t)y * f->plane[2].stride;
-    for (unsigned x = 0, count, width = f->plane[1].width; x < width; x += count) {
-        count = width - x < PIECE ? width - x : PIECE;
-        read_surface_row(memory, s, 2 * (int64_t)x, s->chroma_row[0] + y, pairs, 2 * (int64_t)count);
-        for (unsigned i = 0; i < count; i++) {
-            cb[x + i] = pairs[2 * i];
-            cr[x + i] = pairs[2 * i + 1];
-        }
+    uint8_t pairs[FOUR][2 * PIECE];
+    const struct plane *p = &f->plane[1];
+    unsigned rows = p->height - y < FOUR ? p->height - y : FOUR;
+    for (unsigned x = 0, count; x < p->width; x += count) {
+        count = p->width - x < PIECE ? p->width - x : PIECE;
+        int64_t at = 2 * (int64_t)x, row = (int64_t)s->chroma_row[0] + y;
+        if (rows < FOUR || !four_rows(memory, s, at, row, pairs[0], sizeof pairs[0], 2 * (int64_t)count, 0))
+            for (unsigned i = 0; i < rows; i++)
+                read_surface_row(memory, s, at, row + i, pairs[i], 2 * (int64_t)count);
+        for (unsigned i = 0; i < rows; i++)
+            split(f->plane[1].samples + (size_t)(y + i) * p->stride + x, f->plane[2].samples + (size_t)(y + i) * f->plane[2].stride + x, pairs[i],
+                  count);
     }
 }
 
@@ -214,12 +296,11 @@ static void split_packed(const struct graphics *memory, const struct surface *s,
 static void load(const struct graphics *memory, const struct surface *s, const struct frame *f)
 {
     int packed = s->layout == PACKED_YUYV || s->layout == PACKED_UYVY;
-    for (unsigned y = 0; y < f->plane[0].height; y++)
-        if (packed)
-            split_packed(memory, s, f, y);
-        else
-            read_surface_row(memory, s, 0, y, f->plane[0].samples + (size_t)y * f->plane[0].stride, f->plane[0].width);
-    for (unsigned y = 0; s->layout == INTERLEAVED_CHROMA && y < f->plane[1].height; y++)
+    for (unsigned y = 0; packed && y < f->plane[0].height; y++)
+        split_packed(memory, s, f, y);
+    if (!packed)
+        read_rows(memory, s, 0, f->plane[0].samples, f->plane[0].stride, f->plane[0].width, f->plane[0].height);
+    for (unsigned y = 0; s->layout == INTERLEAVED_CHROMA && y < f->plane[1].height; y += FOUR)
         split_pairs(memory, s, f, y);
 }
 

@@ -25,6 +25,12 @@ def test_frames_of_a_capture_are_those_of_ffmpeg(name: str) -> None:
     assert found == clip["frames"]
 
 
+def test_columns_of_tiles_on_host_threads_leave_the_same_frames() -> None:
+    """Both parts have tiles of their own; the second row of superblocks waits for the first one's filter."""
+    clip = clips()["vp9-tiles"]
+    assert captured("vp9-tiles", threads=2) == captured("vp9-tiles", threads=3) == clip["frames"]
+
+
 TRACES = {
     **dict.fromkeys((f"{gpu}-iHD-dec-mjpeg" for gpu in ("bdw", "skl", "kbl", "icl")), "mjpeg"),
     **dict.fromkeys((f"{gpu}-i965-dec-m2" for gpu in ("ivb", "hsw", "bdw", "skl", "kbl")), "m2"),

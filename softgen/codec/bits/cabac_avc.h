@@ -34,25 +34,20 @@ static inline void cabac_refill(struct cabac *c)
     c->spare += 32;
 }
 
+/* Without a branch on the symbol, which no host predicts: `less` has all bits where it is the less probable one. */
 static inline int cabac_bit(struct cabac *c, uint8_t *state)
 {
-    unsigned s = *state, lps = avc_lps_range[s >> 1][c->range >> 6 & 3];
-    c->range -= lps;
-    uint64_t scaled = (uint64_t)c->range << c->spare;
-    int bit = (int)(s & 1);
-    if (c->value >= scaled) {
-        c->value -= scaled;
-        c->range = lps;
-        bit ^= 1;
-        *state = avc_next_state[0][s];
-    } else
-        *state = avc_next_state[1][s];
-    int shift = __builtin_clz(c->range) - 23;
-    c->range <<= shift;
+    unsigned s = *state, lps = avc_lps_range[s >> 1][c->range >> 6 & 3], range = c->range - lps;
+    uint64_t scaled = (uint64_t)range << c->spare, less = -(uint64_t)(c->value >= scaled);
+    c->value -= scaled & less;
+    range ^= (range ^ lps) & (unsigned)less;
+    *state = avc_next_state[1 + (int)less][s];
+    int shift = __builtin_clz(range) - 23;
+    c->range = range << shift;
     c->spare -= shift;
     if (c->spare < 0)
         cabac_refill(c);
-    return bit;
+    return (int)((s ^ (unsigned)less) & 1);
 }
 
 static inline int cabac_bypass(struct cabac *c)

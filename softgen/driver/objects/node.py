@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
 from softgen.driver.errors import Errno
@@ -117,9 +117,16 @@ class Shared:
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
+        self.refused: dict[str, dict[str, Any]] = {}  # by ioctl and error: how often, and the first reason
         self.logged: set[str] = set()  # by log_once
         self.opened = 0
         self.linear_views = False  # whether any buffer has one
+
+    def count_refused(self, name: str, error: str, reason: str) -> None:
+        """Count a refused ioctl for the report."""
+        with self.lock:
+            row = self.refused.setdefault(f"{name} {error}", {"count": 0, "first": reason})
+            row["count"] += 1
 
     def log_once(self, text: str) -> None:
         """Log a text the first time only: a program may cause it over and over."""

@@ -32,6 +32,7 @@ from softgen.driver.run.tree import INPUTS, NODES
 from softgen.driver.shim.shim_h import FOREIGN, IOCTL, MMAP, NOT_MINE
 from softgen.driver.uapi.uapi import ARGUMENTS, name_of
 
+ROUTINE = (errno.ETIME, errno.EAGAIN, errno.EINTR)  # errors with which a wait ends
 BREATH = 0.05  # seconds until the next try, where neither accepting nor refusing was possible
 DRAIN = 5.0  # seconds that work may go on after the program has ended
 PATIENCE = 0.003  # seconds that a program may wait for an answer awake; behind longer work a late wake-up matters little
@@ -220,7 +221,7 @@ class Server:
             else:
                 raise Gone(f"message {message.kind}")
         except Errno as refused:
-            result, why = -refused.number, f" {errno.errorcode.get(refused.number, refused.number)}: {refused}"
+            result, why = -refused.number, self._refused(refused, message)
         except (Gone, KeyboardInterrupt):
             raise
         except (OSError, MemoryError) as error:
@@ -247,6 +248,13 @@ class Server:
                 later(lambda: None)  # others may wait for its work
             raise
         return later is None or self._work(later, call)
+
+    def _refused(self, error: Errno, message: ShimMessage) -> str:
+        """Count a refused request; its error and reason for the trace."""
+        name = errno.errorcode.get(error.number, str(error.number))
+        if error.number not in ROUTINE:
+            self.gpu.count_refused(called(message), name, str(error))
+        return f" {name}: {error}"
 
     def _short_of(self, error: OSError | MemoryError, message: ShimMessage) -> tuple[int, str]:
         """Error number and text for an exhausted host: no descriptor or no memory left. Anything else is an error of softgen."""

@@ -149,16 +149,24 @@ class Simulator:
             self.made.ending = True
             self.made.running.acquire(timeout=RECORDER_TIMEOUT)
 
-    def run(self) -> dict[str, Any]:
-        """Serve until the launcher ends the run; returns what was counted."""
-        if self.server.run() == b"end":
-            self.queues.drain(self.drain)
+    def end(self) -> None:
+        """End what executes; where nothing was submitted and nothing is recorded, that was not even loaded."""
+        if self.made is None and not self.observers.close:
+            return
         executor = self.executor()
         if self.observers.close:  # a recording says that it was cut short
             with executor.running:
                 self.observers.close()
         executor.end(STOPPING)
-        return {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "frames": self.shared.display.rate()}
+
+    def run(self) -> dict[str, Any]:
+        """Serve until the launcher ends the run; returns what was counted."""
+        if self.server.run() == b"end":
+            self.queues.drain(self.drain)
+        self.end()
+        shared = self.shared
+        return {"opened": shared.opened, "unknown_ioctls": shared.unknown, "refused_ioctls": shared.refused,
+                "frames": shared.display.rate()}  # fmt: skip
 
 
 __all__ = ["Observers", "Simulator", "SimulatorOptions"]

@@ -46,7 +46,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.log, self.lent = list[Any](), list[str](), False
         gpu: Any = SimpleNamespace(budget=Budget(1 << 30), log_once=self.log.append, log=self.log.append,
-                                   reclaim=lambda: self.done.append("reclaim"))  # fmt: skip
+                                   reclaim=lambda: self.done.append("reclaim"), count_refused=lambda *row: None)  # fmt: skip
         service: Any = SimpleNamespace(listening={}, admit=lambda: None, reserve=SimpleNamespace(lent=self.lend))
         self.server = Server(gpu, service)
         monkeypatch.setattr(server, "time", SimpleNamespace(sleep=self.done.append))

@@ -203,6 +203,9 @@ int avc_inter(struct avc_decoder *d);
 void avc_luma_prediction(const struct avc_decoder *d, const struct frame *f, int x, int y, int width, int height, const int16_t vector[2],
                          uint8_t *to);
 void avc_interpolate(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, int fx, int fy, int width, int height);
+void avc_interpolate_chroma(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, int fx, int fy, int width, int height);
+void avc_average(uint8_t *to, ptrdiff_t stride, const uint8_t *other, int width, int height);
+void avc_mix(uint8_t *to, ptrdiff_t stride, const uint8_t *other, int weight, int width, int height);
 void avc_intra_4x4(uint8_t *to, ptrdiff_t stride, int mode, int left, int top, int corner, int right);
 void avc_intra_8x8(uint8_t *to, ptrdiff_t stride, int mode, int left, int top, int corner, int right);
 void avc_intra_16x16(uint8_t *to, ptrdiff_t stride, int mode, int left, int top);

@@ -7,9 +7,9 @@ const uint16_t avc_significant_first[2][6] = {{105, 120, 134, 149, 152, 402}, {2
 const uint16_t avc_last_first[2][6] = {{166, 181, 195, 210, 213, 417}, {338, 353, 367, 382, 385, 451}};
 const uint16_t avc_level_first[6] = {227, 237, 247, 257, 266, 426};
 
-static int bin(struct avc_decoder *d, int context)
+static inline int bin(struct avc_decoder *d, struct cabac *c, int context)
 {
-    return cabac_bit(&d->cabac, &d->contexts[context]);
+    return cabac_bit(c, &d->contexts[context]);
 }
 
 /* coded_block_flag of the block at a place, for the context of the current one (9.3.3.1.1.9). */
@@ -35,40 +35,50 @@ int avc_coded_nearby(const struct avc_decoder *d, int category, int plane, int b
     return a + 2 * b;
 }
 
-/* Where coefficients are, in the order of the scan; how many. */
-static int significant(struct avc_decoder *d, int category, int most, uint8_t place[64])
+/* Where coefficients are, in the order of the scan; how many. `category` is a constant of the caller, or one that has no tables. */
+static inline __attribute__((always_inline)) int significant_in(struct avc_decoder *d, struct cabac *c, int category, int first, int last,
+                                                                int most, uint8_t place[64])
 {
-    const int first = avc_significant_first[d->field][category], last = avc_last_first[d->field][category];
     int count = 0;
     for (int i = 0; i < most - 1; i++) {
         int at = category == LUMA_8X8 ? avc_significant_8x8[d->field][i] : category == CHROMA_DC ? (i < 2 ? i : 2) : i;
-        if (!bin(d, first + at))
+        if (!bin(d, c, first + at))
             continue;
         place[count++] = (uint8_t)i;
-        if (bin(d, last + (category == LUMA_8X8 ? avc_last_8x8[i] : at)))
+        if (bin(d, c, last + (category == LUMA_8X8 ? avc_last_8x8[i] : at)))
             return count;
     }
     place[count++] = (uint8_t)(most - 1);
     return count;
 }
 
+static inline int significant(struct avc_decoder *d, struct cabac *c, int category, int most, uint8_t place[64])
+{
+    const int first = avc_significant_first[d->field][category], last = avc_last_first[d->field][category];
+    if (category == LUMA_8X8)
+        return significant_in(d, c, LUMA_8X8, first, last, 64, place);
+    if (category == CHROMA_DC)
+        return significant_in(d, c, CHROMA_DC, first, last, 4, place);
+    return significant_in(d, c, LUMA_4X4, first, last, most, place);
+}
+
 /* coeff_abs_level_minus1 and the sign; `ones` and `more`: levels of 1 and above that came before. */
-static int level(struct avc_decoder *d, int category, int ones, int more)
+static inline int level(struct avc_decoder *d, struct cabac *c, int category, int ones, int more)
 {
     int first = avc_level_first[category], value = 1, limit = category == CHROMA_DC ? 3 : 4;
-    if (bin(d, first + (more ? 0 : ones < 3 ? ones + 1 : 4))) {
+    if (bin(d, c, first + (more ? 0 : ones < 3 ? ones + 1 : 4))) {
         int context = first + 5 + (more < limit ? more : limit);
-        for (value = 2; value < 15 && bin(d, context); value++)
+        for (value = 2; value < 15 && bin(d, c, context); value++)
             continue;
         if (value == 15) {
             int k = 0;
-            for (; k < 24 && cabac_bypass(&d->cabac); k++)
+            for (; k < 24 && cabac_bypass(c); k++)
                 value += 1 << k;
             while (k--)
-                value += cabac_bypass(&d->cabac) << k;
+                value += cabac_bypass(c) << k;
         }
     }
-    return cabac_bypass(&d->cabac) ? -value : value;
+    return cabac_bypass(c) ? -value : value;
 }
 
 /* A block of a plane; how many coefficients it has. `scan` null: they stand in their order. */
@@ -76,16 +86,18 @@ int cabac_block(struct avc_decoder *d, int category, int plane, int block, const
                 int most, int32_t *out)
 {
     uint8_t place[64];
-    if (category != LUMA_8X8 && !bin(d, avc_coded_first[category] + avc_coded_nearby(d, category, plane, block)))
+    if (category != LUMA_8X8 && !bin(d, &d->cabac, avc_coded_first[category] + avc_coded_nearby(d, category, plane, block)))
         return 0;
-    int count = significant(d, category, most, place), ones = 0, more = 0;
+    struct cabac c = d->cabac; /* a copy, which stays in registers */
+    int count = significant(d, &c, category, most, place), ones = 0, more = 0;
     for (int i = count - 1; i >= 0; i--) {
-        int value = level(d, category, ones, more), at = scan ? scan[first + place[i]] : place[i];
+        int value = level(d, &c, category, ones, more), at = scan ? scan[first + place[i]] : place[i];
         if (value == 1 || value == -1)
             ones++;
         else
             more++;
         out[at] = shift < 0 ? value : (value * (int)scale[at] + (shift ? 1 << (shift - 1) : 0)) >> shift;
     }
+    d->cabac = c;
     return count;
 }

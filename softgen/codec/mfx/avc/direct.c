@@ -255,6 +255,11 @@ void avc_direct(struct avc_decoder *d, unsigned quarters)
         int block = avc_raster(i), x = 4 * avc_block_x[i], y = 4 * avc_block_y[i], quarter = i >> 2;
         if (!(quarters >> quarter & 1))
             continue;
+        if (d->avc->inference8 && i & 3) { /* as the first block of the quarter */
+            for (int list = 0; list < AVC_LISTS; list++)
+                memcpy(d->mb->vector[list][block], d->mb->vector[list][avc_raster(i & ~3)], sizeof d->mb->vector[list][block]);
+            continue;
+        }
         if (d->avc->inference8) { /* the block in the macroblock's corner stands for all four */
             x = quarter & 1 ? 12 : 0;
             y = quarter & 2 ? 12 : 0;

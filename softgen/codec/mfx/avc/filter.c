@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../sample_lanes.h"
 #include "avc.h"
 
 enum { NOT_FILTERED = 1, WITHIN_SLICES = 2, STRONG = 4 };
@@ -145,6 +146,8 @@ struct filter {
     unsigned x, y;
     uint8_t *samples[PLANES];
     ptrdiff_t stride[PLANES];
+    int as_one; /* the macroblock's blocks move alike */
+    uint32_t coded; /* those of them that have coefficients, a bit each */
 };
 
 /* Chroma of some lines of an edge, between the macroblock and `p`. */
@@ -163,27 +166,182 @@ static void luma_edge(const struct filter *f, const struct avc_mb *p, struct edg
     luma_lines(e, count, strength, &t);
 }
 
+/* -- edges in lanes: whole edges, whose strengths hold for a block each ------------------------------------------------ */
+
+/* For each lane of an edge; NO_LIMIT: its samples stay as they are. */
+struct lane_thresholds {
+    lanes alpha, beta, limit;
+};
+
+enum { NO_LIMIT = -1 };
+
+/* tC0 for `count` lanes of each block. */
+static void set_limits(int16_t *to, int count, const uint8_t strengths[4], const struct thresholds *t)
+{
+    for (int k = 0; k < 4; k++) {
+        int strength = strengths[k], limit = !strength ? NO_LIMIT : strength == STRONG ? 0 : limits[t->index][strength - 1];
+        for (int i = 0; i < count; i++)
+            to[k * count + i] = (int16_t)limit;
+    }
+}
+
+static INLINE lanes is_smooth_edge(const lanes line[EDGE_LINES], const struct lane_thresholds *t)
+{
+    return (lanes_distance(line[3], line[4]) < t->alpha) & (lanes_distance(line[2], line[3]) < t->beta)
+         & (lanes_distance(line[5], line[4]) < t->beta) & (t->limit >= 0);
+}
+
+/* By how much the samples at the edge change, at most by `most`. */
+static INLINE lanes weak_change(const lanes line[EDGE_LINES], lanes most)
+{
+    return lanes_clamp(((line[4] - line[3]) * 4 + (line[2] - line[5]) + 4) >> 3, -most, most);
+}
+
+/* The change of the second sample from the edge, of the side whose third one is `third`. */
+static INLINE lanes weak_second(lanes third, lanes second, lanes middle, lanes limit)
+{
+    return lanes_clamp((third + middle - 2 * second) >> 1, -limit, limit);
+}
+
+static INLINE void weak_luma_edge(lanes line[EDGE_LINES], const struct lane_thresholds *t, lanes smooth)
+{
+    lanes near_p = lanes_distance(line[1], line[3]) < t->beta, near_q = lanes_distance(line[6], line[4]) < t->beta;
+    lanes change = weak_change(line, t->limit - near_p - near_q) & smooth, middle = (line[3] + line[4] + 1) >> 1;
+    line[2] += weak_second(line[1], line[2], middle, t->limit) & near_p & smooth;
+    line[5] += weak_second(line[6], line[5], middle, t->limit) & near_q & smooth;
+    line[3] += change;
+    line[4] -= change;
+}
+
+/* One side of a strong edge: its four samples from the edge on, and two of the other side. */
+static INLINE void strong_side(const lanes own[4], lanes first, lanes second, lanes full, lanes out[3])
+{
+    out[0] = lanes_select(full, (own[2] + 2 * own[1] + 2 * own[0] + 2 * first + second + 4) >> 3, (2 * own[1] + own[0] + second + 2) >> 2);
+    out[1] = lanes_select(full, (own[2] + own[1] + own[0] + first + 2) >> 2, own[1]);
+    out[2] = lanes_select(full, (2 * own[3] + 3 * own[2] + own[1] + own[0] + first + 4) >> 3, own[2]);
+}
+
+static INLINE void strong_luma_edge(lanes line[EDGE_LINES], const struct lane_thresholds *t, lanes smooth)
+{
+    lanes close = lanes_distance(line[3], line[4]) < (t->alpha >> 2) + 2;
+    lanes p[4] = {line[3], line[2], line[1], line[0]}, q[4] = {line[4], line[5], line[6], line[7]}, to_p[3], to_q[3];
+    strong_side(p, q[0], q[1], close & (lanes_distance(p[2], p[0]) < t->beta), to_p);
+    strong_side(q, p[0], p[1], close & (lanes_distance(q[2], q[0]) < t->beta), to_q);
+    for (int i = 0; i < 3; i++) {
+        line[3 - i] = lanes_select(smooth, to_p[i], p[i]);
+        line[4 + i] = lanes_select(smooth, to_q[i], q[i]);
+    }
+}
+
+static INLINE void chroma_of_edge(lanes line[EDGE_LINES], const struct lane_thresholds *t, lanes smooth, int strong)
+{
+    lanes p1 = line[2], p0 = line[3], q0 = line[4], q1 = line[5], change = weak_change(line, t->limit + 1) & smooth;
+    line[3] = strong ? lanes_select(smooth, (2 * p1 + p0 + q1 + 2) >> 2, p0) : p0 + change;
+    line[4] = strong ? lanes_select(smooth, (2 * q1 + q0 + p1 + 2) >> 2, q0) : q0 - change;
+}
+
+VECTORIZED static void filter_lanes(const struct edge_place *e, const struct lane_thresholds *t, int strong, int chroma)
+{
+    lane_bytes bytes[EDGE_LINES];
+    lanes line[EDGE_LINES];
+    int first = chroma ? 3 : strong ? 1 : 2;
+    edge_load(e, bytes);
+    for (int i = 0; i < EDGE_LINES; i++)
+        line[i] = lanes_widen(bytes[i]);
+    lanes smooth = is_smooth_edge(line, t);
+    if (!lanes_any(smooth))
+        return;
+    if (chroma)
+        chroma_of_edge(line, t, smooth, strong);
+    else if (strong)
+        strong_luma_edge(line, t, smooth);
+    else
+        weak_luma_edge(line, t, smooth);
+    for (int i = 1; i < EDGE_LINES - 1; i++)
+        bytes[i] = lanes_saturated(line[i]);
+    edge_store(e, bytes, first, EDGE_LINES - first);
+}
+
+static void whole_luma(const struct filter *f, const struct avc_mb *p, int vertical, int i, const uint8_t strengths[4])
+{
+    struct thresholds t = thresholds_of(f->mb, (p->qp + f->mb->qp + 1) >> 1);
+    ptrdiff_t across = vertical ? 1 : f->stride[0], along = vertical ? f->stride[0] : 1;
+    uint8_t *first = f->samples[0] + 4 * i * across;
+    int16_t limit[LANES];
+    if (!t.alpha || !t.beta)
+        return;
+    struct lane_thresholds lane = {lanes_of(t.alpha), lanes_of(t.beta), lanes_of(0)};
+    set_limits(limit, 4, strengths, &t);
+    memcpy(&lane.limit, limit, sizeof limit);
+    filter_lanes(&(struct edge_place){{first, first + 8 * along}, across, along}, &lane, strengths[0] == STRONG, 0);
+}
+
+/* Both planes of chroma at once. */
+static void whole_chroma(const struct filter *f, const struct avc_mb *p, int vertical, int i, const uint8_t strengths[4])
+{
+    int16_t alpha[LANES], beta[LANES], limit[LANES];
+    struct edge_place e = {{NULL, NULL}, vertical ? 1 : f->stride[1], vertical ? f->stride[1] : 1};
+    struct lane_thresholds lane;
+    int any = 0;
+    for (int half = 0; half < 2; half++) {
+        int qp = (chroma_qp(f->avc, p->qp, half) + chroma_qp(f->avc, f->mb->qp, half) + 1) >> 1;
+        struct thresholds t = thresholds_of(f->mb, qp);
+        for (int k = 0; k < 8; k++) {
+            alpha[8 * half + k] = (int16_t)t.alpha;
+            beta[8 * half + k] = (int16_t)t.beta;
+        }
+        set_limits(limit + 8 * half, 2, strengths, &t);
+        e.half[half] = f->samples[1 + half] + 2 * i * e.across;
+        any |= t.alpha && t.beta;
+    }
+    if (!any)
+        return;
+    memcpy(&lane.alpha, alpha, sizeof alpha);
+    memcpy(&lane.beta, beta, sizeof beta);
+    memcpy(&lane.limit, limit, sizeof limit);
+    filter_lanes(&e, &lane, strengths[0] == STRONG, 1);
+}
+
+/* Whether all blocks of a macroblock move alike. */
+static int moves_as_one(const struct avc_mb *mb)
+{
+    for (int list = 0; list < AVC_LISTS; list++)
+        if (memcmp(mb->picture[list], mb->picture[list] + 1, 3) || memcmp(mb->vector[list], mb->vector[list] + 1, 15 * sizeof mb->vector[0][0]))
+            return 0;
+    return 1;
+}
+
+/* Strengths of the four blocks along an edge; whether one is not zero. */
+static int strengths_of(const struct filter *f, const struct avc_mb *p, int vertical, int i, uint8_t strengths[4])
+{
+    const struct avc_mb *q = f->mb;
+    int outer = i == 0, mixed = p->field != q->field, any = 0;
+    if (is_intra(p) || is_intra(q)) {
+        memset(strengths, outer && (vertical || !(p->field || q->field)) ? STRONG : 3, 4);
+        return 1;
+    }
+    for (int k = 0; k < 4; k++) {
+        int qb = vertical ? 4 * k + i : 4 * i + k, pb = outer ? (vertical ? qb + 3 : qb + 12) : vertical ? qb - 1 : qb - 4;
+        if (!outer && f->as_one) /* then coefficients alone decide */
+            strengths[k] = 2 * (f->coded >> qb & 1 || f->coded >> pb & 1);
+        else
+            strengths[k] = (uint8_t)strength_of(p, pb, q, qb, mixed);
+        any |= strengths[k];
+    }
+    return any;
+}
+
 /* A vertical or horizontal edge at block `i` of the macroblock, between it and `p` (itself, or the one beside it). */
 static void whole_edge(const struct filter *f, const struct avc_mb *p, int vertical, int i)
 {
-    const struct avc_mb *q = f->mb;
-    int intra = is_intra(p) || is_intra(q), mixed = p->field != q->field, outer = i == 0;
-    for (int k = 0; k < 4; k++) {
-        int qb = vertical ? 4 * k + i : 4 * i + k, pb = outer ? (vertical ? qb + 3 : qb + 12) : vertical ? qb - 1 : qb - 4;
-        int strength = intra ? (outer && (vertical || !(p->field || q->field)) ? STRONG : 3) : strength_of(p, pb, q, qb, mixed);
-        struct edge e[PLANES];
-        if (!strength)
-            continue;
-        for (int plane = 0; plane < (f->avc->monochrome ? 1 : PLANES); plane++) {
-            int size = plane ? 2 : 4; /* samples of a block */
-            ptrdiff_t stride = f->stride[plane], column = vertical ? 1 : stride, line = vertical ? stride : 1;
-            e[plane] = (struct edge){f->samples[plane] + i * size * column + k * size * line, column, line};
-        }
-        if (i % 2 == 0)
-            chroma_edge(f, p, e, 2, strength);
-        if (!(q->transform8 && i & 1))
-            luma_edge(f, p, e[0], 4, strength);
-    }
+    uint8_t strengths[4];
+    int luma = !(f->mb->transform8 && i & 1), chroma = !(i & 1) && !f->avc->monochrome;
+    if (!(luma || chroma) || !strengths_of(f, p, vertical, i, strengths))
+        return;
+    if (luma)
+        whole_luma(f, p, vertical, i, strengths);
+    if (chroma)
+        whole_chroma(f, p, vertical, i, strengths);
 }
 
 /* The left edge of a macroblock whose neighbours have fields where it has not, or the other way round: each row for itself. */
@@ -273,11 +431,16 @@ static void filter_mb(struct filter *f)
         f->stride[i] = (ptrdiff_t)p->stride << split;
         f->samples[i] = p->samples + (top * size + (split ? f->y & 1 : 0)) * p->stride + f->x * size;
     }
+    f->coded = 0;
+    for (int i = 0; i < 16; i++)
+        f->coded |= (uint32_t)(has_coefficients(f->mb, i) != 0) << i;
+    f->as_one = moves_as_one(f->mb);
+    int smooth = !is_intra(f->mb) && f->as_one && !f->coded; /* no edge within it is filtered */
     left_edge(f);
-    for (int i = 1; i < 4; i++)
+    for (int i = 1; i < 4 && !smooth; i++)
         whole_edge(f, f->mb, 1, i);
     top_edge(f);
-    for (int i = 1; i < 4; i++)
+    for (int i = 1; i < 4 && !smooth; i++)
         whole_edge(f, f->mb, 0, i);
 }
 

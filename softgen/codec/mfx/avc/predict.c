@@ -1,38 +1,17 @@
 /* Inter prediction: blocks of references, and their weighted sums (8.4.2). */
 #include <string.h>
 
+#include "../../block_fetch.h"
 #include "avc.h"
 
-enum { ROOM_STRIDE = 32, EXPLICIT = 1, IMPLICIT = 2, TAPS_BEFORE = 2, TAPS = 5 };
+enum { EXPLICIT = 1, IMPLICIT = 2, TAPS_BEFORE = 2, TAPS = 5 };
 
 /* A reference's plane: all rows, or those of a field. */
-struct view {
-    const uint8_t *samples;
-    ptrdiff_t stride;
-    int width, height;
-};
-
-static struct view view_of(const struct plane *p, int parity)
+static struct sample_view view_of(const struct plane *p, int parity)
 {
     int field = parity != WHOLE_FRAME;
-    return (struct view){p->samples + (parity == BOTTOM_PARITY ? p->stride : 0), (ptrdiff_t)p->stride << field, (int)p->width,
-                         (int)p->height >> field};
-}
-
-/* Samples from (x, y) on; those beyond an edge are the edge's. */
-static const uint8_t *fetch(const struct view *v, int x, int y, int width, int height, uint8_t *room, ptrdiff_t *stride)
-{
-    if (x >= 0 && y >= 0 && x + width <= v->width && y + height <= v->height) {
-        *stride = v->stride;
-        return v->samples + y * v->stride + x;
-    }
-    for (int j = 0; j < height; j++) {
-        const uint8_t *row = v->samples + clamp(y + j, 0, v->height - 1) * v->stride;
-        for (int i = 0; i < width; i++)
-            room[j * ROOM_STRIDE + i] = row[clamp(x + i, 0, v->width - 1)];
-    }
-    *stride = ROOM_STRIDE;
-    return room;
+    return (struct sample_view){p->samples + (parity == BOTTOM_PARITY ? p->stride : 0), (ptrdiff_t)p->stride << field, (int)p->width,
+                                (int)p->height >> field};
 }
 
 struct block { /* in luma samples of the macroblock */
@@ -48,12 +27,12 @@ struct target {
 static void luma(const struct avc_decoder *d, const struct frame *f, int parity, const struct block *b, const int16_t *vector,
                  const struct target *to)
 {
-    uint8_t room[ROOM_STRIDE * (16 + TAPS)];
-    struct view v = view_of(&f->plane[0], parity);
+    uint8_t room[FETCH_STRIDE * (16 + TAPS)];
+    struct sample_view v = view_of(&f->plane[0], parity);
     int split = d->avc->mbaff && d->field, top = (int)(d->y >> split) * 16;
     int x = (int)d->x * 16 + b->x + (vector[0] >> 2), y = top + b->y + (vector[1] >> 2);
     ptrdiff_t stride;
-    const uint8_t *from = fetch(&v, x - TAPS_BEFORE, y - TAPS_BEFORE, b->width + TAPS, b->height + TAPS, room, &stride);
+    const uint8_t *from = fetch_block(&v, x - TAPS_BEFORE, y - TAPS_BEFORE, b->width + TAPS, b->height + TAPS, room, &stride);
     avc_interpolate(to->samples[0], to->stride[0], from + TAPS_BEFORE * (stride + 1), stride, vector[0] & 3, vector[1] & 3, b->width,
                     b->height);
 }
@@ -68,18 +47,14 @@ void avc_luma_prediction(const struct avc_decoder *d, const struct frame *f, int
 static void chroma(const struct avc_decoder *d, const struct frame *f, int parity, const struct block *b, const int16_t *vector, int plane,
                    const struct target *to)
 {
-    uint8_t room[ROOM_STRIDE * 9];
-    struct view v = view_of(&f->plane[plane], parity);
+    uint8_t room[FETCH_STRIDE * 9];
+    struct sample_view v = view_of(&f->plane[plane], parity);
     int split = d->avc->mbaff && d->field, top = (int)(d->y >> split) * 8, bottom = split ? (int)(d->y & 1) : (int)d->avc->bottom;
     int mx = vector[0], my = vector[1] + (parity == WHOLE_FRAME ? 0 : 2 * (bottom - (parity == BOTTOM_PARITY)));
     int fx = mx & 7, fy = my & 7, width = b->width / 2, height = b->height / 2;
     ptrdiff_t stride;
-    const uint8_t *p = fetch(&v, (int)d->x * 8 + b->x / 2 + (mx >> 3), top + b->y / 2 + (my >> 3), width + 1, height + 1, room, &stride);
-    uint8_t *out = to->samples[plane];
-    for (int y = 0; y < height; y++, p += stride, out += to->stride[plane])
-        for (int x = 0; x < width; x++)
-            out[x] = (uint8_t)(((8 - fx) * (8 - fy) * p[x] + fx * (8 - fy) * p[x + 1] + (8 - fx) * fy * p[x + stride]
-                                + fx * fy * p[x + stride + 1] + 32) >> 6);
+    const uint8_t *p = fetch_block(&v, (int)d->x * 8 + b->x / 2 + (mx >> 3), top + b->y / 2 + (my >> 3), width + 1, height + 1, room, &stride);
+    avc_interpolate_chroma(to->samples[plane], to->stride[plane], p, stride, fx, fy, width, height);
 }
 
 static int predict(struct avc_decoder *d, const struct avc_reference *r, const struct block *b, const int16_t *vector, const struct target *to)
@@ -100,6 +75,8 @@ struct weights {
 static void weight_one(const struct target *to, int plane, int width, int height, const struct weights *w)
 {
     int round = w->shift ? 1 << (w->shift - 1) : 0;
+    if (w->weight[0] == 1 << w->shift && !w->offset) /* as it is */
+        return;
     for (int y = 0; y < height; y++) {
         uint8_t *row = to->samples[plane] + y * to->stride[plane];
         for (int x = 0; x < width; x++)
@@ -112,14 +89,10 @@ static void weight_two(const struct target *to, const struct target *other, int 
     for (int y = 0; y < height; y++) {
         uint8_t *row = to->samples[plane] + y * to->stride[plane];
         const uint8_t *second = other->samples[plane] + y * other->stride[plane];
-        if (!w)
-            for (int x = 0; x < width; x++)
-                row[x] = (uint8_t)((row[x] + second[x] + 1) >> 1);
-        else
-            for (int x = 0; x < width; x++) {
-                int sum = row[x] * w->weight[0] + second[x] * w->weight[1];
-                row[x] = clamp_sample(((sum + (1 << w->shift)) >> (w->shift + 1)) + w->offset);
-            }
+        for (int x = 0; x < width; x++) {
+            int sum = row[x] * w->weight[0] + second[x] * w->weight[1];
+            row[x] = clamp_sample(((sum + (1 << w->shift)) >> (w->shift + 1)) + w->offset);
+        }
     }
 }
 
@@ -168,9 +141,9 @@ static void combine(const struct avc_decoder *d, const struct block *b, const st
             weight_two(to, other, plane, width, height, &found);
         } else if (other && mode == IMPLICIT) {
             found = implicit_weights(d, r[0], r[1]);
-            weight_two(to, other, plane, width, height, &found);
+            avc_mix(to->samples[plane], to->stride[plane], other->samples[plane], found.weight[1], width, height);
         } else if (other)
-            weight_two(to, other, plane, width, height, NULL);
+            avc_average(to->samples[plane], to->stride[plane], other->samples[plane], width, height);
         else if (mode == EXPLICIT) {
             found = explicit_weights(d, w[0] ? w[0] : w[1], NULL, plane);
             weight_one(to, plane, width, height, &found);
@@ -199,13 +172,26 @@ static int inter_block(struct avc_decoder *d, const struct block *b)
     return 1;
 }
 
-static int same_vectors(const struct avc_mb *mb, int first, int width, int height)
+static inline uint32_t vector_of(const struct avc_mb *mb, int list, int block)
 {
+    uint32_t both;
+    memcpy(&both, mb->vector[list][block], sizeof both);
+    return both;
+}
+
+static inline int same_vectors(const struct avc_mb *mb, int first, int width, int height)
+{
+    uint32_t different = 0;
     for (int list = 0; list < AVC_LISTS; list++)
         for (int i = 0; i < width * height; i++)
-            if (memcmp(mb->vector[list][first + i / width * 4 + i % width], mb->vector[list][first], sizeof mb->vector[0][0]))
-                return 0;
-    return 1;
+            different |= vector_of(mb, list, first + i / width * 4 + i % width) ^ vector_of(mb, list, first);
+    return !different;
+}
+
+/* Whether two quarters have the same references. */
+static int same_motion(const struct avc_mb *mb, int a, int b)
+{
+    return mb->index[0][a] == mb->index[0][b] && mb->index[1][a] == mb->index[1][b];
 }
 
 /* The prediction of the current macroblock; whether all references exist. */
@@ -215,6 +201,10 @@ int avc_inter(struct avc_decoder *d)
     int whole = !memcmp(mb->index[0], mb->index[0] + 1, 3) && !memcmp(mb->index[1], mb->index[1] + 1, 3);
     if (whole && same_vectors(mb, 0, 4, 4))
         return inter_block(d, &(struct block){0, 0, 16, 16, 0, 0});
+    if (same_motion(mb, 0, 1) && same_motion(mb, 2, 3) && same_vectors(mb, 0, 4, 2) && same_vectors(mb, 8, 4, 2))
+        return inter_block(d, &(struct block){0, 0, 16, 8, 0, 0}) && inter_block(d, &(struct block){0, 8, 16, 8, 2, 8});
+    if (same_motion(mb, 0, 2) && same_motion(mb, 1, 3) && same_vectors(mb, 0, 2, 4) && same_vectors(mb, 2, 2, 4))
+        return inter_block(d, &(struct block){0, 0, 8, 16, 0, 0}) && inter_block(d, &(struct block){8, 0, 8, 16, 1, 2});
     for (int q = 0; q < 4; q++) {
         int x = 8 * (q & 1), y = 8 * (q >> 1), first = y + (x >> 2);
         if (same_vectors(mb, first, 2, 2)) {

@@ -8,28 +8,30 @@ static int saturate(int value)
     return clamp(value, -2048, 2047);
 }
 
-int16_t mpeg2_dequantised(const struct mpeg2_slice *s, int scale, int intra, int position, int level)
-{
-    int doubled = intra ? 2 * level : 2 * level + (level > 0) - (level < 0);
-    return (int16_t)saturate(doubled * s->matrix[!intra][position] * scale / 32);
-}
-
-static int rest(struct mpeg2_decoder *d, const struct vlc_entry *table, int i, int intra, int16_t out[64])
+/* `intra` and `table` are constants of the callers, and the bits a copy, which stays in registers. */
+static inline __attribute__((always_inline)) int rest(struct mpeg2_decoder *d, const struct vlc_entry *table, int i, int intra, int16_t out[64])
 {
     const uint8_t *scan = d->slice->alternate_scan ? mpeg2_alternate_scan : zigzag_scan;
-    int run, level, found, sum = out[0];
-    while ((found = mpeg2_read_coefficient(&d->bits, table, &run, &level)) > 0) {
+    const struct mpeg2_slice *slice = d->slice;
+    struct bits bits = d->bits;
+    int run, level, found, sum = out[0], scale = d->scale, fine = 1;
+    while ((found = mpeg2_read_coefficient(&bits, table, &run, &level)) > 0) {
         i += run;
-        if (i > 63)
-            return 0;
-        int16_t value = mpeg2_dequantised(d->slice, d->scale, intra, scan[i], level);
+        if (i > 63) {
+            fine = 0;
+            break;
+        }
+        int16_t value = mpeg2_dequantised(slice, scale, intra, scan[i], level);
         out[scan[i++]] = value;
         sum += value;
-        if (bits_left(&d->bits) < 0)
-            return 0;
+        if (bits_left(&bits) < 0) {
+            fine = 0;
+            break;
+        }
     }
+    d->bits = bits;
     out[63] ^= (int16_t)(~sum & 1); /* 7.4.4 */
-    return !found;
+    return fine && !found;
 }
 
 int mpeg2_intra_block(struct mpeg2_decoder *d, int plane, int16_t out[64])

@@ -48,7 +48,11 @@ int mpeg2_intra_block(struct mpeg2_decoder *d, int plane, int16_t out[64]);
 int mpeg2_inter_block(struct mpeg2_decoder *d, int16_t out[64]);
 
 /* A coefficient that is not the DC of an intra block, by its level and raster position (7.4.2.3, 7.4.3). */
-int16_t mpeg2_dequantised(const struct mpeg2_slice *s, int scale, int intra, int position, int level);
+static inline int16_t mpeg2_dequantised(const struct mpeg2_slice *s, int scale, int intra, int position, int level)
+{
+    int doubled = intra ? 2 * level : 2 * level + (level > 0) - (level < 0);
+    return (int16_t)clamp(doubled * s->matrix[!intra][position] * scale / 32, -2048, 2047);
+}
 
 /* motion.c */
 int mpeg2_vectors(struct mpeg2_decoder *d, int direction);

@@ -1,4 +1,6 @@
 /* Predictions of MPEG-2: blocks of reference fields and frames in half samples (7.6.4 to 7.6.7). */
+#include "../../block_fetch.h"
+#include "../../sample_lanes.h"
 #include "mpeg2.h"
 
 /* Samples that are predicted from, or predicted: a plane, or the rows of one parity. */
@@ -12,39 +14,41 @@ static struct view view_of(const struct plane *p, int fields, int parity)
     return (struct view){p->samples + (parity ? p->stride : 0), (int)p->stride * fields, (int)p->width, (int)p->height / fields};
 }
 
-/* A block with a sample more on each side than it has, from within the view: coordinates beyond an edge read the edge. */
-static const uint8_t *fetch(const struct view *v, int x, int y, int width, int height, uint8_t *room, int *stride)
+/* A block displaced by whole samples and halves: put, or averaged with what is there. */
+static INLINE void interpolate(uint8_t *out, ptrdiff_t out_stride, const uint8_t *p, ptrdiff_t stride, int half_x, int half_y, int average,
+                               int width, int height)
 {
-    if (x >= 0 && y >= 0 && x + width <= v->width && y + height <= v->height) {
-        *stride = v->stride;
-        return v->samples + (ptrdiff_t)y * v->stride + x;
+    for (int j = 0, step = lanes_height(width); j < height; j += step, p += step * stride, out += step * out_stride) {
+        lanes value = lanes_rows(p, stride, width);
+        if (half_x && half_y)
+            value = (value + lanes_rows(p + 1, stride, width) + lanes_rows(p + stride, stride, width)
+                     + lanes_rows(p + stride + 1, stride, width) + 2) >> 2;
+        else if (half_x | half_y)
+            value = lanes_mean(value, lanes_rows(half_x ? p + 1 : p + stride, stride, width));
+        if (average)
+            value = lanes_mean(lanes_rows(out, out_stride, width), value);
+        lanes_put_rows(out, out_stride, width, lanes_narrow(value));
     }
-    for (int j = 0; j < height; j++)
-        for (int i = 0; i < width; i++)
-            room[j * 32 + i] = v->samples[(ptrdiff_t)clamp(y + j, 0, v->height - 1) * v->stride + clamp(x + i, 0, v->width - 1)];
-    *stride = 32;
-    return room;
 }
 
-static int interpolated(const uint8_t *p, int stride, int half_x, int half_y)
+VECTORIZED static void interpolate_block(uint8_t *out, ptrdiff_t out_stride, const uint8_t *p, ptrdiff_t stride, int half_x, int half_y,
+                                         int average, int width, int height)
 {
-    if (half_x && half_y)
-        return (p[0] + p[1] + p[stride] + p[stride + 1] + 2) >> 2;
-    return half_x ? (p[0] + p[1] + 1) >> 1 : half_y ? (p[0] + p[stride] + 1) >> 1 : p[0];
+    if (width == 16)
+        interpolate(out, out_stride, p, stride, half_x, half_y, average, 16, height);
+    else
+        interpolate(out, out_stride, p, stride, half_x, half_y, average, 8, height);
 }
 
 /* A block at (x, y) displaced by half samples, put or averaged with what is there. */
 static void block(const struct view *to, const struct view *from, int x, int y, int mx, int my, int width, int height, int average)
 {
-    uint8_t room[32 * 18];
-    int stride, half_x = mx & 1, half_y = my & 1;
-    const uint8_t *p = fetch(from, x + (mx >> 1), y + (my >> 1), width + half_x, height + half_y, room, &stride);
-    uint8_t *out = to->samples + (ptrdiff_t)y * to->stride + x;
-    for (int j = 0; j < height; j++, p += stride, out += to->stride)
-        for (int i = 0; i < width; i++) {
-            int value = interpolated(p + i, stride, half_x, half_y);
-            out[i] = (uint8_t)(average ? (out[i] + value + 1) >> 1 : value);
-        }
+    uint8_t room[FETCH_STRIDE * 18];
+    int half_x = mx & 1, half_y = my & 1;
+    ptrdiff_t stride;
+    struct sample_view v = {from->samples, from->stride, from->width, from->height};
+    const uint8_t *p = fetch_block(&v, x + (mx >> 1), y + (my >> 1), width + half_x, height + half_y, room, &stride);
+    interpolate_block(to->samples + (ptrdiff_t)y * to->stride + x, to->stride, p, stride, half_x, half_y, average, width, height);
 }
 
 struct request {

@@ -13,6 +13,7 @@ import ctypes
 from dataclasses import dataclass
 
 from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import Layout
 from softgen.bits.record import Record, split
 from softgen.codec.engine import VideoEngine, bitstream
 from softgen.codec.library import library, run_rows
@@ -37,14 +38,13 @@ class Mpeg2VideoPicture(VideoPicture):
     """An MPEG-2 picture that is being decoded."""
 
     parameters: Mpeg2Slice  # a slice without data: pictures have many slices, whose Python counts
+    inline: Layout  # of an object's inline data
 
 
 def decode_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
     """Decode a slice; the first one of a picture opens it, the last one completes it."""
-    state = cs.latched["MFX_MPEG2_PIC_STATE"]
-    layout = catalogue().layout(INLINE_DATA, cs.generation.number)
-    inline = layout.raw(split(cmd.inline_data, layout.dwords))
-    picture = engine.picture if isinstance(engine.picture, Mpeg2VideoPicture) else _open(cs, engine, state)
+    picture = engine.picture if isinstance(engine.picture, Mpeg2VideoPicture) else _open(cs, engine, cs.latched["MFX_MPEG2_PIC_STATE"])
+    inline = picture.inline.raw(split(cmd.inline_data, picture.inline.dwords))
     engine.picture = picture
     cs.collected()
     data = bitstream(cs, cmd.indirect_bsd_data_length, cmd.indirect_bsd_data_start_address)
@@ -55,7 +55,8 @@ def decode_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
 
 def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> Mpeg2VideoPicture:
     opened = open_picture_of(cs, engine, state)
-    return Mpeg2VideoPicture(opened.record, opened.keep, picture_parameters(engine, opened, state))
+    inline = catalogue().layout(INLINE_DATA, cs.generation.number)
+    return Mpeg2VideoPicture(opened.record, opened.keep, picture_parameters(engine, opened, state), inline)
 
 
 def open_picture_of(cs: CommandStreamer, engine: VideoEngine, state: Record) -> VideoPicture:

@@ -1,88 +1,106 @@
 /* The loop filters of VP8 (15). */
-#include <stdlib.h>
-
 #include "vp8.h"
+#include "../../sample_lanes.h"
+
+enum { BEFORE_2, BEFORE_1, BEFORE_0, BEHIND_0, BEHIND_1, BEHIND_2, FIRST = EDGE_SIDE - 3 }; /* lines that a filter may change */
 
 struct limits {
     int edge, inner, variance; /* of both sides of an edge together, of one side, of those that are left alone */
 };
 
-static int signed_clamp(int value)
+static INLINE lanes signed_clamp(lanes value)
 {
-    return clamp(value, -128, 127);
+    return lanes_clamp(value, lanes_of(-128), lanes_of(127));
 }
 
-static uint8_t sample(int value)
+static INLINE lanes is_below(const lanes line[EDGE_LINES], int limit)
 {
-    return (uint8_t)(signed_clamp(value) + 128);
+    return lanes_distance(line[3], line[4]) * 2 + (lanes_distance(line[2], line[5]) >> 1) <= lanes_of(limit);
 }
 
-static int is_below(const uint8_t *s, ptrdiff_t step, int limit)
+static INLINE lanes is_smooth(const lanes line[EDGE_LINES], int limit)
 {
-    return abs(s[-step] - s[0]) * 2 + abs(s[-2 * step] - s[step]) / 2 <= limit;
+    lanes most = lanes_of(0);
+    for (int i = 0; i < EDGE_LINES - 1; i++)
+        if (i != EDGE_SIDE - 1)
+            most = lanes_greater(most, lanes_distance(line[i], line[i + 1]));
+    return most <= lanes_of(limit);
 }
 
-static int is_smooth(const uint8_t *s, ptrdiff_t step, int limit)
+static INLINE lanes varies(const lanes line[EDGE_LINES], int limit)
 {
-    return abs(s[-4 * step] - s[-3 * step]) <= limit && abs(s[-3 * step] - s[-2 * step]) <= limit && abs(s[-2 * step] - s[-step]) <= limit
-        && abs(s[3 * step] - s[2 * step]) <= limit && abs(s[2 * step] - s[step]) <= limit && abs(s[step] - s[0]) <= limit;
+    return lanes_greater(lanes_distance(line[2], line[3]), lanes_distance(line[4], line[5])) > lanes_of(limit);
 }
 
-static int varies(const uint8_t *s, ptrdiff_t step, int limit)
+/* What the two samples at the edge change by: `up` is taken from the second and `down` added to the first. */
+static INLINE void common(const lanes line[EDGE_LINES], lanes with_outer, lanes *up, lanes *down)
 {
-    return abs(s[-2 * step] - s[-step]) > limit || abs(s[step] - s[0]) > limit;
+    lanes a = signed_clamp((signed_clamp(line[2] - line[5]) & with_outer) + 3 * (line[4] - line[3]));
+    *up = signed_clamp(a + 4) >> 3;
+    *down = signed_clamp(a + 3) >> 3;
 }
 
-/* The two samples at the edge; answers by how much the second one changed. */
-static int common(uint8_t *s, ptrdiff_t step, int with_outer)
+/* Lines `first` to the one before `end` changed and written; `by` begins with line FIRST. */
+static INLINE void change(const struct edge_place *e, lane_bytes bytes[EDGE_LINES], const lanes line[EDGE_LINES], const lanes *by,
+                          int first, int end)
 {
-    int p1 = s[-2 * step] - 128, p0 = s[-step] - 128, q0 = s[0] - 128, q1 = s[step] - 128;
-    int a = signed_clamp((with_outer ? signed_clamp(p1 - q1) : 0) + 3 * (q0 - p0));
-    int up = signed_clamp(a + 4) >> 3, down = signed_clamp(a + 3) >> 3;
-    s[0] = sample(q0 - up);
-    s[-step] = sample(p0 + down);
-    return up;
+    for (int i = first; i < end; i++)
+        bytes[i] = lanes_saturated(line[i] + by[i - FIRST]);
+    edge_store(e, bytes, first, end);
 }
 
-static void within_mb(uint8_t *s, ptrdiff_t step, const struct limits *l)
+static INLINE int begin(const struct edge_place *e, const struct limits *l, lane_bytes bytes[EDGE_LINES], lanes line[EDGE_LINES],
+                        lanes *filtered)
 {
-    if (!is_below(s, step, l->edge) || !is_smooth(s, step, l->inner))
+    edge_load(e, bytes);
+    for (int i = 0; i < EDGE_LINES; i++)
+        line[i] = lanes_widen(bytes[i]);
+    *filtered = is_below(line, l->edge) & is_smooth(line, l->inner);
+    return lanes_any(*filtered);
+}
+
+static INLINE void within_mb(const struct edge_place *e, const struct limits *l)
+{
+    lane_bytes bytes[EDGE_LINES];
+    lanes line[EDGE_LINES], filtered, up, down;
+    if (!begin(e, l, bytes, line, &filtered))
         return;
-    int high = varies(s, step, l->variance), a = (common(s, step, high) + 1) >> 1;
-    if (high)
-        return;
-    s[step] = sample(s[step] - 128 - a);
-    s[-2 * step] = sample(s[-2 * step] - 128 + a);
+    lanes high = varies(line, l->variance);
+    common(line, high, &up, &down);
+    lanes outer = (up + 1) >> 1 & ~high & filtered;
+    lanes by[] = {lanes_of(0), outer, down & filtered, -(up & filtered), -outer};
+    change(e, bytes, line, by, FIRST + BEFORE_1, FIRST + BEHIND_2);
 }
 
-static void between_mbs(uint8_t *s, ptrdiff_t step, const struct limits *l)
+static INLINE void between_mbs(const struct edge_place *e, const struct limits *l)
 {
-    if (!is_below(s, step, l->edge) || !is_smooth(s, step, l->inner))
+    lane_bytes bytes[EDGE_LINES];
+    lanes line[EDGE_LINES], filtered, up, down, by[6];
+    if (!begin(e, l, bytes, line, &filtered))
         return;
-    if (varies(s, step, l->variance)) {
-        common(s, step, 1);
-        return;
-    }
-    int w = signed_clamp(signed_clamp(s[-2 * step] - s[step]) + 3 * (s[0] - s[-step]));
+    lanes high = varies(line, l->variance), w = signed_clamp(signed_clamp(line[2] - line[5]) + 3 * (line[4] - line[3])) & ~high;
+    common(line, high, &up, &down);
     for (int i = 0, weight = 27; i < 3; i++, weight -= 9) {
-        int a = signed_clamp((weight * w + 63) >> 7);
-        s[i * step] = sample(s[i * step] - 128 - a);
-        s[-(i + 1) * step] = sample(s[-(i + 1) * step] - 128 + a);
+        lanes a = signed_clamp((w * (int16_t)weight + 63) >> 7);
+        by[BEHIND_0 + i] = -(i ? a : lanes_select(high, up, a)) & filtered;
+        by[BEFORE_0 - i] = (i ? a : lanes_select(high, down, a)) & filtered;
     }
+    change(e, bytes, line, by, FIRST, EDGE_LINES - FIRST);
 }
 
-typedef void edge_filter(uint8_t *s, ptrdiff_t step, const struct limits *l);
-
-static void simple(uint8_t *s, ptrdiff_t step, const struct limits *l)
+static INLINE void simple(const struct edge_place *e, const struct limits *l)
 {
-    if (is_below(s, step, l->edge))
-        common(s, step, 1);
-}
-
-static inline void edge(edge_filter *filter, uint8_t *s, ptrdiff_t along, ptrdiff_t step, int count, const struct limits *l)
-{
-    for (int i = 0; i < count; i++, s += along)
-        filter(s, step, l);
+    lane_bytes bytes[EDGE_LINES];
+    lanes line[EDGE_LINES], up, down;
+    edge_load(e, bytes);
+    for (int i = 0; i < EDGE_LINES; i++)
+        line[i] = lanes_widen(bytes[i]);
+    lanes filtered = is_below(line, l->edge);
+    if (!lanes_any(filtered))
+        return;
+    common(line, ~lanes_of(0), &up, &down);
+    lanes by[] = {lanes_of(0), lanes_of(0), down & filtered, -(up & filtered)};
+    change(e, bytes, line, by, FIRST + BEFORE_0, FIRST + BEHIND_1);
 }
 
 static int level_of(const struct vp8_picture *p, const struct vp8_mb *mb)
@@ -113,23 +131,48 @@ static int variance_limit(const struct vp8_picture *p, int level)
     return (level >= 15) + (level >= 20) + (level >= 40);
 }
 
-static void planes(struct vp8_picture *p, unsigned x, unsigned y, const struct limits *outer, const struct limits *inner, int is_whole)
+/* An edge at column or row `at` of a macroblock: of luma, or of both planes of chroma at once. */
+static INLINE struct edge_place place_of(const struct frame *f, unsigned x, unsigned y, int chroma, int vertical, int at)
 {
-    for (int i = 0; i < (p->simple_filter ? 1 : PLANES); i++) {
-        const struct plane *plane = &p->picture->frame.plane[i];
-        int size = i ? 8 : 16;
-        ptrdiff_t stride = plane->stride;
-        uint8_t *at = plane->samples + (size_t)y * (size_t)size * plane->stride + (size_t)x * (size_t)size;
-        edge_filter *at_mb = p->simple_filter ? simple : between_mbs, *in_mb = p->simple_filter ? simple : within_mb;
-        if (x)
-            edge(at_mb, at, stride, 1, size, outer);
-        for (int k = 4; !is_whole && k < size; k += 4)
-            edge(in_mb, at + k, stride, 1, size, inner);
-        if (y)
-            edge(at_mb, at, 1, stride, size, outer);
-        for (int k = 4; !is_whole && k < size; k += 4)
-            edge(in_mb, at + k * stride, 1, stride, size, inner);
+    const struct plane *plane = &f->plane[chroma];
+    ptrdiff_t stride = plane->stride;
+    size_t size = chroma ? 8 : 16, first = (size_t)y * size * plane->stride + (size_t)x * size + (size_t)(at * (vertical ? 1 : stride));
+    struct edge_place e = {{plane->samples + first, f->plane[2].samples + first}, vertical ? 1 : stride, vertical ? stride : 1};
+    if (!chroma)
+        e.half[1] = e.half[0] + 8 * e.along;
+    return e;
+}
+
+static INLINE void edges(const struct vp8_picture *p, unsigned x, unsigned y, int chroma, int vertical, const struct limits *outer,
+                         const struct limits *inner)
+{
+    struct edge_place e = place_of(&p->picture->frame, x, y, chroma, vertical, 0);
+    if (vertical ? x : y)
+        between_mbs(&e, outer);
+    for (int at = 4; inner && at < (chroma ? 8 : 16); at += 4) {
+        e = place_of(&p->picture->frame, x, y, chroma, vertical, at);
+        within_mb(&e, inner);
     }
+}
+
+/* `inner` null: edges within the macroblock are left as they are. */
+VECTORIZED static void filter_mb(const struct vp8_picture *p, unsigned x, unsigned y, const struct limits *outer, const struct limits *inner)
+{
+    edges(p, x, y, 0, 1, outer, inner);
+    edges(p, x, y, 0, 0, outer, inner);
+    edges(p, x, y, 1, 1, outer, inner);
+    edges(p, x, y, 1, 0, outer, inner);
+}
+
+/* The simple filter leaves chroma as it is. */
+VECTORIZED static void filter_simply(const struct vp8_picture *p, unsigned x, unsigned y, const struct limits *outer, const struct limits *inner)
+{
+    for (int vertical = 1; vertical >= 0; vertical--)
+        for (int at = 0; at < (inner ? 16 : 4); at += 4) {
+            struct edge_place e = place_of(&p->picture->frame, x, y, 0, vertical, at);
+            if (at || (vertical ? x : y))
+                simple(&e, at ? inner : outer);
+        }
 }
 
 void vp8_filter(struct vp8_picture *p)
@@ -140,7 +183,8 @@ void vp8_filter(struct vp8_picture *p)
             const struct vp8_mb *mb = p->mbs + (size_t)(y + 1) * (width + 1) + x + 1;
             int level = level_of(p, mb), limit = inner_limit(p, level), variance = variance_limit(p, level);
             struct limits outer = {2 * (level + 2) + limit, limit, variance}, inner = {2 * level + limit, limit, variance};
+            int is_whole = mb->mode != B_PRED && mb->mode != SPLIT_MV && !mb->coded;
             if (level)
-                planes(p, x, y, &outer, &inner, mb->mode != B_PRED && mb->mode != SPLIT_MV && !mb->coded);
+                (p->simple_filter ? filter_simply : filter_mb)(p, x, y, &outer, is_whole ? NULL : &inner);
         }
 }

@@ -1,9 +1,11 @@
 /* Predictions of VP8 from reference pictures (18): blocks displaced by quarters of a sample, of chroma by eighths. */
 #include <string.h>
 
+#include "../../block_fetch.h"
+#include "../../sample_lanes.h"
 #include "vp8.h"
 
-enum { ROOM = 32, TAPS = 6, BEFORE = 2, AFTER = 3 };
+enum { TAPS = 6, BEFORE = 2, AFTER = 3, BIAS = 128 };
 
 static const int16_t six_tap[8][TAPS] = {{0, 0, 128, 0, 0, 0},     {0, -6, 123, 12, -1, 0},  {2, -11, 108, 36, -8, 1}, {0, -9, 93, 50, -6, 0},
                                          {3, -16, 77, 77, -16, 3}, {0, -6, 50, 93, -9, 0},   {1, -8, 36, 108, -11, 2}, {0, -1, 12, 123, -6, 0}};
@@ -11,65 +13,64 @@ static const int16_t bilinear[8][TAPS] = {{0, 0, 128, 0, 0, 0}, {0, 0, 112, 16, 
                                           {0, 0, 64, 64, 0, 0}, {0, 0, 48, 80, 0, 0},  {0, 0, 32, 96, 0, 0}, {0, 0, 16, 112, 0, 0}};
 
 /* A block with the samples around it that filters need: coordinates beyond an edge read the edge. */
-static const uint8_t *fetch(const struct plane *p, int x, int y, int size, uint8_t *room, size_t *stride)
+static const uint8_t *fetch(const struct plane *p, int x, int y, int size, uint8_t *room, ptrdiff_t *stride)
 {
-    int whole = size + BEFORE + AFTER, width = (int)p->width, height = (int)p->height;
-    x -= BEFORE, y -= BEFORE;
-    *stride = p->stride;
-    if (x >= 0 && y >= 0 && x + whole <= width && y + whole <= height)
-        return p->samples + (size_t)(y + BEFORE) * p->stride + x + BEFORE;
-    for (int j = 0; j < whole; j++) {
-        const uint8_t *row = p->samples + (size_t)clamp(y + j, 0, height - 1) * p->stride;
-        for (int i = 0; i < whole; i++)
-            room[j * ROOM + i] = row[clamp(x + i, 0, width - 1)];
+    struct sample_view v = {p->samples, p->stride, (int)p->width, (int)p->height};
+    int whole = size + BEFORE + AFTER;
+    return fetch_block(&v, x - BEFORE, y - BEFORE, whole, whole, room, stride) + BEFORE * (*stride + 1);
+}
+
+/* Rows of `width` samples, filtered along `step`. A sum may need 17 bits, but not less BIAS in units of its last place. */
+static INLINE void filter(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, ptrdiff_t step, const int16_t taps[TAPS],
+                          int width, int rows)
+{
+    for (int y = 0, height = lanes_height(width); y < rows; y += height, to += height * to_stride, from += height * stride) {
+        int alone = y + height > rows; /* the last row of an odd number, twice */
+        lanes sum = lanes_of(64 - (BIAS << 7));
+        for (int i = 0; i < TAPS; i++)
+            sum += taps[i] * lanes_rows(from + (i - BEFORE) * step, alone ? 0 : stride, width);
+        lanes_put_rows(to, alone ? 0 : to_stride, width, lanes_saturated((sum >> 7) + BIAS));
     }
-    *stride = ROOM;
-    return room + BEFORE * ROOM + BEFORE;
 }
 
-/* Rows of `width` samples, filtered along `step`. */
-static inline __attribute__((always_inline)) void filter(uint8_t *to, size_t to_stride, const uint8_t *from, size_t stride, ptrdiff_t step,
-                                                         const int16_t taps[TAPS], int width, int rows)
-{
-    for (int y = 0; y < rows; y++, to += to_stride, from += stride)
-        for (int x = 0; x < width; x++) {
-            const uint8_t *s = from + x;
-            to[x] = clamp_sample((taps[0] * s[-2 * step] + taps[1] * s[-step] + taps[2] * s[0] + taps[3] * s[step] + taps[4] * s[2 * step]
-                                  + taps[5] * s[3 * step] + 64) >> 7);
-        }
-}
-
-static inline __attribute__((always_inline)) void filter_block(uint8_t *to, size_t to_stride, const uint8_t *from, size_t stride,
-                                                               const int16_t *across, const int16_t *down, int size)
+static INLINE void filter_block(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, const int16_t *across,
+                                const int16_t *down, int size)
 {
     uint8_t rows[(16 + BEFORE + AFTER) * 16];
     if (!down)
         filter(to, to_stride, from, stride, 1, across, size, size);
     else if (!across)
-        filter(to, to_stride, from, stride, (ptrdiff_t)stride, down, size, size);
+        filter(to, to_stride, from, stride, stride, down, size, size);
     else {
         filter(rows, 16, from - BEFORE * stride, stride, 1, across, size, size + BEFORE + AFTER);
         filter(to, to_stride, rows + BEFORE * 16, 16, 16, down, size, size);
     }
 }
 
+VECTORIZED static void filter_any(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, const int16_t *across,
+                                  const int16_t *down, int size)
+{
+    if (size == 16)
+        filter_block(to, to_stride, from, stride, across, down, 16);
+    else if (size == 8)
+        filter_block(to, to_stride, from, stride, across, down, 8);
+    else
+        filter_block(to, to_stride, from, stride, across, down, 4);
+}
+
 /* A block at (x, y), displaced by eighths of a sample. */
 static void block(const struct plane *to, const struct plane *from, int is_bilinear, int x, int y, int vx, int vy, int size)
 {
-    uint8_t room[(16 + BEFORE + AFTER) * ROOM], *out = to->samples + (size_t)y * to->stride + x;
-    size_t stride;
+    uint8_t room[(16 + BEFORE + AFTER) * FETCH_STRIDE], *out = to->samples + (size_t)y * to->stride + x;
+    ptrdiff_t stride;
     const int16_t(*taps)[TAPS] = is_bilinear ? bilinear : six_tap;
     const int16_t *across = vx & 7 ? taps[vx & 7] : NULL, *down = vy & 7 ? taps[vy & 7] : NULL;
     const uint8_t *p = fetch(from, x + (vx >> 3), y + (vy >> 3), size, room, &stride);
     if (!across && !down)
         for (int j = 0; j < size; j++)
-            memcpy(out + (size_t)j * to->stride, p + (size_t)j * stride, (size_t)size);
-    else if (size == 16)
-        filter_block(out, to->stride, p, stride, across, down, 16);
-    else if (size == 8)
-        filter_block(out, to->stride, p, stride, across, down, 8);
+            memcpy(out + (size_t)j * to->stride, p + j * stride, (size_t)size);
     else
-        filter_block(out, to->stride, p, stride, across, down, 4);
+        filter_any(out, (ptrdiff_t)to->stride, p, stride, across, down, size);
 }
 
 /* The vector of four blocks of luma for their block of chroma: the mean, rounded away from zero. */

@@ -12,7 +12,7 @@ static const uint8_t extra[4][12] = {
     {173, 148, 140}, {176, 155, 140, 135}, {180, 157, 141, 134, 130}, {254, 254, 243, 230, 196, 177, 153, 140, 133, 130, 129}};
 
 /* A number of at least two, by the probabilities of its token. */
-static int large(struct bools *b, const uint8_t *p)
+static inline int large(struct bools *b, const uint8_t *p)
 {
     if (!bools_read(b, p[3])) {
         if (!bools_read(b, p[4]))
@@ -32,7 +32,7 @@ static int large(struct bools *b, const uint8_t *p)
 }
 
 /* A block from its coefficient `at` on; whether there is one. */
-static int block(struct bools *b, const uint8_t probabilities[8][3][11], int context, int at, const uint16_t scale[2], int16_t out[16])
+static inline int read_block(struct bools *b, const uint8_t probabilities[8][3][11], int context, int at, const uint16_t scale[2], int16_t out[16])
 {
     const uint8_t *p = probabilities[bands[at]][context];
     if (!bools_read(b, p[0]))
@@ -51,6 +51,15 @@ static int block(struct bools *b, const uint8_t probabilities[8][3][11], int con
         if (!bools_read(b, p[0]))
             return 1;
     }
+}
+
+/* The decoder is a copy while a block is read, which stays in registers. */
+static int block(struct bools *b, const uint8_t probabilities[8][3][11], int context, int at, const uint16_t scale[2], int16_t out[16])
+{
+    struct bools copy = *b;
+    int found = read_block(&copy, probabilities, context, at, scale, out);
+    *b = copy;
+    return found;
 }
 
 uint32_t vp8_tokens(const struct vp8_picture *p, struct bools *b, const struct vp8_mb *mb, struct vp8_context *context, int16_t blocks[25][16])
