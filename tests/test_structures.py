@@ -45,6 +45,8 @@ def made(folder: Path, text: str) -> Any:
 
 def c_name(name: str) -> str:
     """What C calls a class: fault_record for FaultRecord."""
+    if found := next((given for given, python in structures.NAMES.items() if python == name), None):
+        return found
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]
 
 

@@ -27,9 +27,8 @@ from softgen.three_d.visibility import recording_h
 @cache
 def library() -> ctypes.CDLL:
     """The C functions of the stages."""
-    headers = (three_d_h, geometry_h, vertex_fetch_h, recording_h, draw_h, draw_actor_h, geometry_shader_h, tessellation_h, tessellator_h,
-               pixel_dispatch_h, blocks_h, walk_h)  # fmt: skip
-    return load("softgen.three_d._pipeline", *headers)
+    return load("softgen.three_d._pipeline", three_d_h, geometry_h, vertex_fetch_h, recording_h, draw_h, draw_actor_h, geometry_shader_h,
+                tessellation_h, tessellator_h, pixel_dispatch_h, blocks_h, walk_h)  # fmt: skip
 
 
 @cache
