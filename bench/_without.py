@@ -47,11 +47,11 @@ PARTS: dict[str, Change] = {
     "collector": ("softgen.driver.run.collector", _replace("Collector.executed", _nothing)),
     "recent handlers": ("softgen.eu.threaded.library", _replace("Library.load_recent", _nothing)),
     "compiled ahead": ("softgen.driver.run.simulator", _replace("Simulator.compile_ahead", _nothing)),
-    "bytecode first": ("softgen.lanes.compile.mode", _replace("in_background", lambda: False)),
+    "bytecode first": ("softgen.lanes.compile.compile_policy", _replace("in_background", lambda: False)),
     "uncollected": ("softgen.lanes.compile.tiers", _replace("uncollected", nullcontext)),
-    "pages of LLVM": ("softgen.lanes.compile.resident", _replace("LibraryPages", type("LibraryPages", (), {
+    "pages of LLVM": ("softgen.lanes.compile.page_release", _replace("LibraryPages", type("LibraryPages", (), {
         "__init__": _nothing, "used": _nothing, "release": _nothing}))),
-    "foreground": ("softgen.lanes.compile.foreground", _replace("give_way", _nothing)),
+    "foreground": ("softgen.lanes.compile.foreground", _replace("yield_to_foreground", _nothing)),
     "short switches": ("softgen.driver.run.service", _replace("SWITCH", 0.005)),
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import Measurement, best_time
-from softgen.driver.uapi.facts import runtimes_of
+from softgen.driver.uapi.kernel_tables import runtimes_of
 from softgen.errors import SoftgenError
 
 SOURCE = Path(__file__).parent / "programs" / "vector_add.c"

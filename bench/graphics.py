@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import Measurement
-from softgen.driver.uapi.facts import runtimes_of
+from softgen.driver.uapi.kernel_tables import runtimes_of
 from softgen.errors import SoftgenError
 
 SOURCE = Path(__file__).parent / "programs" / "graphics.c"

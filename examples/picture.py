@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from softgen.driver.uapi.facts import runtimes_of
+from softgen.driver.uapi.kernel_tables import runtimes_of
 from softgen.inspect.cli.output import paint
 
 ROOT = Path(__file__).resolve().parent.parent

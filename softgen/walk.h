@@ -45,7 +45,8 @@ struct walk {
     uint32_t last_header; /* and its first dword */
     uint32_t reason; /* enum walk_reason */
     uint64_t latched; /* state commands, */
-    uint64_t in_a_row; /* and those since the last actor */
+    uint64_t in_a_row; /* and those and flushes since the last draw */
+    uint64_t work; /* draws that were begun */
     struct walk_actor actors[WALK_ACTORS];
 };
 

@@ -21,7 +21,7 @@ import pytest
 
 from softgen.inspect.spec import citations
 from softgen.inspect.spec.behaviours import behaviours
-from softgen.lanes.compile.mode import compile_in_background
+from softgen.lanes.compile.compile_policy import compile_in_background
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))

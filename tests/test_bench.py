@@ -99,14 +99,14 @@ def test_memory_of_a_server_that_is_not_there() -> None:
 
 
 def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
     true, *rest = driver.measure()
     assert true.what == "run true" and true.ratio and [row.ratio for row in rest] == [None, None]
     assert "intel-opencl-icd" in rest[0].note and "libgl1-mesa-dri" in rest[1].note
 
 
 def test_kernels_without_a_driver_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
     [measurement] = compute.measure()
     assert "intel-opencl-icd" in measurement.note and measurement.ratio is None
 
@@ -237,7 +237,7 @@ def test_cases_are_translated_before_they_are_timed(tmp_path: Path, monkeypatch:
 
 
 def test_without_a_driver_nothing_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
     for module in (growth, kernels):
         [measurement] = module.measure()
         assert "intel-opencl-icd" in measurement.note and measurement.ratio is None
@@ -296,7 +296,7 @@ def test_memory_is_not_called_time() -> None:
 
 
 def test_drawing_without_a_driver_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
     for benchmark in (graphics, geometry):
         [measurement] = benchmark.measure()
         assert "libgl1-mesa-dri" in measurement.note and measurement.ratio is None
@@ -345,8 +345,8 @@ def test_each_part_of_the_cold_start_can_be_switched_off() -> None:
     code = ("import importlib, sys; from bench._without import PARTS, Switch\n"
             "for part, (name, _) in PARTS.items():\n"
             "    sys.modules.pop(name, None); sys.meta_path.insert(0, Switch(part)); importlib.import_module(name); del sys.meta_path[0]\n"
-            "from softgen.bits import store; from softgen.lanes.compile import mode\n"
-            "print(len(PARTS), store.PageStore.load(None, 9.0, 'key') is store.MISSING, mode.in_background())")
+            "from softgen.bits import store; from softgen.lanes.compile import compile_policy\n"
+            "print(len(PARTS), store.PageStore.load(None, 9.0, 'key') is store.MISSING, compile_policy.in_background())")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert found.stdout == f"{len(starts.PARTS)} True False\n", found.stderr
 

@@ -97,7 +97,7 @@ def test_the_triangle_has_its_colours(gpu: str, picture: Any, tmp_path: Path) ->
 
 
 def test_without_a_driver_it_says_how_to_get_one(picture: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
     monkeypatch.setattr(picture.os.path, "exists", lambda path: False)
     assert picture.main([]) == 0
     told = capsys.readouterr().out

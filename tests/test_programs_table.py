@@ -30,10 +30,12 @@ def tool() -> Any:
     before = sys.path[:]
     try:
         load("soak", "soak.py")
+        load("page", "page.py")
         yield load("programs_tool", "__main__.py")
     finally:
         sys.path[:] = before
-        sys.modules.pop("soak", None)
+        for name in ("page", "soak"):
+            sys.modules.pop(name, None)
 
 
 def test_the_table_has_programs_of_each_kind(tool: Any) -> None:
@@ -64,6 +66,12 @@ def test_a_run_is_judged_by_messages_picture_and_output(tool: Any) -> None:
         assert (found.verdict, found.error) == (verdict, error)
 
 
+def test_a_rate_may_be_of_milliseconds(tool: Any) -> None:
+    program = tool.Program("p", "pack", "p", rate=r"FrameTime: (?P<ms>\S+) ms")
+    assert tool.own_rate(program, "FPS: 1 FrameTime: 900.0 ms\nFPS: 1 FrameTime: 625.0 ms") == 1.6
+    assert tool.own_rate(program, "FrameTime: inf ms") == 0 and tool.own_rate(program, "FrameTime: x ms") is None
+
+
 def test_results_are_merged_into_a_page(tool: Any, tmp_path: Path) -> None:
     program = next(iter(tool.table()))
     row = tool.Result(program.name, "pack", "a | b", "kbl", "runs", "7 colours", 3, 12.5, 0.25)
@@ -72,6 +80,37 @@ def test_results_are_merged_into_a_page(tool: Any, tmp_path: Path) -> None:
     assert len(rows) == 1 and rows[0]["ratio"] == 0.25
     page = tool.page(rows)
     assert "1 programs: 1 runs." in page and "`a \\| b` | kbl | runs | 7 colours | 13.5 | 0.25 |  |" in page
+
+
+def test_a_page_is_read_again_where_no_results_are_kept(tool: Any, tmp_path: Path) -> None:
+    first, second, *_ = tool.table()
+    settled = {"memory": 200 << 20, "descriptors": 50, "processes": 3}
+    soak = {"settled": settled, "end": {"memory": 210 << 20, "descriptors": 51, "processes": 4}}
+    rows = [tool.Result(first.name, "pack", "a | b", "kbl", "fails", "7 colours", 0, 12.5, 0.25, "x | y", soak),
+            tool.Result(second.name, "pack", "c", "g45", "runs")]  # fmt: skip
+    page = tmp_path / "page.md"
+    page.write_text(tool.page(tool.merged(tmp_path / "r.json", rows)), "utf-8")
+    assert "| 200 → 210 | 50 → 51 | 3 → 4 |" in page.read_text("utf-8")
+    assert tool.page(tool.merged(tmp_path / "other.json", [], page)) == page.read_text("utf-8")
+    assert tool.merged(tmp_path / "other.json", rows[1:], page)[0]["error"] == "x | y"
+
+
+def test_results_of_runs_beside_each_other_are_merged(tool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [program.name for program in tool.table()][:3]
+    for name in reversed(names):
+        tool.merged(tmp_path / f"{name}.json", [tool.Result(name, "pack", "c", "g45", "runs")])
+    kept, page = tmp_path / "kept.json", tmp_path / "page.md"
+    merge = ["--merge", *(str(tmp_path / f"{name}.json") for name in reversed(names)), "--results", str(kept), "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", ["tools/programs", *merge])
+    assert tool.main() == 0 and [row["name"] for row in tool.rows_of(page.read_text("utf-8"))] == names
+
+
+def test_a_display_that_is_blank_on_llvmpipe_too_is_no_fault(tool: Any) -> None:
+    program = tool.Program("p", "pack", "p", "kms", rate=r"(\d+) fps")
+    for colours, verdict in ((1, "runs"), (2, "fails")):
+        result = tool.judge(program, ran(tool, "20 fps", colours=1))
+        tool.beside_llvmpipe(program, result, ran(tool, "80 fps", colours=colours))
+        assert (result.verdict, result.ratio) == (verdict, 0.25)
 
 
 def test_growth_is_complained_about(tool: Any) -> None:

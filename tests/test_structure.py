@@ -84,7 +84,8 @@ def test_a_class_name_means_one_thing() -> None:
 def test_files_are_of_a_readable_length() -> None:
     folders = [ROOT / name for name in ("softgen", "bench", "examples", "tools")]
     sources = [path for folder in folders for suffix in ("*.py", "*.c", "*.h") for path in folder.rglob(suffix)]
-    long = {str(path.relative_to(ROOT)): length for path in sources if (length := len(path.read_text("utf-8").splitlines())) > LONGEST_FILE}
+    written = [path for path in sources if not path.name.endswith("_h.py")]  # those are made of headers
+    long = {str(path.relative_to(ROOT)): length for path in written if (length := len(path.read_text("utf-8").splitlines())) > LONGEST_FILE}
     assert long == {}
 
 

@@ -28,15 +28,20 @@ HEADERS = (
     "softgen/eu/native.h",
     "softgen/lanes/bytecode/assembly.h", "softgen/lanes/bytecode/bytecode.h", "softgen/lanes/bytecode/memory.h",
     "softgen/latches.h", "softgen/walk.h",
-    "softgen/memory/graphics_memory.h", "softgen/memory/guard.h",
-    "softgen/shared_functions/context.h", "softgen/shared_functions/dataport/media_block.h",
+    "softgen/memory/graphics_memory.h", "softgen/memory/guard.h", "softgen/memory/read_set.h",
+    "softgen/shared_functions/avs/scaler.h", "softgen/shared_functions/context.h", "softgen/shared_functions/dataport/media_block.h",
     "softgen/shared_functions/pixel_backend/blocks.h", "softgen/shared_functions/pixel_dispatch.h",
-    "softgen/streamer/latch_rules.h",
+    "softgen/streamer/latch_rules.h", "softgen/streamer/write_actors.h",
     "softgen/surface/astc.h", "softgen/surface/detile.h",
     "softgen/threads/native/scheduler.h", "softgen/threads/native/tables.h", "softgen/threads/native/threads.h",
-    "softgen/three_d/draw/draw_actor.h", "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h",
+    "softgen/three_d/clip_setup/geometry.h", "softgen/three_d/draw/draw.h", "softgen/three_d/draw/draw_actor.h",
+    "softgen/three_d/geometry_shader/geometry_shader.h", "softgen/three_d/stream_out/stream_output.h",
     "softgen/three_d/tessellation/tessellation.h", "softgen/three_d/tessellation/tessellator.h", "softgen/three_d/three_d.h",
+    "softgen/three_d/vertices/vertex_fetch.h", "softgen/three_d/visibility/recording.h",
 )  # fmt: skip
+# Python names of structures whose own name a class of the package has.
+NAMES = {"bins_stage": "BinStagePlan", "clip_stage": "ClipStagePlan", "draw": "DrawStruct", "draw_record": "RecordStruct",
+         "geometry": "GeometryStruct", "setup_stage": "SetupStagePlan", "stage": "StageStruct"}  # fmt: skip
 DEBUG = ("-g", "-gdwarf-5", "-O0", "-fno-eliminate-unused-debug-types", "-x", "c", "-c")
 WRAPPERS = {"DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_atomic_type", "DW_TAG_restrict_type"}
 KINDS = ("DW_TAG_structure_type", "DW_TAG_enumeration_type", "DW_TAG_union_type")
@@ -257,7 +262,7 @@ class HeaderReader:
 
 def camel(name: str) -> str:
     """How Python writes a name of C: fault_record is FaultRecord."""
-    return "".join(word.capitalize() for word in name.split("_"))
+    return NAMES.get(name) or "".join(word.capitalize() for word in name.split("_"))
 
 
 def _words(line: str) -> str:

@@ -21,9 +21,9 @@ from softgen.inspect import registers
 from softgen.memory.space import Space
 from softgen.threads import places, reference
 from softgen.threads.bindings import dispatch_bindings
-from softgen.threads.compare.selection import TileSelection, WorkNames
-from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.dispatcher_protocol import ForwardingDispatcher
 from softgen.threads.programs import load
 from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
 from softgen.trace.work import Work
@@ -95,13 +95,13 @@ def deadline(time_limit: float | None) -> Callable[[], bool]:
 # -- traces ------------------------------------------------------------------------------------------------------------
 
 
-class TracingDispatcher:
+class TracingDispatcher(ForwardingDispatcher):
     """Runs dispatches on an engine; while there is a `trace`, on the reference engine, and records every instruction in it."""
 
-    prepares = False  # a trace may begin at any draw
+    engine: EngineDispatcher
 
     def __init__(self, engine: EngineDispatcher) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.trace: Trace | None = None
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
@@ -123,19 +123,6 @@ class TracingDispatcher:
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         return self.engine.prepare(context, dispatch)
-
-    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
-        return work()
-
-    def count_memory(self, charge: Callable[[int], None]) -> None:
-        self.engine.count_memory(charge)
-
-    def retire(self) -> None:
-        self.engine.retire()
-
-    @property
-    def selection(self) -> TileSelection | None:
-        return None
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)

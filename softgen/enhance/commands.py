@@ -101,7 +101,8 @@ class EnhancedColumns:
 
     def __init__(self, cs: CommandStreamer, cmd: Record, switches: Record, scaler: FrameScaler | None) -> None:
         self.cs, self.cmd, self.switches, self.scaler = cs, cmd, switches, scaler
-        self.input, self.output = _surface(cs, INPUT, "input"), _surface(cs, OUTPUT, "output")
+        self.input = _surface(cs, INPUT, "input")
+        self.output = _surface(cs, OUTPUT, "output") if scaler is None else self.input  # the scaler's own state names its output
         self.columns = cmd.starting_x, cmd.ending_x + 1
         if scaler is not None and (self.columns[0] or self.columns[1] < self.input.width):
             raise Unsupported("columns of a frame on their way to the scaler: not yet simulated")

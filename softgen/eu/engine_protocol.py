@@ -63,6 +63,6 @@ class CompilerEngine(Protocol):
         """Whether `function` will go on giving this code for the same kernel and the same threads from now on."""
         ...
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Called between instructions that are left to the interpreter, once in a slice of time: lets work in the background go on."""
         ...

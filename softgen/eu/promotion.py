@@ -43,7 +43,7 @@ class PromotingEngine:
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         key = control, simd, full, payload
         at_start = entry is None or entry == program.start
-        if at_start and (found := self.fast.at_hand(program, *key)):
+        if at_start and (found := self.fast.lookup_cached(program, *key)):
             return found
         if at_start and self._is_hot(program):
             self._translate(program, key)
@@ -82,7 +82,7 @@ class PromotingEngine:
     def settled(self, chosen: CompiledFunction) -> bool:
         return self.fast.settled(chosen)
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Waits for the translations under way, for a while. A thread that calls compiled code every few instructions takes Python's lock
         back before one that waits for it has woken up: on some hosts the translation would not get on at all."""
         for worker in self.workers[-1:]:

@@ -181,7 +181,7 @@ def library(pattern: str) -> str:
 def drivers() -> Iterator[MachineFinding]:
     """The distribution's drivers that `softgen run` can serve, and which GPUs each is for."""
     from softgen.driver.run.environment import installed
-    from softgen.driver.uapi.facts import runtimes, x86_64_host
+    from softgen.driver.uapi.kernel_tables import runtimes, x86_64_host
 
     area = "drivers (for softgen run)"
     for runtime in runtimes():
@@ -243,7 +243,7 @@ def gpus() -> Iterator[MachineFinding]:
     """What programs find on each GPU, with the drivers that are installed."""
     from softgen.bits.generation import devices
     from softgen.driver.run.environment import installed, missing
-    from softgen.driver.uapi.facts import runtimes_of
+    from softgen.driver.uapi.kernel_tables import runtimes_of
 
     for device in devices().values():
         there = {driver.api: driver.name for driver in reversed(runtimes_of(device.name)) if installed(driver)}

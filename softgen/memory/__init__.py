@@ -10,5 +10,6 @@ page_table.py     PageTableSpace: the same interface over PhysicalMemory (physic
                   mirror.py maps its pages for compiled code
 guard.py guard.c  call(): runs compiled code; an access to an unmapped page of an arena becomes a GpuFault, any other crash stays a crash
 guard.h           the record of a fault; graphics_memory.h addresses in C code
+read_set.py       ReadSet: bytes that a result was made from, compared before it is used again (read_set.c, read_set.h)
 host.py arena.py  mmap, and the host address ranges of arenas
 """

@@ -10,6 +10,7 @@ import ctypes
 import threading
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from softgen.errors import GpuFault, SoftgenError
 from softgen.library import load
@@ -36,6 +37,13 @@ def library() -> ctypes.CDLL:
     """The C library, which also exports guard_leave for compiled code."""
     with _loading:
         return _load()
+
+
+@cache
+def quick_call() -> Any:
+    """guard_call, called without letting go of the interpreter lock, for functions so short that this would only give it away."""
+    function = ctypes.cast(library().guard_call, ctypes.c_void_p).value or 0
+    return ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(function)
 
 
 def call(function: int, argument: int, space: Space | None = None, by: Callable[[int], str] = "ip {:#x}".format) -> int:
@@ -67,4 +75,4 @@ def fault(record: FaultRecord, space: Space | None, by: Callable[[int], str] = "
     return GpuFault(place.address, access, name, instruction, "low half of an address in a 4 GiB part where nothing is mapped")
 
 
-__all__ = ["ACCESS", "FROM_CODE", "NO_IP", "FaultRecord", "call", "fault", "library"]
+__all__ = ["ACCESS", "FROM_CODE", "NO_IP", "FaultRecord", "call", "fault", "library", "quick_call"]

@@ -12,7 +12,7 @@ from softgen.bits.formats import surface_formats
 from softgen.bits.generation import generation
 from softgen.cache import Cache, default_folder
 from softgen.lanes.compile import jit
-from softgen.lanes.compile.maker import maker
+from softgen.lanes.compile.source_fingerprint import source_fingerprint
 from softgen.shared_functions import units  # noqa: F401  # operations of all messages
 from softgen.shared_functions.texture.functions import TexelForm, compiled, is_cached
 from softgen.surface.image import SurfaceImage
@@ -31,7 +31,7 @@ def common(gen: float) -> Iterator[TexelForm]:
 
 def compile_ahead(gen: float, stopped: Callable[[], bool]) -> None:
     """Compile what the cache lacks of them, until that is done, which is remembered, or `stopped`."""
-    cache, done = Cache(default_folder()), f"copies-{gen:g}-{jit.key(maker(), jit.host())}"
+    cache, done = Cache(default_folder()), f"copies-{gen:g}-{jit.key(source_fingerprint(), jit.host())}"
     if cache.load(done) is not None:
         return
     for form in common(gen):

@@ -73,6 +73,18 @@ def media_named(number: int) -> int | None:
     return number - NAMED_MEDIA if number & NAMED_MEDIA else None
 
 
+NAMED_SCALED = 1 << 23  # among the indices that code names: a surface of the video scaler, and its state
+
+
+def named_scaled(surface: int, sampler: int) -> int:
+    return NAMED_SCALED | sampler * SURFACES + surface
+
+
+def scaled_named(number: int) -> tuple[int, int] | None:
+    """Surface and scaler state of such a name; None of other entries."""
+    return (number % SURFACES, (number - NAMED_SCALED) // SURFACES) if number & NAMED_SCALED else None
+
+
 class SampleFunctions(ctypes.Structure):
     """The functions that sample a surface with one sampler, and the numbers of its state that they read."""
 
@@ -108,6 +120,7 @@ class Bindings(ctypes.Structure):
         ("surfaces", Surface * (SURFACES + KEYED)),  # by binding table index, then by key
         ("pictures", Picture * (SURFACES + KEYED)),
         ("media", ctypes.c_uint64 * SURFACES),  # MediaSurface of media blocks by binding table index (dataport/bound_media.py)
+        ("scalers", ctypes.c_uint64 * SURFACES),  # ScalerSurface of the video scaler by binding table index (avs/bound.py)
         ("sampler_keys", ctypes.c_uint32 * (SAMPLERS + KEYED)),
         ("surface_keys", ctypes.c_uint32 * KEYED),
     ]

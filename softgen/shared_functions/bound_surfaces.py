@@ -21,6 +21,9 @@ from softgen.errors import SoftgenError
 from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
+from softgen.shared_functions.avs.bound import ScalerSurfaces
+from softgen.shared_functions.avs.messages import is_scaled
+from softgen.shared_functions.avs.state import state_places
 from softgen.shared_functions.bindings import (
     KNOWN,
     SAMPLE_OPERATIONS,
@@ -31,6 +34,7 @@ from softgen.shared_functions.bindings import (
     empty_bindings,
     media_named,
     name_samplers,
+    scaled_named,
     texels_named,
 )
 from softgen.shared_functions.dataport.bound_media import MediaSurfaces
@@ -83,6 +87,7 @@ class BoundSurfaces:
         name_samplers(self.bindings, dispatch.samplers, self.sampler_size)
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)
         self.media = MediaSurfaces(self.bindings, self.surfaces)
+        self.scalers = ScalerSurfaces(self.bindings, self.surfaces, self.samplers)
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
         self.hurried: set[int] = set()  # operations on texels whose functions were compiled because code named them
@@ -108,7 +113,7 @@ class BoundSurfaces:
     def replaced(self, index: int) -> Callable[[], None] | None:
         """Another image of the same kind; buffers are found by host address, and are resolved anew."""
         operations, image = self.pictures.operations(index), None
-        if index in self.known or self.media.holds(index):
+        if index in self.known or self.media.holds(index) or self.scalers.holds(index):
             return None
         try:
             for what in operations:
@@ -162,6 +167,9 @@ class BoundSurfaces:
             elif (media := media_named(index)) is not None:
                 self.known.add(index)
                 self.resolve_media(SurfaceName(media))
+            elif (scaled := scaled_named(index)) is not None:
+                self.known.add(index)
+                self.resolve_scaled(SurfaceName(scaled[0]), scaled[1])
             elif named := texels_named(index):  # others are those of other units
                 self.known.add(index)
                 if hurry:
@@ -178,6 +186,8 @@ class BoundSurfaces:
             return False
         if is_media_block(descriptor.name):
             return self.resolve_media(name)
+        if is_scaled(descriptor.name):
+            return self.resolve_scaled(name, int(descriptor.values.sampler_index))
         if request := requested(descriptor, None if sent is None else len(sent.payload) + len(sent.second)):
             return self.resolve_image(request, name, self._table(descriptor, sent))
         entry = self._entry(name)
@@ -261,6 +271,18 @@ class BoundSurfaces:
         self._depend_on_surface(name)
         try:
             return self.media.fill(name.number)
+        except SoftgenError:
+            return False
+
+    def resolve_scaled(self, name: SurfaceName, sampler: int) -> bool:
+        """Fills the entry of a surface of the video scaler."""
+        if name.bindless or name.number in _special(self.gen):
+            return False
+        self._depend_on_surface(name)
+        try:
+            for behind, offset, size in state_places(self.samplers, sampler):
+                (self.dispatch.depend_behind if behind else self.dispatch.depend_on_sampler)(self.samplers.base, offset, size)
+            return self.scalers.fill(name.number, sampler)
         except SoftgenError:
             return False
 

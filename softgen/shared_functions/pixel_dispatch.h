@@ -21,7 +21,7 @@ struct pixel_dispatch {
     uint32_t samples;         /* of a pixel; 0: one, where the pixel is */
     uint32_t reserved;
     float depth[DISPATCH_PIXELS]; /* interpolated Z, where tests come late and the thread does not compute it */
-    float planes[16];         /* 1/w, b1, b2, and both divided by w: at place[0], and steps along x and y; where the shader may ask */
+    double planes[16];        /* 1/w, b1, b2, and both divided by w: at (0, 0), and steps along x and y; where the shader may ask */
     float antialias[DISPATCH_PIXELS]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */
     /* Of draws to targets with several samples, for each of them: pixels whose sample is covered and passed early tests; those that passed
      * alpha tests so far; those that passed late tests; and what Z is more there. */

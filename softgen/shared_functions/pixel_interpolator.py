@@ -19,7 +19,7 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy.machine import NumpyMachine
 from softgen.lanes.record import RecordLayout, RecordView
-from softgen.lanes.types import f32, i32, u16, u32
+from softgen.lanes.types import f32, f64, i32, u16, u32
 from softgen.lanes.value import Memory, Value
 from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.pixel_dispatch_h import PixelDispatch
@@ -32,9 +32,10 @@ NAME = "pixel interpolator"
 PIXEL = RecordLayout.of(PixelDispatch)
 PLACE_AT, PLANES_AT, COVERED_AT = PIXEL.offset("place"), PIXEL.offset("planes"), PIXEL.offset("sample_covered")
 MOST_SAMPLES = 16
-PLANE = 3  # numbers of a plane: at the thread's first place, and the steps along x and y
+PLANE = 3  # numbers of a plane: at (0, 0), and the steps along x and y
 RHW, LINEAR, PERSPECTIVE = 0, 1, 3  # planes
 STEP = 1 / 16  # of offsets, in pixels
+CORNER, INSIDE = 0xFFFC, 3  # parts of a coordinate: where its block of 4x4 pixels is, and where the pixel is in it
 HIGH = 16  # first channel of the upper slot group
 OFFSET_BITS = 4
 LANES = 8  # of a register
@@ -52,23 +53,30 @@ InterpolatorMessage = Message[InterpolatorEnvironment]
 
 
 class _Planes:
-    """The planes of a thread's object, at some channels' pixels moved by offsets."""
+    """The planes of a thread's object, at some channels' pixels moved by offsets: computed as payloads have them, so that where a pixel is
+    not moved the result is the payload's, as with hardware that has one interpolator."""
 
     def __init__(self, m: Machine, pixel: Memory, lanes: int, first: int, offsets: tuple[Value, Value]) -> None:
         self.m, self.pixel, self.lanes = m, pixel, lanes
         places = m.load_block(u32, lanes // 4, pixel, m.constant(u32, PLACE_AT + first, 1))
         spread, number = m.shuffle(places, [lane // 4 for lane in range(lanes)]), m.lane_index(lanes)
-        at = m.broadcast(m.load_block(u32, 1, pixel, m.constant(u32, PLACE_AT, 1)), lanes)  # where the planes' first numbers are
-        x, y = (spread & 0xFFFF) + (number & 1) - (at & 0xFFFF), (spread >> 16) + (number >> 1 & 1) - (at >> 16)
+        left, top, inside = spread & CORNER, spread >> 16 & CORNER, (number & 1, number >> 1 & 1)
+        self.left, self.top = (m.convert(m.bitcast(corner, i32), f64) for corner in (left, top))  # corners of the pixels' blocks
+        x, y = ((spread >> shift & INSIDE) + offset for shift, offset in zip((0, 16), inside, strict=True))
         self.x, self.y = (m.convert(m.bitcast(pixel, i32), f32) + offset for pixel, offset in zip((x, y), offsets, strict=True))
 
     def value(self, plane: int) -> Value:
-        c, dx, dy = (self._number(PLANE * plane + n) for n in range(PLANE))
-        return self.m.fma(dx, self.x, self.m.fma(dy, self.y, c))
+        """In doubles at the corner of the block, from there in floats; what the corner loses as a float is added before it."""
+        m, (c, dx, dy) = self.m, (self._number(PLANE * plane + n) for n in range(PLANE))
+        corner = m.fma(dx, self.left, m.fma(dy, self.top, c))
+        near = m.convert(corner, f32)
+        rest = m.convert(corner - m.convert(near, f64), f32)
+        rest = m.select(near - near == 0.0, rest, m.like(rest, 0.0))  # not where the corner is infinite
+        return m.fma(m.convert(dx, f32), self.x, m.fma(m.convert(dy, f32), self.y, rest)) + near
 
     def _number(self, number: int) -> Value:
         m = self.m
-        held = m.load_block(f32, 1, self.pixel, m.constant(u32, PLANES_AT + number * f32.bytes, 1))
+        held = m.load_block(f64, 1, self.pixel, m.constant(u32, PLANES_AT + number * f64.bytes, 1))
         return m.broadcast(held, self.lanes)
 
     def barycentrics(self, linear: bool) -> list[Value]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -26,6 +27,7 @@ import numpy.typing as npt
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.errors import SoftgenError
+from softgen.memory.read_set import ENDLESS, ReadPointer, ReadRange, ReadSet
 from softgen.memory.space import Space
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.context import ContextField
@@ -44,6 +46,12 @@ NEVER = -1  # in place of a count of changes
 UnitStates = tuple[tuple[str, Hashable], ...]  # by a unit's name: what the pipeline tells it about a dispatch
 
 
+class StateBase(IntEnum):
+    """Bases of what a dispatch's bindings were resolved from."""
+
+    ADDRESS, SAMPLER_TABLE, SAMPLER, BLEND, SURFACE, TABLE = range(6)
+
+
 class ResolvedState:
     """State that a dispatch's bindings were resolved from: compared with memory before another dispatch uses them."""
 
@@ -58,6 +66,7 @@ class ResolvedState:
         self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
         self.hosts_at = NEVER  # changes of the space when they were last looked up
         self.volatile = False  # something could not be read: keep nothing
+        self.reads: dict[bool, ReadSet] = {}  # all of that, with the binding table and without; made when it is compared
 
 
 class HostRange(NamedTuple):
@@ -100,14 +109,10 @@ class DispatchBindings:
         resolved = self.resolved
         if resolved.volatile:
             return False
-        try:
-            moved = self._surfaces_at(table) if resolved.entries else {}
-            if moved is None or not self._others_current():
-                return False
-        except SoftgenError:
+        if resolved.entries and not self._same(table) or not self._others_current(not resolved.entries):
             return False
-        for index, (entry, surface) in moved.items():
-            resolved.entries[index], resolved.surfaces[index] = entry, surface
+        if resolved.entries:
+            self._take_moved(table)
         self.binding_table = table
         return True
 
@@ -118,24 +123,37 @@ class DispatchBindings:
             return False
         if not (resolved.states or resolved.samplers or resolved.behind or resolved.blend) and resolved.hosts_at == self.space.changes:
             return True
-        try:
-            return self._others_current()
-        except SoftgenError:
-            return False
+        return self._others_current(True)
 
-    def _surfaces_at(self, table: int) -> dict[int, tuple[bytes, tuple[int, bytes]]] | None:
-        """Entries of the binding table at an offset that lead to the resolved surfaces at another address; None if any leads elsewhere."""
-        base, wrap, read = self.bases.get("surface", 0), (1 << self.space.bits) - 1, self.space.read
-        entries, surfaces, moved, ends = self.resolved.entries, self.resolved.surfaces, {}, TABLES_END in self.bases
-        data = read(base + table & wrap, ENTRY * (max(entries) + 1))
-        for index, held in entries.items():
-            entry, (address, state) = data[ENTRY * index : ENTRY * index + ENTRY], surfaces[index]
-            if entry != held or ends:
-                address = base + self._pointer(entry, table, index) & wrap
-                moved[index] = entry, (address, state)
-            if read(address, len(state)) != state:
-                return None
-        return moved
+    def _same(self, table: int, tables: bool = True) -> bool:
+        """Whether memory is as it was, with the binding table at an offset, or (`tables`) without it."""
+        reads = self.resolved.reads.get(tables)
+        if reads is None:
+            reads = self.resolved.reads[tables] = self._reads(tables)
+        surface, sampler = self.bases.get("surface", 0), self.resolved.sampler_base
+        bases = 0, sampler + self.samplers, sampler, self.blend_moved, surface, surface + table
+        return reads.same(self.space, bases, self.bases.get(TABLES_END, ENDLESS))
+
+    def _reads(self, tables: bool) -> ReadSet:
+        held, mask = self.resolved, pointer_bits(self.generation.number)
+        ranges = [*(ReadRange(StateBase.ADDRESS, address, data) for (address, _), data in held.states.items()),
+                  *(ReadRange(StateBase.SAMPLER_TABLE, offset, data) for offset, data in held.samplers.items()),
+                  *(ReadRange(StateBase.SAMPLER, offset, data) for offset, data in held.behind.items()),
+                  *(ReadRange(StateBase.BLEND, address, data) for (address, _), data in held.blend.items())]  # fmt: skip
+        if not tables:
+            return ReadSet(ranges, len(StateBase))
+        surfaces = enumerate(held.surfaces.values(), len(StateBase))
+        ranges += [ReadRange(number, 0, state) for number, (_, state) in surfaces]
+        pointers = [ReadPointer(StateBase.TABLE, ENTRY * index, StateBase.SURFACE, mask) for index in held.surfaces]
+        return ReadSet(ranges, len(StateBase), pointers)
+
+    def _take_moved(self, table: int) -> None:
+        """After the comparison: where the surface states are now, with the table at an offset."""
+        held, bases = self.resolved, self.resolved.reads[True].bases
+        for number, (index, (address, state)) in enumerate(held.surfaces.items(), len(StateBase)):
+            if bases[number] != address:
+                at = bases[StateBase.SURFACE] + table + ENTRY * index & (1 << self.space.bits) - 1
+                held.entries[index], held.surfaces[index] = self.space.read(at, ENTRY), (bases[number], state)
 
     def _pointer(self, entry: bytes, table: int, index: int) -> int:
         """Where a binding table entry leads to, from the surface state base on; one past the end of the pool of tables reads as 0."""
@@ -143,28 +161,25 @@ class DispatchBindings:
             return 0
         return int.from_bytes(entry, "little") & pointer_bits(self.generation.number)
 
-    def _others_current(self) -> bool:
-        """Whether all that was resolved besides the binding table and its surfaces is as it was."""
+    def _others_current(self, states: bool) -> bool:
+        """Whether buffers are mapped as they were, and (`states`) what was read besides the binding table and its surfaces is the same."""
         resolved, space = self.resolved, self.space
-        if (resolved.states or resolved.samplers or resolved.behind or resolved.blend) and not self._states_current():
+        if states and (resolved.states or resolved.samplers or resolved.behind or resolved.blend) and not self._same(0, False):
             return False
         changes = space.changes
         if changes == resolved.hosts_at:
             return True
-        if not all(held.holds(space) for held in resolved.hosts.values()):
+        try:
+            if not all(held.holds(space) for held in resolved.hosts.values()):
+                return False
+        except SoftgenError:
             return False
         resolved.hosts_at = NEVER if changes is None else changes
         return True
 
-    def _states_current(self) -> bool:
-        resolved, read = self.resolved, self.space.read
-        return (all(read(*place) == data for place, data in resolved.states.items())
-                and all(read(self.behind_address(at), len(data)) == data for at, data in resolved.behind.items())
-                and all(read(self.sampler_address(at), len(data)) == data for at, data in resolved.samplers.items())
-                and all(read(address + self.blend_moved, size) == data for (address, size), data in resolved.blend.items()))  # fmt: skip
-
     def depend(self, address: int, size: int) -> bytes:
         """Reads state that a binding is made from."""
+        self.resolved.reads.clear()
         address &= (1 << self.space.bits) - 1
         try:
             data = self.resolved.states[address, size] = self.space.read(address, size)
@@ -175,6 +190,7 @@ class DispatchBindings:
 
     def depend_on_surface(self, index: int, size: int) -> None:
         """The same of the surface state of a binding table entry."""
+        self.resolved.reads.clear()
         try:
             entry = self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
             address = self.bases.get("surface", 0) + self._pointer(entry, self.binding_table, index) & (1 << self.space.bits) - 1
@@ -188,6 +204,7 @@ class DispatchBindings:
 
     def depend_on_sampler(self, base: int, offset: int, size: int) -> bytes:
         """The same of a sampler state, by its offset in the table, which counts from `base`."""
+        self.resolved.reads.clear()
         self.resolved.sampler_base = base
         try:
             data = self.resolved.samplers[offset] = self.space.read(self.sampler_address(offset), size)
@@ -202,6 +219,7 @@ class DispatchBindings:
 
     def depend_behind(self, base: int, offset: int, size: int) -> bytes:
         """The same of a border colour, or of a sampler of another table, by its offset from the sampler base."""
+        self.resolved.reads.clear()
         self.resolved.sampler_base = base
         try:
             data = self.resolved.behind[offset] = self.space.read(self.behind_address(offset), size)
@@ -212,6 +230,7 @@ class DispatchBindings:
 
     def depend_on_blend(self, address: int, size: int) -> None:
         """The same of an entry of the blend state, by its address as unit states have it."""
+        self.resolved.reads.clear()
         try:
             self.resolved.blend[address, size] = self.space.read(address + self.blend_moved, size)
         except SoftgenError:

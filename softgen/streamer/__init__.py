@@ -9,6 +9,7 @@ parser.py         dwords -> commands: rings, batches, chaining, ends
 latch.py          state commands kept as raw dwords, merged as their pages say
 latch_rules.py    rules for that, made from pages, which latch.c applies (latch_rules.h)
 walk.py           BatchWalk: state latched and commands with actors executed in compiled code, walk.c, where they are in memory
+write_actors.py   actors of flushes and of stores of immediate data in walks, write_actors.c (write_actors.h)
 context.py        SavedContext: what a hardware context keeps on an engine
 interface.py      what a streamer uses of its device and of the submitter; types of handlers
 execute.py        Streamer: commands executed one after another; handler_services.py: what their handlers use of it

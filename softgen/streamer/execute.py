@@ -16,7 +16,7 @@ from dataclasses import replace
 from softgen.bits import registers as places
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.command import Counters
+from softgen.command import Actor, Counters
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.position import Position
@@ -65,6 +65,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.simple_commands = simple_commands(device.simple, device.generation, engine, device.commands)
         self._prepared, self._found = PreparedBatches(), None
         self.walk = BatchWalk(device.actors, device.commands)
+        self.own_actors: dict[str, Actor] = {}  # of commands that no pipeline owns
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self.position_only: PositionOnly | None = None  # at work on the same context
         self._posh_enabled = False  # by the last batch start in the ring

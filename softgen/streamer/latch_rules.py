@@ -15,7 +15,7 @@ from softgen.bits.field import BitField, Effect
 from softgen.bits.layout import Layout
 from softgen.errors import SpecError
 from softgen.library import load
-from softgen.streamer import latch_rules_h
+from softgen.streamer import latch_rules_h, write_actors_h
 from softgen.streamer.latch_rules_h import (
     ELEMENTS,
     GATED,
@@ -42,7 +42,7 @@ INDEX_BITS = 6
 @cache
 def library() -> ctypes.CDLL:
     """latch.c, loaded."""
-    native = load("softgen.streamer._latch", latches_h, latch_rules_h, walk_h)
+    native = load("softgen.streamer._latch", latches_h, latch_rules_h, walk_h, write_actors_h)
     native.latch_one.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
     native.latch_one.restype = None
     native.latch_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)

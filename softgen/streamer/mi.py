@@ -10,14 +10,16 @@ Writes  memory, registers, the global table
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.bits.units import DWORD
-from softgen.command import FieldPlace, registers_in
+from softgen.command import Actor, ActorRow, Actors, FieldPlace, registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
 from softgen.streamer.interface import StreamerCommands, StreamerPreparers
+from softgen.streamer.write_actors import STORE, StoreActor
 
 COMMANDS: StreamerCommands = {}
 PREPARED: StreamerPreparers = {}
@@ -58,6 +60,16 @@ def store_data_imm(cs: Streamer, cmd: Record) -> None:
     first = catalogue.layout("MI_STORE_DATA_IMM", cs.generation.number).field("immediate_data").low // 32
     data = b"".join(dword.to_bytes(DWORD, "little") for dword in cs.command.dwords[first:])
     cs.write(cmd.address, data, cmd.use_global_gtt)
+
+
+def _store_actor(cs: Any) -> Actor:
+    found: Actor | None = cs.own_actors.get(STORE)
+    if found is None:
+        found = cs.own_actors[STORE] = StoreActor(cs.generation.number, store_data_imm)
+    return found
+
+
+ACTORS: Actors = {STORE: ActorRow(store_data_imm, _store_actor)}
 
 
 @executes("MI_RS_STORE_DATA_IMM")

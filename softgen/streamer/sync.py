@@ -21,11 +21,12 @@ from softgen.bits import catalogue, describe
 from softgen.bits.generation import SPEC
 from softgen.bits.record import Record
 from softgen.bits.units import DWORD_MASK
-from softgen.command import FieldPlace, registers_in
+from softgen.command import Actor, ActorRow, Actors, FieldPlace, registers_in
 from softgen.errors import Unsupported
 from softgen.streamer import flush_effects
 from softgen.streamer.execute import Streamer, flag
 from softgen.streamer.interface import Parked, StreamerCommands, StreamerPreparers, Wait
+from softgen.streamer.write_actors import FlushActor, WalkedEffects, flush_table, learn_flush
 
 COMMANDS: StreamerCommands = {}
 PREPARED: StreamerPreparers = {}
@@ -37,6 +38,7 @@ COMPARE = {
 }  # fmt: skip
 DATA = ("address", "immediate_data")  # fields of flushes
 NO_FIELD = FieldPlace(0, 0)
+WRITES_DATA = "write immediate data"  # an operation after flushes
 # Operations after flushes that can be prepared: what they write, given the immediate data.
 PREPARED_OPERATIONS: dict[str, Callable[[Any, int], int] | None] = {
     "no write": None, "write immediate data": lambda cs, data: data, "write timestamp": lambda cs, data: cs.device.clock(),
@@ -62,6 +64,7 @@ def flush(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
     cs.memory_changed()  # draws may have written commands
+    learn_flush(cs, "MI_FLUSH", WalkedEffects(rereads=True))
 
 
 class FlushPlan(NamedTuple):
@@ -75,6 +78,13 @@ class FlushPlan(NamedTuple):
     in_status_page: bool
     notifies: bool
     invalidates: tuple[str, ...]  # state commands that the next switch of contexts does not restore
+
+    @property
+    def walks(self) -> bool:
+        """Whether a walk may do it: it writes nothing but data to memory of the context."""
+        if self.resets or self.writes_register or self.notifies or self.invalidates:
+            return False
+        return self.operation == "no write" or self.operation == WRITES_DATA and not (self.is_global or self.in_status_page)
 
 
 @cache
@@ -124,6 +134,22 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
             cs.memory_changed()  # draws may have written commands
         cs.flushed()
     post_sync(cs, flush, cmd)
+    if flush.walks:
+        learn_flush(cs, "PIPE_CONTROL", WalkedEffects(flush.stalls, writes=flush.operation == WRITES_DATA))
+
+
+def _actor_of(name: str, handler: Any) -> ActorRow:
+    def find(cs: Any) -> Actor:
+        found: Actor | None = cs.own_actors.get(name)
+        if found is None:
+            table = flush_table(name, cs.generation.number, cs.engine, cs.rules)
+            found = cs.own_actors[name] = FlushActor(table, handler)
+        return found
+
+    return ActorRow(handler, find)
+
+
+ACTORS: Actors = {"MI_FLUSH": _actor_of("MI_FLUSH", flush), "PIPE_CONTROL": _actor_of("PIPE_CONTROL", pipe_control)}
 
 
 @prepares("PIPE_CONTROL")

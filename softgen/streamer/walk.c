@@ -34,7 +34,6 @@ static int64_t act(struct walk *w, const struct latch_rule *rule, const uint32_t
         copy[i] = dwords[i];
     copy[0] = header;
     begin(w, header, length);
-    w->in_a_row = 0;
     w->reason = WALK_ACTING;
     int64_t answer = actor->act(actor->state, w, copy, length);
     w->reason = WALK_COMMAND;

@@ -51,7 +51,9 @@ class WalkingStreamer(CommandStreamer, Protocol):
     status: EngineStatusRegisters
     parked: int | None
     _executing: Any
+    _read_ahead_is_stale: bool
 
+    def _read_again(self, place: FetchPointer) -> None: ...
     def _failed(self, error: SoftgenError) -> None: ...
 
 
@@ -90,6 +92,8 @@ class BatchWalk:
             self._go_on(cs, place, faulted)
         for actor in entered:
             actor.settle(cs)
+        if cs._read_ahead_is_stale:
+            cs._read_again(place)
         if reason == COMMAND or reason == ACTOR:
             header = place.window.first(place.address)
             return bool(now.commands) and header is not None and header >> 16 not in cs.saved.latched.table.known and self.may(cs, header)
@@ -100,7 +104,7 @@ class BatchWalk:
         latched.room()
         now.table, now.latches, now.memory = latched.table.address, latched.address, ctypes.addressof(space.table)
         now.address, now.end = address, min((address // PART + 1) * PART, 1 << space.bits)
-        now.deadline, now.commands, now.latched = time.monotonic_ns() + WALK_TIME, 0, 0
+        now.deadline, now.commands, now.latched, now.work = time.monotonic_ns() + WALK_TIME, 0, 0, 0
         for number in self._entered:
             now.actors[number - 1] = NOT_READY
         self._entered.clear()

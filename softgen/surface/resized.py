@@ -1,10 +1,10 @@
-"""Images of surface states that differ from one decoded before in numbers only: address, width, height, pitch, rows between slices.
+"""Images of surface states that differ from one decoded before in numbers only: address, width, height, pitch, rows between slices, levels.
 
 Reads   RENDER_SURFACE_STATE
 
 Textures of one kind come by the hundred, each of its own size at its own address (three_d/draw/surface_moves.py). Decoding a state takes
 longer than all else that is done for another texture; here the image of another state of the kind gets the numbers. Of plain images only:
-those of one level, slice and sample, without blocks.
+those of one slice and sample, without blocks, whose levels do not begin with tiles.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from softgen.surface.image import SurfaceImage, image_from_state, is_near, slice
 from softgen.surface.samples import stored_rows
 
 # Fields of a plain image's numbers, other names of their bits, and what is only read of auxiliary surfaces, which it has none of.
-NUMBERS = ("surface_base_address", "width", "height", "surface_pitch", "surface_qpitch", "qpitch_rows", "qpitch_texels",
-           "number_of_entries", "auxiliary_surface_base_address", "auxiliary_surface_pitch", "auxiliary_surface_qpitch")  # fmt: skip
+NUMBERS = ("surface_base_address", "width", "height", "surface_pitch", "surface_qpitch", "qpitch_rows", "qpitch_texels", "mip_count_lod",
+           "surface_min_lod", "number_of_entries", "auxiliary_surface_base_address", "auxiliary_surface_pitch",
+           "auxiliary_surface_qpitch")  # fmt: skip
+LEVELS_ELSEWHERE = ("tiled_resource_mode", "mip_map_layout_mode")  # fields
 MOST_KINDS = 256
 MARGIN = 512  # texels and rows that 16 levels, each one texel larger than it is, take at most besides twice the first
 FIELDS = tuple(field.name for field in fields(SurfaceImage))
@@ -42,7 +44,7 @@ def surface_image(layout: Layout, state: Record, what: str) -> SurfaceImage:
     found = _resized(layout.gen, state)
     if found is None:
         found = image_from_state(layout, state, what)
-        if _is_plain(found):
+        if _is_plain(found) and not any(getattr(state, name, 0) for name in LEVELS_ELSEWHERE):
             if len(_kinds) >= MOST_KINDS:
                 _kinds.clear()
             _kinds[_kind(layout.gen, state)] = found
@@ -65,8 +67,8 @@ def _resized(gen: float, state: Record) -> SurfaceImage | None:
 
 
 def _is_plain(image: SurfaceImage) -> bool:
-    one = image.levels == image.depth == image.samples == 1 and image.block == (1, 1) and image.near
-    return one and image.kind == "2d" and image.layout == "below" and not (image.level or image.first or image.tail or image.moved) and (
+    one = image.depth == image.samples == 1 and image.block == (1, 1) and image.near
+    return one and image.kind == "2d" and image.layout == "below" and not (image.first or image.tail or image.moved) and (
         image.lines == (1, 0) and not tiling.slices(image.tiling))  # fmt: skip
 
 
@@ -79,5 +81,6 @@ def _with_numbers(layout: Layout, state: Record, of_kind: SurfaceImage) -> Surfa
         return None
     rows = slice_rows(layout, state, of_kind.layout, stored_rows(layout, state, height), of_kind.align[1])
     held, found = vars(of_kind), SurfaceImage.__new__(SurfaceImage)  # its constructor takes longer than all the rest
-    vars(found).update({name: held[name] for name in FIELDS}, base=base, width=width, height=height, pitch=pitch, rows=rows)
+    vars(found).update({name: held[name] for name in FIELDS}, base=base, width=width, height=height, pitch=pitch, rows=rows,
+                       levels=int(state.mip_count_lod) + 1, level=int(state.surface_min_lod))  # fmt: skip
     return found

@@ -20,7 +20,7 @@ from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes.compile import foreground
-from softgen.lanes.compile.mode import compile_in_background
+from softgen.lanes.compile.compile_policy import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
@@ -105,19 +105,19 @@ class EngineDispatcher:
             self._built(context)
         except EngineUnavailable as why:
             return self._on_reference(context, dispatch, timed_out, why)
-        return self._counted(self.programs.load(context, dispatch), self.name, iter(()))
+        return self._counted(self.programs.load(context, dispatch), self.name, dispatch.stage, iter(()))
 
     def _on_reference(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut,
                       why: EngineUnavailable | None = None) -> Iterator[Finished]:  # fmt: skip
         if why is not None:
             self._note(f"{why}; the reference ran it instead")
         program = self.programs.load(context, dispatch)
-        return self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program, self.world.fill))
+        return self._counted(program, REFERENCE, dispatch.stage, reference.run(context, dispatch, timed_out, program, self.world.fill))
 
     def _new_run(self, workers: WorkerSet, context: DispatchContext, dispatch: ThreadDispatch) -> GroupRun:
         engine, program = self._built(context), self.programs.load(context, dispatch)
         run = workers.groups.make(context, dispatch, program, engine)
-        run.statistics = self._statistics(program, self.name)
+        run.statistics = self._statistics(program, self.name, dispatch.stage)
         return run
 
     def _rest_of_groups(self, workers: WorkerSet, run: GroupRun, finished: Finished, began: float) -> Iterator[Finished]:
@@ -148,7 +148,7 @@ class EngineDispatcher:
         program, made = self.programs.load(context, dispatch), self._built(context)
         found = KeptLoop(context, dispatch, program, made, BindingCache(), WorkerState(self.world.fill))
         found.ready()
-        found.statistics = self._statistics(program, self.name)
+        found.statistics = self._statistics(program, self.name, dispatch.stage)
         return found
 
     def lease(self) -> LoopLease:
@@ -160,7 +160,7 @@ class EngineDispatcher:
     def _leased(self, context: DispatchContext, dispatch: ThreadDispatch, cache: LoopCache) -> KeptLoop:
         program, made = self.programs.load(context, dispatch), self._built(context)
         found = cache.take(context, dispatch, program, made)
-        found.statistics = self._statistics(program, self.name)
+        found.statistics = self._statistics(program, self.name, dispatch.stage)
         return found
 
     def watched(self, context: DispatchContext) -> DispatchContext:
@@ -200,7 +200,7 @@ class EngineDispatcher:
 
             return WorkerSet(self.threads, self.strips, self.world.fill)
 
-    def _counted(self, program: KernelProgram, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
+    def _counted(self, program: KernelProgram, engine: str, stage: str, work: Iterator[Finished]) -> Iterator[Finished]:
         threads = instructions = 0
         began = time.perf_counter()
         try:
@@ -211,17 +211,18 @@ class EngineDispatcher:
         except EngineUnavailable:
             raise
         except BaseException:
-            self._add(program, engine, threads, instructions, time.perf_counter() - began)
+            self._add(program, engine, stage, threads, instructions, time.perf_counter() - began)
             raise
-        self._add(program, engine, threads, instructions, time.perf_counter() - began)
+        self._add(program, engine, stage, threads, instructions, time.perf_counter() - began)
 
-    def _statistics(self, program: KernelProgram, engine: str) -> KernelStatistics:
+    def _statistics(self, program: KernelProgram, engine: str, stage: str) -> KernelStatistics:
         with self._lock:
             total = self.ran.get((program, engine))
             if total is None:
                 if len(self.ran) >= self._summarise_at:
                     self._summarise()
                 total = self.ran[program, engine] = KernelStatistics(program, engine)
+            total.stages.add(stage)
             return total
 
     def _summarise(self) -> None:
@@ -269,8 +270,8 @@ class EngineDispatcher:
             self._workers.clear()
             self._summarise()
 
-    def _add(self, program: KernelProgram, engine: str, threads: int, instructions: int, seconds: float) -> None:
-        self._statistics(program, engine).add(threads, instructions, seconds)
+    def _add(self, program: KernelProgram, engine: str, stage: str, threads: int, instructions: int, seconds: float) -> None:
+        self._statistics(program, engine, stage).add(threads, instructions, seconds)
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

@@ -55,3 +55,25 @@ class Dispatcher(Protocol):
     def threads(self) -> int:
         """Host threads that it uses: as many loops are worth while."""
         ...
+
+
+class ForwardingDispatcher:
+    """Part of a dispatcher that hands dispatches on to an engine, unless it watches their threads itself."""
+
+    prepares = False  # threads of any draw may be watched
+
+    def __init__(self, engine: Dispatcher) -> None:
+        self.engine = engine
+
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
+        return work()
+
+    def count_memory(self, charge: Callable[[int], None]) -> None:
+        self.engine.count_memory(charge)
+
+    def retire(self) -> None:
+        self.engine.retire()
+
+    @property
+    def selection(self) -> TileSelection | None:
+        return None

@@ -25,7 +25,7 @@ class InterpretedEngine:
     def settled(self, chosen: CompiledFunction) -> bool:
         return True
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Nothing is done in the background."""
 
 

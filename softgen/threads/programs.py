@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from operator import itemgetter
+from typing import Any
 
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST, instructions, opcode_numbers
@@ -55,6 +56,15 @@ class CacheUsage:
         self.bytes = 0
 
 
+class FarCode(KernelProgram):
+    """Code of another buffer, which threads got to by writing ip."""
+
+    def line(self, ip: int) -> DecodedInstruction:
+        found = super().line(ip)
+        self.reach = max(self.reach, ip - self.start + found.size)
+        return found
+
+
 class DispatchProgram(KernelProgram):
     """A kernel together with the system routine, which is read when a thread first gets there. No state says where a kernel ends: its code
     is read as far as it is reached, in steps; `size` bytes can be."""
@@ -70,7 +80,9 @@ class DispatchProgram(KernelProgram):
         self._reading = threading.Lock()  # held while more of the code is read
         self._refreshed = False  # compared with memory, as far as it reaches
         self.read_routine: KernelProgram | None = None  # the system routine, once it has been read
-        self.others: list[KernelProgram] = []  # code elsewhere that threads got to by writing ip
+        self.others: list[FarCode] = []  # code elsewhere that threads got to by writing ip
+        self._contends = -1, False  # for a reach
+        self.answers: dict[Any, Any] = {}  # for threads that leave compiled code (workers/answers.py)
 
     # What of memory the program depends on, for comparisons in C: `range` follows code and reach.
 
@@ -161,9 +173,11 @@ class DispatchProgram(KernelProgram):
     @property
     def contends(self) -> bool:
         """Whether host threads may contend for memory that threads change by atomic operations, in the code that is known."""
-        known, sends = self.code[: self.reach], _sending(self.gen)
-        offsets = (offset for offset, number in opcode_numbers(known, self.gen) if number in sends)
-        return any(may_be_atomic(next(instructions(known, self.gen, offset))[2]) for offset in offsets)
+        if self._contends[0] != self.reach:
+            known, sends = self.code[: self.reach], _sending(self.gen)
+            offsets = (offset for offset, number in opcode_numbers(known, self.gen) if number in sends)
+            self._contends = self.reach, any(may_be_atomic(next(instructions(known, self.gen, offset))[2]) for offset in offsets)
+        return self._contends[1]
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""
@@ -215,14 +229,20 @@ class DispatchProgram(KernelProgram):
                 code = self._context.space.read(address, min(size, WINDOW))
             except GpuFault:
                 return None
-            found = KernelProgram(self.gen, code, ip, f"code {address:#x}")
+            found = FarCode(self.gen, code, ip, f"code {address:#x}")
             self.others.append(found)
             self._count(len(code))
         return found
 
-    def _others_current(self, context: DispatchContext) -> bool:
-        """Whether memory still holds the code elsewhere."""
-        return all(context.space.read(context.address("instruction", other.start), len(other.code)) == other.code for other in self.others)
+    def _others_current(self, context: DispatchContext, whole: bool) -> bool:
+        """Whether memory still holds the code elsewhere, as far as it was reached, or the `whole` of it."""
+        for other in self.others:
+            now = context.space.read(context.address("instruction", other.start), len(other.code))
+            size = len(now) if whole else other.reach
+            if now[:size] != other.code[:size]:
+                return False
+            other.code = now
+        return True
 
     def used_in(self, context: DispatchContext) -> None:
         """Memory was compared with it: instructions that are reached for the first time are read from there again."""
@@ -236,7 +256,7 @@ class DispatchProgram(KernelProgram):
             if elsewhere and len(self.code) < self.size:
                 self._grow(self.size)
             size = len(self.code) if elsewhere else self.reach or len(self.code)  # all of it also while one is about to decode it
-            if context.space.read(self.address, size) != self.code[:size] or not self._others_current(context):
+            if context.space.read(self.address, size) != self.code[:size] or not self._others_current(context, elsewhere):
                 return False
         except GpuFault:
             return False

@@ -22,6 +22,7 @@ class KernelStatistics:
     threads: int = 0
     instructions: int = 0
     seconds: float = 0.0
+    stages: set[str] = field(default_factory=set)  # that it was a shader of, as positions name them
     whole: KernelStatistics | None = None  # what it has become a part of
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -54,6 +55,7 @@ class KernelStatistics:
 
     def _count_for(self, whole: KernelStatistics) -> None:
         self.whole = whole
+        whole.stages |= self.stages
         whole.dispatches += self.dispatches
         whole.threads += self.threads
         whole.instructions += self.instructions

@@ -13,19 +13,23 @@ from softgen.memory.space import Space
 from softgen.shared_functions import pixel_dispatch_h
 from softgen.shared_functions.pixel_backend import blocks_h
 from softgen.three_d import three_d_h
-from softgen.three_d.draw import draw_actor_h
+from softgen.three_d.clip_setup import geometry_h
+from softgen.three_d.draw import draw_actor_h, draw_h
 from softgen.three_d.geometry_shader import geometry_shader_h
 from softgen.three_d.tessellation import tessellation_h, tessellator_h
 from softgen.three_d.three_d_h import TILE, Bins, ObjectArray, Plane, RecordArray, ScreenPosition, SetupRecord, StageLoop, VertexArray
 from softgen.three_d.three_d_h import Object as PrimitiveObject
 from softgen.three_d.three_d_h import StageChunk as ChunkStruct
+from softgen.three_d.vertices import vertex_fetch_h
+from softgen.three_d.visibility import recording_h
 
 
 @cache
 def library() -> ctypes.CDLL:
     """The C functions of the stages."""
-    return load("softgen.three_d._pipeline", three_d_h, draw_actor_h, geometry_shader_h, tessellation_h, tessellator_h, pixel_dispatch_h,
-                blocks_h, walk_h)  # fmt: skip
+    headers = (three_d_h, geometry_h, vertex_fetch_h, recording_h, draw_h, draw_actor_h, geometry_shader_h, tessellation_h, tessellator_h,
+               pixel_dispatch_h, blocks_h, walk_h)  # fmt: skip
+    return load("softgen.three_d._pipeline", *headers)
 
 
 @cache

@@ -14,6 +14,7 @@ from softgen.codec.engine import VideoEngine
 from softgen.device.gpu import GpuDevice
 from softgen.memory.space import Space
 from softgen.surface.tile_table import tile_offsets
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work
@@ -63,20 +64,20 @@ def frame(space: Space, engine: VideoEngine, latched: Any, size: tuple[int, int]
     return b"".join(plane.tobytes() for plane in planes)
 
 
-def decoded(path: Path, gpu: str | None = None) -> Iterator[tuple[GpuDevice, Work]]:
-    """A capture's submissions, each after it was executed."""
+def decoded(path: Path, threads: int = 1) -> Iterator[tuple[GpuDevice, Work]]:
+    """A capture's submissions, each after it was executed on so many host threads."""
     trace = open_trace(path)
-    device = GpuDevice(trace.device)
+    device = GpuDevice(trace.device, dispatcher=EngineDispatcher("t1", threads))
     for event in events(trace):
         if isinstance(event, Work):
             device.execute(event)
             yield device, event
 
 
-def video_frames(path: Path, size: tuple[int, int] | list[tuple[int, int]], layout: str) -> list[str]:
+def video_frames(path: Path, size: tuple[int, int] | list[tuple[int, int]], layout: str, threads: int = 1) -> list[str]:
     """Digests of the pictures that a capture's submissions to the video engine leave, in that order; `size`: of all, or of each."""
     found, seen = list[str](), 0
-    for device, work in decoded(path):
+    for device, work in decoded(path, threads):
         if work.engine != "video":
             continue
         saved = device.saved_context(work.context, work.engine)

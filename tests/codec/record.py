@@ -98,10 +98,10 @@ def arranged(planar: bytes, luma: int, size: int, layout: str) -> bytes:
     return planar
 
 
-def captured(name: str) -> list[str]:
+def captured(name: str, threads: int = 1) -> list[str]:
     """Digests of the pictures that a clip's capture leaves."""
     clip = clips()[name]
-    return video_frames(DATA / name, sizes(clip) if "sizes" in clip else tuple(clip["size"]), clip["layout"])
+    return video_frames(DATA / name, sizes(clip) if "sizes" in clip else tuple(clip["size"]), clip["layout"], threads)
 
 
 def record(name: str) -> list[str]:

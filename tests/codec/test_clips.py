@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from softgen.trace.file import open_trace
+from softgen.trace.replay import replay
 from tests.codec.frames import digest, video_frames
 from tests.codec.record import CLIPS, DATA, VAAPI, captured, clips, ffmpeg, make, shown, software
 from tests.conftest import ROOT, SHARED, in_ci, needs_shared
@@ -23,6 +25,19 @@ def test_frames_of_a_capture_are_those_of_ffmpeg(name: str) -> None:
     assert len(clip["frames"]) >= clip["count"]
     found = shown(clip, captured(name), clip["frames"])
     assert found == clip["frames"]
+
+
+def test_columns_of_tiles_on_host_threads_leave_the_same_frames() -> None:
+    """Both parts have tiles of their own; the second row of superblocks waits for the first one's filter."""
+    clip = clips()["vp9-tiles"]
+    assert captured("vp9-tiles", threads=2) == captured("vp9-tiles", threads=3) == clip["frames"]
+
+
+@pytest.mark.parametrize("name", in_ci(list(clips()), "hevc-tiles", "mpeg2-fields", "vp9-compound"))
+def test_captures_hold_what_the_engine_wrote_and_nothing_else(name: str) -> None:
+    """iHD writes the next status while a picture is decoded: a recording keeps the program from that until the picture is done."""
+    report = replay(open_trace(DATA / name))
+    assert report.passed and not report.failed
 
 
 TRACES = {

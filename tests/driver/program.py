@@ -25,7 +25,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.bits.units import QWORD_MASK
-from softgen.driver.objects.node import Shared, SubmissionRunner
+from softgen.driver.objects.node import GpuState, SubmissionRunner
 from softgen.driver.objects.submission import Submission
 from softgen.driver.queue.execute import Executor
 from softgen.driver.queue.queue import Queues
@@ -219,7 +219,7 @@ class Held:
 
 
 class Gpu:
-    def __init__(self, shared: Shared, server: Server, folder: Path) -> None:
+    def __init__(self, shared: GpuState, server: Server, folder: Path) -> None:
         self.shared, self.server, self.folder = shared, server, folder
         self.programs: list[Program] = []
         self.log: list[str] = []
@@ -239,7 +239,7 @@ def served(name: str, runner: SubmissionRunner | None = None, save: Callable[[Su
     told: list[str] = []
     executor = Executor(device(name), [], save, told.append)
     log: list[str] = []
-    shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append, memory_limit)
+    shared = GpuState(device(name), runner or Queues(executor.execute, executor.failed), log.append, memory_limit)
     executor.budget = shared.budget
     ours, theirs = socket.socketpair()
     server = Server(shared, Service(theirs, folder, listen(folder)))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.driver.uapi.facts import runtimes_of
+from softgen.driver.uapi.kernel_tables import runtimes_of
 from tests.conftest import ROOT
 
 PROGRAMS = ROOT / "tests" / "driver" / "programs"

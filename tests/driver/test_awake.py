@@ -16,7 +16,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.driver.ioctl import ioctls
-from softgen.driver.objects.node import Node, Shared
+from softgen.driver.objects.node import GpuState, Node
 from softgen.driver.queue.queue import Queues
 from softgen.driver.run.environment import environment
 from softgen.driver.run.protocol import MESSAGE, Call, greet
@@ -112,7 +112,7 @@ def test_awake_where_a_processor_is_left(options: tuple[str, ...], spare: bool, 
 def test_what_a_server_allows(spare: bool, patience: float, tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        shared = Shared(device("kbl"), Queues(lambda *work: None, lambda *work: None))
+        shared = GpuState(device("kbl"), Queues(lambda *work: None, lambda *work: None))
         server = Server(shared, Service(theirs, tmp_path, {}), spare_processor=spare)
         server.service.reserve.close()
     assert server.patience == patience

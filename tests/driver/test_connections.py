@@ -366,7 +366,7 @@ def test_which_ioctls_come_between_submissions_is_noted(channel: Channel, work_f
 
     def answer(node: object, call: Any, request: int, data: bytes) -> None:
         if request & 0xFF == 0x69:
-            call.later, call.work_first = lambda let_go, completed=None: order.append("work"), work_first
+            call.later, call.work_first = lambda hand_over, completed=None: order.append("work"), work_first
 
     monkeypatch.setattr(server.ioctls, "answer", answer)
     monkeypatch.setattr(channel, "wait_prediction", SimpleNamespace(ioctl=lambda number: order.append(f"noted {number:#x}")))
@@ -390,8 +390,8 @@ def test_work_that_takes_long_is_answered_before_it_is_done(
         if not thread:
             raise RuntimeError("can't start new thread")
 
-    def later(let_go: Any, completed: Any) -> None:
-        let_go()
+    def later(hand_over: Any, completed: Any) -> None:
+        hand_over()
         order.append("work")
         completed()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.driver.uapi.facts import runtimes
+from softgen.driver.uapi.kernel_tables import runtimes
 from tests.conftest import SHARED, every, in_ci, needs_shared
 from tests.driver.running import PROGRAMS, Softgen, needs_driver, needs_shim, softgen_run
 

@@ -171,9 +171,9 @@ def test_a_thread_is_replaced_before_it_waits_for_an_engine(taken: bool) -> None
     if taken:
         engine.used.acquire()
 
-    def let_go() -> None:
+    def hand_over() -> None:
         replaced.append(engine.used.locked())
         engine.leave()
 
-    with EngineSlot(engine, numbered(1), Caller(let_go, 60.0)):
+    with EngineSlot(engine, numbered(1), Caller(hand_over, 60.0)):
         assert replaced == ([True] if taken else []) and engine.used.locked()

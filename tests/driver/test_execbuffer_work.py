@@ -15,7 +15,7 @@ import pytest
 from softgen.driver.ioctl import context as contexts
 from softgen.driver.ioctl.context import ENGINES, VM
 from softgen.driver.objects.submission import Submission
-from softgen.driver.queue.queue import Later
+from softgen.driver.queue.queue import DeferredRun
 from softgen.driver.run.protocol import Channel, ShimMessage
 from softgen.driver.shim.shim_h import READ
 from softgen.driver.uapi.uapi import CONTEXT_PARAM, EXTENSION
@@ -243,6 +243,34 @@ def test_a_semaphore_parks_its_context_until_somebody_lets_it_pass() -> None:
         assert content(program, target)[0] == 1 and gpu.told == []
 
 
+@pytest.mark.parametrize("settle", [0.0, 10.0])
+def test_a_recorded_program_goes_on_when_its_work_is_done(settle: float) -> None:
+    """What a program writes while its work runs would be in the recording as if the work had written it."""
+    with served("kbl") as gpu:
+        program, gpu.shared.settle = gpu.program(), settle
+        assert gpu.executor is not None
+        slow = SimpleNamespace(before=lambda submission: time.sleep(0.1), after=lambda submission, fine: None)
+        gpu.executor.recorders.append(slow)
+        target = buffer(program)
+        batch = buffer(program, store(0x20000, 7) + struct.pack("<2I", END, 0))
+        submit(program, [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)])
+        assert bool(program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=batch).busy) == (not settle)
+        assert content(program, target)[0] == 7
+
+
+def test_a_recorded_program_goes_on_while_its_work_waits_for_it() -> None:
+    with served("kbl") as gpu:
+        program, gpu.shared.settle = gpu.program(), 0.05
+        flag = buffer(program)
+        waits = buffer(program, semaphore(0x30000, 5) + struct.pack("<2I", END, 0))
+        submit(program, [row(flag, offset=0x30000, flags=PINNED), row(waits, offset=0x10000, flags=PINNED)])
+        assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=waits).busy
+        shared, at = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=flag).offset, 4096)
+        os.pwrite(shared, struct.pack("<I", 5), at)
+        os.close(shared)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=waits, timeout=10**10)
+
+
 def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short work runs on the thread that answers its program; when it waits, another answers."""
     with served("kbl") as gpu:
@@ -252,7 +280,7 @@ def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: p
         quick, ran = buffer(program, store(0x20000, 7) + struct.pack("<2I", END, 0)), gpu.shared.runner.at_once
         here: list[bool] = []
 
-        def at_once(submission: Submission, awaited: bool = False) -> Later | None:
+        def at_once(submission: Submission, awaited: bool = False) -> DeferredRun | None:
             found = ran(submission, awaited)
             here.append(found is not None)
             return found

@@ -8,7 +8,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.driver.run import environment
-from softgen.driver.uapi.facts import x86_64_host
+from softgen.driver.uapi.kernel_tables import x86_64_host
 from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
 
 pytestmark = needs_shim
@@ -21,7 +21,7 @@ QEMU = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
 @pytest.fixture
 def arm(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A host that is not x86-64, with the second shim."""
-    for module in ("run.environment", "uapi.facts"):
+    for module in ("run.environment", "uapi.kernel_tables"):
         monkeypatch.setattr(f"softgen.driver.{module}.x86_64_host", lambda: False)
     monkeypatch.setattr(environment, "x86_64_shim", lambda: "/there/shim-x86_64.so")
     monkeypatch.delenv("QEMU_LD_PREFIX", raising=False)
@@ -57,7 +57,7 @@ def test_drivers_are_found_where_qemu_finds_libraries(arm: pytest.MonkeyPatch, t
     arm.setenv("QEMU_LD_PREFIX", str(tmp_path))
     assert environment.environment(device("kbl"), tmp_path, {})["VK_DRIVER_FILES"] == str(icd)
     assert environment.missing(device("kbl"), {"Vulkan"}) == []
-    arm.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
+    arm.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
     assert environment.missing(device("kbl"), {"Vulkan"}) == ["Vulkan: anv is not installed; apt-get install mesa-vulkan-drivers:amd64"]
 
 

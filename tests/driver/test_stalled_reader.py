@@ -49,9 +49,9 @@ class Stalled:
         kind, _, result, offset, _, _ = MESSAGE.unpack(self.program.recv(HEADER, socket.MSG_WAITALL))
         return kind, result, offset
 
-    def later(self, let_go: Callable[[], None], completed: Callable[[], None] | None = None) -> None:
+    def later(self, hand_over: Callable[[], None], completed: Callable[[], None] | None = None) -> None:
         """Work that takes long, is completed, and has the engine all the time."""
-        let_go()
+        hand_over()
         assert completed is not None
         completed()
         self.order.append("worked")
@@ -130,7 +130,7 @@ def test_work_is_not_kept_waiting_for_a_program_that_reads_nothing(stalled: Stal
     """Others may wait for it: it is done first where the answer, which would come first, has to wait."""
 
     def submit(node: object, call: Call, request: int, data: bytes) -> None:
-        call.later = lambda let_go, completed=None: stalled.order.append("worked")
+        call.later = lambda hand_over, completed=None: stalled.order.append("worked")
 
     monkeypatch.setattr(server.ioctls, "answer", submit)
     monkeypatch.setattr(stalled.server, "node", lambda call, message: None)

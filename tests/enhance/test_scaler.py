@@ -132,6 +132,19 @@ def test_a_frame_becomes_rgb_behind_the_scaler() -> None:
     assert np.abs(found[..., :3] - np.clip(expected, 0, 255)).max() <= 1 and (found[..., 3] == 255).all()
 
 
+def test_the_scaler_needs_no_output_surface_of_vebox() -> None:
+    """iHD sends VEBOX_SURFACE_STATE of the input alone where the scaler converts a decoded frame to RGBA, as for a browser's pictures."""
+    bench = EnhanceBench("icl")
+    luma, chroma = bench.noise(36)
+    bench.put_nv12(CURRENT, luma, chroma)
+    bench.iecp()
+    commands = scaler(bench, (bench.width, bench.height), (ONE, ONE), avs_scaling_enable=0)
+    bench.run(bench.state(global_iecp_enable=1), bench.surface(0), *commands, bench.object())
+    assert np.array_equal(bench.get(OUTPUT, bench.height, bench.width), luma)
+    with pytest.raises(DecodeError, match="output surface"):
+        bench.run(bench.object())
+
+
 def test_the_next_frame_is_not_scaled_again() -> None:
     bench = EnhanceBench("icl")
     luma, chroma = bench.noise(35)

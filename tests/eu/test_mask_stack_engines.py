@@ -89,6 +89,48 @@ def test_an_addition_to_ip_needs_its_channel() -> None:
     assert list(made.register(10).view(np.int32)) == [0] + [7] * 7, "channel 0 is off: no jump"
 
 
+def save_ip() -> Instruction:
+    return instr(GEN, "mov", dst(20, "ud"), arf(IP, "ud", region="0;1,0"), size=1, no_mask=True)
+
+
+def return_to(offset: int, **more: object) -> Instruction:
+    return instr(GEN, "add", arf(IP, "ud"), scalar(20, "ud"), imm(offset, "ud"), size=1, **more)
+
+
+def calls(offset: int, lost: bool, **more: object) -> list[Any]:
+    """A subroutine that is called twice, and returns `offset` bytes behind the mov that has read ip; `lost`: less 16."""
+    to_sub = branch(GEN, "jmpi", "sub", size=1, no_mask=True)
+    return [save_ip(), to_sub, *[instr(GEN, "mov", dst(10), imm(50))] * (offset // 16 - 2), instr(GEN, "add", dst(10), reg(10), imm(1)),
+            save_ip(), to_sub, *[instr(GEN, "mov", dst(10), imm(90))] * (offset // 16 - 2), instr(GEN, "add", dst(10), reg(10), imm(100)),
+            branch(GEN, "jmpi", "over", size=1, no_mask=True),
+            "sub", instr(GEN, "add", dst(10), reg(10), reg(10)), instr(GEN, "add", dst(10), reg(10), imm(3)),
+            *([instr(GEN, "add", dst(20, "ud"), scalar(20, "ud"), imm(-16 & 0xFFFFFFFF, "ud"), size=1, no_mask=True)] if lost else []),
+            return_to(offset, **more), instr(GEN, "mov", dst(10), imm(70)), "over"]  # fmt: skip
+
+
+@pytest.mark.parametrize("offset, lost, expected", [(32, False, 111), (48, False, 111), (48, True, 190)])
+def test_returns_by_additions_to_a_saved_ip(offset: int, lost: bool, expected: int) -> None:
+    """As the MPEG-2 kernels of intel-vaapi-driver call; 2 * (2 * 0 + 3 + 1) + 3 + 100, or by way of the movs in between."""
+    made = thread(GEN, 0xFF, r10=np.zeros(8, np.int32))
+    assert run(made, *calls(offset, lost, no_mask=True)) is RunOutcome.ENDED
+    assert list(made.register(10).view(np.int32)) == [expected] * 8
+
+
+def test_a_return_whose_channel_is_off_is_not_taken() -> None:
+    made = thread(GEN, 0xFE, r10=np.zeros(8, np.int32))
+    run(made, *calls(32, False))
+    assert list(made.register(10).view(np.int32)) == [0] + [70] * 7
+
+
+def test_code_behind_a_return_is_not_translated() -> None:
+    """Only movs of ip say where it leads; behind it may be anything."""
+    code = Listing(GEN, *calls(32, False, no_mask=True), end(GEN))
+    graph = control_flow.build(code, rules(GEN), False, 8)
+    (jump,) = graph.computed
+    block = next(block for block in graph.blocks.values() if block.lines[-1].ip == jump)
+    assert block.successors == (32, 80) and jump + 16 not in graph.blocks
+
+
 @pytest.mark.parametrize("mask", [0xFF, 0xA5, 0x01])
 def test_nested_ifs_and_loops(mask: int) -> None:
     """for each channel: while (n < 6) { n++; if (n == 3) continue; total += n; if (channel < n) break }."""

@@ -21,16 +21,16 @@ def test_a_translation_is_waited_for_once_it_is_under_way(monkeypatch: pytest.Mo
 
     class Beginning(threading.Thread):
         def start(self) -> None:
-            engine.give_way()
+            engine.yield_to_foreground()
             super().start()
-            engine.give_way()
+            engine.yield_to_foreground()
 
     monkeypatch.setattr(promotion, "threading", SimpleNamespace(Thread=Beginning))
     code.executed = 1000
     engine.function(code, 0, 8)
     (translating,) = engine.workers
     translating.join()
-    assert engine.fast.at_hand(code, 0, 8, True, ())
+    assert engine.fast.lookup_cached(code, 0, 8, True, ())
 
 
 class Kernels:
@@ -40,7 +40,7 @@ class Kernels:
         self.engine, self.begun, self.later = PromotingEngine(hot=100), list[Any](), list[Any]()
         monkeypatch.setattr(promotion, "in_turn", lambda job, later: self.later.append(job) if later else job())
         monkeypatch.setattr(self.engine.fast, "translated", lambda *given: self.begun.append(given))
-        monkeypatch.setattr(self.engine.fast, "at_hand", lambda *given: None)
+        monkeypatch.setattr(self.engine.fast, "lookup_cached", lambda *given: None)
         monkeypatch.setattr(self.engine.slow, "function", lambda *given: CompiledFunction(1, 2))
         monkeypatch.setattr(self.engine.slow, "holds", lambda program, chosen: True)
 

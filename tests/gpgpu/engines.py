@@ -39,7 +39,7 @@ class Leaving:
     def settled(self, chosen: CompiledFunction) -> bool:
         return True
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         pass
 
 

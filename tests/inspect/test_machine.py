@@ -35,8 +35,8 @@ def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         raise OSError(errno.ENOSYS, "Function not implemented")
     monkeypatch.setattr(machine, "text", lambda path: "")
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
-    monkeypatch.setattr("softgen.driver.uapi.facts.x86_64_host", lambda: True)
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.x86_64_host", lambda: True)
     monkeypatch.setattr(machine, "library", lambda pattern: "")
     monkeypatch.setattr(machine, "LIBRARIES", ("no-such-library",))
     monkeypatch.setattr(os, "memfd_create", no_memfd)
@@ -83,7 +83,7 @@ def test_a_memfd_is_tried_with_seals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("host", [True, False])
 def test_only_other_hosts_are_told_of_x86_64_programs(host: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.x86_64_host", lambda: host)
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.x86_64_host", lambda: host)
     monkeypatch.setattr(machine, "found_by_a_program", lambda: machine.MachineFinding("a", "b", "ok", "c"))
     assert ("x86-64 programs" in {finding.name for finding in machine.drivers()}) == (not host)
 
@@ -130,11 +130,11 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_each_gpu_says_what_programs_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob",
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob",
                         lambda pattern: [pattern] if "intel.icd" in pattern or "anv" in pattern else [])
     found = {gpu.name: gpu for gpu in machine.gpus()}
     assert found["kbl"].detail == "OpenCL (neo)" and found["g45"].detail == "no driver is installed"
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [pattern])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [pattern])
     found = {gpu.name: gpu for gpu in machine.gpus()}
     assert found["kbl"].detail == "OpenGL (iris), Vulkan (anv), OpenCL (neo), VA-API (iHD)" and found["kbl"].status == "ok"
     assert found["g45"].detail == "OpenGL (crocus), VA-API (i965)" and found["g45"].status == "ok"
@@ -148,7 +148,8 @@ def test_each_gpu_says_what_programs_find(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_gpu_without_a_video_driver_is_fine(there: tuple[str, ...], status: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Video is not simulated, so its drivers, which have a line of their own, take nothing from a GPU."""
     files = {"iris": "iris_dri", "anv": "intel_icd", "intel.icd": "intel.icd", "iHD": "iHD"}
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [pattern] * any(files[each] in pattern for each in there))
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob",
+                        lambda pattern: [pattern] * any(files[each] in pattern for each in there))
     assert found_in(machine.gpus(), "kbl")[::2] == (status, advice)
 
 

@@ -19,6 +19,8 @@ from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.avs.bound import ScalerSurfaces
+from softgen.shared_functions.avs.messages import is_scaled
 from softgen.shared_functions.bindings import SAMPLE_OPERATIONS, TOLD, name_samplers
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.dataport.bound_media import MediaSurfaces
@@ -133,6 +135,10 @@ class Bench:
         if is_media_block(message.plan(sent.sfid, sent.descriptor, self.gen).name):
             self.media = MediaSurfaces(twin.bindings, self.port.surfaces)
             self.media.fill(index)
+            return
+        if is_scaled(message.plan(sent.sfid, sent.descriptor, self.gen).name):
+            self.scalers = ScalerSurfaces(twin.bindings, self.port.surfaces, self.port.samplers)
+            self.scalers.fill(index, sent.descriptor >> 8 & 15)
             return
         asked = textured(sent.sfid, sent.descriptor, self.gen, len(sent.payload) + len(sent.second))
         if asked is None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from softgen.bits.formats import Format, surface_formats
 from softgen.errors import SoftgenError
-from softgen.lanes.compile import jit, mode
+from softgen.lanes.compile import compile_policy, jit
 from softgen.lanes.compile.tiers import TieredFunction
 from softgen.shared_functions.pixel_backend import (
     BackendState,
@@ -69,7 +69,7 @@ def as_bytecode() -> Iterator[list[TieredFunction]]:
         found.append(self)
 
     before = TieredFunction.__init__
-    with (mock.patch.object(mode._Mode, "background", True), mock.patch.object(jit, "has_form", lambda form, names: False),
+    with (mock.patch.object(compile_policy._Mode, "background", True), mock.patch.object(jit, "has_form", lambda form, names: False),
           mock.patch.object(textured, "_made", {}), mock.patch.object(TieredFunction, "__init__", kept),
           mock.patch.object(binding, "write_function", functions.write_function.__wrapped__)):  # type: ignore[attr-defined]  # fmt: skip
         yield found

@@ -32,9 +32,8 @@ class Interpolated(Bench):
         self.pixel = PixelDispatch(lit=0xFFFFFFFF)
         for number, (x, y) in enumerate(PLACES):
             self.pixel.place[number] = x | y << 16
-        x, y = PLACES[0]
-        for number, (c, dx, dy) in enumerate(PLANES):
-            self.pixel.planes[3 * number : 3 * number + 3] = c + dx * x + dy * y, dx, dy
+        for number, plane in enumerate(PLANES):
+            self.pixel.planes[3 * number : 3 * number + 3] = plane
         self.port: Any = PixelInterpolator()
         self.port.surfaces = type("None_", (), {"known": dict})()
 

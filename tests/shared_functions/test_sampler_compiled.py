@@ -12,7 +12,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
 from softgen.cache import Cache
 from softgen.errors import GpuFault, Unsupported
-from softgen.lanes.compile import mode
+from softgen.lanes.compile import compile_policy
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import (
     LANES,
@@ -90,7 +90,7 @@ def test_a_side_exit_asks_like_any_other(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_hurry_does_not_wait_until_bytecode_is_hot(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the compiler refuses stays bytecode."""
     monkeypatch.setattr(textured, "_made", {})
-    monkeypatch.setattr(mode._Mode, "background", True)
+    monkeypatch.setattr(compile_policy._Mode, "background", True)
     monkeypatch.setattr(Cache, "load", lambda self, key: None)
     monkeypatch.setattr(Cache, "save", lambda self, key, data: None)
     texture = Texture(sampler=modes("mirror"), format="R8G8_SNORM")

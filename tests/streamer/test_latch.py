@@ -350,8 +350,10 @@ def test_the_time_limit_ends_a_batch_of_state() -> None:
 def test_the_time_is_looked_at_after_256_state_commands_whatever_follows(count: int, stored: int) -> None:
     looks = itertools.count()
     bench = Bench(timed_out=lambda: next(looks) >= 1)
+    bench.space.write(DATA + 16, b"\x05")
+    copy = bench.pack("MI_COPY_MEM_MEM", source_memory_address=DATA + 16, destination_memory_address=DATA)
     with pytest.raises(SoftgenError, match="time is up"):
-        bench.run(*[bench.pack("3DSTATE_SAMPLE_MASK")] * count, bench.store(0, 5))
+        bench.run(*[bench.pack("3DSTATE_SAMPLE_MASK")] * count, copy)
     assert WALK_AT_ONCE == 256 and bench.data(1) == [stored]
 
 

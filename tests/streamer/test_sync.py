@@ -15,6 +15,7 @@ from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer import sync
+from softgen.streamer.parser import Command
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, OTHER, Bench
 
@@ -243,6 +244,7 @@ def test_a_flush_finishes_writes_and_then_interrupts(collected: bool, stalls: in
         assert run is not None
         run(streamer, int.from_bytes(struct.pack(f"<{len(command)}I", *command), "little"))
     else:
+        streamer._executing = Command(BATCH, BATCH, 1, page, command)
         sync.COMMANDS["PIPE_CONTROL"](streamer, record)
     assert seen == shown and bench.data(2) == written and not streamer.saved.unfinished
     streamer.note_work()

@@ -113,13 +113,13 @@ def test_fallbacks_leave_time_for_the_translation(tmp_path: Path, monkeypatch: p
         at_work.wait(60.0)
         return real(*arguments)
 
-    def give_way() -> None:
+    def yield_to_foreground() -> None:
         at_work.set()
-        PromotingEngine.give_way(engine)
+        PromotingEngine.yield_to_foreground(engine)
         given.append(not any(thread.is_alive() for thread in engine.workers))
 
     monkeypatch.setattr(engine.fast, "translated", translated)
-    monkeypatch.setattr(engine, "give_way", give_way)
+    monkeypatch.setattr(engine, "yield_to_foreground", yield_to_foreground)
     dispatcher = EngineDispatcher("auto", 1, make=lambda name: engine)
     assert job(ADD, 512).run(groups=dispatcher).buffer(1)[: 16 * 512] == (1000,) * 16 * 512
     assert given and all(given)

@@ -391,10 +391,10 @@ def test_seconds_of_a_run(threads: int, calls: int, monkeypatch: pytest.MonkeyPa
     run, done = group_run(threads, None), iter(range(1, 100))
     run.shared.program.spent, run.spent, run.pace, run.share.seconds = 1.0, 99.0, 1000.0, 5.0
     monkeypatch.setattr(scheduler, "run_parts", lambda parts: next(done) == calls)
-    monkeypatch.setattr(run.staffing, "alone", lambda seconds: False)
+    monkeypatch.setattr(run.tuner, "alone", lambda seconds: False)
     monkeypatch.setattr(run, "_answer", lambda: True)
     ran = list[tuple[bool, float]]()
-    monkeypatch.setattr(run.staffing, "ran", lambda alone, seconds: ran.append((alone, seconds)))
+    monkeypatch.setattr(run.tuner, "ran", lambda alone, seconds: ran.append((alone, seconds)))
     assert len(list(run.run(never))) == calls
     assert run.spent == 5 * calls and run.shared.program.spent == 1 + 5 * calls * threads and run.pace == 5 * calls * threads / GROUPS
     assert ran == [(threads == 1, 5 * calls)]

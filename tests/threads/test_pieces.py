@@ -15,7 +15,7 @@ from softgen.threads.compare.compare import ComparingDispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.native import scheduler
 from softgen.threads.programs import load
-from softgen.threads.workers import groups, staffing, worker
+from softgen.threads.workers import groups, worker, worker_count
 from tests.gpgpu.job import END, Job, Ran
 from tests.gpgpu.shaped import ENGINES, FLAT, HEAD, HELD, READS, SHOW, Shape
 from tests.threads.sets import runs_made
@@ -89,7 +89,7 @@ def again(task: Job, dispatcher: EngineDispatcher, monkeypatch: pytest.MonkeyPat
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The runs of dispatches; their groups are divided whenever they may be."""
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 0.0)
-    monkeypatch.setattr(staffing.Staffing, "alone", lambda self, seconds: False)
+    monkeypatch.setattr(worker_count.WorkerCountTuner, "alone", lambda self, seconds: False)
     return runs_made(monkeypatch)
 
 
@@ -97,7 +97,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     (4, 8, 16, 4), (4, 8, 8, 2), (4, 8, 7, 1), (4, 8, 4, 1), (4096, 8, 16, 1), (1, 8, 16, 8), (1, 8, 3, 3), (4, 1, 16, 1), (1, 8, 1, 1),
 ])  # fmt: skip
 def test_there_are_as_many_pieces_as_workers_at_most(groups: int, threads: int, workers: int, pieces: int) -> None:
-    assert staffing.most_pieces(groups, threads, workers) == pieces
+    assert worker_count.most_pieces(groups, threads, workers) == pieces
 
 
 @pytest.mark.covering(1)
@@ -207,7 +207,7 @@ def test_groups_that_take_little_time_or_have_one_worker_stay_whole(made: list[A
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 0.5)
     assert runs() == (2, 8, 8, 8)
     made[0].pace = 1.0
-    monkeypatch.setattr(staffing.Staffing, "alone", lambda self, seconds: True)
+    monkeypatch.setattr(worker_count.WorkerCountTuner, "alone", lambda self, seconds: True)
     assert runs() == (1, GROUPS, 1, 1)
 
 

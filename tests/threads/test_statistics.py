@@ -63,7 +63,7 @@ def test_as_many_programs_are_kept_as_were_added_since_the_last_summary(few: Non
     groups, kept = EngineDispatcher("t0", 1), []
     kernels = [KernelProgram(9, bytes(dialect.read(f"(W)  mov (8|M0)  r126.0<1>:ud {number}:ud\n{ADD}", 9))) for number in range(9)]
     for number, kernel in enumerate(kernels):
-        groups._add(kernel, "t0", number, 10, 0.5)
+        groups._add(kernel, "t0", "cs", number, 10, 0.5)
         kept.append(sum(program in kernels for program, _ in groups.ran))
     assert kept == [1, 2, 3, 4, 1, 2, 3, 4, 1] and len(groups.ran) == 9
     assert sorted((total.dispatches, total.threads, total.instructions) for total in groups.ran.values()) == [

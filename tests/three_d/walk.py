@@ -44,7 +44,7 @@ from softgen.three_d.structures import (
 )
 from softgen.three_d.vertices.assembly import AssembleStage, AssemblyMemory, AssemblyPlan, assembly_plan
 from softgen.three_d.vertices.chunk import VERTICES, Chunk
-from softgen.three_d.vertices.vertex_fetch import VertexFetch
+from softgen.three_d.vertices.vertex_fetch_h import VertexFetch
 from softgen.three_d.vertices.vertex_shader import VertexStage
 
 EXTENT = (64, 64)
@@ -111,7 +111,7 @@ class Seen:
     threads: dict[str, int] = field(default_factory=dict)  # by stage
 
     def work(self, pipeline: Pipeline) -> None:
-        self.threads = {stage.name: pipeline.walk.struct.works[3 * n] for n, stage in enumerate(self.record.threaded)}
+        self.threads = {stage.name: pipeline.walk.struct.works[n].threads for n, stage in enumerate(self.record.threaded)}
 
 
 def walked(cs: Any, state: DrawState, call: DrawCall, stages: Sequence[Callable[[], Stage]], plans: Any = None, lease: Any = None,
@@ -283,8 +283,8 @@ def shade(cs: Any, records: RecordArray, bins: Bins, state: DrawState, shader: P
     try:
         stages = (lambda: Given(records), PixelStage) if bins.capacity and records.count else (lambda: Given(records),)
         record, counts = walked(cs, state, call, stages, plans, lease, pipeline)
-        works = pipeline.walk.struct.works
-        threads, cs.counters.instructions = works[0] if record.threaded else 0, works[1]
+        work = pipeline.walk.struct.works[0]
+        threads, cs.counters.instructions = work.threads if record.threaded else 0, work.instructions
         cs.counters.threads += threads
         fine = True
     finally:

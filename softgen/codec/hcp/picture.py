@@ -6,11 +6,15 @@ In:  HCP_SURFACE_STATE, HCP_PIPE_BUF_ADDR_STATE; a codec's sizes. Out: `struct p
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
 
 from softgen.bits.record import Record
-from softgen.codec.picture import FramePool, PictureShape, VideoPicture, add_references, refuse_compression, y_tiled_surface
-from softgen.codec.structures import GraphicsTable, PictureRecord
+from softgen.codec.picture import FramePool, PictureShape, Samples, VideoPicture, add_references, refuse_compression, y_tiled_surface
+from softgen.codec.structures import GraphicsTable, PictureRecord, VideoSurface
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
 
@@ -18,6 +22,33 @@ DECODED_PICTURE = 0  # surface_id
 SAMPLE_BYTES = {0: 1, 4: 1, 13: 2}  # surface_format: none (Skylake has but one, and iHD leaves the field at zero there), planar_420_8, p010
 HOST_BYTES = 2  # of a sample
 MOST_REFERENCES = 8
+MOST_KEPT = 64 << 20  # bytes of work memory
+_rooms = deque[Samples](maxlen=4)  # work memory of pictures that are complete
+
+
+def take_room(size: int) -> Samples:
+    """Work memory, all zeros, of a picture: that of an earlier one, whose pages the host has made already."""
+    try:
+        found = _rooms.pop()
+    except IndexError:
+        return np.zeros(size, np.uint8)
+    if found.size < size:
+        return np.zeros(size, np.uint8)
+    found[:size] = 0
+    return found[:size]
+
+
+def give_room(room: Samples) -> None:
+    """Keep work memory that nothing points to any more for another picture."""
+    whole = room if room.base is None else room.base
+    if isinstance(whole, np.ndarray) and whole.size <= MOST_KEPT:
+        _rooms.append(whole)
+
+
+@lru_cache(maxsize=64)
+def hcp_surface(pitch: int, chroma_row: int, sample_bytes: int) -> VideoSurface:
+    """How the rows of a surface lie in memory. To be copied, not changed."""
+    return y_tiled_surface(pitch, chroma_row, sample_bytes)
 
 
 @dataclass
@@ -46,7 +77,7 @@ def open_picture(cs: CommandStreamer, frames: FramePool, shape: PictureShape, de
     frames.release()
     record, table = PictureRecord(), cs.space.table
     record.memory = GraphicsTable(ctypes.addressof(table), (1 << cs.space.bits) - 1)
-    record.source = y_tiled_surface(state.surface_pitch + 1, state.y_offset_for_u_cb, sample_bytes)
+    record.source = hcp_surface(state.surface_pitch + 1, state.y_offset_for_u_cb, sample_bytes)
     record.surfaces[0] = record.source
     record.surfaces[0].base = buffers.decoded_picture_address
     record.frame, samples = frames.take(shape.planes(), HOST_BYTES)

@@ -1,10 +1,22 @@
 /* The inverse transforms of HEVC (hevc.h). A sum is that of even and of odd basis functions: the second half of a row mirrors the first. */
+#include <string.h>
+
 #include "hevc.h"
 
-enum { MOST = 32, FIRST_SHIFT = 7 };
+#define INLINE inline __attribute__((always_inline))
+#ifdef __x86_64__
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define VECTORIZED
+#endif
+
+enum { MOST = 32, FIRST_SHIFT = 7, LANES = 8 };
+
+typedef int32_t lanes __attribute__((vector_size(4 * LANES)));
+typedef int16_t narrow_lanes __attribute__((vector_size(2 * LANES)));
 
 /* transMatrix of 8.6.4.2: the first halves of the rows of the DCT of 32; smaller ones are every second, fourth, eighth row of it. */
-static const int8_t basis[32][16] = {
+static const int32_t basis[32][16] = {
     {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64},
     {90, 90, 88, 85, 82, 78, 73, 67, 61, 54, 46, 38, 31, 22, 13, 4},
     {90, 87, 80, 70, 57, 43, 25, 9, -9, -25, -43, -57, -70, -80, -87, -90},
@@ -44,49 +56,125 @@ static inline int16_t narrow(int value)
     return (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value);
 }
 
+static INLINE lanes load(const int16_t *from)
+{
+    narrow_lanes found;
+    memcpy(&found, from, sizeof found);
+    return __builtin_convertvector(found, lanes);
+}
+
+static INLINE void store(int16_t *to, lanes x)
+{
+    const lanes low = (lanes){0} + INT16_MIN, high = (lanes){0} + INT16_MAX;
+    x = (x & (x > low)) | (low & ~(x > low));
+    x = (x & (x < high)) | (high & ~(x < high));
+    narrow_lanes found = __builtin_convertvector(x, narrow_lanes);
+    memcpy(to, &found, sizeof found);
+}
+
 /* Columns: each output row is a sum of input rows. */
-static void down(int16_t *out, const int16_t *in, int log2, int columns, int rows)
+static INLINE void down(int16_t *out, const int16_t *in, int log2, int columns, int rows)
 {
     int size = 1 << log2, step = MOST >> log2;
-    for (int y = 0; y < size >> 1; y++) {
-        int even[MOST] = {0}, odd[MOST] = {0};
-        for (int k = 0; k < rows; k++) {
-            int factor = basis[k * step][y], *sum = k & 1 ? odd : even;
-            const int16_t *row = in + (k << log2);
-            for (int x = 0; x < columns; x++)
-                sum[x] += factor * row[x];
-        }
-        for (int x = 0; x < columns; x++) {
-            out[(y << log2) + x] = narrow((even[x] + odd[x] + (1 << (FIRST_SHIFT - 1))) >> FIRST_SHIFT);
-            out[((size - 1 - y) << log2) + x] = narrow((even[x] - odd[x] + (1 << (FIRST_SHIFT - 1))) >> FIRST_SHIFT);
+    for (int x = 0; x < columns; x += LANES) {
+        lanes row[MOST];
+        for (int k = 0; k < rows; k++)
+            row[k] = load(in + (k << log2) + x);
+        for (int y = 0; y < size >> 1; y++) {
+            lanes even = {0}, odd = {0};
+            for (int k = 0; k < rows; k += 2) {
+                even += row[k] * basis[k * step][y];
+                odd += row[k + 1] * basis[(k + 1) * step][y];
+            }
+            even += 1 << (FIRST_SHIFT - 1);
+            store(out + (y << log2) + x, (even + odd) >> FIRST_SHIFT);
+            store(out + ((size - 1 - y) << log2) + x, (even - odd) >> FIRST_SHIFT);
         }
     }
 }
 
-/* Rows: each is a sum of basis functions. */
-static void across(int16_t *out, const int16_t *in, int log2, int columns, int shift)
+/* Rows of 16 or 32: each is a sum of basis functions. */
+static INLINE void across(int16_t *out, const int16_t *in, int log2, int columns, int shift)
 {
-    int size = 1 << log2, step = MOST >> log2, half = size >> 1, round = 1 << (shift - 1);
+    const lanes backwards = {7, 6, 5, 4, 3, 2, 1, 0};
+    int size = 1 << log2, step = MOST >> log2, parts = (size >> 1) / LANES;
     for (int y = 0; y < size; y++, in += size, out += size) {
-        int even[MOST / 2] = {0}, odd[MOST / 2] = {0};
-        for (int k = 0; k < columns; k++) {
-            int *sum = k & 1 ? odd : even, factor = in[k];
-            const int8_t *row = basis[k * step];
-            for (int x = 0; x < half; x++)
-                sum[x] += factor * row[x];
-        }
-        for (int x = 0; x < half; x++) {
-            out[x] = narrow((even[x] + odd[x] + round) >> shift);
-            out[size - 1 - x] = narrow((even[x] - odd[x] + round) >> shift);
+        lanes even[2] = {{0}, {0}}, odd[2] = {{0}, {0}};
+        for (int k = 0; k < columns; k += 2)
+            for (int i = 0; i < parts; i++) {
+                lanes a, b;
+                memcpy(&a, &basis[k * step][i * LANES], sizeof a);
+                memcpy(&b, &basis[(k + 1) * step][i * LANES], sizeof b);
+                even[i] += a * in[k];
+                odd[i] += b * in[k + 1];
+            }
+        for (int i = 0; i < parts; i++) {
+            even[i] += 1 << (shift - 1);
+            store(out + i * LANES, (even[i] + odd[i]) >> shift);
+            store(out + size - (i + 1) * LANES, __builtin_shuffle((even[i] - odd[i]) >> shift, backwards));
         }
     }
 }
 
-void hevc_transform(int16_t *out, const int16_t *in, int log2, int columns, int rows, int shift)
+/* Blocks of 4 and 8. */
+static INLINE void small(int16_t *out, const int16_t *in, int log2, int columns, int rows, int shift)
+{
+    int size = 1 << log2, step = MOST >> log2, half = size >> 1;
+    int16_t between[LANES * LANES];
+    for (int y = 0; y < half; y++) {
+        int even[LANES] = {0}, odd[LANES] = {0};
+        for (int k = 0; k < rows; k += 2)
+            for (int x = 0; x < size; x++) {
+                even[x] += basis[k * step][y] * in[(k << log2) + x];
+                odd[x] += basis[(k + 1) * step][y] * in[((k + 1) << log2) + x];
+            }
+        for (int x = 0; x < size; x++) {
+            between[(y << log2) + x] = narrow((even[x] + odd[x] + (1 << (FIRST_SHIFT - 1))) >> FIRST_SHIFT);
+            between[((size - 1 - y) << log2) + x] = narrow((even[x] - odd[x] + (1 << (FIRST_SHIFT - 1))) >> FIRST_SHIFT);
+        }
+    }
+    for (int y = 0; y < size; y++) {
+        const int16_t *from = between + (y << log2);
+        int even[LANES / 2] = {0}, odd[LANES / 2] = {0};
+        for (int k = 0; k < columns; k += 2)
+            for (int x = 0; x < half; x++) {
+                even[x] += basis[k * step][x] * from[k];
+                odd[x] += basis[(k + 1) * step][x] * from[k + 1];
+            }
+        for (int x = 0; x < half; x++) {
+            out[(y << log2) + x] = narrow((even[x] + odd[x] + (1 << (shift - 1))) >> shift);
+            out[(y << log2) + size - 1 - x] = narrow((even[x] - odd[x] + (1 << (shift - 1))) >> shift);
+        }
+    }
+}
+
+VECTORIZED void hevc_transform(int16_t *out, const int16_t *in, int log2, int columns, int rows, int shift)
 {
     int16_t between[MOST * MOST];
-    down(between, in, log2, columns, rows);
-    across(out, between, log2, columns, shift);
+    switch (log2) { /* each of a size that is known */
+    case 2:
+        small(out, in, 2, 4, 4, shift);
+        break;
+    case 3:
+        if (columns <= 4 && rows <= 4)
+            small(out, in, 3, 4, 4, shift);
+        else
+            small(out, in, 3, 8, 8, shift);
+        break;
+    case 4:
+        down(between, in, 4, columns, rows);
+        across(out, between, 4, columns, shift);
+        break;
+    default:
+        down(between, in, 5, columns, rows);
+        across(out, between, 5, columns, shift);
+    }
+}
+
+int hevc_mean(int coefficient, int shift)
+{
+    int between = narrow((64 * coefficient + (1 << (FIRST_SHIFT - 1))) >> FIRST_SHIFT);
+    return narrow((64 * between + (1 << (shift - 1))) >> shift);
 }
 
 static void sine(int16_t *out, const int16_t *in, int step, int next, int shift)

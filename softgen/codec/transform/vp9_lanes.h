@@ -204,38 +204,72 @@ static INLINE void NAME(adst_16)(const lanes *in, lanes *out)
     out[5] = NAME(rounded)(-half * (x[14] + x[15])), out[10] = NAME(rounded)(half * (x[14] - x[15]));
 }
 
-/* A transform of `count` lanes: input k of lane i is from[k * step + i * lane_step], of which those from `used` on are zero; result k is
- * to[k * size + i]. */
-static INLINE void NAME(pass)(const element *from, int step, int lane_step, element *to, int log2_size, int is_adst, int count, int used)
+static INLINE void NAME(transform)(const lanes *in, lanes *out, int log2_size, int is_adst)
 {
-    int size = 1 << log2_size, width = size < LANES ? size : LANES;
-    lanes in[32], out[32];
-    for (int first = 0; first < count; first += LANES) {
-        for (int k = 0; k < size; k++) {
-            in[k] = (lanes){0};
-            for (int i = 0; i < width && k < used; i++)
-                in[k][i] = from[k * step + (first + i) * lane_step];
-        }
-        if (log2_size == 5)
-            NAME(dct_32)(in, 1, out);
-        else if (log2_size == 4)
-            is_adst ? NAME(adst_16)(in, out) : NAME(dct_16)(in, 1, out);
-        else if (log2_size == 3)
-            is_adst ? NAME(adst_8)(in, out) : NAME(dct_8)(in, 1, out);
-        else
-            is_adst ? NAME(adst_4)(in, out) : NAME(dct_4)(in, 1, out);
-        for (int k = 0; k < size; k++)
-            for (int i = 0; i < width; i++)
-                to[k * size + first + i] = out[k][i];
+    if (log2_size == 5)
+        NAME(dct_32)(in, 1, out);
+    else if (log2_size == 4)
+        is_adst ? NAME(adst_16)(in, out) : NAME(dct_16)(in, 1, out);
+    else if (log2_size == 3)
+        is_adst ? NAME(adst_8)(in, out) : NAME(dct_8)(in, 1, out);
+    else
+        is_adst ? NAME(adst_4)(in, out) : NAME(dct_4)(in, 1, out);
+}
+
+/* Rows become columns; halves of eight lanes stay apart until the last step. */
+static INLINE void NAME(transpose)(lanes *s)
+{
+#if LANES == 4
+    const lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+#else
+    const lanes low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+    const lanes first = {0, 1, 8, 9, 4, 5, 12, 13}, second = {2, 3, 10, 11, 6, 7, 14, 15};
+    const lanes lower = {0, 1, 2, 3, 8, 9, 10, 11}, upper = {4, 5, 6, 7, 12, 13, 14, 15};
+#endif
+    for (int i = 0; i < LANES; i += 4) {
+        lanes a = __builtin_shuffle(s[i], s[i + 1], low), b = __builtin_shuffle(s[i], s[i + 1], high);
+        lanes c = __builtin_shuffle(s[i + 2], s[i + 3], low), d = __builtin_shuffle(s[i + 2], s[i + 3], high);
+        s[i] = __builtin_shuffle(a, c, first), s[i + 1] = __builtin_shuffle(a, c, second);
+        s[i + 2] = __builtin_shuffle(b, d, first), s[i + 3] = __builtin_shuffle(b, d, second);
+    }
+#if LANES == 8
+    for (int i = 0; i < 4; i++) {
+        lanes a = s[i], b = s[i + 4];
+        s[i] = __builtin_shuffle(a, b, lower), s[i + 4] = __builtin_shuffle(a, b, upper);
+    }
+#endif
+}
+
+/* Loads `used` inputs `size` apart; the others are zero. */
+static INLINE void NAME(inputs)(const element *from, lanes *in, int size, int used)
+{
+    for (int k = 0; k < size; k++) {
+        in[k] = (lanes){0};
+        if (k < used)
+            memcpy(&in[k], from + k * size, sizeof *in);
     }
 }
 
-/* Rows, then columns: the residual of a block whose coefficients are kept column by column. */
-static INLINE void NAME(residual)(const element *block, element *to, const struct vp9_transform *t, int log2_size)
+/* Rows, then columns: the residual of a block whose coefficients are kept column by column. Only its first `used` columns and rows have
+ * some; callers name a constant, so that what is zero is not computed. */
+static INLINE void NAME(residual)(const element *block, element *to, const struct vp9_transform *t, int log2_size, int used)
 {
     element middle[1024];
-    int size = 1 << log2_size, columns = (int)(t->reach >> log2_size) + 1, rows = (int)(t->reach & (unsigned)(size - 1)) + 1;
-    memset(middle, 0, sizeof *middle << 2 * log2_size);
-    NAME(pass)(block, size, 1, middle, log2_size, (t->type & ADST_ACROSS) != 0, rows, columns);
-    NAME(pass)(middle, 1, size, to, log2_size, (t->type & ADST_DOWN) != 0, size, rows);
+    lanes in[32], out[32];
+    int size = 1 << log2_size;
+    for (int first = 0; first < used; first += LANES) {
+        NAME(inputs)(block + first, in, size, used);
+        NAME(transform)(in, out, log2_size, (t->type & ADST_ACROSS) != 0);
+        for (int k = 0; k < size; k += LANES) {
+            NAME(transpose)(out + k);
+            for (int i = 0; i < LANES; i++)
+                memcpy(middle + (first + i) * size + k, &out[k + i], sizeof *out);
+        }
+    }
+    for (int first = 0; first < size; first += LANES) {
+        NAME(inputs)(middle + first, in, size, used);
+        NAME(transform)(in, out, log2_size, (t->type & ADST_DOWN) != 0);
+        for (int k = 0; k < size; k++)
+            memcpy(to + k * size + first, &out[k], sizeof *out);
+    }
 }

@@ -37,6 +37,8 @@ def walk_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
         raise Unsupported(f"VDENC with standard_select {mode.standard_select}: not yet simulated")
     if state.slice_type == B_SLICE:
         raise Unsupported("B slices by VDENC: not yet simulated")
+    if image.field_picture:
+        raise Unsupported("field pictures by VDENC: not yet simulated")
     picture = picture_to_encode(cs, engine, image)
     begun = begin_slice(cs, engine, picture, image, state)
     run_rows(cs, library().vdenc_walk, _search(cs, begun.slice.qp, begun.slice.counts[0], ctypes.addressof(begun.encoder)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import struct
+import time
 from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -74,7 +75,7 @@ def submit(node: Node, call: Call, arg: Any) -> None:
             for target, point in signals:
                 target.add(point, fence)
             context.last, work_first = fence, channel.wait_prediction.work_first()
-            call.later = gpu.runner.at_once(submission, work_first)
+            call.later = None if gpu.settle else gpu.runner.at_once(submission, work_first)
             if call.later is not None:
                 call.work_first = work_first
                 return
@@ -85,6 +86,8 @@ def submit(node: Node, call: Call, arg: Any) -> None:
     finally:
         if call.claims:
             call.give_up()
+    if gpu.settle:
+        gpu.signals.wait(lambda: fence.done, time.monotonic() + gpu.settle)
 
 
 def accept(context: GemContext, arg: Any) -> AcceptedArgument:

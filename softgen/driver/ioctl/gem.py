@@ -15,7 +15,7 @@ from softgen.driver.objects.descriptors import leave_some
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.run.protocol import Call
 from softgen.driver.uapi import i915_drm as i915
-from softgen.driver.uapi.facts import x86_64_host
+from softgen.driver.uapi.kernel_tables import x86_64_host
 from softgen.driver.uapi.uapi import ENGINE_CLASSES, EXTENSION
 from softgen.errors import SoftgenError
 from softgen.memory.host import round_up
@@ -155,27 +155,30 @@ def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
     return (bo.view if offset & APERTURE and bo.view else bo.pieces[0]).buffer.fd, inside
 
 
-def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
+def accessed(node: Node, call: Call, arg: SimpleNamespace, name: str) -> GemObject | None:
+    """The idle buffer of which PREAD or PWRITE copies a range; None where the range is empty: the kernel looks at nothing else then."""
     if not arg.size:
-        return  # the kernel looks at nothing else then
+        return None
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)
-    node.gpu.budget.check(call.channel.pid, arg.size, "PREAD")  # reading a page that was never touched allocates it
-    at = arg.data
+    node.gpu.budget.check(call.channel.pid, arg.size, name)  # reading a page that was never touched allocates it, too
+    return bo
+
+
+def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    bo, at = accessed(node, call, arg, "PREAD"), arg.data
+    if bo is None:
+        return
     for view in bo.views(arg.offset, arg.size):
         call.write_now(at, view)
         at += len(view)
 
 
 def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if not arg.size:
-        return  # the kernel looks at nothing else then
-    bo = lookup(node, arg.handle)
-    check_range(bo, arg)
-    wait_idle(node, call, bo)
-    node.gpu.budget.check(call.channel.pid, arg.size, "PWRITE")
-    at = arg.data
+    bo, at = accessed(node, call, arg, "PWRITE"), arg.data
+    if bo is None:
+        return
     for view in bo.views(arg.offset, arg.size):
         call.read_into(at, view)
         at += len(view)

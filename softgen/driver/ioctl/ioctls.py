@@ -28,7 +28,7 @@ from softgen.driver.uapi.uapi import (
 )
 
 if TYPE_CHECKING:
-    from softgen.driver.objects.node import Node, Shared
+    from softgen.driver.objects.node import GpuState, Node
 
 Handler = Callable[["Node", Call, Any], None]
 UNCHANGED = frozenset({"DRM_IOCTL_I915_GEM_EXECBUFFER2"})  # ioctls whose argument is only read
@@ -111,7 +111,7 @@ def _refusal(node: Node, request: int) -> Errno:
     return Errno(errno.EINVAL, f"{shown} is not known")
 
 
-def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes) -> bool:
+def foreign(gpu: GpuState, call: Call, request: int, descriptor: int, data: bytes) -> bool:
     """Answer an ioctl on a dma-buf or sync file, given the program's descriptor number; False where it is none of ours."""
     kind, number = kind_of(request), number_of(request)
     key = call.identity(descriptor)
@@ -124,7 +124,7 @@ def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes)
     return False
 
 
-def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -> None:
+def sync_file(gpu: GpuState, call: Call, fence: Fence, number: int, data: bytes) -> None:
     """Answer an ioctl on a sync file, with the kernel's errors (sync_file_ioctl)."""
     if number == drm.SYNC_IOC_MERGE:
         merge = SYNC_MERGE.unpack(data)
@@ -146,7 +146,7 @@ def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -
         raise Errno(errno.ENOTTY)
 
 
-def dma_buf(gpu: Shared, call: Call, bo: GemObject, number: int, data: bytes) -> None:
+def dma_buf(gpu: GpuState, call: Call, bo: GemObject, number: int, data: bytes) -> None:
     """Answer an ioctl on a dma-buf; all of them say whether it is read or written (dma_buf_ioctl)."""
     argument = DMABUF_SYNC_FILE.unpack(data)
     if number == drm.DMA_BUF_IOCTL_SYNC:

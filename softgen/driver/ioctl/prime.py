@@ -19,7 +19,7 @@ from softgen.memory.store import Identity
 
 if TYPE_CHECKING:
     from softgen.driver.objects.gem_object import GemObject
-    from softgen.driver.objects.node import Node, Shared
+    from softgen.driver.objects.node import GpuState, Node
 
 
 def export(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -48,7 +48,7 @@ def import_(node: Node, call: Call, arg: SimpleNamespace) -> None:
         arg.handle = gem.add_handle(node, bo)
 
 
-def exported(gpu: Shared, key: Identity) -> GemObject | None:
+def exported(gpu: GpuState, key: Identity) -> GemObject | None:
     bo = gpu.objects.get(key)
     return bo if bo is not None and bo.exported else None
 

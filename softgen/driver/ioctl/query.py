@@ -18,7 +18,7 @@ from softgen.driver.uapi.uapi import ENGINE_CLASSES, ENGINE_INFO, ENGINES_HEAD, 
 from softgen.memory.host import host_memory
 
 if TYPE_CHECKING:
-    from softgen.driver.objects.node import Node, Shared
+    from softgen.driver.objects.node import GpuState, Node
 
 INTERFACE, VERSION = (1, 4), (1, 6)  # DRM's and the driver's: major and minor
 NAMING = 1  # the interface's minor version from which on SET_VERSION names the device
@@ -43,7 +43,7 @@ HAS_NOT = frozenset({
 })  # fmt: skip
 PER_ENGINE_RESET = 2  # I915_PARAM_HAS_GPU_RESET: engines are reset one by one
 MMAP_GTT_VERSION = 4
-Answer = Callable[["Shared"], int | None]  # None: not there on this GPU
+Answer = Callable[["GpuState"], int | None]  # None: not there on this GPU
 PARAMS: dict[int, Answer] = {
     **dict.fromkeys(HAS, lambda gpu: 1),
     **dict.fromkeys(HAS_NOT, lambda gpu: 0),
@@ -76,7 +76,7 @@ CAPS = {
 }  # fmt: skip
 
 
-def subslice_mask(gpu: Shared) -> int:
+def subslice_mask(gpu: GpuState) -> int:
     """The subslices of a slice."""
     return (1 << gpu.device.limit("subslices") // gpu.device.limit("slices")) - 1
 
@@ -108,7 +108,7 @@ def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
         call.write(arg.items + number * QUERY_ITEM.size, QUERY_ITEM.pack(item))
 
 
-def topology(gpu: Shared) -> bytes | int:
+def topology(gpu: GpuState) -> bytes | int:
     """Masks of slices, of subslices in each, of EUs in each of those."""
     if not gpu.kernel.topology:
         return -errno.ENODEV
@@ -132,7 +132,7 @@ def mask(count: int, size: int) -> bytes:
     return ((1 << count) - 1).to_bytes(size, "little")
 
 
-def engines(gpu: Shared) -> bytes:
+def engines(gpu: GpuState) -> bytes:
     found = []
     for name in gpu.kernel.engines:
         kind, instance = name.rstrip("0123456789"), int(name[-1])
@@ -142,7 +142,7 @@ def engines(gpu: Shared) -> bytes:
     return ENGINES_HEAD.pack(SimpleNamespace(count=len(found), r0=0, r1=0, r2=0)) + b"".join(found)
 
 
-def regions(gpu: Shared) -> bytes:
+def regions(gpu: GpuState) -> bytes:
     """System memory only; as much as the host has and the server may take."""
     size = min(host_memory(), gpu.budget.limit)
     sizes = dict.fromkeys(("probed", "unallocated", "visible", "unallocated_visible"), size)
@@ -150,11 +150,11 @@ def regions(gpu: Shared) -> bytes:
     return ENGINES_HEAD.pack(SimpleNamespace(count=1, r0=0, r1=0, r2=0)) + REGION.pack(region)
 
 
-def not_there(gpu: Shared) -> int:
+def not_there(gpu: GpuState) -> int:
     return -errno.ENODEV
 
 
-ANSWERS: dict[int, Callable[[Shared], bytes | int]] = {
+ANSWERS: dict[int, Callable[[GpuState], bytes | int]] = {
     i915.DRM_I915_QUERY_TOPOLOGY_INFO: topology, i915.DRM_I915_QUERY_ENGINE_INFO: engines, i915.DRM_I915_QUERY_MEMORY_REGIONS: regions,
     i915.DRM_I915_QUERY_HWCONFIG_BLOB: not_there,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from softgen.driver.uapi import drm
 from softgen.driver.uapi.uapi import ARGUMENTS
 
 if TYPE_CHECKING:
-    from softgen.driver.objects.node import Node, Shared
+    from softgen.driver.objects.node import GpuState, Node
 
 WAIT_ALL, WAIT_AVAILABLE = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_ALL, drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_AVAILABLE
 WAIT_FOR_SUBMIT = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT
@@ -87,7 +87,7 @@ def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.handle = node.syncobjs.add(found)
 
 
-def sync_file(gpu: Shared, call: Call, number: int, refusal: int = errno.EINVAL) -> Fence:
+def sync_file(gpu: GpuState, call: Call, number: int, refusal: int = errno.EINVAL) -> Fence:
     """The fence of a sync file the program names by descriptor; `refusal` is the error where that is something else, or nothing."""
     try:
         found = gpu.sync_files.find(call.identity(number))

@@ -21,7 +21,7 @@ from softgen.driver.run.protocol import Call
 from softgen.memory.store import Identity, MemfdBuffer
 
 if TYPE_CHECKING:
-    from softgen.driver.objects.node import Node, Shared
+    from softgen.driver.objects.node import GpuState, Node
 
 # The program says this about itself: numbers that the kernel never writes are no line at all.
 MAPS_LINE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([rwxps-]{4}) ([0-9a-f]{1,16}) "
@@ -91,7 +91,7 @@ def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tu
     return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
 
 
-def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
+def swapped(gpu: GpuState, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
     if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
         return None
     leave_some()
@@ -107,7 +107,7 @@ def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) ->
     return buffer, 0, last - first
 
 
-def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+def copied(gpu: GpuState, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
     """A copy of a range, and the state needed to write changes back."""
     pid = call.channel.pid
     leave_some()

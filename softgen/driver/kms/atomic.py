@@ -19,7 +19,7 @@ from softgen.driver.kms.planes import check
 from softgen.driver.kms.properties import check_value, find_object, gamma_lut, signed, values
 from softgen.driver.objects.fence import Fence, all_of
 from softgen.driver.run.protocol import Call
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 from softgen.driver.uapi.uapi import MODE
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...
 
 
 def check_flags(node: Node, arg: SimpleNamespace) -> None:
-    if not facts.display(node.gpu.device.name).atomic:
+    if not kernel_tables.display(node.gpu.device.name).atomic:
         raise Errno(errno.EOPNOTSUPP, "the driver has no atomic mode setting on this GPU")
     if not node.client_caps.get(drm.DRM_CLIENT_CAP_ATOMIC):
         raise Errno(errno.EINVAL, "an atomic commit of a client without DRM_CLIENT_CAP_ATOMIC")

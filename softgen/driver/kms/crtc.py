@@ -13,7 +13,7 @@ from typing import NamedTuple
 from softgen.driver.errors import Errno
 from softgen.driver.kms.monitor import mode_size
 from softgen.driver.objects.gem_object import GemObject
-from softgen.driver.uapi.facts import ScanoutFormat, ScanoutModifier
+from softgen.driver.uapi.kernel_tables import ScanoutFormat, ScanoutModifier
 
 NODE = object  # an opened node (node.py): only its identity is used here
 MOST = (1 << 31) - 1  # pixels in a rectangle of the CRTC

@@ -28,7 +28,7 @@ from softgen.driver.kms.vblank import Due, Vblank, VblankCounter, VblankEvents
 from softgen.driver.objects.fence import Fence, Signals, all_of
 from softgen.driver.objects.gem_object import GemObject
 from softgen.driver.uapi import drm
-from softgen.driver.uapi.facts import ScanoutFormat, ScanoutModifier
+from softgen.driver.uapi.kernel_tables import ScanoutFormat, ScanoutModifier
 from softgen.driver.uapi.uapi import VBLANK_EVENT
 
 MOST_FRAMEBUFFERS = 1 << 14

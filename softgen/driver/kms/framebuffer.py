@@ -14,7 +14,7 @@ from softgen.driver.kms.crtc import Framebuffer
 from softgen.driver.kms.handler import as_master
 from softgen.driver.objects.gem_object import GemObject
 from softgen.driver.run.protocol import Call
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 from softgen.driver.uapi import i915_drm as i915
 from softgen.memory.host import round_up
 
@@ -32,7 +32,7 @@ LARGEST_DUMB = 1 << 32
 
 def add(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """DRM_IOCTL_MODE_ADDFB: the format by its bits and depth, the tiling that of the buffer."""
-    known = facts.display(node.gpu.device.name).formats.values()
+    known = kernel_tables.display(node.gpu.device.name).formats.values()
     format = next((entry for entry in known if entry.depth and (entry.bits, entry.depth) == (arg.bits, arg.depth)), None)
     if format is None:
         raise Errno(errno.EINVAL, f"a framebuffer of {arg.bits} bits a pixel and depth {arg.depth}")
@@ -41,7 +41,7 @@ def add(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def add_with_modifiers(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """DRM_IOCTL_MODE_ADDFB2: one plane; the tiling by its modifier, or that of the buffer."""
-    display = facts.display(node.gpu.device.name)
+    display = kernel_tables.display(node.gpu.device.name)
     format = display.formats.get(arg.format)
     if format is None or arg.flags & ~FLAGS or arg.flags & drm.DRM_MODE_FB_INTERLACED:
         raise Errno(errno.EINVAL, f"a framebuffer of format {arg.format.to_bytes(4, 'little')!r}, flags {arg.flags:#x}")
@@ -57,9 +57,10 @@ def add_with_modifiers(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.fb = new(node, arg, format, handle, pitch, offset, modifiers[0] if chosen else None)
 
 
-def new(node: Node, arg: SimpleNamespace, format: facts.ScanoutFormat, handle: int, pitch: int, offset: int, modifier: int | None) -> int:
+def new(node: Node, arg: SimpleNamespace, format: kernel_tables.ScanoutFormat, handle: int, pitch: int, offset: int,
+        modifier: int | None) -> int:  # fmt: skip
     """Check and add a framebuffer; `modifier` None: as the buffer is tiled."""
-    display = facts.display(node.gpu.device.name)
+    display = kernel_tables.display(node.gpu.device.name)
     if not (0 < arg.width <= display.largest and 0 < arg.height <= display.largest):
         raise Errno(errno.EINVAL, f"a framebuffer of {arg.width}x{arg.height} pixels")
     bo = gem.lookup(node, handle)
@@ -73,7 +74,7 @@ def new(node: Node, arg: SimpleNamespace, format: facts.ScanoutFormat, handle: i
     return node.gpu.display.add(lambda number: Framebuffer(number, node, bo, arg.width, arg.height, format, tiling, pitch, offset))
 
 
-def find_modifier(display: facts.DisplayFacts, bo: GemObject, pitch: int, value: int | None) -> facts.ScanoutModifier:
+def find_modifier(display: kernel_tables.DisplayFacts, bo: GemObject, pitch: int, value: int | None) -> kernel_tables.ScanoutModifier:
     """The modifier of a framebuffer; EINVAL where the display has none such, or the buffer's own tiling is another."""
     by_tiling = {modifier.tiling: modifier for modifier in display.modifiers.values()}
     if value is None:

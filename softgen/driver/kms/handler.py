@@ -12,7 +12,7 @@ from softgen.driver.errors import Errno
 from softgen.driver.kms.crtc import ModeObject
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.run.protocol import Call
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 from softgen.memory.store import MemfdBuffer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def as_master(handler: Handler) -> Handler:
 
 def show_console(node: Node, call: Call) -> None:
     """Show the console where no program has set a mode yet, before the state of the CRTC is used."""
-    gpu, known = node.gpu, facts.display(node.gpu.device.name)
+    gpu, known = node.gpu, kernel_tables.display(node.gpu.device.name)
 
     def new_bo(size: int) -> GemObject:
         return gpu.new_object(call.channel.pid, [Piece(MemfdBuffer(size, "console"), 0, size)])

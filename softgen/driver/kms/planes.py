@@ -13,7 +13,7 @@ from softgen.driver.ioctl import gem
 from softgen.driver.kms.crtc import OFF, PLANES, Crtc, Framebuffer, ModeObject, Rectangle, ScanoutPlane
 from softgen.driver.kms.handler import FIRST_CRTC, Handler, as_master, find, show_console, write_all, write_ids
 from softgen.driver.run.protocol import Call
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 
 if TYPE_CHECKING:
     from softgen.driver.objects.node import Node
@@ -23,12 +23,12 @@ CURSOR_FLAGS = drm.DRM_MODE_CURSOR_BO | drm.DRM_MODE_CURSOR_MOVE
 CURSOR_FORMAT = int.from_bytes(b"AR24", "little")
 
 
-def formats_of(number: int, display: facts.DisplayFacts) -> dict[int, facts.ScanoutFormat]:
+def formats_of(number: int, display: kernel_tables.DisplayFacts) -> dict[int, kernel_tables.ScanoutFormat]:
     """The formats of a plane, by fourcc."""
     return {CURSOR_FORMAT: display.formats[CURSOR_FORMAT]} if number == ModeObject.CURSOR else display.formats
 
 
-def modifiers_of(number: int, display: facts.DisplayFacts) -> dict[int, facts.ScanoutModifier]:
+def modifiers_of(number: int, display: kernel_tables.DisplayFacts) -> dict[int, kernel_tables.ScanoutModifier]:
     """The tilings of a plane, by modifier."""
     linear = drm.DRM_FORMAT_MOD_LINEAR
     return {linear: display.modifiers[linear]} if number == ModeObject.CURSOR else display.modifiers
@@ -49,7 +49,7 @@ def get_planes(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def get_plane(node: Node, call: Call, arg: SimpleNamespace) -> None:
     number = find_plane(arg.plane)
     show_console(node, call)
-    plane, formats = node.gpu.display.crtc.plane(number), formats_of(number, facts.display(node.gpu.device.name))
+    plane, formats = node.gpu.display.crtc.plane(number), formats_of(number, kernel_tables.display(node.gpu.device.name))
     arg.crtc = ModeObject.CRTC if plane.attached else 0
     arg.fb = plane.framebuffer.number if plane.framebuffer else 0
     arg.possible_crtcs, arg.gamma_size = FIRST_CRTC, 0
@@ -78,7 +78,7 @@ def set_plane(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def check(node: Node, crtc: Crtc) -> None:
     """Refuse a state that the GPU's display cannot show, with the kernel's errors (drm_atomic_check_only)."""
-    display = facts.display(node.gpu.device.name)
+    display = kernel_tables.display(node.gpu.device.name)
     crtc.check()
     for number, field in PLANES.items():
         plane = crtc.plane(number)
@@ -123,12 +123,12 @@ def cursor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def _cursor_framebuffer(node: Node, arg: SimpleNamespace) -> Framebuffer:
     """The picture of a cursor in a buffer: ARGB, row after row."""
-    bo, format = gem.lookup(node, arg.handle), facts.display(node.gpu.device.name).formats[CURSOR_FORMAT]
+    bo, format = gem.lookup(node, arg.handle), kernel_tables.display(node.gpu.device.name).formats[CURSOR_FORMAT]
     check_cursor(arg.width, arg.height)
     pitch = arg.width * format.bits // 8
     if pitch * arg.height > bo.size or bo.user or bo.tiling:
         raise Errno(errno.EINVAL, f"a cursor of {arg.width}x{arg.height} pixels in a buffer of {bo.size:#x} bytes, tiling {bo.tiling}")
-    linear = modifiers_of(ModeObject.CURSOR, facts.display(node.gpu.device.name))[drm.DRM_FORMAT_MOD_LINEAR]
+    linear = modifiers_of(ModeObject.CURSOR, kernel_tables.display(node.gpu.device.name))[drm.DRM_FORMAT_MOD_LINEAR]
     return Framebuffer(node.gpu.display.new_number(), node, bo, arg.width, arg.height, format, linear, pitch, 0)
 
 

@@ -17,7 +17,7 @@ from softgen.driver.kms.handler import Handler, show_console, write_all, write_i
 from softgen.driver.kms.monitor import edid
 from softgen.driver.kms.planes import formats_of, modifiers_of
 from softgen.driver.run.protocol import Call
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 from softgen.driver.uapi.uapi import COLOR_LUT, FORMAT_MODIFIER, FORMATS_HEAD, PROPERTY_ENUM
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def plane_values(number: ModeObject, plane: ScanoutPlane) -> dict[int, int]:
             ModeObject.IN_FENCE_FD: -1, ModeObject.FB_DAMAGE_CLIPS: 0}  # fmt: skip
 
 
-def crtc_values(crtc: Crtc, display: facts.DisplayFacts) -> dict[int, int]:
+def crtc_values(crtc: Crtc, display: kernel_tables.DisplayFacts) -> dict[int, int]:
     return {ModeObject.GAMMA_LUT: blob_number(crtc.gamma_blob), ModeObject.GAMMA_LUT_SIZE: display.gamma,
             ModeObject.ACTIVE: int(crtc.active), ModeObject.MODE_ID: blob_number(crtc.mode_blob), ModeObject.OUT_FENCE_PTR: 0}  # fmt: skip
 
@@ -115,7 +115,7 @@ def all_values(node: Node, number: int) -> dict[int, int]:
     if number in PLANES:
         return plane_values(ModeObject(number), display.crtc.plane(ModeObject(number)))
     if number == ModeObject.CRTC:
-        return crtc_values(display.crtc, facts.display(node.gpu.device.name))
+        return crtc_values(display.crtc, kernel_tables.display(node.gpu.device.name))
     if number == ModeObject.CONNECTOR:
         return connector_values(display)
     raise Errno(errno.EINVAL, "an encoder has no properties")
@@ -185,7 +185,7 @@ def gamma_lut(node: Node, number: int) -> Blob | None:
     """The blob of a GAMMA_LUT: drm_color_lut entries, as many as the CRTC has or the legacy ramp (i915 check_luts)."""
     if not number:
         return None
-    blob, size = node.gpu.display.blobs.get(number), facts.display(node.gpu.device.name).gamma
+    blob, size = node.gpu.display.blobs.get(number), kernel_tables.display(node.gpu.device.name).gamma
     if blob is None or len(blob.data) not in (COLOR_LUT.size * size, COLOR_LUT.size * LEGACY_GAMMA):
         raise Errno(errno.EINVAL, f"blob {number} is no gamma table of {size} or {LEGACY_GAMMA} entries")
     return blob
@@ -194,7 +194,7 @@ def gamma_lut(node: Node, number: int) -> Blob | None:
 # -- blobs
 
 
-def in_formats(formats: dict[int, facts.ScanoutFormat], modifiers: dict[int, facts.ScanoutModifier]) -> bytes:
+def in_formats(formats: dict[int, kernel_tables.ScanoutFormat], modifiers: dict[int, kernel_tables.ScanoutModifier]) -> bytes:
     """The blob IN_FORMATS (drm_format_modifier_blob): formats, and for each modifier a mask of the formats that have it: all of them."""
     listed = struct.pack(f"<{len(formats)}I", *formats)
     padded = listed.ljust(-len(listed) // 8 * -8, b"\0")
@@ -209,7 +209,7 @@ def plane_formats(number: int) -> Callable[[Node], bytes]:
     """The formats of a plane, as a blob."""
 
     def made(node: Node) -> bytes:
-        display = facts.display(node.gpu.device.name)
+        display = kernel_tables.display(node.gpu.device.name)
         return in_formats(formats_of(number, display), modifiers_of(number, display))
 
     return made

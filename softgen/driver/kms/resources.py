@@ -14,7 +14,7 @@ from softgen.driver.kms.handler import FIRST_CRTC, Handler, as_master, find, sho
 from softgen.driver.kms.monitor import SIZE_MM, check_mode
 from softgen.driver.kms.properties import values, write_properties
 from softgen.driver.run.protocol import Call
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 
 if TYPE_CHECKING:
     from softgen.driver.objects.node import Node
@@ -49,7 +49,7 @@ def client_capability(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def set_atomic(node: Node, call: Call, value: int) -> None:
     """DRM_CLIENT_CAP_ATOMIC. An X server that asks for 1 is refused: the kernel knows that it uses it wrongly (drm_setclientcap)."""
-    if not facts.display(node.gpu.device.name).atomic:
+    if not kernel_tables.display(node.gpu.device.name).atomic:
         raise Errno(errno.EOPNOTSUPP, "the driver has no atomic mode setting on this GPU")
     if call.channel.program.startswith("X") and value == 1:
         raise Errno(errno.EOPNOTSUPP, "an X server gets no atomic mode setting")
@@ -67,7 +67,7 @@ def get_resources(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.connector_count = write_ids(call, arg.connectors, arg.connector_count, [ModeObject.CONNECTOR])
     arg.encoder_count = write_ids(call, arg.encoders, arg.encoder_count, [ModeObject.ENCODER])
     arg.min_width = arg.min_height = 0
-    arg.max_width = arg.max_height = facts.display(node.gpu.device.name).largest
+    arg.max_width = arg.max_height = kernel_tables.display(node.gpu.device.name).largest
 
 
 def get_connector(node: Node, call: Call, arg: SimpleNamespace) -> None:

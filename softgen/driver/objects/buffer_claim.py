@@ -20,12 +20,12 @@ from softgen.driver.objects.gem_object import GemObject
 from softgen.driver.run.protocol import Call
 
 if TYPE_CHECKING:
-    from softgen.driver.objects.node import Shared
+    from softgen.driver.objects.node import GpuState
 
 Range = tuple[int, int, int]  # process, start, end
 
 
-def claim_copies(gpu: Shared, call: Call, copied: Iterable[GemObject]) -> Callable[[], None]:
+def claim_copies(gpu: GpuState, call: Call, copied: Iterable[GemObject]) -> Callable[[], None]:
     """Claim the copies of USERPTR buffers, and others of the same memory; the result ends the claim.
 
     It comes before claim_relocated(): whoever has these copies may still wait, for the program's memory and for relocated buffers.
@@ -34,7 +34,7 @@ def claim_copies(gpu: Shared, call: Call, copied: Iterable[GemObject]) -> Callab
     return BufferClaim(gpu, call, copies, lambda: all(bo.idle() for bo in copies)).release
 
 
-def claim_relocated(gpu: Shared, call: Call, relocated: Iterable[GemObject]) -> Callable[[], None]:
+def claim_relocated(gpu: GpuState, call: Call, relocated: Iterable[GemObject]) -> Callable[[], None]:
     """Claim buffers that are relocated, but for copies; the result ends the claim.
 
     They may be shared, so nothing that is done under this claim may wait for the program: others would wait for that program, too.
@@ -45,7 +45,7 @@ def claim_relocated(gpu: Shared, call: Call, relocated: Iterable[GemObject]) -> 
 class BufferClaim:
     """A submission's claim on buffers."""
 
-    def __init__(self, gpu: Shared, call: Call, bos: Iterable[GemObject], ready: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, gpu: GpuState, call: Call, bos: Iterable[GemObject], ready: Callable[[], bool] = lambda: True) -> None:
         """Waits until nobody claims them and they are `ready`. All are claimed at once, so no two claims wait for each other."""
         self.signals, self.bos, self.ready = gpu.signals, set(bos), ready
         if not self.signals.wait(self._claim, None, call.channel.gone):
@@ -69,7 +69,7 @@ class BufferClaim:
         self.signals.notify()
 
 
-def sharing(gpu: Shared, bos: Iterable[GemObject]) -> list[GemObject]:
+def sharing(gpu: GpuState, bos: Iterable[GemObject]) -> list[GemObject]:
     """Buffers with copies of memory that these copy, themselves included."""
     joined = union((bo.copied.pid, bo.copied.address, bo.copied.end) for bo in bos if bo.copied)
     with gpu.lock:

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
 from softgen.driver.errors import Errno
@@ -25,8 +25,8 @@ from softgen.driver.objects.gem_context import GemContext
 from softgen.driver.objects.gem_object import GemObject, Piece
 from softgen.driver.objects.submission import Submission
 from softgen.driver.objects.vm import Vm
-from softgen.driver.queue.queue import Later
-from softgen.driver.uapi import facts
+from softgen.driver.queue.queue import DeferredRun
+from softgen.driver.uapi import kernel_tables
 from softgen.memory.store import Identity, MemfdBuffer
 
 Item = TypeVar("Item")
@@ -91,10 +91,10 @@ class SubmissionRunner(Protocol):
     """Interface of what executes submissions."""
 
     def submit(self, submission: Submission) -> None: ...
-    def at_once(self, submission: Submission, awaited: bool = False) -> Later | None: ...
+    def at_once(self, submission: Submission, awaited: bool = False) -> DeferredRun | None: ...
 
 
-class Shared:
+class GpuState:
     """State of the GPU that all opened nodes share."""
 
     def __init__(self, device: Device, runner: SubmissionRunner, log: Callable[[str], None] = lambda text: None,
@@ -103,7 +103,7 @@ class Shared:
         self.device, self.runner, self.log = device, runner, log
         self.budget = Budget(memory_limit or default_limit(), self.log_once)
         self.parts = AddressParts(self.log_once)
-        self.kernel = facts.kernel(device.name)
+        self.kernel = kernel_tables.kernel(device.name)
         self.signals = Signals()
         self.display = Display(self.signals)
         self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()
@@ -117,9 +117,17 @@ class Shared:
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
+        self.refused: dict[str, dict[str, Any]] = {}  # by ioctl and error: how often, and the first reason
         self.logged: set[str] = set()  # by log_once
         self.opened = 0
         self.linear_views = False  # whether any buffer has one
+        self.settle = 0.0  # seconds that EXECBUFFER2 waits for its work: a recording's buffers are then not written meanwhile
+
+    def count_refused(self, name: str, error: str, reason: str) -> None:
+        """Count a refused ioctl for the report."""
+        with self.lock:
+            row = self.refused.setdefault(f"{name} {error}", {"count": 0, "first": reason})
+            row["count"] += 1
 
     def log_once(self, text: str) -> None:
         """Log a text the first time only: a program may cause it over and over."""
@@ -178,7 +186,7 @@ class Shared:
 class Node:
     """State of one open() of a device node."""
 
-    def __init__(self, gpu: Shared, minor: int, pid: int = 0) -> None:
+    def __init__(self, gpu: GpuState, minor: int, pid: int = 0) -> None:
         """`pid`: the process that opened it, for which its handles, contexts and sync objects count."""
         self.gpu, self.minor, self.pid, self.render = gpu, minor, pid, minor >= FIRST_RENDER_MINOR
         self.objects: Table[GemObject] = Table(charge=partial(self._charge, OBJECT_BYTES, "a buffer's handle"))

@@ -81,12 +81,12 @@ class EngineArbiter:
 
 
 class Caller:
-    """The host thread that runs a submission. `let_go` finds another thread for what the one that submitted does otherwise."""
+    """The host thread that runs a submission. `hand_over` finds another thread for what the one that submitted does otherwise."""
 
-    def __init__(self, let_go: Callable[[], None] | None = None, limit: float = math.inf,
+    def __init__(self, hand_over: Callable[[], None] | None = None, limit: float = math.inf,
                  completed: Callable[[], None] | None = None) -> None:  # fmt: skip
         """`limit`: seconds of processor time after which that is done; `completed` tells the program, which waits, that all is done."""
-        self.let_go, self.limit, self.completed = let_go, limit, completed
+        self.hand_over, self.limit, self.completed = hand_over, limit, completed
         self.began, self.processor = time.monotonic(), time.thread_time()
         self.until = self.began + limit  # when the processor time is looked at
 
@@ -103,9 +103,9 @@ class Caller:
 
     def leave(self) -> None:
         """Before anything that may take long."""
-        if self.let_go is not None:
-            let_go, self.let_go = self.let_go, None
-            let_go()
+        if self.hand_over is not None:
+            hand_over, self.hand_over = self.hand_over, None
+            hand_over()
 
 
 class EngineSlot(Generic[SubmissionT]):
@@ -139,7 +139,7 @@ class EngineSlot(Generic[SubmissionT]):
     def pause(self) -> None:
         """Lets another submission run if one waits and this one's time slice is over; polled on the hot path."""
         caller = self.caller
-        if caller.let_go is not None and (now := time.monotonic()) > caller.until:
+        if caller.hand_over is not None and (now := time.monotonic()) > caller.until:
             caller.late(now)
         if self.engine.waiting and time.monotonic() > self.until:
             self._leave()
@@ -153,10 +153,10 @@ class EngineSlot(Generic[SubmissionT]):
         self.__enter__()
 
 
-class Later(Protocol):
-    """Runs a submission; calls `let_go` if that takes long, and may call `completed` before its own last steps."""
+class DeferredRun(Protocol):
+    """Runs a submission; calls `hand_over` if that takes long, and may call `completed` before its own last steps."""
 
-    def __call__(self, let_go: Callable[[], None], completed: Callable[[], None] | None = None) -> None: ...
+    def __call__(self, hand_over: Callable[[], None], completed: Callable[[], None] | None = None) -> None: ...
 
 
 class ContextQueue(Generic[SubmissionT]):
@@ -222,7 +222,7 @@ class Queues(Generic[SubmissionT]):
             submission.context.banned |= submission is not refused
             submission.fence.signal(errno.ENOMEM)
 
-    def at_once(self, submission: SubmissionT, awaited: bool = False) -> Later | None:
+    def at_once(self, submission: SubmissionT, awaited: bool = False) -> DeferredRun | None:
         """A function that runs the submission in the calling thread, to be called soon; None: it has to be submitted. `awaited`: the
         program's thread does nothing else meanwhile."""
         limit = PATIENT if awaited else SHORT
@@ -233,7 +233,7 @@ class Queues(Generic[SubmissionT]):
             context_queue.count += 1
             self.pending += 1
             context_queue.running.acquire()  # it is free: the queue is empty
-        return lambda let_go, completed=None: self._one(context_queue, submission, Caller(let_go, limit, completed))
+        return lambda hand_over, completed=None: self._one(context_queue, submission, Caller(hand_over, limit, completed))
 
     def _run(self, context_queue: ContextQueue[SubmissionT]) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 launcher.py    program, server and their end; run_folder.py: the folder of a run; signal_wait.py: sigtimedwait
 environment.py environment variables for each runtime
-service.py     the server's process; tree.py: the /dev/dri and /sys it shows; collector.py: its garbage collector;
+service.py     the server's process; sysfs_tree.py: the /dev/dri and /sys it shows; collector.py: its garbage collector;
                input_devices.py: a keyboard and a pointer
 simulator.py   the parts of a server, built as options say
 server.py      accepts connections and answers requests; node_name.py: whether a program has the node that it names;

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import os
 
-from softgen.lanes.compile.resident import trim_heap
+from softgen.lanes.compile.page_release import trim_heap
 
 SETTLED = (1, 8, 64)  # submissions after which what is there will stay
 FULL_AFTER = 2  # collections of the second generation: some 15,000 new objects

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from softgen.driver.uapi.facts import Runtime, runtimes, runtimes_of, x86_64_host
+from softgen.driver.uapi.kernel_tables import Runtime, runtimes, runtimes_of, x86_64_host
 from softgen.errors import SoftgenError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgen.driver.run import environment, run_folder, service, tree
+from softgen.driver.run import environment, run_folder, service, sysfs_tree
 from softgen.driver.run.signal_wait import wait_for_signal
 from softgen.errors import SoftgenError
 
@@ -93,7 +93,7 @@ class ProgramRun:
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._start_server(serve, orphaned)
         try:
-            tree.build(self.folder / "tree", self.device, self.inputs)  # while the server loads
+            sysfs_tree.build(self.folder / "tree", self.device, self.inputs)  # while the server loads
         except OSError as error:
             raise SoftgenError(f"{self.folder}: the files that programs are shown cannot be written: {error.strerror}") from None
         env = environment.environment(self.device, self.folder, os.environ)

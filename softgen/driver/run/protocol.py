@@ -27,7 +27,7 @@ from typing import NamedTuple
 from softgen.bits.units import QWORD_MASK
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.objects.budget import Budget
-from softgen.driver.queue.queue import Later
+from softgen.driver.queue.queue import DeferredRun
 from softgen.driver.run.process import SMALL, read_ranges, read_small, write_range
 from softgen.driver.run.wait_prediction import WaitPrediction
 from softgen.driver.shim.shim_h import DONE, GIVE, MAP, MAPS, READ, REPLY, SWAP, WELCOME, WRITE
@@ -216,7 +216,7 @@ class Call:
 
     returned = b""  # the argument, if it changed; written before all else, so that descriptors' numbers in it stay
     reserved = 0  # bytes of the budget, until the answer is sent
-    later: Later | None = None  # work that is left
+    later: DeferredRun | None = None  # work that is left
     work_first = False  # before the answer, not after it
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:

@@ -21,17 +21,18 @@ from softgen.driver.ioctl import context, gem, ioctls
 from softgen.driver.objects.descriptors import OUT_OF_DESCRIPTORS, leave_some
 from softgen.driver.objects.fence import Pipes
 from softgen.driver.objects.gem_context import GemContext
-from softgen.driver.objects.node import Node, Shared
-from softgen.driver.queue.queue import Later
+from softgen.driver.objects.node import GpuState, Node
+from softgen.driver.queue.queue import DeferredRun
 from softgen.driver.run.channel_threads import ChannelThreads
 from softgen.driver.run.input_devices import InputDevices
 from softgen.driver.run.node_name import ended, leads_to, picked
 from softgen.driver.run.protocol import Call, Channel, ShimMessage, greet, peer
 from softgen.driver.run.service import Service
-from softgen.driver.run.tree import INPUTS, NODES
+from softgen.driver.run.sysfs_tree import INPUTS, NODES
 from softgen.driver.shim.shim_h import FOREIGN, IOCTL, MMAP, NOT_MINE
 from softgen.driver.uapi.uapi import ARGUMENTS, name_of
 
+ROUTINE = (errno.ETIME, errno.EAGAIN, errno.EINTR)  # errors with which a wait ends
 BREATH = 0.05  # seconds until the next try, where neither accepting nor refusing was possible
 DRAIN = 5.0  # seconds that work may go on after the program has ended
 PATIENCE = 0.003  # seconds that a program may wait for an answer awake; behind longer work a late wake-up matters little
@@ -40,7 +41,7 @@ PATIENCE = 0.003  # seconds that a program may wait for an answer awake; behind 
 class Server:
     """The accept loop, the opened nodes, and a thread for each channel."""
 
-    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False,
+    def __init__(self, gpu: GpuState, service: Service, trace: Callable[[str], None] | None = None, spare_processor: bool = False,
                  drain: float | None = None) -> None:  # fmt: skip
         """`trace` is called with a line of text for every ioctl and mmap; `spare_processor`: whether one is left for a program that waits
         awake while all host threads are busy; `drain`: seconds that work may outlive its program, DRAIN by default."""
@@ -220,7 +221,7 @@ class Server:
             else:
                 raise Gone(f"message {message.kind}")
         except Errno as refused:
-            result, why = -refused.number, f" {errno.errorcode.get(refused.number, refused.number)}: {refused}"
+            result, why = -refused.number, self._refused(refused, message)
         except (Gone, KeyboardInterrupt):
             raise
         except (OSError, MemoryError) as error:
@@ -248,6 +249,13 @@ class Server:
             raise
         return later is None or self._work(later, call)
 
+    def _refused(self, error: Errno, message: ShimMessage) -> str:
+        """Count a refused request; its error and reason for the trace."""
+        name = errno.errorcode.get(error.number, str(error.number))
+        if error.number not in ROUTINE:
+            self.gpu.count_refused(called(message), name, str(error))
+        return f" {name}: {error}"
+
     def _short_of(self, error: OSError | MemoryError, message: ShimMessage) -> tuple[int, str]:
         """Error number and text for an exhausted host: no descriptor or no memory left. Anything else is an error of softgen."""
         if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
@@ -258,7 +266,7 @@ class Server:
         self.gpu.log(f"softgen itself failed in {called(message)}: {type(error).__name__}: {error}")
         return -errno.EIO, ""
 
-    def _work(self, later: Later, call: Call, offset: int | None = None) -> bool:
+    def _work(self, later: DeferredRun, call: Call, offset: int | None = None) -> bool:
         """Run a submission in this thread and answer the call if `offset` is given, as soon as its result is there. If it takes long, the
         call is answered at once, another thread answers the channel from then on, and the result is False.
 
@@ -276,7 +284,7 @@ class Server:
                     pass  # who reads the next request will see it
                 unanswered = None
 
-        def let_go() -> None:
+        def hand_over() -> None:
             nonlocal alone, unanswered
             reply()
             late, unanswered = unanswered, None
@@ -287,7 +295,7 @@ class Server:
                 return
             alone = False
 
-        later(let_go, reply)
+        later(hand_over, reply)
         reply(wait=True)
         call.channel.waited_for = alone and offset is not None
         return alone

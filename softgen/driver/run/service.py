@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from softgen.driver.objects.descriptors import Reserve, few_left
-from softgen.driver.run import tree
+from softgen.driver.run import sysfs_tree
 
 DESCRIPTORS = 1 << 16
 SWITCH = 0.0002  # seconds until another thread may have the interpreter: ioctls and dispatches must not wait long for a translation
 INSIST = 1.0  # seconds in which new processes of a run are looked for, when it ends without its launcher
-SOCKETS = ("server", *tree.NODES, *tree.INPUTS)
+SOCKETS = ("server", *sysfs_tree.NODES, *sysfs_tree.INPUTS)
 CANNOT_GO_ON = "the simulator cannot go on"
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.driver.errors import Errno
 from softgen.driver.kms import display, monitor
-from softgen.driver.objects.node import Shared
+from softgen.driver.objects.node import GpuState
 from softgen.driver.queue.queue import Queues
 from softgen.driver.run.collector import Collector
 from softgen.driver.run.server import DRAIN, Server
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from softgen.threads.dispatcher_protocol import Dispatcher
 
 RECORDER_TIMEOUT = 0.5  # seconds
+SETTLE = 2.0  # seconds that a recorded program waits for its work, unless that waits for what the program does next
 RECORDED_DRAIN = 600.0  # seconds that recorded work may go on after its program: a video decoder need not wait for its last pictures
 STOPPING = 0.5  # seconds in which work that still runs at the end says where it is
 PATIENCE = 0.3  # seconds in which short programs have submitted their first work
@@ -75,8 +76,10 @@ class Simulator:
         self.begun = threading.Event()  # there was a submission
         self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
         self.collector = Collector()
-        self.shared = Shared(gpu, self.queues, observers.log, options.memory_limit)
+        self.shared = GpuState(gpu, self.queues, observers.log, options.memory_limit)
         self.shared.display.mode = monitor.mode(*options.display)
+        if observers.recorders:
+            self.shared.settle = SETTLE
         if observers.presented:
             self.shared.display.presented = observers.presented
         if observers.use_room:
@@ -149,16 +152,24 @@ class Simulator:
             self.made.ending = True
             self.made.running.acquire(timeout=RECORDER_TIMEOUT)
 
-    def run(self) -> dict[str, Any]:
-        """Serve until the launcher ends the run; returns what was counted."""
-        if self.server.run() == b"end":
-            self.queues.drain(self.drain)
+    def end(self) -> None:
+        """End what executes; where nothing was submitted and nothing is recorded, that was not even loaded."""
+        if self.made is None and not self.observers.close:
+            return
         executor = self.executor()
         if self.observers.close:  # a recording says that it was cut short
             with executor.running:
                 self.observers.close()
         executor.end(STOPPING)
-        return {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "frames": self.shared.display.rate()}
+
+    def run(self) -> dict[str, Any]:
+        """Serve until the launcher ends the run; returns what was counted."""
+        if self.server.run() == b"end":
+            self.queues.drain(self.drain)
+        self.end()
+        shared = self.shared
+        return {"opened": shared.opened, "unknown_ioctls": shared.unknown, "refused_ioctls": shared.refused,
+                "frames": shared.display.rate()}  # fmt: skip
 
 
 __all__ = ["Observers", "Simulator", "SimulatorOptions"]

@@ -8,7 +8,7 @@ alu.py     arithmetic, dot products, multiply-accumulate      logic.py   bits, s
 convert.py moves, rounding, conversion                        math.py    extended math
 control.py branches with an ip per channel                    mask_stack.py  branches with a mask stack
 branch_machine.py  the interface of branch semantics          send.py    messages
-pairs.py   doubles as pairs of channels
+pairs.py   doubles as pairs of elements
 step.py    reads sources, calls these functions, writes results. An opcode without a function raises `Unsupported`.
 """
 

@@ -47,8 +47,7 @@ def step(state: LaneState, inst: Instruction) -> None:
     if meaning is None:
         raise Unsupported(f"{inst.opcode} is not yet simulated")
     if state.rules.double_pairs and pairs.uses_doubles(inst):
-        whole, inst = inst, pairs.with_halved_channels(inst)
-        state = pairs.PairedLaneState(state, whole) if pairs.has_pairs(whole) else state
+        inst = pairs.with_halved_channels(inst)
     AluStep(state, inst, meaning).run()
 
 

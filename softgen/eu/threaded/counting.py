@@ -22,7 +22,7 @@ from softgen.eu.isa.rules import rules
 from softgen.eu.native_h import NativeCount
 from softgen.eu.thread.predicate import SECOND_HALF
 from softgen.eu.thread.state import ALL_CHANNELS
-from softgen.eu.threaded.engine import ThreadedPrograms
+from softgen.eu.threaded.engine import ThreadedEngine, ThreadedPrograms
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.library import library as shared
 from softgen.eu.threaded.link import Linked, Linker
@@ -118,30 +118,24 @@ def programs(gen: float) -> CountingPrograms:
     return CountingPrograms(gen)
 
 
-class CountingEngine:
+class CountingEngine(ThreadedEngine):
     """The engine t0 with counts. `messages`: whether compiled code carries messages out, or leaves them to the interpreter."""
 
     name = "counting"
 
     def __init__(self, messages: bool = True) -> None:
-        self.messages = messages
+        super().__init__(messages)
         self.programs: list[KernelProgram] = []  # that have run, so that their counts are kept
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         if not any(program is known for known in self.programs):
             self.programs.append(program)
-        linked = programs(program.gen).link(program, control, entry, self.messages)
-        return CompiledFunction(native.imports()["native_threaded"], linked.address, owner=linked, indices=linked.indices)
+        return super().function(program, control, simd, full, entry, payload)
+
+    def threaded(self, gen: float) -> CountingPrograms:
+        return programs(gen)
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Counts are kept by instruction."""
 
-    def holds(self, program: KernelProgram, chosen: CompiledFunction) -> bool:
-        return isinstance(chosen.owner, Linked) and chosen.owner.whole and not chosen.owner.replaced
-
-    def settled(self, chosen: CompiledFunction) -> bool:
-        return False
-
-    def give_way(self) -> None:
-        """Nothing is done in the background."""

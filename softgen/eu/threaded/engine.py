@@ -70,8 +70,12 @@ class ThreadedEngine:
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
-        linked = threaded(program.gen).link(program, control, entry, self.messages)
+        linked = self.threaded(program.gen).link(program, control, entry, self.messages)
         return CompiledFunction(native.imports()["native_threaded"], linked.address, owner=linked, indices=linked.indices)
+
+    def threaded(self, gen: float) -> ThreadedPrograms:
+        """What links the kernels of a generation."""
+        return threaded(gen)
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t0 does not profile."""
@@ -83,7 +87,7 @@ class ThreadedEngine:
         """Programs are linked again when threads are found elsewhere in them."""
         return False
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Nothing is done in the background."""
 
 

@@ -22,8 +22,8 @@ from softgen.eu.threaded.shapes import text
 from softgen.eu.threaded.state import Escape
 from softgen.lanes.bytecode.program import BytecodeProgram
 from softgen.lanes.compile import jit
-from softgen.lanes.compile.maker import maker
-from softgen.lanes.compile.mode import in_background
+from softgen.lanes.compile.compile_policy import in_background
+from softgen.lanes.compile.source_fingerprint import source_fingerprint
 from softgen.lanes.compile.tiers import in_turn, uncollected
 from softgen.lanes.llvm.text import LlvmModule
 
@@ -44,7 +44,7 @@ class Handler(NamedTuple):
 REFERENCE = Handler(0)
 
 
-class CompiledLot(NamedTuple):
+class HandlerBatch(NamedTuple):
     """Handlers that were compiled together: the names of all, what those reach that are not the reference's, the lot's name and code."""
 
     names: dict[HandlerKind, str]
@@ -56,7 +56,7 @@ class CompiledLot(NamedTuple):
 @cache
 def stamp() -> str:
     """Names what handlers are made from."""
-    return jit.key(maker(), jit.host())
+    return jit.key(source_fingerprint(), jit.host())
 
 
 def name_of(kind: HandlerKind) -> str:
@@ -252,7 +252,7 @@ class Library:
 
     # -- made now ------------------------------------------------------------------------------------------------------
 
-    def _compile(self, missing: dict[HandlerKind, str]) -> CompiledLot:
+    def _compile(self, missing: dict[HandlerKind, str]) -> HandlerBatch:
         """Compile handlers together."""
         module = LlvmModule()
         made: dict[HandlerKind, Reach] = {}
@@ -261,16 +261,16 @@ class Library:
             if reach is not None:
                 made[kind] = reach
         if not made:
-            return CompiledLot(missing, made)
+            return HandlerBatch(missing, made)
         names = tuple(missing[kind] for kind in made)
         data = compile_quickly(module.text(), jit.host())
         jit.check(data, names, native.imports())
         lot = hashlib.sha256((self._key + " ".join(names)).encode()).hexdigest()
         code = jit.LoadedCode(data, names, native.imports())
         self.cache.save(lot, data)
-        return CompiledLot(missing, made, lot, code)
+        return HandlerBatch(missing, made, lot, code)
 
-    def _enter(self, compiled: CompiledLot) -> None:
+    def _enter(self, compiled: HandlerBatch) -> None:
         """Keep what was compiled, in memory and in the index on disk."""
         missing, made, lot, code = compiled
         assert self.index is not None

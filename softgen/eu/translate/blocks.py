@@ -16,9 +16,9 @@ from softgen.eu.semantics.mask_stack import UNCHANGING
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.thread.predicate import first_channel, predicate
-from softgen.eu.thread.regions import notification
+from softgen.eu.thread.regions import ip_jump, notification
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
-from softgen.eu.translate import control_flow, cr0_propagation, halves, send
+from softgen.eu.translate import control_flow, cr0_propagation, send, simd32_pairing
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, FlowProbe
 from softgen.eu.translate.entry_exit import EntryExit
@@ -29,7 +29,7 @@ from softgen.eu.translate.stack_flow import TranslatedStack
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.scalar import LlvmScalar
-from softgen.lanes.types import u32
+from softgen.lanes.types import bool_, u32
 from softgen.lanes.value import Value
 
 
@@ -67,7 +67,7 @@ class BlockTranslator(EntryExit):
         if other is None:
             self._meaning(line)
         else:
-            halves.step(self.state, line, other)
+            simd32_pairing.step(self.state, line, other)
         self.uncounted += 1 if other is None else 2
 
     def _begin(self, ip: int, entry: bool) -> None:
@@ -156,6 +156,9 @@ class BlockTranslator(EntryExit):
 
     def _branch(self, line: DecodedInstruction) -> None:
         inst, state = line.instruction, self.state
+        if line.ip in self.graph.computed:
+            self._computed_jump(line)
+            return
         if self.stack:
             self._stack_branch(line)
             return
@@ -190,6 +193,34 @@ class BlockTranslator(EntryExit):
                 assert isinstance(target, int)
                 self.m.start(label)
                 self._jump(target)
+
+    def _computed_jump(self, line: DecodedInstruction) -> None:
+        """A jump to one of the addresses that movs have saved; where it leads elsewhere, the interpreter executes it."""
+        jump, m = ip_jump(line.instruction), self.m
+        assert jump is not None
+        target = self.state.read("grf", u32, (jump.source,)) + m.constant(u32, jump.addend & 0xFFFFFFFF, 1)
+        known = m.constant(bool_, 0, 1)
+        for to in self.block.successors:
+            known = known | (target == to)
+        if jump.masked:
+            known = known & m.slice(self.state.active, 0, 1)
+        self.escapes.append(f"{line.ip:#x} {line.instruction.opcode}: it may lead anywhere")
+        self._count()
+        here, elsewhere = m.labels("here", "elsewhere")
+        m.branch(m.scalar(known), here, elsewhere)
+        m.start(elsewhere)
+        self._exit(ThreadStatus.ESCAPE, line.ip)
+        m.start(here)
+        self.uncounted += 1
+        self._count()
+        *others, last = self.block.successors
+        for to in others:
+            there, rest = m.labels("there", "rest")
+            m.branch(m.scalar(target == to), there, rest)
+            m.start(there)
+            self._jump(to)
+            m.start(rest)
+        self._jump(last)
 
     def _taken(self, inst: Instruction) -> Value:
         """The channels whose predicate holds, of those that are active; a jmpi looks at its own predicate alone (interpreter.py)."""

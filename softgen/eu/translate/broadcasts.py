@@ -1,8 +1,8 @@
 """Hoists broadcasts of scalars above a rare branch.
 
 LLVM selects instructions for one basic block at a time: a scalar that the block has loaded from memory is broadcast by the load, one that
-was loaded in the block before by a shuffle of its own. So registers that are broadcast behind the fast path of a function (halves.py) are
-read before it.
+was loaded in the block before by a shuffle of its own. So registers that are broadcast after the fast path of a function
+(simd32_pairing.py) are read before it.
 """
 
 from __future__ import annotations

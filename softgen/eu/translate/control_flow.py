@@ -22,6 +22,7 @@ from softgen.eu.semantics.branch_machine import BranchSemantics, LinkingBranch
 from softgen.eu.semantics.control import LINKING, PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.semantics.descriptor_bits import AddressImmediates
 from softgen.eu.semantics.mask_stack import ADD_IP, MASK_STACK, UNCHANGING, branch_of
+from softgen.eu.translate.computed_jumps import ComputedJumps
 
 FALL_THROUGH = frozenset({"endif", "do"})  # branches without a target
 LONGEST = 1 << 16  # instructions of a kernel that is translated whole
@@ -195,6 +196,10 @@ class ControlFlowGraph:
     targets: frozenset[int]  # addresses at which channels may wait
     outside: frozenset[int]  # branch targets without an instruction
     returns: frozenset[int] = frozenset()  # addresses after calls, if anything returns
+    computed: frozenset[int] = frozenset()  # addresses of computed jumps
+
+    def is_branch(self, line: DecodedInstruction) -> bool:
+        return branches(line.instruction) or line.ip in self.computed
 
     @property
     def links(self) -> bool:
@@ -222,8 +227,12 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
     """Everything reachable from the start. A basic block begins at a branch target and where a thread may wait."""
     probes: dict[int, FlowProbe] = {}
     outside: set[int] = set()
-    lines = dict(_reached(program, lambda line: FlowProbe(program, line, rules, width), single, probes, outside))
+    computed = ComputedJumps()
+    lines = dict(_reached(program, lambda line: FlowProbe(program, line, rules, width), single, probes, outside, computed))
     returns = _follow_returns(probes, single)
+    for ip, line in computed.lines.items():
+        probes[ip] = FlowProbe(program, line, rules, width)
+        probes[ip].successors |= computed.targets(line)
     starts = {program.start, *(ip for ip, line in lines.items() if line.instruction.opcode == "wait")}
     if not lines:
         raise Untranslatable(f"there is no instruction at {program.start:#x}")
@@ -245,7 +254,7 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
             block.successors = (block.end,)
     _pend(program, blocks)
     targets = frozenset().union(*(block.sent for block in blocks.values()))
-    return ControlFlowGraph(program, dict(sorted(blocks.items())), targets, frozenset(outside), returns)
+    return ControlFlowGraph(program, dict(sorted(blocks.items())), targets, frozenset(outside), returns, frozenset(computed.lines))
 
 
 def _follow_returns(probes: dict[int, FlowProbe], single: bool) -> frozenset[int]:
@@ -261,9 +270,9 @@ def _follow_returns(probes: dict[int, FlowProbe], single: bool) -> frozenset[int
 
 
 def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], FlowProbe], single: bool, probes: dict[int, FlowProbe],
-             outside: set[int]) -> Iterator[tuple[int, DecodedInstruction]]:  # fmt: skip
-    todo, seen = [program.start], set()
-    while todo:
+             outside: set[int], computed: ComputedJumps) -> Iterator[tuple[int, DecodedInstruction]]:  # fmt: skip
+    todo, seen = [program.start], set[int]()
+    while todo or (todo := computed.unreached(seen)):
         ip = todo.pop()
         if ip in seen:
             continue
@@ -286,7 +295,7 @@ def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Flo
             elif (to := semantics(probe)) is not None:
                 probe.successors.add(to)
             todo += [*probe.successors, *probe.sent]
-        elif not inst.eot:
+        elif not computed.note(line) and not inst.eot:
             todo.append(ip + line.size)
 
 

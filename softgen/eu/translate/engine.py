@@ -43,7 +43,7 @@ class Translator:
                     known[key] = self._kept(program, key) or self._make(program, key)
         return known[key]
 
-    def at_hand(self, program: KernelProgram, control: int, simd: int, full: bool,
+    def lookup_cached(self, program: KernelProgram, control: int, simd: int, full: bool,
                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
         """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
@@ -64,7 +64,7 @@ class Translator:
         """Translations are; other kernels run on t0."""
         return not chosen.program
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Kernels are translated before they run."""
 
     def _key(self, control: int, simd: int, full: bool, payload: tuple[AffineRange, ...]) -> Key:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context
-from softgen.eu.translate import broadcasts, control_flow, halves, inactive_lanes
+from softgen.eu.translate import broadcasts, inactive_lanes, simd32_pairing
 from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.blocks import is_indexed
 from softgen.eu.translate.control_flow import BasicBlock
@@ -69,12 +69,12 @@ class KernelTranslator(LoopTranslator):
         self._write_entries(parts)
         for line in broadcasts.hoisted(body, registers.in_block):
             if isinstance(line, RegisterAccess):
-                foreground.give_way()
+                foreground.yield_to_foreground()
                 registers.expand(line)
             else:
                 self.m.ir.attach(line)
         for exit in self.exits:
-            foreground.give_way()
+            foreground.yield_to_foreground()
             self._write_exit(exit, parts)
         context = Parameter("context", noalias=True, align=8, dereferenceable=sizeof(Context))
         self.m.code.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
@@ -122,15 +122,15 @@ class KernelTranslator(LoopTranslator):
         self._begin(start, entry=start in self.resumed or first.opcode == "wait" or is_indexed(first) or self._is_loop(start))
         self._arrive(block)
         stage = self._first_stage(block)
-        for line, other in halves.joined(block.lines):
-            foreground.give_way()
+        for line, other in simd32_pairing.joined(block.lines):
+            foreground.yield_to_foreground()
             if is_indexed(line.instruction) and line.ip != start:
                 self._jump(line.ip)
                 self._begin(line.ip, entry=True)
                 self._take_active()
             if stage and line is block.lines[stage] and self._pipeline(stage):
                 return
-            if control_flow.branches(line.instruction):
+            if self.graph.is_branch(line):
                 self._at(line)
                 self._branch(line)
                 return

@@ -103,7 +103,7 @@ def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: d
 
 def effect(access: RegisterAccess, registers: RegisterPartition, number: dict[RegisterPart, int], replaces: bool) -> tuple[int, int]:
     """The parts that an access reads, and those that it kills; parts without a number are left out."""
-    foreground.give_way()  # passes over all accesses come by here
+    foreground.yield_to_foreground()  # passes over all accesses come by here
     parts = registers.covering(access)
     covered = sum(number.get(part, 0) for part in parts)
     low, high = access.span

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
 from softgen.eu.semantics import OPS
-from softgen.eu.translate import cr0_propagation, halves
+from softgen.eu.translate import cr0_propagation, simd32_pairing
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
 from softgen.eu.translate.blocks import BlockTranslator
 from softgen.eu.translate.control_flow import BasicBlock
@@ -45,7 +45,7 @@ def stages(block: BasicBlock) -> int:
         return 0
     if any(cr0_propagation.writes(line.instruction) for line in lines):
         return 0
-    first = next((number for number, line in enumerate(lines) if halves.has_fast_path(line.instruction)), 0)
+    first = next((number for number, line in enumerate(lines) if simd32_pairing.has_fast_path(line.instruction)), 0)
     second = lines[first:-1]
     return first if len(second) <= MOST and all(line.instruction.opcode in OPS for line in second) else 0
 
@@ -147,7 +147,7 @@ class LoopTranslator(BlockTranslator):
         self.state.renamed = None
 
     def _stage(self, lines: Sequence[DecodedInstruction]) -> None:
-        for line, other in halves.joined(lines):
+        for line, other in simd32_pairing.joined(lines):
             self._write_instruction(line, other)
 
     def _write(self, loop: PipelinedLoop) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from softgen.cache import Cache, default_folder
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes.compile import jit
-from softgen.lanes.compile.maker import maker
+from softgen.lanes.compile.source_fingerprint import source_fingerprint
 
 BEGINNING = 16  # bytes of code that a list is kept for
 MOST = 128  # kernels of one list
@@ -34,7 +34,7 @@ class TranslationStore:
         self.cache = Cache(folder or default_folder())
 
     def _list(self, program: KernelProgram, key: object) -> str:
-        parts = (maker(), *jit.host(), f"{program.gen:g} {program.start} {key}")
+        parts = (source_fingerprint(), *jit.host(), f"{program.gen:g} {program.start} {key}")
         return hashlib.sha256("\0".join(parts).encode() + program.code[:BEGINNING]).hexdigest()
 
     def load(self, program: KernelProgram, key: object) -> StoredTranslation | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from softgen.cache import Cache, default_folder
 from softgen.driver.run.environment import installed
-from softgen.driver.uapi.facts import Runtime, runtimes_of
+from softgen.driver.uapi.kernel_tables import Runtime, runtimes_of
 
 # Variables that change what drivers do. Those of the farm's process are set for units on every worker.
 PREFIXES = ("ANV_", "BRW_", "CROCUS_", "EGL_", "GALLIUM_", "GBM_", "IGC_", "INTEL_", "IRIS_", "LIBGL_", "LIBVA_", "MESA_", "NEO", "NIR_",

@@ -132,12 +132,13 @@ def is_shader_test(command: tuple[str, ...]) -> bool:
 
 
 class ShaderTestOutput:
-    """Reads shader_runner's output for several files: it numbers them, names each by its file alone, and may end after any of them."""
+    """Reads shader_runner's output: it numbers files unless there is one, names each by its file alone, may end after any of them."""
 
     complete = False
 
     def __init__(self, units: list[FarmUnit]) -> None:
-        self.units, self.running, self.results = units, "", list[CaseResult]()
+        self.units, self.results = units, list[CaseResult]()
+        self.running = units[0].name if len(units) == 1 else ""
         self.output, self.began = PiglitOutput(), time.monotonic()
 
     def line(self, text: str) -> None:

@@ -24,7 +24,7 @@ def add_frame_options(parser: argparse.ArgumentParser) -> None:
                         "as another process can write without slowing the program down")  # fmt: skip
     parser.add_argument("--every", type=int, metavar="N", help="with --frames: save the first frame and every Nth after it; the program "
                         "waits until they are written")  # fmt: skip
-    parser.add_argument("--last", action="store_true", help="with --frames: save the last frame only")
+    parser.add_argument("--last", action="store_true", help="with --frames: save the last frame only, or with --every that, too")
     parser.add_argument("--video", metavar="FILE", help="film what the program presents, in real time (by ffmpeg; FILE's ending says how)")
 
 
@@ -39,8 +39,6 @@ def check(options: FrameOptions) -> None:
     """Refuse options that make no sense, and places that cannot be written to."""
     if (options.every is not None or options.last) and options.folder is None:
         raise UsageError("--every and --last say which frames --frames DIR saves; give it, too")
-    if options.every is not None and options.last:
-        raise UsageError("--every saves many frames, --last one; leave one of them out")
     if options.every is not None and options.every < 1:
         raise UsageError(f"--every {options.every}: every first, second, third … frame is saved")
     if options.folder is not None:

@@ -60,7 +60,7 @@ class FrameSink:
         """What a frame is for."""
         every, film = self.options.every, self.options.video is not None
         film = film and (self.filmed is None or time.monotonic() - self.filmed >= 1 / RATE)
-        save = self.options.folder is not None and not self.options.last and (every is None or (number - 1) % every == 0)
+        save = self.options.folder is not None and ((number - 1) % every == 0 if every is not None else not self.options.last)
         return (SAVE,) * save + (FILM,) * film
 
     def close(self) -> dict[str, Any]:

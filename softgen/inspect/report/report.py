@@ -65,7 +65,8 @@ def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[st
         if key not in rows:
             name = names.find(kernel.program.code, kernel.program.gen)
             rows[key] = {"kernel": name or kernel.program.title, "named": name is not None, "code": hashlib.sha256(code).hexdigest()[:12],
-                         "bytes": len(code), "engine": kernel.engine, **dict.fromkeys(COUNTS, 0), "seconds": 0.0}  # fmt: skip
+                         "bytes": len(code), "stage": "", "engine": kernel.engine, **dict.fromkeys(COUNTS, 0), "seconds": 0.0}  # fmt: skip
+        rows[key]["stage"] = "+".join(sorted({*filter(None, rows[key]["stage"].split("+")), *kernel.stages}))
         for count in COUNTS:
             rows[key][count] += getattr(kernel, count)
         rows[key]["seconds"] += kernel.seconds
@@ -120,13 +121,13 @@ def show(report: dict[str, Any], stream: TextIO) -> None:
     if not hot:
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("  kernel", "code", "engine"):
+    for name in ("  kernel", "code", "stage", "engine"):
         table.add_column(name, overflow="fold")
     for name in (*COUNTS, "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in hot:
         counts = (f"{row[name]:,}" for name in COUNTS)
-        table.add_row(Text(f"  {row['kernel']}"), row["code"], row["engine"], *counts, f"{row['seconds']:.3f}")
+        table.add_row(Text(f"  {row['kernel']}"), row["code"], row["stage"], row["engine"], *counts, f"{row['seconds']:.3f}")
     console.print(table)
     if len(report["kernels"]) > HOT:
         console.print(Text(f"  and {counted(len(report['kernels']) - HOT, 'more kernel')}"))

@@ -6,6 +6,7 @@ executes the thread's instructions on the interpreter meanwhile, gives it back. 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,11 +17,10 @@ from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction, CompilerEngine
 from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.lanes.compile import foreground
-from softgen.memory.space import Space
 from softgen.position import Position
-from softgen.threads.compare.selection import TileSelection, WorkNames
-from softgen.threads.dispatch import DispatchContext, Finished, ResultT, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.dispatcher_protocol import ForwardingDispatcher
 from softgen.threads.interpreted import interpreted
 from softgen.threads.workers.kept_loop import KeptLoop, LoopLease
 
@@ -65,19 +65,20 @@ class StoppingEngine:
     def settled(self, chosen: CompiledFunction) -> bool:
         return False
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Nothing is done in the background."""
 
 
-class SessionDispatcher:
+class SessionDispatcher(ForwardingDispatcher):
     """Runs dispatches on an engine; while there is a `control`, offers it each thread."""
 
     def __init__(self, name: str, threads: int | None) -> None:
-        self.engine, self._name = EngineDispatcher(name, threads), "t0" if name in ("auto", "reference") else name
+        super().__init__(EngineDispatcher(name, threads))
+        self._name = "t0" if name in ("auto", "reference") else name
         self.control: ThreadControl | None = None
         self._offering: EngineDispatcher | None = None
 
-    prepares = False  # the next draw may be one whose threads are offered
+    engine: EngineDispatcher
 
     def offer_to(self, control: ThreadControl | None) -> None:
         """Offer the threads of the commands that follow; None: to nobody."""
@@ -109,19 +110,6 @@ class SessionDispatcher:
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         return self.current.prepare(context, dispatch)
-
-    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
-        return work()
-
-    def count_memory(self, charge: Callable[[int], None]) -> None:
-        self.engine.count_memory(charge)
-
-    def retire(self) -> None:
-        self.engine.retire()
-
-    @property
-    def selection(self) -> TileSelection | None:
-        return None
 
 
 class ThreadControl:
@@ -209,11 +197,12 @@ class ThreadControl:
     def abandon(self) -> None:
         """End the command's host thread in the middle of the command; memory stays as it is."""
         with self._turn:
-            if self.ended or not self._thread.is_alive():
+            if self.ended or not self._thread.is_alive() or sys.is_finalizing():
                 return
             self._abandoned, self.held = True, None
             self._turn.notify_all()
-        self._thread.join()
+        if self._thread is not threading.current_thread():  # garbage is collected on any thread
+            self._thread.join()
 
 
 @lru_cache(256)

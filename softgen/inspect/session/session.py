@@ -51,12 +51,13 @@ class TargetPicture:
 class Session:
     """A capture, and a run of it that stands before some command."""
 
+    _run: CaptureExecution | None = None
+
     def __init__(self, path: str | os.PathLike[str], gpu: str | None = None, engine: str = "auto", threads: int | None = None,
                  edits: Sequence[str] = (), replacements: Sequence[str] = ()) -> None:  # fmt: skip
         """`edits` and `replacements` as `softgen replay --set` and `--replace` take them (edit.py)."""
         self.path, self._gpu, self._engine, self._threads = path, gpu, engine, threads
         self._trace = self._open()
-        self._run: CaptureExecution | None = None
         self._edits = CaptureEdits(self.submissions, self._trace.device, edits, replacements) if edits or replacements else None
 
     def _open(self) -> WorkTrace:
@@ -246,5 +247,8 @@ class Session:
         return control, offered
 
     def close(self) -> None:
+        """End the run in the middle of a command whose threads were offered. A session that nobody has any more closes itself."""
         if self._run is not None:
             self._run.end_control()
+
+    __del__ = close  # the host thread of a held EU thread waits for good and keeps the device

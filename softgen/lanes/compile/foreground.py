@@ -31,7 +31,7 @@ def leave() -> None:
     _threads.discard(threading.get_ident())
 
 
-def give_way() -> None:
+def yield_to_foreground() -> None:
     """Wait while there is a foreground, but not for long. A thread that is in it waits for nobody."""
     if not _threads or threading.get_ident() in _threads or time.monotonic() < _Background.until:
         return

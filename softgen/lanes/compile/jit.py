@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from softgen.cache import Cache, default_folder
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import host_function
-from softgen.lanes.compile import elf_object, resident
+from softgen.lanes.compile import elf_object, page_release
 from softgen.lanes.compile.in_flight import InFlight
-from softgen.lanes.compile.maker import maker
+from softgen.lanes.compile.source_fingerprint import source_fingerprint
 
 VERSION = 2                         # of what is done to IR here: part of the key
 OPTIMIZE, GENERATE = 1, 2           # levels of the passes and of the code generator; more of either gains nothing
@@ -43,7 +43,7 @@ class Target(NamedTuple):
         return f"+{feature}" in self.features.split(",") and f"-{feature}" not in self.features.split(",")
 
 
-_pages = resident.LibraryPages()  # LLVM's
+_pages = page_release.LibraryPages()  # LLVM's
 in_flight = InFlight()  # work of LLVM
 
 
@@ -222,7 +222,7 @@ def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Ta
 def load_form(form: object, text: Callable[[], str], names: tuple[str, ...], imports: dict[str, int] | None = None) -> LoadedCode:
     """The same for functions that `form` describes completely (its repr): where they were compiled before, their IR is not even made."""
     cache, target = Cache(default_folder()), host()
-    name = key(f"{maker()} {names} {form!r}", target)
+    name = key(f"{source_fingerprint()} {names} {form!r}", target)
     data = cache.load(name)
     if data is not None:
         try:
@@ -237,4 +237,4 @@ def load_form(form: object, text: Callable[[], str], names: tuple[str, ...], imp
 
 def has_form(form: object, names: tuple[str, ...]) -> bool:
     """Whether they were compiled before."""
-    return Cache(default_folder()).load(key(f"{maker()} {names} {form!r}", host())) is not None
+    return Cache(default_folder()).load(key(f"{source_fingerprint()} {names} {form!r}", host())) is not None

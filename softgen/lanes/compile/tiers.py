@@ -1,7 +1,7 @@
 """Functions in two speeds: bytecode that is ready at once, and compiled code that takes its place when it is ready.
 
 A function is compiled in the background once its bytecode has run often; its address stays the same, and both give the same bits. Where
-nothing must change while a program runs (the engines t0 and t1), functions are compiled when they are made (mode.py).
+nothing must change while a program runs (the engines t0 and t1), functions are compiled when they are made (compile_policy.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes.bytecode.program import BytecodeProgram, library
 from softgen.lanes.compile import jit
-from softgen.lanes.compile.mode import in_background
+from softgen.lanes.compile.compile_policy import in_background
 
 HOT = 1_000_000  # operations of bytecode after which compiling a function has paid for itself: a few milliseconds of them
 NUMBER = 8  # bytes

@@ -88,6 +88,7 @@ class VideoFrontEnd:
     persistent: bool = False  # a persistent thread was started since the last flush
     commands: set[str] = field(default_factory=set)  # that have started objects since the state changed
     waiting: WaitingMacroblock | None = None  # in VC1-IT mode
+    kinds: Any = None  # MacroblockKinds, in VLD mode
     urb: UrbMemory = field(default_factory=lambda: UrbMemory(np.zeros(URB_ROWS * ROW, np.uint8)))
 
     def change_state(self) -> None:

@@ -16,13 +16,13 @@ from softgen.bits.record import Record
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import u8, u16
-from softgen.shared_functions import block_access
+from softgen.shared_functions import block_access, descriptors
 from softgen.shared_functions.avs.filter import Numbers, filtered, inside, neighbours, positions
 from softgen.shared_functions.avs.state import ALL_EIGHT, ScalerState, scaler_state
 from softgen.shared_functions.avs.surface import ALPHA, GREEN, MediaChannel, MediaImage, media_image
 from softgen.shared_functions.block_access import SurfaceWalk
-from softgen.shared_functions.message import answers
-from softgen.shared_functions.sampler.environment import StateMessage
+from softgen.shared_functions.message import MessagePlan, answers
+from softgen.shared_functions.sampler.environment import SamplerMessage, StateMessage
 
 COLUMNS, ROWS = 16, 4
 FUNCTIONS = ("avs", "convolve", "minmax", "minmax filter", "erode", "dilate", "boolean centroid", "centroid")
@@ -37,9 +37,24 @@ def _parameters(gen: float, data: bytes) -> Record:
     return catalogue.layout("MDP_SAMPLE_8X8", gen).unpack(struct.unpack("<8I", data))
 
 
-@answers("sample_8x8", compiled=False)
-def sample_8x8(x: StateMessage) -> None:
-    """Channels follow one another, each 16x4 words row by row; shuffled, the left eight columns of all of them come first."""
+def is_scaled(name: str) -> bool:
+    """Whether a message is the video scaler's."""
+    return name == "sample_8x8"
+
+
+def _in_tables(plan: MessagePlan) -> bool:
+    """Whether a message names its surface by an entry of the binding table: then it can be compiled."""
+    return plan.header and plan.indices[0] not in catalogue.enumeration(descriptors.SURFACES, plan.gen)
+
+
+@answers("sample_8x8", compiled=_in_tables)
+def sample_8x8(x: SamplerMessage) -> None:
+    x.environment.scaled(x)
+
+
+def scale(x: StateMessage) -> None:
+    """A message on the interpreter. Channels follow one another, each 16x4 words row by row; shuffled, the left eight columns of all of
+    them come first."""
     given = _parameters(x.plan.gen, bytes(np.asarray(x.take(u8, 0, GRF_BYTES).payload)))
     header = {name: int(x.header("MH_SAMPLER", f"{name}_channel_mask").payload[0]) for name in ("red", "green", "blue", "alpha")}
     wanted = [letter for letter, masked in zip(ORDER, header.values(), strict=True) if not masked]

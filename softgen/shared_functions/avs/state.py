@@ -6,6 +6,7 @@ Reads   SAMPLER_STATE_8X8 SAMPLER_8X8_STATE SAMPLER_STATE_8X8_AVS
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -58,6 +59,18 @@ def scaler_state(samplers: Samplers, index: int) -> ScalerState:
         raise Unsupported("sample_8x8 with disable_8x8_filter: not yet simulated")
     pointed = _read(samplers, catalogue.layout("SAMPLER_8X8_STATE", gen), samplers.base + int(state.sampler_8x8_state_pointer))
     return _pointed(gen, pointed, bool(state.ief_bypass))
+
+
+def state_places(samplers: Samplers, index: int) -> Iterator[tuple[bool, int, int]]:
+    """The parts of a state: whether an offset counts from the sampler base, and not from the table; the offset; bytes."""
+    gen, pages = samplers.gen, catalogue.catalogue()
+    if (whole := pages.get("SAMPLER_STATE_8X8_AVS", gen)) is not None:
+        yield False, index * STATE_UNIT, 4 * whole.dwords
+        return
+    layout, pointed = catalogue.layout("SAMPLER_STATE_8X8", gen), catalogue.layout("SAMPLER_8X8_STATE", gen)
+    yield False, index * 4 * layout.dwords, 4 * layout.dwords
+    state = layout.raw(array("I", _read(samplers, layout, samplers.base + samplers.table + index * 4 * layout.dwords)))
+    yield True, int(state.sampler_8x8_state_pointer), 4 * pointed.dwords
 
 
 def _read(samplers: Samplers, layout: Layout, address: int) -> bytes:

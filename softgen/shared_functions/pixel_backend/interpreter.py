@@ -22,7 +22,7 @@ from softgen.shared_functions.pixel_backend.read import TargetRead
 from softgen.shared_functions.pixel_backend.records import TargetRecord, fill_target
 from softgen.shared_functions.pixel_backend.sample_write import target_write
 from softgen.shared_functions.pixel_backend.state import BackendState
-from softgen.shared_functions.pixel_backend.targets import Targets
+from softgen.shared_functions.pixel_backend.targets import RenderTarget, Targets
 from softgen.shared_functions.pixel_backend.write import PLACE_AT, Told
 from softgen.shared_functions.unit import DispatchBindings
 
@@ -70,17 +70,22 @@ class PixelBackend:
         if not condition.payload[0]:
             raise error
 
+    def _target(self, surface: int | None, index: int) -> RenderTarget:
+        return Targets(self.dispatch.state(Surfaces.of), backend_state(self.dispatch), self.dispatch.blend_moved).target(surface, index)
+
+    def _records(self, m: Machine, target: RenderTarget) -> tuple[Memory, Memory]:
+        """The records of a target and of the sender's pixels, as compiled code has them."""
+        record = TargetRecord()
+        fill_target(record, backend_state(self.dispatch), target.placement, target.control)
+        assert self.sender is not None
+        return Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
+
     def write(self, m: Machine, choices: list[tuple[Value, PixelWrite]]) -> None:
         given = next(write for holds, write in choices if holds.payload[0])
-        state, space = backend_state(self.dispatch), self.dispatch.space
-        targets = Targets(self.dispatch.state(Surfaces.of), state, self.dispatch.blend_moved)
-        target = targets.target(given.surface, int(given.target.payload[0]))
+        space, target = self.dispatch.space, self._target(given.surface, int(given.target.payload[0]))
         form = target.form(given.variant)
         form.check()
-        record = TargetRecord()
-        fill_target(record, state, target.placement, target.control)
-        assert self.sender is not None
-        held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
+        held, pixel = self._records(m, target)
         first, last = m.constant(u32, given.first, 1), m.constant(bool_, int(given.last), 1)
         write = target_write(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
         if self.told is not None:
@@ -97,14 +102,10 @@ class PixelBackend:
         return told
 
     def read(self, m: Machine, read: PixelRead) -> list[Value]:
-        state, space = backend_state(self.dispatch), self.dispatch.space
-        target = Targets(self.dispatch.state(Surfaces.of), state, self.dispatch.blend_moved).target(read.surface, 0)
+        space, target = self.dispatch.space, self._target(read.surface, 0)
         form = target.read_form(read.lanes)
         form.check()
-        record = TargetRecord()
-        fill_target(record, state, target.placement, target.control)
-        assert self.sender is not None
-        held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
+        held, pixel = self._records(m, target)
         first = m.constant(u32, read.first, 1)
         with _moved(m, pixel, read):
             return TargetRead(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first).read(read.mask)

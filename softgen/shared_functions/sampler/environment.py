@@ -23,6 +23,10 @@ class SamplerEnvironment(TexelEnvironment, Protocol):
         """The texel offsets that the message's header adds to coordinates: none where they are known to be zero."""
         ...
 
+    def scaled(self, x: Message[Any]) -> None:
+        """Execute a message of the video scaler."""
+        ...
+
 
 class SamplerState(SamplerEnvironment, ImageEnvironment, Protocol):
     """With surface state, for messages that only the interpreter executes."""

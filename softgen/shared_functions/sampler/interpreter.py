@@ -36,6 +36,11 @@ class SamplerPort:
     def media_state(self, index: int) -> Record:
         return self.surfaces.media_state(index)
 
+    def scaled(self, x: Message[Any]) -> None:
+        from softgen.shared_functions.avs.messages import scale  # messages of the scaler are registered with those of the sampler
+
+        scale(x)
+
     def sampler(self, index: int | Value, table: Value | None) -> int:
         """The sampler of the message being executed."""
         assert isinstance(index, int)  # lanes are compiled code's

@@ -20,7 +20,7 @@ from softgen.errors import SoftgenError
 from softgen.lanes.bytecode.machine import BytecodeMachine
 from softgen.lanes.bytecode.program import BytecodeProgram
 from softgen.lanes.compile import jit
-from softgen.lanes.compile.mode import in_background
+from softgen.lanes.compile.compile_policy import in_background
 from softgen.lanes.compile.tiers import TieredFunction
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.region import LEAVE, flat_region, table_region

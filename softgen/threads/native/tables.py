@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from softgen.eu import native
 from softgen.memory import guard
@@ -20,11 +19,8 @@ from softgen.threads.programs import DispatchProgram
 
 
 @cache
-def _reading() -> tuple[Any, int]:
-    """guard_call, called without letting go of the interpreter lock, since so short a call would only give it away; and what it calls."""
-    library = scheduler.library()
-    guarded = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(scheduler.guard_function())
-    return guarded, native.address(library.threads_read_table)
+def _reading() -> int:
+    return native.address(scheduler.library().threads_read_table)
 
 
 class SurfaceStateReader:
@@ -39,8 +35,7 @@ class SurfaceStateReader:
         self._record = ReaderRecord(
             ctypes.addressof(self.memory), ctypes.addressof(program.range), 0, bases.get("surface", 0), (1 << space.bits) - 1,
             pointer_bits(gen), ctypes.addressof(self._indices), len(indices), size, ctypes.addressof(self._states))  # fmt: skip
-        self._call, function = _reading()
-        self._arguments = function, ctypes.addressof(self._record), ctypes.addressof(self._fault)
+        self._call, self._arguments = guard.quick_call(), (_reading(), ctypes.addressof(self._record), ctypes.addressof(self._fault))
 
     def read(self, table: int) -> bytes | None:
         """The surface states that the table at an offset from the surface state base leads to; None where one cannot be read, or the

@@ -29,9 +29,9 @@ from softgen.threads.native import scheduler
 from softgen.threads.native.scheduler import GroupShare, ReturnReason, WorkerPart
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.workers.shared import SharedDispatch
-from softgen.threads.workers.staffing import STAGE, Staffing, Stages, most_pieces
 from softgen.threads.workers.strips import strip_length
 from softgen.threads.workers.worker import SLICE, Worker, WorkerState
+from softgen.threads.workers.worker_count import STAGE, Stages, WorkerCountTuner, most_pieces
 
 if TYPE_CHECKING:
     from softgen.threads.statistics import KernelStatistics
@@ -67,8 +67,8 @@ class GroupRun:
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
         self.overdue = False  # a deadline has passed between instructions that were left to the interpreter
         self.pace = 0.0  # seconds of a group in the last dispatch
-        self.staffing = Staffing(lambda: shared.program.contends)
-        self.stages = Stages(self.staffing, self.groups, alone=False)
+        self.tuner = WorkerCountTuner(lambda: shared.program.contends)
+        self.stages = Stages(self.tuner, self.groups, alone=False)
         self.work = 0.0  # seconds that it is expected to take
         self.spent = 0.0  # seconds in compiled code, and those of all workers
         self.taken = 0.0
@@ -137,7 +137,7 @@ class GroupRun:
             finally:
                 del error  # its traceback leads here, and to all that called: none of it should wait for the garbage collector
         if self.work > MIN_PARALLEL_TIME and not self.stages.count:
-            self.staffing.ran(self.limit == 1, self.spent)
+            self.tuner.ran(self.limit == 1, self.spent)
         pace, most = self.taken / self.groups, 1.5 * self.pace
         self.pace = most if 0 < most < pace else pace  # what disturbs only adds; one that is too low is found out
 
@@ -154,11 +154,11 @@ class GroupRun:
 
     def _plan(self) -> int:
         """How many workers the work should have at first, of several."""
-        alone = self.work > MIN_PARALLEL_TIME and self.staffing.alone(self.work)
+        alone = self.work > MIN_PARALLEL_TIME and self.tuner.alone(self.work)
         self.limit = 1 if alone else self.most
         if self.most_pieces > 1:
             self._divide()
-        self.stages = Stages(self.staffing, self.share.end, alone)
+        self.stages = Stages(self.tuner, self.share.end, alone)
         return self._wanted(self.work)
 
     def _choose_again(self) -> None:

@@ -16,9 +16,11 @@ from softgen.threads import places
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, Stepper, ThreadDispatch
 from softgen.threads.interpreted import interpreted
+from softgen.threads.native.scheduler import FallbackAnswer
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.workers.affine import affine_rows
+from softgen.threads.workers.answers import KnownAnswer
 
 MANY = 8192  # threads: functions for their messages are worth to be compiled before
 
@@ -105,13 +107,33 @@ class SharedDispatch:
         if program is None:
             return interpreted()
         found = self.engine.function(program, control, self.dispatch.simd, self.full, entry, self.rows)
-        if found is not self._prepared:
-            self._learnt = True
-            hurry = found.joint or self.dispatch.groups * self.dispatch.threads >= MANY  # a translated kernel is worth it, too
-            with self._binding:
-                self.bound.prepare(found.indices, hurry)
-            self._prepared = found
+        self.prepare(found)
         return found
+
+    def prepare(self, found: CompiledFunction) -> None:
+        """Resolves the surfaces of code."""
+        if found is self._prepared:
+            return
+        self._learnt = True
+        hurry = found.joint or self.dispatch.groups * self.dispatch.threads >= MANY  # a translated kernel is worth it, too
+        with self._binding:
+            self.bound.prepare(found.indices, hurry)
+        self._prepared = found
+
+    @property
+    def _answers(self) -> dict[tuple[int, int, int], KnownAnswer]:
+        """What threads of the program were answered in dispatches like this one, by status, cr0.0 and ip."""
+        return self.program.answers.setdefault((self.engine, self.dispatch.simd, self.full, self.rows), {})
+
+    @property
+    def known_answers(self) -> tuple[KnownAnswer, ...]:
+        """Those that hold for this dispatch."""
+        return () if self.stepper is not None else tuple(self._answers.values())
+
+    def keep_answer(self, answer: FallbackAnswer, chosen: CompiledFunction | None) -> None:
+        """Keeps an answer for later dispatches, if its code stays the engine's choice."""
+        if self.stepper is None and (chosen is None or self.engine.settled(chosen)):
+            self._answers[answer.status, answer.control, answer.ip] = KnownAnswer(answer, chosen)
 
     def independent(self) -> bool:
         """Whether threads of a group have nothing in common but memory. A kernel may wait at a barrier that no command has enabled."""

@@ -32,7 +32,7 @@ from softgen.threads.native.block_ranges import block_ranges
 from softgen.threads.native.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, GroupShare, ReturnReason, SchedulerState
 from softgen.threads.native.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
-from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer
+from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer, recall_answers
 from softgen.threads.workers.shared import SharedDispatch
 from softgen.threads.workers.strips import differing
 
@@ -183,7 +183,7 @@ class Worker:
         now.share, now.chunk = share, 1
         now.numbered = now.taken = now.first = now.last = now.threads_done = now.instructions = now.inside = 0
         now.deadline = time.monotonic_ns() + SLICE
-        now.answer_count = 0
+        recall_answers(self.shared.known_answers, self.shared.prepare, now, self.answers, self.functions)
 
     def choose(self) -> None:
         """Chooses the code that threads start with."""
@@ -264,10 +264,13 @@ class Worker:
         self._remember(ThreadStatus.CR0_CHANGED, control, ip, control, ip, chosen)
 
     def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: CompiledFunction) -> None:
-        """Lets scheduler.c repeat this for other threads at the same ip, until the end of the chunk."""
+        """Lets scheduler.c repeat this for other threads at the same ip."""
         counts = status is ThreadStatus.ESCAPE
-        answer = FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program)
-        add_answer(self.dispatch, self.answers, answer)
+        self._add_answer(FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program), chosen)
+
+    def _add_answer(self, answer: FallbackAnswer, chosen: CompiledFunction | None) -> None:
+        if add_answer(self.dispatch, self.answers, answer):
+            self.shared.keep_answer(answer, chosen)
 
     # -- fallbacks --------------------------------------------------------------------------------------
 
@@ -299,7 +302,7 @@ class Worker:
             if not now.rows or thread.ended or not done:  # in a strip the next thread may have the same slot
                 now.current += 1
             if time.monotonic_ns() >= now.deadline:
-                self.shared.engine.give_way()
+                self.shared.engine.yield_to_foreground()
                 self._poll()
         elif time.monotonic_ns() >= now.deadline + OVERDUE:  # in a loop that compiled code never goes round in one turn
             self._poll()
@@ -316,7 +319,7 @@ class Worker:
         if thread.cr0 != control and not self._now().steady or thread.ip != after:
             self._choose()
         if thread.cr0 == control and self.shared.stepper is None and (jump := ip_jump(line.instruction)) is not None:
-            add_answer(self.dispatch, self.answers, jump_answer(control, line.ip, jump))
+            self._add_answer(jump_answer(control, line.ip, jump), None)
         if thread.ip == after and only_control(line.instruction) and self.shared.stepper is None:
             self._remember(ThreadStatus.ESCAPE, control, line.ip, thread.cr0, after, self._now())
 

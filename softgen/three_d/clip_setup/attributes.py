@@ -12,6 +12,7 @@ from functools import lru_cache
 from softgen.bits.record import Record
 from softgen.errors import DecodeError
 from softgen.three_d.clip_setup.clip import last_stage
+from softgen.three_d.clip_setup.geometry_h import Attribute, AttributePlan
 from softgen.three_d.state.fields import UnitFields, unit_fields
 from softgen.three_d.state.state import DrawState
 
@@ -23,19 +24,6 @@ ZERO, ONE, PRIMITIVE = 4, 5, 6  # enum component
 CONSTANTS = ((ZERO,) * 4, (ZERO, ZERO, ZERO, ONE), (ONE,) * 4, (PRIMITIVE,) * 4)  # enum Attribute_Constant_Source
 COMPONENTS = "xyzw"
 FACING, W = 1, 2  # bits of swizzle_select
-
-
-class Attribute(ctypes.Structure):
-    """Where a pixel shader input comes from."""
-
-    _fields_ = [("source", ctypes.c_uint32), ("facing", ctypes.c_uint32), ("component", ctypes.c_uint8 * 4), ("flat", ctypes.c_uint32),
-                ("sprite", ctypes.c_uint32), ("wrap", ctypes.c_uint32)]  # fmt: skip
-
-
-class AttributePlan(ctypes.Structure):
-    """struct attribute_plan of geometry.h."""
-
-    _fields_ = [("count", ctypes.c_uint32), ("sprite_lower_left", ctypes.c_uint32), ("attributes", Attribute * OUTPUTS)]
 
 
 def plan(state: DrawState) -> AttributePlan:

@@ -36,7 +36,7 @@ static int64_t add_record(const struct binning *b, const struct setup_record *r,
 EXPORT int64_t bins_fill(struct binning *b)
 {
     struct bins *bins = b->bins;
-    uint64_t pairs = 0, done = b->from, start = 0;
+    uint64_t pairs = 0, done = b->first, start = 0;
     uint32_t tiles = bins->tiles_x * bins->tiles_y;
     for (uint32_t t = 0; t <= tiles; t++)
         bins->first[t] = 0;
@@ -44,19 +44,19 @@ EXPORT int64_t bins_fill(struct binning *b)
         int64_t after = add_record(b, &b->records->records[done], pairs);
         if (after < 0)
             break;
-        b->ends[done - b->from] = (uint32_t)(pairs = (uint64_t)after);
+        b->ends[done - b->first] = (uint32_t)(pairs = (uint64_t)after);
     }
     for (uint64_t i = 0; i < pairs; i++)
         bins->first[b->tiles[i] + 1]++;
     for (uint32_t t = 0; t < tiles; t++)
         bins->first[t + 1] += bins->first[t];
-    for (uint64_t record = b->from; record < done; record++)
-        for (; start < b->ends[record - b->from]; start++)
+    for (uint64_t record = b->first; record < done; record++)
+        for (; start < b->ends[record - b->first]; start++)
             bins->numbers[bins->first[b->tiles[start]]++] = (uint32_t)record;
     for (uint32_t t = tiles; t > 0; t--) /* each now says where its tile ends: the next one's beginning */
         bins->first[t] = bins->first[t - 1];
     bins->first[0] = 0;
-    return (int64_t)(done - b->from);
+    return (int64_t)(done - b->first);
 }
 
 /* -- the stage ----------------------------------------------------------------------------------------------------------------------- */
@@ -73,8 +73,8 @@ EXPORT int64_t stage_bins(struct draw *d, struct stage *s, void *record)
         bins->tiles_y = plan->tiles_y;
         bins->capacity = plan->capacity;
         b->records = d->records;
-        b->from = s->more ? d->binned : 0;
-        d->binned = b->from + (uint64_t)bins_fill(b);
+        b->first = s->more ? d->binned : 0;
+        d->binned = b->first + (uint64_t)bins_fill(b);
         s->more = d->binned < d->records->count;
         s->begun = d->select;
         if (d->select)

@@ -9,19 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.threads.compare.selection import TileSelection
+from softgen.three_d.clip_setup.geometry_h import Binning, BinStagePlan
 from softgen.three_d.draw.draw_structures import DrawReason, StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
 from softgen.three_d.structures import TILE, Bins, RecordArray
 from softgen.three_d.vertices.chunk import Bytes, aligned
 
 NUMBERS = 1 << 16  # pairs of tile and record that bins hold, or one for each tile if that is more
-
-
-class Binning(ctypes.Structure):
-    """struct binning of geometry.h."""
-
-    _fields_ = [("records", ctypes.c_uint64), ("bins", ctypes.c_uint64), ("tiles", ctypes.c_uint64), ("ends", ctypes.c_uint64),
-                ("start", ctypes.c_uint64)]  # fmt: skip
 
 
 class BinSizes(NamedTuple):
@@ -58,12 +52,6 @@ class BinMemory:
         if len(self._ends) < 4 * records.capacity:
             self._ends = aligned(4 * records.capacity)
             self.binning.ends = self._ends.ctypes.data
-
-
-class BinStagePlan(ctypes.Structure):
-    """struct bins_stage of geometry.h."""
-
-    _fields_ = [("tiles_x", ctypes.c_uint32), ("tiles_y", ctypes.c_uint32), ("capacity", ctypes.c_uint64)]
 
 
 class BinStage(Stage):

@@ -13,6 +13,7 @@ from functools import lru_cache
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record, to_float
 from softgen.errors import DecodeError
+from softgen.three_d.clip_setup.geometry_h import ClipPlan, ClipStagePlan, Limits
 from softgen.three_d.draw.draw_structures import DrawReason, StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage, WalkedDraw
 from softgen.three_d.state.fields import UnitFields, structures, unit_fields
@@ -25,37 +26,6 @@ LAST_STAGES = ("3DSTATE_GS", "3DSTATE_DS", "3DSTATE_VS")  # the one whose vertic
 REJECT_ALL, ACCEPT_ALL = 3, 4  # clip_mode
 DISCARD, PASS, MUST = range(3)  # enum clip_action
 COUNTS = {"messages": 0, "objects": 1, "threads": 2}  # clip_invocations -> enum clip_statistics; messages count by themselves
-
-
-class Limits(ctypes.Structure):
-    """Limits of X and Y in NDC or on the screen."""
-
-    _fields_ = [("x_min", ctypes.c_float), ("x_max", ctypes.c_float), ("y_min", ctypes.c_float), ("y_max", ctypes.c_float)]
-
-
-class ClipPlan(ctypes.Structure):
-    """struct clip_plan of geometry.h."""
-
-    _fields_ = [
-        ("enabled", ctypes.c_uint32), ("mode", ctypes.c_uint32), ("clip_space", ctypes.c_uint32),
-        ("test_xy", ctypes.c_uint32), ("test_guardband", ctypes.c_uint32), ("test_z_min", ctypes.c_uint32),
-        ("test_z_max", ctypes.c_uint32), ("test_negative_w", ctypes.c_uint32),
-        ("user_clip", ctypes.c_uint32), ("user_cull", ctypes.c_uint32), ("user_flags", ctypes.c_uint32), ("w_flag", ctypes.c_uint32),
-        ("user_must_clip", ctypes.c_uint32), ("viewports", ctypes.c_uint32), ("statistics", ctypes.c_uint32),
-        ("z_min", ctypes.c_float), ("viewport", Limits), ("guardband", Limits * VIEWPORTS),
-    ]  # fmt: skip
-
-
-class ClipResult(ctypes.Structure):
-    """What CLIP does with an object, and its outcodes."""
-
-    _fields_ = [("action", ctypes.c_uint32), ("outcodes", ctypes.c_uint32)]
-
-
-class ClipStagePlan(ctypes.Structure):
-    """struct clip_stage of geometry.h."""
-
-    _fields_ = [("one_viewport", ctypes.c_uint32), ("counts_objects", ctypes.c_uint32)]
 
 
 class ClipStage(Stage):

@@ -1,4 +1,4 @@
-/* Plans and arrays of CLIP and SETUP (clip.py, setup.py, attributes.py and geometry.py have the same).
+/* Plans and arrays of CLIP and SETUP.
  *
  * A triangle that must be clipped keeps its own three vertices: attributes are theirs, as are the provoking and the leading vertex. What
  * clipping makes are corners on the screen with weights of these vertices, so that each part of a clipped object has planes of the
@@ -160,7 +160,7 @@ struct binning {
     struct bins *bins;
     uint32_t *tiles; /* scratch, of bins->capacity: the tile of each pair of tile and record */
     uint32_t *ends; /* scratch, of the records' capacity: where the pairs of a record end */
-    uint64_t from; /* record to begin with */
+    uint64_t first; /* record to begin with */
 };
 
 static inline const uint8_t *entry_of(const struct vertex_array *vertices, uint32_t number)

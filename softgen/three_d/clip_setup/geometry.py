@@ -6,16 +6,13 @@ Out of each object come no, one or several records: CLIP decides (clip.py), SETU
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import NamedTuple
 
 from softgen.errors import UsageError
-from softgen.eu import native
 from softgen.three_d.clip_setup import attributes, clip, setup
-from softgen.three_d.clip_setup.attributes import ATTRIBUTE_BYTES, AttributePlan
-from softgen.three_d.clip_setup.bins import BinMemory, Binning
-from softgen.three_d.clip_setup.clip import ClipPlan, ClipResult, ClipStagePlan
-from softgen.three_d.clip_setup.setup import SetupPlan, SfInput
+from softgen.three_d.clip_setup.attributes import ATTRIBUTE_BYTES
+from softgen.three_d.clip_setup.bins import BinMemory
+from softgen.three_d.clip_setup.geometry_h import AttributePlan, ClipPlan, ClipResult, GeometryStruct, SetupPlan, SfInput
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import RecordArray, SetupRecord
@@ -24,31 +21,6 @@ from softgen.three_d.vertices.chunk import MADE_VERTICES, OBJECTS, VERTICES, ali
 RECORDS = 2048  # that SETUP makes before they are drawn
 MOST_VERTICES = VERTICES + MADE_VERTICES  # of a chunk
 PARTS = 19  # records that an object may become (geometry.h)
-
-
-class GeometryStruct(ctypes.Structure):
-    """struct geometry of geometry.h."""
-
-    _fields_ = [
-        ("clip", ctypes.c_uint64), ("setup", ctypes.c_uint64), ("attributes", ctypes.c_uint64), ("vertices", ctypes.c_uint64),
-        ("objects", ctypes.c_uint64), ("outcodes", ctypes.c_uint64), ("results", ctypes.c_uint64), ("tested", ctypes.c_uint64),
-        ("records", ctypes.c_uint64),
-        ("sf_inputs", ctypes.c_uint64), ("next", ctypes.c_uint64), ("invocations", ctypes.c_uint64), ("primitives", ctypes.c_uint64),
-        ("stipple", ctypes.c_uint64), ("oversized", ctypes.c_uint64),
-    ]  # fmt: skip
-
-
-def layout() -> list[int]:
-    """The numbers that geometry_layout gives, as Python has them."""
-    kinds = ClipPlan, SetupPlan, AttributePlan, ClipResult, SfInput, GeometryStruct, ClipStagePlan, Binning
-    return [*(ctypes.sizeof(kind) for kind in kinds), PARTS]
-
-
-@cache
-def library() -> ctypes.CDLL:
-    """The C functions of CLIP, SETUP and BIN, their structures checked."""
-    found = native.load("softgen.three_d._pipeline", "geometry_layout", layout())
-    return found
 
 
 def oversized(count: int) -> str:
@@ -77,7 +49,6 @@ class GeometryMemory:
     def __init__(self, records: int = RECORDS, numbers: int | None = None, stipple: ctypes.c_uint32 | None = None) -> None:
         if records < PARTS:
             raise UsageError(f"GeometryMemory must have room for the {PARTS} records of one object, not {records}")
-        library()
         self.plans = PlanCache(make_plans)
         self.bins = BinMemory() if numbers is None else BinMemory(numbers)
         self.capacity = records

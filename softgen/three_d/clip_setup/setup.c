@@ -285,12 +285,3 @@ EXPORT int64_t stage_setup(struct draw *d, struct stage *s, void *record)
     d->oversized += g->oversized - oversized;
     return d->records->count ? THREADS_DONE : STAGE_EMPTY;
 }
-
-/* Sizes of the structures, and a number that both sides have, for a check against geometry.py. */
-EXPORT int64_t geometry_layout(uint64_t *into)
-{
-    uint64_t sizes[] = {sizeof(struct clip_plan), sizeof(struct setup_plan), sizeof(struct attribute_plan), sizeof(struct clip_result),
-                        sizeof(struct sf_input), sizeof(struct geometry), sizeof(struct clip_stage), sizeof(struct binning), PARTS};
-    memcpy(into, sizes, sizeof sizes);
-    return sizeof sizes / sizeof *sizes;
-}

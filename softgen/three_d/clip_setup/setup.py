@@ -17,6 +17,7 @@ from softgen.bits.generation import Generation
 from softgen.bits.record import Record, to_float
 from softgen.errors import Unsupported
 from softgen.three_d.clip_setup.clip import VIEWPORTS, clip_viewports, viewport_count
+from softgen.three_d.clip_setup.geometry_h import SetupPlan, SetupStagePlan, Viewport
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, Stage
 from softgen.three_d.pixels.rasterizer import REGIONS
@@ -41,52 +42,14 @@ POLYGON, POINT, LINE, DIAMOND, DIAMOND_LAST, SMOOTH_LINE, SMOOTH_POINT = Coverag
 Rectangle = tuple[int, int, int, int]  # x0, y0 and, outside it, x1, y1
 
 
-class Viewport(ctypes.Structure):
-    """A viewport's matrix, and the pixels that objects of it may cover."""
-
-    _fields_ = [("m00", ctypes.c_float), ("m11", ctypes.c_float), ("m22", ctypes.c_float),
-                ("m30", ctypes.c_float), ("m31", ctypes.c_float), ("m32", ctypes.c_float),
-                ("x0", ctypes.c_int32), ("y0", ctypes.c_int32), ("x1", ctypes.c_int32), ("y1", ctypes.c_int32)]  # fmt: skip
-
-
-class SetupPlan(ctypes.Structure):
-    """struct setup_plan of geometry.h."""
-
-    _fields_ = [
-        ("transform", ctypes.c_uint32), ("front_counter_clockwise", ctypes.c_uint32), ("cull_front", ctypes.c_uint32),
-        ("cull_back", ctypes.c_uint32), ("fill_front", ctypes.c_uint32), ("fill_back", ctypes.c_uint32),
-        ("line_coverage", ctypes.c_uint32), ("point_coverage", ctypes.c_uint32),
-        ("last_pixel", ctypes.c_uint32), ("conservative", ctypes.c_uint32), ("sampled", ctypes.c_uint32),
-        ("line_stipple", ctypes.c_uint32), ("line_cap", ctypes.c_float),
-        ("origin_x", ctypes.c_int32), ("origin_y", ctypes.c_int32), ("grid", ctypes.c_int32), ("diamond_grid", ctypes.c_int32),
-        ("sample_x", ctypes.c_int32), ("sample_y", ctypes.c_int32), ("limit", ctypes.c_int32),
-        ("viewports", ctypes.c_uint32), ("zero_layer", ctypes.c_uint32),
-        ("point_width_bits", ctypes.c_uint32), ("point_width_vertex", ctypes.c_uint32), ("point_right", ctypes.c_uint32),
-        ("point_width", ctypes.c_float), ("point_width_min", ctypes.c_float), ("point_width_max", ctypes.c_float),
-        ("line_width", ctypes.c_float),
-        ("offset", ctypes.c_uint32), ("offset_float", ctypes.c_uint32),
-        ("offset_constant", ctypes.c_float), ("offset_scale", ctypes.c_float), ("offset_clamp", ctypes.c_float),
-        ("start_vertex", ctypes.c_uint32), ("sprite", ctypes.c_uint32), ("statistics", ctypes.c_uint32),
-        ("steps", ctypes.c_double), ("limit_steps", ctypes.c_double),
-        ("viewport", Viewport * VIEWPORTS),
-    ]  # fmt: skip
-
-
-class SfInput(ctypes.Structure):
-    """What an SF thread gets of a record: r1, r2, the entries of its vertices in their new order, and its depth offset."""
-
-    _fields_ = [("r1", ctypes.c_uint32 * 8), ("r2", ctypes.c_uint32 * 8), ("vertex", ctypes.c_uint32 * 3), ("vertices", ctypes.c_uint32),
-                ("depth_offset", ctypes.c_float)]  # fmt: skip
-
-
 class SetupStage(Stage):
     """Records of the objects that CLIP leaves, as many at a time as there is room for."""
 
     name, run = "setup", "stage_setup"
 
     def build(self, record: BuiltRecord, into: StageStruct) -> bool:
-        self._stride = ctypes.c_uint64(record.geometry.attribute_stride)  # struct setup_stage
-        into.plan, into.loop = ctypes.addressof(self._stride), ctypes.addressof(record.geometry.struct)
+        self._plan = SetupStagePlan(record.geometry.attribute_stride)
+        into.plan, into.loop = ctypes.addressof(self._plan), ctypes.addressof(record.geometry.struct)
         return True
 
 
@@ -144,6 +107,16 @@ def _depth_offset(state: DrawState, fields: UnitFields) -> tuple[str, float]:
 def _make(generation: Generation, fields: UnitFields, drawing: Record, count: int, viewports: tuple[Record, ...],
           scissors: tuple[Record, ...], extent: tuple[int, int], samples: SamplePlan, depth_format: str,
           offset_clamp: float) -> SetupPlan:  # fmt: skip
+    found = SetupPlan.from_buffer_copy(_without_viewports(generation, fields, drawing, count, samples, depth_format, offset_clamp))
+    for i in range(min([count, *(len(held) for held in (viewports, scissors) if held)])):  # others have no pixels
+        found.viewport[i] = _viewport(drawing, viewports[i] if viewports else None, scissors[i] if scissors else None, extent)
+    return found
+
+
+@lru_cache(128)
+def _without_viewports(generation: Generation, fields: UnitFields, drawing: Record, count: int, samples: SamplePlan, depth_format: str,
+                       offset_clamp: float) -> SetupPlan:  # fmt: skip
+    """What is the same for targets of all sizes."""
     sample = _sample(fields)
     cull = fields.cull_mode
     found = SetupPlan(
@@ -170,8 +143,6 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, count: in
         found.point_width_min, found.point_width_max = fields.fixed("minimum_point_width"), fields.fixed("maximum_point_width")
     if depth_format:
         _set_offset(found, fields, depth_format, offset_clamp)
-    for i in range(min([count, *(len(held) for held in (viewports, scissors) if held)])):  # others have no pixels
-        found.viewport[i] = _viewport(drawing, viewports[i] if viewports else None, scissors[i] if scissors else None, extent)
     return found
 
 

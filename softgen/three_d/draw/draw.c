@@ -68,19 +68,3 @@ EXPORT int64_t draw_run(struct draw *d, void *record)
     end_draw(d);
     return DRAW_DONE;
 }
-
-/* Sizes and offsets of the structures, for a check against draw_structures.py. */
-EXPORT int64_t draw_layout(uint64_t *into)
-{
-    uint64_t sizes[] = {sizeof(struct latched_command), sizeof(struct latched_dwords), sizeof(struct latched_bits),
-                        sizeof(struct memory_range), sizeof(struct host_place), sizeof(struct table_entry), sizeof(struct stage_table),
-                        sizeof(struct moved_value), sizeof(struct state_block), sizeof(struct constant_range),
-                        sizeof(struct vertex_source), sizeof(struct state_pointer), sizeof(struct pointed_range),
-                        sizeof(struct pointed_bits), sizeof(struct pointer_copy), sizeof(struct curbe_part),
-                        sizeof(struct shared_loops), sizeof(struct stage), MOST_POINTERS, MOST_STAGES, DRAW_COUNTS,
-                        sizeof(struct draw_record),
-                        offsetof(struct draw_record, index_pointer), offsetof(struct draw_record, stages),
-                        sizeof(struct draw), offsetof(struct draw, counts), offsetof(struct draw, draws), offsetof(struct draw, chunk)};
-    memcpy(into, sizes, sizeof sizes);
-    return sizeof sizes / sizeof *sizes;
-}

@@ -1,4 +1,4 @@
-/* A draw: the array of its stages, which draw.c walks, and what of state and memory it was made from (draw_structures.py has the same).
+/* A draw: the array of its stages, which draw.c walks, and what of state and memory it was made from.
  *
  * A record is used for another draw if everything that it was made from is as it was (draw_state.c). Values that change from draw to draw
  * (constants, addresses of vertices, where the binding table is) are not part of that: they are copied into it before it is run.
@@ -16,7 +16,8 @@ struct fetch_element;
 struct vertex_fetch;
 
 /* What pointers count from. */
-enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, BASE_DYNAMIC, DRAW_BASES };
+enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, BASE_DYNAMIC };
+enum { DRAW_BASES = 4 };
 
 /* -- what plans were made from ------------------------------------------------------------------------------------------------------- */
 
@@ -41,7 +42,7 @@ struct host_place { uint64_t address, host; };
 struct table_entry {
     uint32_t index, value;
     uint64_t size;
-    const void *surface;
+    const char *surface;
 };
 
 /* The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are. */
@@ -82,7 +83,7 @@ struct state_pointer {
 struct pointed_range {
     uint32_t pointer, offset;
     uint64_t size;
-    const void *data; /* what was there */
+    const char *data; /* what was there */
 };
 
 struct pointed_bits { uint32_t pointer, offset, mask, value; };
@@ -258,7 +259,7 @@ struct draw {
     /* state whose place changes */
     uint64_t wrap; /* the bits of an address */
     uint64_t bases[DRAW_BASES];
-    const uint8_t *curbe; /* the constant URB entry, or NULL: none is valid */
+    const char *curbe; /* the constant URB entry, or NULL: none is valid */
     uint64_t curbe_size;
     uint64_t viewports; /* all of them are those of the draw */
     uint64_t addresses[MOST_POINTERS]; /* where the pointers of the record that was found lead */

@@ -76,6 +76,8 @@ EXPORT int64_t draw_act(void *state, struct walk *w, const uint32_t *dwords, uin
         return ACTOR_REFUSES;
     ((struct fault_record *)w->record)->ip = UINT64_MAX;
     a->draws++;
+    w->work++;
+    w->in_a_row = 0;
     a->why = draw_run(d, w->record);
     if (a->why != DRAW_DONE || d->found->reports || d->oversized)
         return ACTOR_NEEDS_PYTHON;

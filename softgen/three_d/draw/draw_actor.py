@@ -19,6 +19,7 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.memory import guard
 from softgen.three_d.draw.draw_actor_h import REFUSED_BITS, DrawBits, DrawField, WalkedDraws
+from softgen.three_d.draw.draw_h import StageWork
 from softgen.three_d.draw.draw_structures import COUNTS, function
 from softgen.three_d.draw.draw_walk import NANOSECOND
 
@@ -137,13 +138,13 @@ class DrawActor:
         """What the draws of a record have done."""
         draws, instructions, counters = record.struct.runs, list[int](), cs.counters
         for statistics, stage in zip(record.counted, record.threaded, strict=True):
-            threads, executed, spent = stage.into.total
-            instructions.append(executed)
+            total = stage.into.total
+            instructions.append(total.instructions)
             if stage.into.dispatches:
-                counters.threads += threads
-                counters.instructions += executed
-                statistics.add(threads, executed, spent * NANOSECOND, stage.into.dispatches)
-                stage.into.total[:], stage.into.dispatches = (0, 0, 0), 0
+                counters.threads += total.threads
+                counters.instructions += total.instructions
+                statistics.add(total.threads, total.instructions, total.nanoseconds * NANOSECOND, stage.into.dispatches)
+                stage.into.total, stage.into.dispatches = StageWork(), 0
         record.runs += draws
         record.struct.runs = record.struct.touched = 0
         self._ran.append((record, draws, instructions))

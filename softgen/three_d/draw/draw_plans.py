@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from softgen.three_d.clip_setup.clip import plan as clip_plan
 from softgen.three_d.clip_setup.clip import rejects_all
 from softgen.three_d.clip_setup.geometry import GeometryMemory
 from softgen.three_d.pixels import clears
-from softgen.three_d.pixels.color_calculator import color_calculator, depth_target
+from softgen.three_d.pixels.color_calculator import ColorCalculator, color_calculator, depth_target
 from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelShader, PixelTargets
 from softgen.three_d.pixels.rasterizer import check_topology, draws_nothing
 from softgen.three_d.pixels.render_target import extent, render_target
@@ -38,10 +38,14 @@ MOST_PLANS = 16  # kept
 NO_EXTENT = 1, 1  # pixels of a draw that reaches none
 
 
+ColorCalculators = Callable[[DrawState, bool], ColorCalculator]  # with pixel shader threads or without
+
+
 class DrawPlans:
     """What a draw's state means to its stages after the front, without the values of constants."""
 
-    def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
+    def __init__(self, state: DrawState, memory: GeometryMemory, colors: ColorCalculators) -> None:
+        self._colors = colors
         self.keeps = True  # records of it can be kept (record_keeper.py)
         self.targets: list[SurfaceImage] = []
         self.target: SurfaceImage | None = None
@@ -68,14 +72,14 @@ class DrawPlans:
         """Plan pixel shader, tests and render targets: whether there are threads, and how many pixels the draw may cover."""
         self.shader = PixelShader(state)
         pixels = self.shader.state
-        self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
-        return pixels.dispatched, extent(target) if pixels.dispatched else tested_extent(color_calculator(state, shaded=False).early)
+        self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil, self._colors)
+        return pixels.dispatched, extent(target) if pixels.dispatched else tested_extent(self._colors(state, False).early)
 
 
-def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTargets:
+def pixel_targets(state: DrawState, shaded: bool, held: bool = False, calculate: ColorCalculators = color_calculator) -> PixelTargets:
     """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests. `held`:
     payloads have what depth and stencil buffers hold."""
-    colors = color_calculator(state, shaded)
+    colors = calculate(state, shaded)
     targets = PixelTargets(((pixel_backend.NAME, colors.backend), *texture_tables(state.latched)), late=colors.late)
     if held and shaded:
         reader = HeldDepth(colors.early or colors.backend.late or depth_target(state), state.space.bits)
@@ -102,7 +106,8 @@ class PipelinePlans:
         self.pixel_loop = native.on_own_lines(PixelLoop)
         self.fenced, self._marks = FencedEntries(), b""  # of state at the last draw that was looked at here
         self._bases: Mapping[str, int] = {}
-        self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
+        self.colors = PlanCache(color_calculator, MOST_PLANS)
+        self.plans = PlanCache(partial(DrawPlans, memory=self.memory, colors=self.colors.get), MOST_PLANS)
 
     def check(self, state: DrawState, call: DrawCall) -> None:
         """Refuse what is not built of a draw, and warn of what changed since another one. Draws with a kept record were looked at when it

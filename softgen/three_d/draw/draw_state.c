@@ -143,23 +143,6 @@ EXPORT int64_t draw_shape(struct draw *d, void *record)
     return d->found != NULL;
 }
 
-/* Compares memory with what was there, for plans without a record (plan_cache.py). */
-struct memory_check {
-    const uint64_t *table; /* graphics_memory */
-    const struct memory_range *ranges;
-    uint64_t count;
-};
-
-/* 1 if all ranges hold what they did. Runs under the guard: it is left at a page that is no longer mapped. */
-EXPORT int64_t memory_same(const struct memory_check *check, void *record)
-{
-    (void)record;
-    for (uint64_t i = 0; i < check->count; i++)
-        if (!same_memory(check->table, &check->ranges[i]))
-            return 0;
-    return 1;
-}
-
 /* -- values that change from draw to draw -------------------------------------------------------------------------------------------- */
 
 static uint64_t pointer_in(const struct latched_pointer *p, const struct latches *l)

@@ -45,7 +45,8 @@ from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.state_blocks import StateBlocks
 from softgen.three_d.state.state_pointers import StatePointers, base_of
 from softgen.three_d.state.unit_state import dispatch_context, stage_bases
-from softgen.three_d.vertices.vertex_fetch import FetchElement, FetchPlan, VertexFetch, elements_of
+from softgen.three_d.vertices.vertex_fetch import FetchPlan, elements_of
+from softgen.three_d.vertices.vertex_fetch_h import FetchElement, VertexFetch
 
 LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
 BOUNDS = ("buffer_size", "end_address", "max_index")  # fields of vertex buffers, of which each generation has one

@@ -26,7 +26,7 @@ from softgen.surface.image import SurfaceImage
 from softgen.threads.bindings import BoundUnits
 from softgen.three_d.clip_setup import setup
 from softgen.three_d.clip_setup.bins import BinStage
-from softgen.three_d.clip_setup.setup import SetupPlan
+from softgen.three_d.clip_setup.geometry_h import SetupPlan
 from softgen.three_d.draw.draw_structures import DrawStruct, TableEntry, function
 from softgen.three_d.pixels.render_target import as_target, extent
 from softgen.three_d.state.state import DrawState

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.bits.record import Record, to_float
-from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import (
     BackendState,
     BlendEquation,
@@ -32,12 +31,6 @@ from softgen.three_d.samples.sample_plan import stored_samples
 from softgen.three_d.state.state import DrawState
 
 ENTRY = "BLEND_STATE_ENTRY"
-# All commands that are looked at.
-COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTATE_CLIP", "3DSTATE_CONSTANT_COLOR", "3DSTATE_DEPTH_BUFFER",
-            "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_MULTISAMPLE", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
-            "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM",
-            "3DSTATE_WM_CHROMAKEY", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
-MOST_KEPT = 256  # states of draws
 COLORS = ("red", "green", "blue", "alpha")
 SIDES = ("", "backface_")
 TEST_ENABLES = ("depth_test_enable", "depth_buffer_write_enable", "stencil_test_enable")
@@ -90,52 +83,9 @@ class _Page:
         return int(getattr(self.record, field))
 
 
-class _WatchedState(DrawState):
-    """A draw's state that keeps what was read of memory."""
-
-    def __init__(self, state: DrawState) -> None:
-        super().__init__(state.generation, state.space, state.latched, state.bases, state.register)
-        self._state = state
-        self.seen: dict[tuple[str, int], bytes] = {}  # by the command whose pointer leads there, and address
-
-    def block_space(self, pointer: str) -> Space:
-        return self._state.block_space(pointer)
-
-    def structure(self, name: str, address: int, pointer: str = "") -> Record:
-        found = super().structure(name, address, pointer)
-        self.read(address, 4 * catalogue.layout(name, self.gen).dwords, pointer)
-        return found
-
-    def read(self, address: int, size: int, pointer: str = "") -> bytes:
-        address &= (1 << self.space.bits) - 1
-        self.seen[pointer, address] = data = self.block_space(pointer).read(address, size) if pointer else self.space.read(address, size)
-        return data
-
-    @staticmethod
-    def same(state: DrawState, seen: dict[tuple[str, int], bytes]) -> bool:
-        """Whether memory is as it was seen."""
-        return all((state.block_space(pointer) if pointer else state.space).read(address, len(data)) == data
-                   for (pointer, address), data in seen.items())  # fmt: skip
-
-
-_Key = tuple[float, bool, int | None, int | None, tuple[Record | None, ...], tuple[int, int]]
-_made: dict[_Key, tuple[dict[tuple[str, int], bytes], ColorCalculator]] = {}
-
-
 def color_calculator(state: DrawState, shaded: bool = True) -> ColorCalculator:
-    """The state of the pixel backend for a draw, with pixel shader threads or without. Drawn with again, commands and bytes in memory that
-    are the same give the same object."""
-    commands = tuple(state.get(name) for name in COMMANDS)
-    key = state.gen, shaded, state.bases.get("general"), state.bases.get("dynamic"), commands, depth_buffer.coordinate_offset(state)
-    held = _made.get(key)
-    if held is not None and _WatchedState.same(state, held[0]):
-        return held[1]
-    watched = _WatchedState(state)
-    found = _shaded(watched) if shaded else _unshaded(watched)
-    if len(_made) >= MOST_KEPT:
-        del _made[next(iter(_made))]
-    _made[key] = watched.seen, found
-    return found
+    """The state of the pixel backend for a draw, with pixel shader threads or without."""
+    return _shaded(state) if shaded else _unshaded(state)
 
 
 def _unshaded(state: DrawState) -> ColorCalculator:
@@ -145,7 +95,7 @@ def _unshaded(state: DrawState) -> ColorCalculator:
     return ColorCalculator(BackendState(), None if tests.state.idle else tests)
 
 
-def _shaded(state: _WatchedState) -> ColorCalculator:
+def _shaded(state: DrawState) -> ColorCalculator:
     calc, outputs = _color_calc(state), pixel_outputs(state)
     first, more = _targets(state, calc)
     tests = depth_target(state)
@@ -229,7 +179,7 @@ class BlendEntries:
         return target_state(entry, common, self.alpha_format, self.pixels)
 
 
-def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
+def _targets(state: DrawState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
         return target_state(calc, calc, calc.word("alpha_test_format"), pixel_traits(state)), None
@@ -240,9 +190,10 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
     page = catalogue.layout("BLEND_STATE", state.gen)
     address = state.block_address(pointers.blend_state_pointer)
     group = next(group for group in page.groups if group.name == "render_target")
-    common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
-    entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"), pixel_traits(state))
-    return entries.parse(state.read(*entries.place(0), name)), entries
+    space, wrap = state.block_space(name), (1 << state.space.bits) - 1
+    common = page.raw(array("I", space.read(address, group.start // 8))) if group.start else None  # without entries
+    entries = BlendEntries(state.gen, address + group.start // 8 & wrap, common, calc.word("alpha_test_format"), pixel_traits(state))
+    return entries.parse(space.read(*entries.place(0))), entries
 
 
 def target_state(entry: _Page, common: _Page, alpha_format: str, pixels: PixelTraits) -> TargetState:

@@ -243,16 +243,17 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
         put(payload, plan->coverage + at, REGISTER, covered, t);
 }
 
-/* What the pixel interpolator needs of an object: its planes at a pixel of the thread. Far from there, at the corner of the target, the
- * planes of small objects are so large that floats do not tell neighbouring pixels apart. */
-void write_planes(const struct setup_record *r, uint32_t place, float planes[16])
+/* What the pixel interpolator needs of an object: it computes as `evaluate` does, from the corner of each pixel's block. */
+void write_planes(const struct setup_record *r, double *planes)
 {
-    double x = place & 0xffff, y = place >> 16;
-    const struct plane *const of[5] = {&r->rhw, &r->linear[0], &r->linear[1], &r->perspective[0], &r->perspective[1]};
+    static const struct plane one = {.c = 1};
+    int flat = r->rhw.dx == 0 && r->rhw.dy == 0; /* perspective barycentrics are the linear ones */
+    const struct plane *divided = flat ? r->linear : r->perspective;
+    const struct plane *const of[5] = {flat ? &one : &r->rhw, &r->linear[0], &r->linear[1], &divided[0], &divided[1]};
     for (int i = 0; i < 5; i++) {
-        planes[3 * i] = (float)fma(of[i]->dx, x, fma(of[i]->dy, y, of[i]->c));
-        planes[3 * i + 1] = (float)of[i]->dx;
-        planes[3 * i + 2] = (float)of[i]->dy;
+        planes[3 * i] = of[i]->c;
+        planes[3 * i + 1] = of[i]->dx;
+        planes[3 * i + 2] = of[i]->dy;
     }
 }
 

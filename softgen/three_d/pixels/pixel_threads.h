@@ -209,7 +209,7 @@ INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_
     *(reg *)told->place = (reg){place[0], place[1], place[2], place[3], 0, 0, 0, 0};
     *(reg *)&told->lit = t->facts | (reg){lit};
     if (l->plan->interpolated)
-        write_planes(t->record, place[0], told->planes);
+        write_planes(t->record, told->planes);
     l->masks[number] = whole_subspans(lit);
 }
 

@@ -134,7 +134,7 @@ struct thread_pixels {
     uint32_t upper; /* they become channels 16 to 31 */
 };
 
-void write_planes(const struct setup_record *r, uint32_t place, float planes[16]);
+void write_planes(const struct setup_record *r, double *planes);
 void write_antialias(const struct raster_plan *plan, const struct thread_pixels *pixels, float *into);
 void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
 void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);

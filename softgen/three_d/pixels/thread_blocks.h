@@ -34,7 +34,7 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
         told->viewport = t->record->viewport;
         write_common(&l->plan->payload, t->record, l->records->attributes, payload);
         if (l->plan->interpolated)
-            write_planes(t->record, t->place[0], told->planes);
+            write_planes(t->record, told->planes);
         t->slot = l->head.first_slot + thread;
         l->masks[thread] = 0;
     }

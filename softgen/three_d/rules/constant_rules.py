@@ -12,7 +12,7 @@ from softgen.three_d.state.state import DrawState, PipelineContext
 STAGES = ("VS", "PS")  # others are off, or refused (stages.py): drivers leave their constants out then
 
 
-def owe_constants(cs: CommandStreamer, stage: str) -> None:
+def mark_constants_pending(cs: CommandStreamer, stage: str) -> None:
     """Note that a stage's constants are gathered: before the draw they must be given (BDW 4686-4689)."""
     if isinstance(cs.latched, MarkedLatched):
         cs.state(PipelineContext).gathered[stage] = cs.latched.marks()

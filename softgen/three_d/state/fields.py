@@ -23,10 +23,10 @@ class UnitFields:
     """Fields by name; the first record that has one gives it. Hashable: the same state is the same key."""
 
     def __init__(self, gen: float, records: tuple[tuple[str, Record], ...]) -> None:
-        self.gen, self.records = gen, records
+        self.gen, self.records, self._hash = gen, records, hash(records)  # dozens of fields, and each plan is looked for by it
 
     def __hash__(self) -> int:
-        return hash(self.records)
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UnitFields) and self.gen == other.gen and self.records == other.records

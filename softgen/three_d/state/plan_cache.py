@@ -4,26 +4,21 @@
     plans = cache.get(state, extent)
 
 What `make` asks the state for is noted: commands, and bytes in memory. Plans are used again when all of it still holds, and base addresses
-too. Memory is compared at every draw (draw_state.c), so that it does not matter who wrote there, or when.
+too. Memory is compared at every draw (read_set.py), so that it does not matter who wrote there, or when.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Hashable, Iterator
-from functools import cache
 from typing import Any, Generic, TypeVar
 
 from softgen.bits.record import Record
 from softgen.command import Latched
-from softgen.errors import GpuFault, SoftgenError, Unsupported
-from softgen.eu import native
-from softgen.memory import guard
-from softgen.memory.graphics_memory_h import MemoryRange
+from softgen.errors import SoftgenError
+from softgen.memory.read_set import ReadRange, ReadSet
 from softgen.memory.space import ArenaTable, MappedRegion, Space
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table
-from softgen.three_d.structures import library
 
 T = TypeVar("T")
 KEPT = 4  # plans of each key, and keys
@@ -43,6 +38,17 @@ class Notes:
         self.bases: set[str] = set()  # base addresses that others of its addresses count from
         self.warnings: list[str] = []
         self.volatile = False  # something cannot be compared: keep nothing
+
+    def include(self, others: Notes) -> None:
+        """What plans depend on that these are made from."""
+        for name in ("commands", "parts", "memory", "entries", "surfaces", "blocks", "bases"):
+            getattr(self, name).update(getattr(others, name))
+
+    def reads(self) -> ReadSet:
+        """All memory that was read, where it was read."""
+        entries = {(address, ENTRY): data for (_, address), (_, data) in self.entries.items()}
+        behind = {(address, size): data for (_, address, size), data in (*self.surfaces.items(), *self.blocks.items())}
+        return ReadSet(ReadRange(0, address, data) for (address, _), data in {**self.memory, **entries, **behind}.items())
 
 
 class NotedLatched:
@@ -166,6 +172,12 @@ class NotedState(DrawState):
     def unnoted(self) -> DrawState:
         return self._state.unnoted
 
+    def include(self, notes: Notes) -> None:
+        """What the state would have been asked for, to make plans that were kept."""
+        self._notes.include(notes)
+        if isinstance(self._state, NotedState):
+            self._state.include(notes)
+
     def address(self, base: str, offset: int) -> int:
         self._notes.bases.add(base)
         return super().address(base, offset)
@@ -184,52 +196,6 @@ def noted(state: DrawState, notes: Notes) -> DrawState:
     return NotedState(state, notes)
 
 
-def _root(space: Space) -> Space:
-    while type(space) is NotedSpace:  # isinstance asks the abstract base class, which takes longer
-        space = space.inner
-    return space
-
-
-# -- memory ------------------------------------------------------------------------------------------------------------
-
-
-class MemoryCheck(ctypes.Structure):
-    """struct memory_check of draw_state.c."""
-
-    _fields_ = [("table", ctypes.c_uint64), ("ranges", ctypes.c_uint64), ("count", ctypes.c_uint64)]
-
-
-@cache
-def _memory_same() -> int:
-    return native.address(library().memory_same)
-
-
-class MemoryComparison:
-    """Compares memory with noted bytes, in one call."""
-
-    def __init__(self, memory: dict[tuple[int, int], bytes]) -> None:
-        self.memory, self.count = memory, len(memory)
-        self.ranges = (MemoryRange * self.count)(*(MemoryRange(*place, data) for place, data in memory.items()))
-        self.check = MemoryCheck(0, ctypes.addressof(self.ranges), self.count)
-        self._call, self._record, self._address = guard.library().guard_call, guard.FaultRecord(), ctypes.addressof(self.check)
-
-    def same(self, space: Space) -> bool:
-        if not self.count:
-            return True
-        try:
-            self.check.table = ctypes.addressof(space.table)
-        except Unsupported:
-            return self._same_read(space)
-        return not self._call(_memory_same(), self._address, self._record) and bool(self._record.result)
-
-    def _same_read(self, space: Space) -> bool:
-        """Where there are no host addresses."""
-        try:
-            return all(space.read(*place) == data for place, data in self.memory.items())
-        except GpuFault:
-            return False
-
-
 # -- keeping -----------------------------------------------------------------------------------------------------------
 
 
@@ -237,20 +203,18 @@ class KeptPlans(Generic[T]):
     """Plans, and the state that they were made from."""
 
     def __init__(self, plans: T, state: DrawState, notes: Notes) -> None:
-        self.plans, self.notes, self.space, self.bases = plans, notes, _root(state.space), state.bases
+        self.plans, self.notes, self.space, self.bases = plans, notes, state.space, state.bases
         self._latched, self._marks = state.latched, b""  # how often commands had been latched when all of them were as noted
-        self._comparison: MemoryComparison | None = None
+        self._reads: ReadSet | None = None
         self._compared = (0, 0, 0, 0)  # how much was noted then
 
     def hold(self, state: DrawState) -> bool:
         """Whether the state is still the same."""
-        notes, space = self.notes, state.space
-        if notes.volatile or space is not self.space and _root(space) is not self.space:
+        notes = self.notes
+        if notes.volatile or state.space is not self.space:
             return False
         if state.bases is not self.bases and state.bases != self.bases:
             return False
-        if type(space) is NotedSpace:  # the comparison is what other plans depend on
-            return self._same_commands(state.latched) and self._same_noted(state)
         latched, marks = state.latched, state.marks
         if not marks or self._latched is not latched or not self._marks:
             if not self._same_commands(latched):
@@ -259,12 +223,9 @@ class KeptPlans(Generic[T]):
             return False
         self._latched, self._marks = latched, marks
         noted = len(notes.memory), len(notes.entries), len(notes.surfaces), len(notes.blocks)
-        if self._comparison is None or self._compared != noted:
-            self._compared = noted
-            entries = {(address, ENTRY): data for (_, address), (_, data) in notes.entries.items()}
-            blocks = {(address, size): data for (_, address, size), data in (*notes.surfaces.items(), *notes.blocks.items())}
-            self._comparison = MemoryComparison({**notes.memory, **entries, **blocks})
-        return self._comparison.same(space)
+        if self._reads is None or self._compared != noted:
+            self._reads, self._compared = notes.reads(), noted
+        return self._reads.same(state.space)
 
     def _same_commands(self, latched: Latched, names: list[str] | None = None) -> bool:
         """Of all commands, or those of some names."""
@@ -276,22 +237,6 @@ class KeptPlans(Generic[T]):
                     return False
         return all(latched.by_index(name) == parts[name] for name in (parts if names is None else names) if name in parts)
 
-    def _same_noted(self, state: DrawState) -> bool:
-        space, notes = state.space, self.notes
-        try:
-            for (stage, address), (_, data) in notes.entries.items():
-                if state.table_space(stage).read(address, ENTRY) != data:
-                    return False
-            for (stage, address, size), data in notes.surfaces.items():
-                if state.table_space(stage).read(address, size) != data:
-                    return False
-            for (pointer, address, size), data in notes.blocks.items():
-                if state.block_space(pointer).read(address, size) != data:
-                    return False
-            return all(space.read(*place) == data for place, data in notes.memory.items())
-        except GpuFault:
-            return False
-
 
 class PlanCache(Generic[T]):
     """Plans by key, those used last first. `kept`: plans of each key, and keys."""
@@ -302,17 +247,19 @@ class PlanCache(Generic[T]):
 
     def get(self, state: DrawState, *key: Hashable) -> T:
         """The plans for a state; what was wrong with it is reported again."""
-        kept = self._kept.setdefault((state.gen, *key), [])
+        kept, plain = self._kept.setdefault((state.gen, *key), []), state.unnoted
         for i, held in enumerate(kept):
-            if held.hold(state):
+            if held.hold(plain):
                 if i:
                     kept.insert(0, kept.pop(i))
+                if isinstance(state, NotedState):
+                    state.include(held.notes)
                 for text in held.notes.warnings:
                     state.warn(text)
                 return held.plans
         notes = Notes()
         plans = self.make(noted(state, notes), *key)
-        kept.insert(0, KeptPlans(plans, state, notes))
+        kept.insert(0, KeptPlans(plans, plain, notes))
         del kept[self.most :]
         if len(self._kept) > self.most:
             self._kept = {(state.gen, *key): kept}

@@ -19,7 +19,7 @@ from softgen.bits.units import DWORD
 from softgen.command import Commands, CommandStreamer
 from softgen.errors import DecodeError, Unsupported
 from softgen.shared_functions.dataport.surface import Surfaces
-from softgen.three_d.rules.constant_rules import owe_constants
+from softgen.three_d.rules.constant_rules import mark_constants_pending
 from softgen.three_d.state.constant_registers import BLOCK, REGISTERS, TABLE, ResourceStreamer
 from softgen.three_d.state.state import PipelineContext
 
@@ -79,7 +79,7 @@ def gather(stage: str, cs: CommandStreamer, cmd: Record) -> None:
     for name in NOT_BUILT:
         if getattr(cmd, name, 0):
             raise Unsupported(f"{name} {getattr(cmd, name)}: not yet simulated")
-    owe_constants(cs, stage)
+    mark_constants_pending(cs, stage)
     if not cmd.constant_buffer_valid:  # the pool is left as it is (BDW 4692-4695)
         return
     pool, tables = cs.latched.get("3DSTATE_GATHER_POOL_ALLOC"), cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")

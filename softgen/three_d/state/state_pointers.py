@@ -228,6 +228,7 @@ class StatePointers:
                           for place in self._moved(UNIT, {(address, size): data}, before)}  # fmt: skip
         for stage, dispatch in bound.items():
             resolved = dispatch.resolved
+            resolved.reads.clear()
             resolved.states = self._moved(stage, resolved.states, before)
             behind = {(dispatch.behind_address(offset), len(data)): data for offset, data in resolved.behind.items()}
             resolved.behind = {address - resolved.sampler_base: data for (address, _), data in self._moved(stage, behind, before).items()}

@@ -60,7 +60,7 @@ static uint32_t snorm(int32_t x, unsigned width)
 
 static uint32_t converted(const struct fetch_store *s, const uint8_t *from)
 {
-    uint64_t raw = load(from + s->from, s->load) >> s->shift;
+    uint64_t raw = load(from + s->start, s->load) >> s->shift;
     if (s->kind == FETCH_FLOAT64)
         return from_double(raw);
     uint32_t bits = (uint32_t)raw & (s->width == 32 ? 0xffffffffu : (1u << s->width) - 1);
@@ -100,7 +100,7 @@ static void store_converted(const struct fetch_store *s, const uint8_t *const *f
     into += s->offset;
     if (s->kind == FETCH_RAW)
         for (unsigned i = 0; i < count; i++)
-            memcpy(into + i * stride, from[i] + s->from, 4);
+            memcpy(into + i * stride, from[i] + s->start, 4);
     else
         for (unsigned i = 0; i < count; i++)
             store(into + i * stride, converted(s, from[i]));
@@ -146,7 +146,7 @@ typedef uint32_t dwords __attribute__((vector_size(16), aligned(4), may_alias));
 static int copies_four(const struct fetch_store *s)
 {
     for (unsigned i = 0; i < 4; i++)
-        if (s[i].kind != FETCH_RAW || s[i].from != s->from + 4 * i)
+        if (s[i].kind != FETCH_RAW || s[i].start != s->start + 4 * i)
             return 0;
     return 1;
 }
@@ -167,8 +167,8 @@ static inline void transpose_four(const uint8_t *const *from, uint64_t offset, d
 static void store_four(const struct fetch_store *s, const uint8_t *const *from, uint8_t *into)
 {
     dwords low[4], high[4];
-    transpose_four(from, s->from, low);
-    transpose_four(from + 4, s->from, high);
+    transpose_four(from, s->start, low);
+    transpose_four(from + 4, s->start, high);
     for (unsigned i = 0; i < 4; i++) {
         memcpy(into + s[i].offset, &low[i], sizeof low[i]);
         memcpy(into + s[i].offset + sizeof low[i], &high[i], sizeof high[i]);
@@ -190,7 +190,7 @@ static void fetch_registers(const struct vertex_fetch *f, struct vertex_ids ids,
             }
             if (s->kind == FETCH_RAW)
                 for (unsigned i = 0; i < FETCH_GROUP; i++)
-                    memcpy(&value[i], from[i] + s->from, sizeof *value);
+                    memcpy(&value[i], from[i] + s->start, sizeof *value);
             else
                 for (unsigned i = 0; i < FETCH_GROUP; i++)
                     value[i] = converted(s, from[i]);

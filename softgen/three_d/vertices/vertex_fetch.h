@@ -1,4 +1,4 @@
-/* Vertex fetch: which vertices there are, and the data of one of them (vertex_fetch.py has the same structures). */
+/* Vertex fetch: which vertices there are, and the data of one of them. */
 #ifndef SOFTGEN_VERTEX_FETCH_H
 #define SOFTGEN_VERTEX_FETCH_H
 
@@ -11,10 +11,10 @@ enum fetch_kind {
     FETCH_UFLOAT, FETCH_SFIXED,
 };
 
-/* A destination dword: `load` bytes at `from` of the source element, `width` bits of them from bit `shift` on. */
+/* A destination dword: `load` bytes at `start` of the source element, `width` bits of them from bit `shift` on. */
 struct fetch_store {
     uint32_t offset; /* bytes from the vertex's first component */
-    uint16_t from;
+    uint16_t start;
     uint8_t load, shift, width, kind;
     uint16_t reserved;
     uint32_t value; /* FETCH_CONSTANT; FETCH_VERTEX_ID: what is added to it */

@@ -21,6 +21,7 @@ from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.structures import guarded_call
+from softgen.three_d.vertices.vertex_fetch_h import FetchElement, FetchRun, FetchStore, VertexFetch, VertexIds
 
 SLOT = 4  # components of a vertex element in the URB
 ALL = 0xF  # components, as component packing enables them
@@ -33,35 +34,6 @@ CONSTANTS = {ZERO: 0, ONE_FLOAT: FLOAT_ONE, ONE_INTEGER: 1}
 # enum fetch_kind of vertex_fetch.h
 KINDS = ("constant", "vertex_id", "instance_id", "primitive_id", "raw", "uint", "sint", "unorm", "snorm", "uscaled", "sscaled",
          "float16", "float64", "ufloat", "sfixed")  # fmt: skip
-
-
-class FetchStore(ctypes.Structure):
-    """A destination dword and how it is made (struct fetch_store)."""
-
-    _fields_ = [("offset", ctypes.c_uint32), ("start", ctypes.c_uint16), ("load", ctypes.c_uint8), ("shift", ctypes.c_uint8),
-                ("width", ctypes.c_uint8), ("kind", ctypes.c_uint8), ("reserved", ctypes.c_uint16), ("value", ctypes.c_uint32)]  # fmt: skip
-
-
-class FetchElement(ctypes.Structure):
-    """A source element (struct fetch_element)."""
-
-    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), *(
-        (name, ctypes.c_uint32) for name in ("max_index", "pitch", "offset", "bytes", "instanced", "step", "first", "stores"))]  # fmt: skip
-
-
-class VertexFetch(ctypes.Structure):
-    """What fetch_vertex needs to know (struct vertex_fetch)."""
-
-    _fields_ = [("memory", ctypes.c_uint64), ("elements", ctypes.c_uint64), ("stores", ctypes.c_uint64),
-                *((name, ctypes.c_uint32) for name in ("count", "first", "others", "bias", "start_instance", "has_edge_flag")),
-                ("edge_flag", FetchElement)]  # fmt: skip
-
-
-class FetchRun(ctypes.Structure):
-    """A call of fetch_vertices or fetch_edge_flags (struct fetch_run)."""
-
-    _fields_ = [(name, ctypes.c_uint64) for name in
-                ("fetch", "vertex_ids", "instance_ids", "primitive_ids", "into", "stride", "count", "objects", "edge_flags")]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -271,12 +243,13 @@ class FetchPlan:
 
     def run(self, vertex_ids: int, instance_ids: int, count: int, into: int, stride: int, primitive_ids: int) -> None:
         """Fetch vertices into an array, given the addresses of their IDs."""
-        guarded_call("fetch_vertices", FetchRun(self.address, vertex_ids, instance_ids, primitive_ids, into, stride, count), self.space)
+        ids = VertexIds(vertex_ids, instance_ids, primitive_ids)
+        guarded_call("fetch_vertices", FetchRun(self.address, ids, into, stride, count), self.space)
 
     def mark_edges(self, vertex_ids: int, instance_ids: int, count: int, objects: int, flags: int) -> None:
         """Fetches edge flags and clears edges of objects that have none; `flags` has room for a byte for each vertex."""
         if self.structure.has_edge_flag:
-            run = FetchRun(self.address, vertex_ids, instance_ids, 0, 0, 0, count, objects, flags)
+            run = FetchRun(self.address, VertexIds(vertex_ids, instance_ids), 0, 0, count, objects, flags)
             guarded_call("fetch_edge_flags", run, self.space)
 
 

@@ -25,7 +25,8 @@ from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
 from softgen.three_d.structures import StageLoop
 from softgen.three_d.vertices.chunk import Chunk, aligned
-from softgen.three_d.vertices.vertex_fetch import SLOT, Destination, FetchRun, fetch_key, optional
+from softgen.three_d.vertices.vertex_fetch import SLOT, Destination, fetch_key, optional
+from softgen.three_d.vertices.vertex_fetch_h import FetchRun, VertexIds
 
 BATCH = 64  # threads
 HEADER_DWORDS = 16  # r0 and r1
@@ -139,14 +140,14 @@ class VertexStage(ThreadedStage):
         record.struct.fetch = ctypes.addressof(structure)
         if keeper is not None and (key := fetch_key(record.state, record.call)):
             self._fix_start(record, key)
-        ids = record.pipeline.front.memory.state
-        run = self._run = FetchRun(record.struct.fetch, ids.vertex_ids, ids.instance_ids, ids.primitive_ids, chunk.vertices.entries,
-                                   chunk.vertices.stride)  # fmt: skip
+        made = record.pipeline.front.memory.state
+        ids = VertexIds(made.vertex_ids, made.instance_ids, made.primitive_ids)
+        run = self._run = FetchRun(record.struct.fetch, ids, chunk.vertices.entries, chunk.vertices.stride)
         plan = self._plan = VertexStagePlan(ctypes.addressof(run) + FetchRun.count.offset)
         into.plan = ctypes.addressof(plan)
         if structure.has_edge_flag:
             self._flags = aligned(chunk.vertices.capacity)
-            plan.edges = FetchRun(run.fetch, run.vertex_ids, run.instance_ids, edge_flags=self._flags.ctypes.data)
+            plan.edges = FetchRun(run.fetch, run.ids, edge_flags=self._flags.ctypes.data)
         if record.front.shader.enabled:
             self._start_threads(record, into)
         else:
@@ -168,7 +169,7 @@ class VertexStage(ThreadedStage):
         self._next = ctypes.c_uint64()  # the vertex at which the next batch begins
         scratch = shader.fields["scratch"]
         loop = VertexShaderLoop(
-            StageLoop(), run.fetch, run.vertex_ids, run.instance_ids, run.primitive_ids, run.into, run.stride, 0,
+            StageLoop(), run.fetch, run.ids.vertex, run.ids.instance, run.ids.primitive, run.into, run.stride, 0,
             ctypes.addressof(self._next), address, shader.constant_offset, size, shader.constant_offset + size, shader.shape.vertices,
             shader.shape.vertex_stride, shader.vertices, shader.handle_offset, 4 * len(shader.header),
             scratch.size if scratch is not None else 0, shader.thread_mask, shader.header_array)  # fmt: skip

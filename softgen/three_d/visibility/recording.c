@@ -1,18 +1,13 @@
 /* OVR: which objects SETUP has left anything of. */
+#include "recording.h"
 
 #include "../clip_setup/geometry.h"
 #include "../draw/draw.h"
 
-/* A bit for each object of an instance, by its number. */
-struct visibility {
-    uint8_t *bits;
-    uint64_t count; /* of objects that there is room for */
-};
-
 /* Sets the bits of the objects that have records. */
 EXPORT int64_t stage_record_visibility(struct draw *d, struct stage *s, void *record)
 {
-    struct visibility *into = s->plan;
+    struct visibility_plan *into = s->plan;
     const struct record_array *array = d->records;
     (void)record;
     for (uint64_t i = 0; i < array->count; i++) {

@@ -29,6 +29,7 @@ from softgen.three_d.rules.urb_regions import CONSTANT_KIB, STAGES, entries_of
 from softgen.three_d.stages import FIXED, FRONT, StageRow
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.visibility import streams
+from softgen.three_d.visibility.recording_h import VisibilityPlan
 
 ZEROS = ("3DSTATE_WM", "3DSTATE_SBE", "3DSTATE_SBE_SWIZ", "3DSTATE_URB_HS", "3DSTATE_URB_DS", "3DSTATE_URB_GS")
 POOL_ALLOC = "3DSTATE_BINDING_TABLE_POOL_ALLOC"
@@ -70,12 +71,6 @@ class PositionOnlyLatched:
     def by_index(self, name: str) -> dict[int, Record]:
         found: dict[int, Record] = self._latched.by_index(name)
         return found
-
-
-class VisibilityPlan(ctypes.Structure):
-    """struct visibility of recording.c."""
-
-    _fields_ = [("bits", ctypes.c_uint64), ("count", ctypes.c_uint64)]
 
 
 class RecordingStage(Stage):

@@ -23,13 +23,15 @@ BATCH, VECTORS, SOURCE, STREAM, FRAMES, MOTION = 0x100000, 0x200000, 0x300000, 0
 ROOM, PITCH = 0x20000, 256
 P_SLICE, B_SLICE, I_SLICE = range(3)
 PIC_INIT_QP = 26
+FRAME, TOP_FIELD, BOTTOM_FIELD = 0, 1, 3  # image_structure
 INLINE_DATA = "INLINE_DATA_DESCRIPTION_FOR_MFD_AVC_BSD_OBJECT"
 Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass
 class Picture:
-    """A picture to encode: `lists` name pictures by their number, which is that of their frame store."""
+    """A picture to encode: `lists` name pictures by their number, which is that of their frame store; fields by twice the number, plus
+    one for the bottom field. A field has the number of its frame."""
 
     type: int
     number: int
@@ -39,18 +41,29 @@ class Picture:
     is_reference: bool = True
     rows: tuple[int, ...] = (0,)  # at which slices begin
     headers: list[BitWriter] = field(default_factory=list)
+    structure: int = FRAME  # image_structure
+
+    @property
+    def is_field(self) -> bool:
+        return self.structure != FRAME
+
+    @property
+    def is_bottom(self) -> bool:
+        return self.structure == BOTTOM_FIELD
 
 
 class AvcBench:
-    """Pictures of `width` by `height` macroblocks, in linear surfaces."""
+    """Pictures of `width` by `height` macroblocks, in linear surfaces; `fields`: they may be fields."""
 
-    def __init__(self, gpu: str, width: int, height: int, cabac: bool, transform8: bool, spatial: bool = True) -> None:
+    def __init__(self, gpu: str, width: int, height: int, cabac: bool, transform8: bool, spatial: bool = True, fields: bool = False,
+                 implicit: bool = False) -> None:  # fmt: skip
         self.device, self.width, self.height = device(gpu), width, height
-        self.cabac, self.transform8, self.spatial = cabac, transform8, spatial
+        self.cabac, self.transform8, self.spatial, self.fields, self.implicit = cabac, transform8, spatial, fields, implicit
         self.gpu, self.space = GpuDevice(self.device), AddressSpace("pictures", self.device.generation.address_bits)
         for base, length in ((BATCH, ROOM), (VECTORS, ROOM), (SOURCE, ROOM), (STREAM, ROOM), (FRAMES, 8 * ROOM), (MOTION, 8 * ROOM)):
             self.space.map(base, MemfdBuffer(length))
-        self.orders: dict[int, int] = {}
+        self.orders: dict[int, int] = {}  # of fields: twice the frame store, plus one for the bottom field
+        self.frame_nums: dict[int, int] = {}
 
     def pack(self, name: str, **values: Any) -> list[int]:
         return layout(name, self.device.generation.number).pack(**values)
@@ -87,22 +100,35 @@ class AvcBench:
                             mfx_indirect_mv_object_address=VECTORS, mfc_indirect_pak_bse_object_address=STREAM,
                             mfc_indirect_pak_bse_object_upper_bound=STREAM + ROOM)  # fmt: skip
         found += self.known("MFX_AVC_IMG_STATE", frame_height=self.height - 1, frame_width=self.width - 1,
-                            first_chroma_qp_offset=2, second_chroma_qp_offset=-3, chroma_format_idc=1, frame_mb_only=1,
+                            first_chroma_qp_offset=2, second_chroma_qp_offset=-3, chroma_format_idc=1,
+                            frame_mb_only=not self.fields, field_picture=picture.is_field, image_structure=picture.structure,
+                            weighted_biprediction_idc=2 * self.implicit,
                             entropy_coding_sync_enable=self.cabac, direct_8x8_inference=1, idct_8x8_transform_mode=self.transform8,
                             non_reference_picture=not picture.is_reference)  # fmt: skip
-        poc = [self.orders.get(n // 2, 0) for n in range(32)] + [picture.order] * 2
+        self.remember(picture)
+        poc = [self.orders.get(n, 0) for n in (*range(32), 2 * picture.number, 2 * picture.number + 1)]
         found += self.known("MFX_AVC_DIRECTMODE_STATE", direct_mv_buffer=[{"address": MOTION + n % 8 * ROOM} for n in range(16)],
                             direct_mv_buffer_write_address=MOTION + picture.number % 8 * ROOM,
                             poc_list=[{"value": value} for value in poc])  # fmt: skip
         found += self.known("MFD_AVC_PICID_STATE", picture_id=[{"value": n} for n in range(16)])
         for number, entries in enumerate(picture.lists):
             if entries:
-                packed = [{"value": store << 1} for store in entries] + [{"value": 0x80}] * (32 - len(entries))
+                packed = [{"value": entry << (not picture.is_field)} for entry in entries] + [{"value": 0x80}] * (32 - len(entries))
                 found += self.pack("MFX_AVC_REF_IDX_STATE", reference_picture_list_select=number, reference_list_entry=packed)
         return found
 
+    def remember(self, picture: Picture) -> None:
+        """Order and frame_num of a picture, for those that refer to it, and for a field that refers to the other one of its frame."""
+        self.frame_nums[picture.number] = picture.frame_num
+        for parity in (picture.is_bottom,) if picture.is_field else (0, 1):
+            self.orders[2 * picture.number + parity] = picture.order
+
+    def _rows(self, picture: Picture) -> tuple[int, ...]:
+        """Rows at which slices begin, and where the last one ends."""
+        return (*picture.rows, self.height >> picture.is_field)
+
     def _slice(self, picture: Picture, index: int, qp: int, filter: int) -> list[int]:
-        rows = (*picture.rows, self.height)
+        rows = self._rows(picture)
         return self.known("MFX_AVC_SLICE_STATE", slice_type=picture.type, slice_quantization_parameter=qp,
                           number_of_reference_pictures_in_inter_prediction_list_0=len(picture.lists[0]),
                           number_of_reference_pictures_in_inter_prediction_list_1=len(picture.lists[1]),
@@ -112,9 +138,13 @@ class AvcBench:
 
     def header(self, picture: Picture, index: int, qp: int, filter: int) -> BitWriter:
         """A slice's header from its NAL byte on."""
-        idr = picture.number == 0
+        idr = len(self.orders) == 2 - picture.is_field  # the first picture; another field of its frame is none
         w = BitWriter().u(8, (0x60 if picture.is_reference else 0) | (5 if idr else 1)).ue(picture.rows[index] * self.width)
         w.ue((0, 1, 2)[picture.type]).ue(0).u(4, picture.frame_num)
+        if self.fields:
+            w.u(1, picture.is_field)
+        if picture.is_field:
+            w.u(1, picture.is_bottom)
         if idr:
             w.ue(0)
         w.u(8, picture.order)
@@ -124,7 +154,8 @@ class AvcBench:
             w.u(1, 1).ue(len(picture.lists[0]) - 1)
         if picture.type == B_SLICE:
             w.ue(len(picture.lists[1]) - 1)
-        w.text += "0" * (2 if picture.type == B_SLICE else 1 if picture.type == P_SLICE else 0)
+        for entries in picture.lists[: (1, 2, 0)[picture.type]]:
+            w.text += self.modification(picture, entries) if self.fields else "0"
         if picture.is_reference:
             w.text += "00" if idr else "0"
         if self.cabac and picture.type != I_SLICE:
@@ -133,6 +164,19 @@ class AvcBench:
         if filter != 1:
             w.se(-1).se(1)
         return w
+
+    def modification(self, picture: Picture, entries: tuple[int, ...]) -> str:
+        """ref_pic_list_modification that makes a list of these entries, whatever its initial order is (7.3.3.1, 8.2.4.3)."""
+        w = BitWriter().u(1, 1)
+        field, before = picture.is_field, 2 * picture.frame_num + 1 if picture.is_field else picture.frame_num
+        for entry in entries:
+            number = self.frame_nums[entry >> field]
+            if field:
+                number = 2 * number + (entry & 1 == picture.is_bottom)
+            change = (number - before) % (32 if field else 16) or (32 if field else 16)
+            w.ue(1).ue(change - 1)  # modification_of_pic_nums_idc 1: added
+            before = number
+        return w.ue(3).text
 
     def _insert(self, bits: str, escape: bool) -> list[int]:
         data = int(bits.ljust(-(-len(bits) // 32) * 32, "0"), 2).to_bytes(-(-len(bits) // 32) * 4, "big")
@@ -152,7 +196,7 @@ class AvcBench:
         """Stream and reconstruction of a picture."""
         self.space.write(STREAM, bytes(ROOM))
         vectors = b""
-        dwords, rows = self._state(picture, True), (*picture.rows, self.height)
+        dwords, rows = self._state(picture, True), self._rows(picture)
         for index, row in enumerate(picture.rows):
             qp, filter = 24 + 3 * index, index % 3
             header = self.header(picture, index, qp, filter)
@@ -169,7 +213,6 @@ class AvcBench:
                     vectors += found
         self.space.write(VECTORS, vectors)
         self.run(dwords)
-        self.orders[picture.number] = picture.order
         data = self.space.read(STREAM, ROOM).rstrip(b"\0")
         return data, self.frame(FRAMES + picture.number % 8 * ROOM)
 
@@ -177,7 +220,8 @@ class AvcBench:
         """The picture that the decoder makes of a stream that `encode` has written."""
         self.space.write(STREAM, stream)
         target = FRAMES + picture.number % 8 * ROOM
-        self.space.write(target, bytes([77]) * (24 * self.height * PITCH))
+        for row in range(picture.is_bottom, 24 * self.height, 1 + picture.is_field):
+            self.space.write(target + row * PITCH, bytes([77]) * PITCH)
         dwords = self._state(picture, False)
         starts = [at + 4 for at in range(len(stream)) if stream.startswith(b"\0\0\0\1", at)] + [len(stream) + 4]
         for index, (start, after) in enumerate(pairwise(starts)):

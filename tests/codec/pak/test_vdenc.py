@@ -31,7 +31,8 @@ def coded(picture: CodedPicture) -> bytes:
 def decoded(stream: bytes, path: Path, size: int) -> list[bytes]:
     """Frames of a stream, as ffmpeg decodes them; any remark of its own fails."""
     path.write_bytes(stream)
-    command = ["ffmpeg", "-v", "warning", "-nostdin", "-f", "h264", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "nv12", "-"]
+    command = ["ffmpeg", "-v", "warning", "-nostdin", "-threads", "1", "-f", "h264", "-i", str(path), "-vf", "setpts=N/25/TB",
+               "-f", "rawvideo", "-pix_fmt", "nv12", "-"]  # fmt: skip
     done = subprocess.run(command, check=True, capture_output=True)
     assert not done.stderr, done.stderr.decode()
     return [done.stdout[at : at + size] for at in range(0, len(done.stdout), size)]

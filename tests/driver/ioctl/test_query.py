@@ -11,7 +11,7 @@ import pytest
 from softgen.bits.generation import devices
 from softgen.driver.ioctl import query as answers
 from softgen.driver.uapi import i915_drm as i915
-from softgen.driver.uapi.facts import kernel, runtimes
+from softgen.driver.uapi.kernel_tables import kernel, runtimes
 from softgen.driver.uapi.uapi import ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
 from tests.driver.program import Program, served
 

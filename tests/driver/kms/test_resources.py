@@ -17,7 +17,7 @@ from PIL import Image
 from softgen.bits.generation import devices
 from softgen.driver.kms import monitor, properties
 from softgen.driver.kms.crtc import ModeObject
-from softgen.driver.uapi import drm, facts
+from softgen.driver.uapi import drm, kernel_tables
 from softgen.driver.uapi.uapi import FORMAT_MODIFIER, FORMATS_HEAD, MODE, PROPERTY_ENUM
 from tests.conftest import in_ci
 from tests.driver.ioctl.test_gem import refused
@@ -156,8 +156,8 @@ def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
 @pytest.mark.parametrize("count, modifiers_at", [(1, 32), (2, 32), (3, 40), (4, 40), (5, 48)])
 def test_the_modifiers_of_a_blob_begin_at_a_multiple_of_eight(count: int, modifiers_at: int) -> None:
     """drm_format_modifier has 64-bit fields."""
-    formats = {10 + number: facts.ScanoutFormat(f"F{number}", "", 32, 24) for number in range(count)}
-    tilings = {value: facts.ScanoutModifier("", value, "", 64, 1) for value in (0, 1 << 56 | 1)}
+    formats = {10 + number: kernel_tables.ScanoutFormat(f"F{number}", "", 32, 24) for number in range(count)}
+    tilings = {value: kernel_tables.ScanoutModifier("", value, "", 64, 1) for value in (0, 1 << 56 | 1)}
     blob = properties.in_formats(formats, tilings)
     assert FORMATS_HEAD.struct.unpack_from(blob) == (1, 0, count, 24, 2, modifiers_at)
     assert blob[24:modifiers_at] == struct.pack(f"<{count}I", *formats).ljust(modifiers_at - 24, b"\0")
@@ -320,4 +320,4 @@ def test_kmscube_draws_what_llvmpipe_draws(gpu_name: str, mode: str, cubes: Call
 
 def test_every_gpu_has_a_display() -> None:
     for each in devices():
-        assert XR24 in facts.display(each).formats and 0 in facts.display(each).modifiers
+        assert XR24 in kernel_tables.display(each).formats and 0 in kernel_tables.display(each).modifiers

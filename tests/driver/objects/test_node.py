@@ -11,21 +11,21 @@ from softgen.bits.generation import device
 from softgen.driver.errors import Errno
 from softgen.driver.objects.fence import Fence, Syncobj
 from softgen.driver.objects.gem_context import GemContext
-from softgen.driver.objects.node import FEW_ORPHANS, Node, Shared, Table
+from softgen.driver.objects.node import FEW_ORPHANS, GpuState, Node, Table
 from softgen.memory.store import MemfdBuffer
 from tests.driver.program import Held, served
 
 
 @pytest.fixture
-def shared() -> Shared:
+def shared() -> GpuState:
     log = list[str]()
-    made = Shared(device("kbl"), Held(), log.append, 1 << 30)
+    made = GpuState(device("kbl"), Held(), log.append, 1 << 30)
     made.log_lines = log  # type: ignore[attr-defined]
     return made
 
 
 @pytest.mark.parametrize("minor, render", [(0, False), (63, False), (127, False), (128, True), (191, True)])
-def test_render_nodes_begin_at_minor_128(shared: Shared, minor: int, render: bool) -> None:
+def test_render_nodes_begin_at_minor_128(shared: GpuState, minor: int, render: bool) -> None:
     """DRM: 64 minors each for primary, control and render nodes."""
     assert Node(shared, minor).render is render
 
@@ -55,7 +55,7 @@ def test_changes_of_a_table_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("name, most", [("contexts", 16384), ("vms", 16384), ("objects", 1 << 20), ("syncobjs", 1 << 20)])
-def test_handles_that_a_node_has_at_most(shared: Shared, name: str, most: int) -> None:
+def test_handles_that_a_node_has_at_most(shared: GpuState, name: str, most: int) -> None:
     """A context of each program is there from the start. Programs with thousands of them exist, and a loop that leaks them ends."""
     table = getattr(Node(shared, 128), name)
     table.charge = lambda count: None
@@ -66,7 +66,7 @@ def test_handles_that_a_node_has_at_most(shared: Shared, name: str, most: int) -
     table.items.clear()
 
 
-def test_contexts_and_sync_objects_count_for_who_opened_the_node(shared: Shared) -> None:
+def test_contexts_and_sync_objects_count_for_who_opened_the_node(shared: GpuState) -> None:
     node, budget = Node(shared, 128, 55), shared.budget
 
     def taken() -> int:
@@ -85,7 +85,7 @@ def test_contexts_and_sync_objects_count_for_who_opened_the_node(shared: Shared)
     assert node.contexts.add(object()) == 1 and Node(shared, 128).contexts.add(object()) == 0  # type: ignore[arg-type]
 
 
-def test_a_text_is_logged_once_and_not_any_number_of_them(shared: Shared) -> None:
+def test_a_text_is_logged_once_and_not_any_number_of_them(shared: GpuState) -> None:
     lines: list[str] = shared.log_lines  # type: ignore[attr-defined]
     for number in range(1005):
         shared.log_once(f"text {number}")
@@ -93,7 +93,7 @@ def test_a_text_is_logged_once_and_not_any_number_of_them(shared: Shared) -> Non
     assert lines == [f"text {number}" for number in range(1000)]
 
 
-def test_lists_of_buffers_are_forgotten(shared: Shared) -> None:
+def test_lists_of_buffers_are_forgotten(shared: GpuState) -> None:
     node = Node(shared, 128)
     context = GemContext.__new__(GemContext)
     context.listed = {b"list": object()}  # type: ignore[dict-item]
@@ -103,7 +103,7 @@ def test_lists_of_buffers_are_forgotten(shared: Shared) -> None:
 
 
 @pytest.mark.parametrize("orphans, swept", [(FEW_ORPHANS, True), (FEW_ORPHANS + 1, False)])
-def test_many_exported_buffers_are_not_looked_at_every_time(shared: Shared, orphans: int, swept: bool,
+def test_many_exported_buffers_are_not_looked_at_every_time(shared: GpuState, orphans: int, swept: bool,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     looked = list[object]()
     monkeypatch.setattr(MemfdBuffer, "open_elsewhere", lambda buffer: looked.append(buffer) or True)
@@ -120,7 +120,7 @@ def test_many_exported_buffers_are_not_looked_at_every_time(shared: Shared, orph
     assert len(looked) == 2 * orphans  # there are twice as many
 
 
-def test_all_that_nobody_has_open_any_more_is_reclaimed(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_nobody_has_open_any_more_is_reclaimed(shared: GpuState, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sync files, sync objects with descriptors, and exported buffers, however many there are."""
     kept = [shared.sync_files.make(Fence(shared.signals)), shared.syncobjs.new(Syncobj(shared.signals))[0]]
     closed = [shared.sync_files.make(Fence(shared.signals)), shared.syncobjs.new(Syncobj(shared.signals))[0]]

@@ -326,7 +326,7 @@ class AtOnce:
         wait(first)
         assert self.queues.drain(5)
 
-    def let_go(self, later: Callable[[Callable[[], None]], None] | None) -> None:
+    def hand_over(self, later: Callable[[Callable[[], None]], None] | None) -> None:
         """Carries out what cannot be done at once: the thread that brought it is replaced, and then the work ends."""
         assert later is not None
         replaced = threading.Event()
@@ -401,7 +401,7 @@ def test_work_that_takes_long_after_all_lets_its_thread_be_replaced() -> None:
     here.warm(context)
     here.long[1] = threading.Event()
     later = here.queues.at_once(submission(1, context))
-    here.let_go(later)
+    here.hand_over(later)
     assert here.queues.drain(1) and here.queues.at_once(submission(2, context)) is None  # the next may be as long
 
 
@@ -414,7 +414,7 @@ def test_an_engine_that_is_taken_is_not_waited_for() -> None:
     while len(here.ran) < 2:
         time.sleep(0.001)
     later = here.queues.at_once(queued)
-    here.let_go(later)
+    here.hand_over(later)
     wait(hanging, queued)
 
 

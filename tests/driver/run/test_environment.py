@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits.generation import device, devices
 from softgen.driver.run import environment
-from softgen.driver.uapi import facts
+from softgen.driver.uapi import kernel_tables
 from softgen.errors import SoftgenError
 
 SHIM = "/there/_shim.so"
@@ -23,13 +23,13 @@ def host(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     present: set[str] = set()
     monkeypatch.setattr(environment, "shim", lambda: SHIM)
     monkeypatch.setattr(environment, "x86_64_host", lambda: True)
-    monkeypatch.setattr("softgen.driver.uapi.facts.x86_64_host", lambda: True)
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [pattern] if pattern in present else [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.x86_64_host", lambda: True)
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [pattern] if pattern in present else [])
     return present
 
 
 def files(*names: str) -> set[str]:
-    return {runtime.files[0] for runtime in facts.runtimes() if runtime.name in names}
+    return {runtime.files[0] for runtime in kernel_tables.runtimes() if runtime.name in names}
 
 
 # -- variables
@@ -77,7 +77,7 @@ def test_the_folder_of_opencl_drivers_has_one_in_it(tmp_path: Path) -> None:
     icd.parent.mkdir()
     icd.write_text("/usr/lib/libigdrcl.so\n")
     (icd.parent / "other.icd").write_text("other")
-    runtime = facts.Runtime("neo", "OpenCL", "package", ("kbl",), (str(tmp_path / "absent"), str(icd.parent / "int*")))
+    runtime = kernel_tables.Runtime("neo", "OpenCL", "package", ("kbl",), (str(tmp_path / "absent"), str(icd.parent / "int*")))
     for _ in range(2):  # also where it is there already
         folder = Path(environment.vendors(tmp_path, runtime))
         assert folder.parent == tmp_path and [path.name for path in folder.iterdir()] == ["intel.icd"]
@@ -115,7 +115,7 @@ def test_a_line_for_each_api_whose_driver_is_missing(host: set[str]) -> None:
 
 @pytest.mark.parametrize("name", devices())
 def test_every_gpu_has_a_driver_of_opengl(name: str) -> None:
-    assert [runtime.api for runtime in facts.runtimes_of(name)].count("OpenGL") == 1
+    assert [runtime.api for runtime in kernel_tables.runtimes_of(name)].count("OpenGL") == 1
 
 
 # -- programs that the shim does not reach

@@ -15,7 +15,7 @@ import pytest
 
 from softgen.bits.generation import device, devices
 from softgen.driver.run.environment import environment, missing, unreachable
-from softgen.driver.run.tree import build
+from softgen.driver.run.sysfs_tree import build
 from softgen.eu.engine import NAMES
 from softgen.inspect.cli import engine as cli_engine
 from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
@@ -286,8 +286,8 @@ def test_a_program_shorter_than_its_header_is_left_to_the_kernel(tmp_path: Path,
 
 
 def test_missing_drivers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [])
-    monkeypatch.setattr("softgen.driver.uapi.facts.x86_64_host", lambda: True)
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.x86_64_host", lambda: True)
     told = missing(device("kbl"))
     assert "OpenCL: neo is not installed; apt-get install intel-opencl-icd" in told
     assert "VA-API: iHD is not installed; apt-get install intel-media-va-driver or i965-va-driver" in told
@@ -316,7 +316,7 @@ def test_ioctls_are_shown_on_request() -> None:
 @needs_shim
 def test_intels_runtime_waits_in_the_kernel_unless_the_user_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would poll a tag on a core that the simulator needs."""
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [pattern])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [pattern])
     monkeypatch.setattr("softgen.driver.run.environment.vendors", lambda folder, runtime: str(folder))
     found = environment(device("kbl"), tmp_path, {})
     assert found["NEOReadDebugKeys"] == found["OverrideEnableKmdNotify"] == "1"
@@ -328,7 +328,7 @@ def test_intels_runtime_waits_in_the_kernel_unless_the_user_says_otherwise(tmp_p
 @needs_shim
 def test_crocus_compiles_in_one_thread_unless_the_user_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads of Mesa would enlarge its program cache, which has no lock, at once."""
-    monkeypatch.setattr("softgen.driver.uapi.facts.glob.glob", lambda pattern: [pattern])
+    monkeypatch.setattr("softgen.driver.uapi.kernel_tables.glob.glob", lambda pattern: [pattern])
     monkeypatch.setattr("softgen.driver.run.environment.vendors", lambda folder, runtime: str(folder))
     assert environment(device("g45"), tmp_path, {})["GALLIUM_THREAD"] == "0"
     assert environment(device("g45"), tmp_path, {"GALLIUM_THREAD": "1"})["GALLIUM_THREAD"] == "1"

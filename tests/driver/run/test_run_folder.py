@@ -376,7 +376,7 @@ def test_a_program_whose_launcher_has_ended_is_not_begun(launched_by: str, code:
 STARTED = """
 import os, sys
 from softgen.bits.generation import device
-from softgen.driver.run import launcher; from softgen.driver.run import tree
+from softgen.driver.run import launcher; from softgen.driver.run import sysfs_tree
 from softgen.errors import SoftgenError
 
 def no_room(folder, device, inputs):
@@ -391,7 +391,7 @@ def broken(service):
 def killed(service):
     os.kill(os.getpid(), 9)
 
-tree.build, serve = {"no_room": (no_room, lambda service: service.command()), "broken": (server_ends_first, broken),
+sysfs_tree.build, serve = {"no_room": (no_room, lambda service: service.command()), "broken": (server_ends_first, broken),
                      "killed": (server_ends_first, killed)}[sys.argv[2]]
 try:
     launcher.launch(["touch", sys.argv[1]], device("kbl"), serve)

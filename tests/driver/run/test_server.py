@@ -46,7 +46,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.log, self.lent = list[Any](), list[str](), False
         gpu: Any = SimpleNamespace(budget=Budget(1 << 30), log_once=self.log.append, log=self.log.append,
-                                   reclaim=lambda: self.done.append("reclaim"))  # fmt: skip
+                                   reclaim=lambda: self.done.append("reclaim"), count_refused=lambda *row: None)  # fmt: skip
         service: Any = SimpleNamespace(listening={}, admit=lambda: None, reserve=SimpleNamespace(lent=self.lend))
         self.server = Server(gpu, service)
         monkeypatch.setattr(server, "time", SimpleNamespace(sleep=self.done.append))
@@ -184,7 +184,7 @@ def test_work_of_a_program_that_is_gone_before_its_answer_is_done(world: World, 
     def submit(node: object, call: Call, request: int, data: bytes) -> None:
         theirs.close()
         if submitted:
-            call.later = lambda let_go, completed=None: ran.append("work")
+            call.later = lambda hand_over, completed=None: ran.append("work")
 
     monkeypatch.setattr(server.ioctls, "answer", submit)
     world.server.nodes[NAME] = node  # type: ignore[assignment]
@@ -215,8 +215,8 @@ def test_a_channel_is_answered_on_where_no_thread_is_left_to_take_over(
         started.append(function)
 
     def submit(node: object, call: Call, request: int, data: bytes) -> None:
-        def later(let_go: Callable[[], None], completed: Callable[[], None] | None = None) -> None:
-            let_go()
+        def later(hand_over: Callable[[], None], completed: Callable[[], None] | None = None) -> None:
+            hand_over()
             left.append("work")
 
         call.later, call.work_first = later, work_first

@@ -78,8 +78,16 @@ def test_a_run_ends_with_the_launchers_command_and_says_what_it_counted(command:
     simulator = run.simulator(close=lambda: run.order.append(f"closed {executor.running.locked()} {executor.ending}"))
     executor = simulator.executor()
     run.launcher.send(command)
-    assert simulator.run() == {"opened": 0, "unknown_ioctls": {}, "frames": {"presented": 0, "per_second": 0.0}}
+    counted = {"opened": 0, "unknown_ioctls": {}, "refused_ioctls": {}, "frames": {"presented": 0, "per_second": 0.0}}
+    assert simulator.run() == counted
     assert run.order == ["closed True False"] and executor.ending and not executor.running.locked()
+
+
+def test_a_run_that_submits_nothing_ends_without_loading_what_executes(run: Run) -> None:
+    simulator = run.simulator()
+    run.launcher.send(b"end")
+    simulator.run()
+    assert simulator.made is None
 
 
 @pytest.mark.parametrize("recorders, seconds", [((SimpleNamespace(),), 600.0), ((), 5.0)])

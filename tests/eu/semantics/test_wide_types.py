@@ -21,9 +21,9 @@ def doubles(made: object, number: int) -> list[float]:
 
 
 @pytest.mark.behaviour("EU-112", shows="action")
-def test_a_double_takes_two_channels() -> None:
-    """Eight channels are four doubles; a pair of channels that is off leaves its double alone."""
-    made = thread(7, mask=0b11001111, r4=DOUBLES, r6=np.array([0.5, 0.25, 1.0, 1.0]), r8=np.full(4, 9.0))
+def test_a_double_counts_as_two_elements() -> None:
+    """An execution size of eight is four doubles, of the first four channels: one that is off leaves its double alone."""
+    made = thread(7, mask=0b11011011, r4=DOUBLES, r6=np.array([0.5, 0.25, 1.0, 1.0]), r8=np.full(4, 9.0))
     made.dwords("cr")[0] |= 1 << 6  # denormals of doubles are kept
     run(made, instr(7, "add", dst(8, "df"), reg(4, "df"), reg(6, "df")))
     assert doubles(made, 8) == [2.0, -2.0, 9.0, 1.0]
@@ -52,10 +52,12 @@ def test_an_immediate_is_for_every_pair() -> None:
     assert doubles(made, 8) == [1.5, 2.5, 3.5, 4.5]
 
 
-def test_comparing_doubles_sets_the_flags_of_both_channels() -> None:
-    made = thread(7, r4=np.arange(4.0))
-    run(made, instr(7, "cmp", arf(0, "df"), reg(4, "df"), reg(5, "df"), condition=3))
-    assert made.flags & 0xFF == 0b11111100
+@pytest.mark.parametrize("nibble", [0, 1])
+def test_comparing_doubles_sets_a_flag_for_each(nibble: int) -> None:
+    made = thread(7, r4=np.arange(4.0), r5=np.array([0.0, 2.0, 1.0, 2.0]))
+    made.arf["f"][0] = 0xFF
+    run(made, instr(7, "cmp", arf(0, "df"), reg(4, "df", "4;4,1"), reg(5, "df", "4;4,1"), condition=3, nibble=nibble))
+    assert made.flags & 0xFF == (0b1100 << 4 | 0b1111 if nibble else 0b11111100)
 
 
 def test_a_float_in_such_an_instruction_stands_at_the_first_channel_of_its_pair() -> None:
@@ -74,12 +76,12 @@ def test_regions_of_floats_beside_doubles_count_channels(region: str, expected: 
     assert doubles(made, 8) == expected
 
 
-@pytest.mark.parametrize("flags", [0b11000011, 0b00110000, 0])
-def test_a_predicate_has_two_channels_for_each_double(flags: int) -> None:
+@pytest.mark.parametrize("flags", [0b11001001, 0b11110110, 0])
+def test_a_predicate_has_a_channel_for_each_double(flags: int) -> None:
     made = thread(7, r4=np.arange(4.0), r8=np.full(4, 9.0))
     made.arf["f"][0] = flags
     run(made, instr(7, "mov", dst(8, "df"), reg(4, "df"), predicate=1))
-    assert doubles(made, 8) == [number if flags >> 2 * number & 1 else 9.0 for number in range(4)]
+    assert doubles(made, 8) == [number if flags >> number & 1 else 9.0 for number in range(4)]
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -30,7 +30,7 @@ def lots(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     found: list[list[str]] = []
     compile = Library._compile
 
-    def seen(self: Library, missing: dict[HandlerKind, str]) -> library.CompiledLot:
+    def seen(self: Library, missing: dict[HandlerKind, str]) -> library.HandlerBatch:
         found.append([kind.shape.instruction.opcode for kind in missing])
         return compile(self, missing)
 

@@ -18,7 +18,7 @@ from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.shapes import computing
 from softgen.lanes.bytecode import program as bytecode_program
 from softgen.lanes.bytecode.program import BytecodeProgram
-from softgen.lanes.compile import mode
+from softgen.lanes.compile import compile_policy
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import compare
 from tests.eu.semantics.build import Listing, dst, end, imm, instr, reg, thread
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("threaded", "jobs")
 def jobs(fresh: Cache, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     """Handlers are bytecode; what would be compiled in the background is collected."""
     found: Jobs = []
-    monkeypatch.setattr(mode._Mode, "background", True)
+    monkeypatch.setattr(compile_policy._Mode, "background", True)
     monkeypatch.setattr(library, "in_turn", lambda job, later: found.append(job))
     monkeypatch.setitem(bytecode_program._numbers, False, iter(NUMBERS))
     yield found

@@ -412,7 +412,7 @@ def test_an_immediate_for_cr0_is_as_wide_as_its_type(opcode: str, kind: str, val
 def test_a_translation_gives_way_between_any_two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two instructions, and as often in the passes after them."""
     seen: list[str] = []
-    monkeypatch.setattr(foreground, "give_way", lambda: seen.append("give way"))
+    monkeypatch.setattr(foreground, "yield_to_foreground", lambda: seen.append("give way"))
     steps: list[tuple[Any, str]] = [(KernelTranslator, "_straight"), (KernelTranslator, "_branch"), (KernelTranslator, "_write_exit"),
                                     (RegisterPartition, "expand"), (liveness, "effect"), (inactive_lanes, "effect")]  # fmt: skip
     for place, name in steps:

@@ -58,8 +58,8 @@ def test_other_code_and_other_options_are_other_kernels(store: TranslationStore)
     other = code(6)
     assert result(translator(store).function(other, 0, 8), other) == 6
     known = translator(store)
-    assert known.at_hand(code(5), 0, 8, True) and known.at_hand(other, 0, 8, True)
-    assert not known.at_hand(code(5), 0, 16, True) and not known.at_hand(code(7), 0, 8, True)
+    assert known.lookup_cached(code(5), 0, 8, True) and known.lookup_cached(other, 0, 8, True)
+    assert not known.lookup_cached(code(5), 0, 16, True) and not known.lookup_cached(code(7), 0, 8, True)
 
 
 def test_an_object_that_was_spoilt_is_made_again(store: TranslationStore) -> None:
@@ -127,7 +127,7 @@ def test_each_translation_is_begun_once_and_the_process_may_end_meanwhile() -> N
         may_end.wait(20)
 
     promoting.slow = ThreadedEngine(messages=False)
-    promoting.fast = SimpleNamespace(at_hand=lambda *key: None, translated=translated)  # type: ignore[assignment]
+    promoting.fast = SimpleNamespace(lookup_cached=lambda *key: None, translated=translated)  # type: ignore[assignment]
     promoting.ran(made, 2000)
     for simd, entry in (8, None), (8, None), (16, made.start), (32, 16):  # one that goes on in the middle waits for no translation
         assert promoting.function(made, 0, simd, entry=entry).program
@@ -157,7 +157,7 @@ def test_a_kernel_whose_instructions_take_long_is_hot_sooner(store: TranslationS
 
 def standing_in(**values: object) -> Any:
     """An engine that has nothing at hand and translates nothing."""
-    return SimpleNamespace(at_hand=lambda *key: None, translated=lambda *key: None, function=lambda *key: None, **values)
+    return SimpleNamespace(lookup_cached=lambda *key: None, translated=lambda *key: None, function=lambda *key: None, **values)
 
 
 @pytest.mark.parametrize("lines, executed, spent, fallbacks, hot", [
@@ -193,9 +193,9 @@ def test_kernels_are_translated_later_where_that_takes_a_processor_away(monkeypa
 
 def test_a_dispatch_waits_a_while_for_the_last_translation() -> None:
     promoting, waits = PromotingEngine(), list[tuple[int, float]]()
-    promoting.give_way()
+    promoting.yield_to_foreground()
     promoting.workers = [SimpleNamespace(join=lambda seconds, number=number: waits.append((number, seconds))) for number in range(3)]
-    promoting.give_way()
+    promoting.yield_to_foreground()
     assert waits == [(2, 0.02)]
 
 

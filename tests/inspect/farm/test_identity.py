@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.driver.uapi.facts import Runtime, runtimes_of
+from softgen.driver.uapi.kernel_tables import Runtime, runtimes_of
 from softgen.inspect.farm import drivers, identity
 from softgen.inspect.farm.plans import CommandPlan, UnitSettings
 from softgen.inspect.farm.shards import Shard

@@ -43,6 +43,14 @@ def test_frames_are_written_by_another_process(tmp_path: Path) -> None:
     assert found["summary"] == f"5 frames presented, 3 saved in {tmp_path}" and not sink.sender.process.returncode
 
 
+def test_the_last_frame_is_saved_besides_every_so_manyth(tmp_path: Path) -> None:
+    sink = FrameSink(FrameOptions(str(tmp_path), every=4, last=True), list[str]().append)
+    for number in range(1, 8):
+        sink.presented(coloured(), number)
+    sink.close()
+    assert sorted(os.listdir(tmp_path)) == [f"frame-{number:05}.png" for number in (1, 5, 7)]
+
+
 def quiet(monkeypatch: pytest.MonkeyPatch, options: FrameOptions) -> tuple[FrameSink, list[FrameMessage]]:
     """A sink whose writer takes frames and never gives a slot back."""
     sent = list[FrameMessage]()
@@ -95,7 +103,7 @@ def test_a_film_has_so_many_frames_a_second(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("options, why", [
-    (FrameOptions(every=2), "--frames"), (FrameOptions(last=True), "--frames"), (FrameOptions("x", 2, True), "leave one"),
+    (FrameOptions(every=2), "--frames"), (FrameOptions(last=True), "--frames"),
     (FrameOptions("x", 0), "--every 0"), (FrameOptions("/proc/none"), "--frames /proc/none"),
     (FrameOptions("/proc"), "files in it already"),
     (FrameOptions(video="/none/x.mp4"), "a film is a file|ffmpeg")])  # fmt: skip

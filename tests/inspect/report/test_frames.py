@@ -15,14 +15,14 @@ from softgen.bits.formats import surface_formats
 from softgen.driver.kms import monitor
 from softgen.driver.kms.crtc import Blob, Crtc, Framebuffer, Rectangle, ScanoutPlane
 from softgen.driver.objects.gem_object import GemObject, Piece
-from softgen.driver.uapi import facts
+from softgen.driver.uapi import kernel_tables
 from softgen.errors import SoftgenError
 from softgen.inspect.report.frames import FramePictures, frame, frame_bytes
 from softgen.memory.store import MemfdBuffer
 from tests.driver.objects.test_budget import Growth
 from tests.inspect.report.test_pictures import place
 
-KBL = facts.display("kbl")
+KBL = kernel_tables.display("kbl")
 PITCH, ROWS, OFFSET = 1024, 96, 8192
 SIZE = OFFSET + PITCH * ROWS
 

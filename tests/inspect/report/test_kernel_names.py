@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,7 @@ class Ran:
     threads: int = 4
     instructions: int = 100
     seconds: float = 0.5
+    stages: set[str] = field(default_factory=set)
 
 
 def code() -> bytes:

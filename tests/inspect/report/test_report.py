@@ -15,7 +15,8 @@ from tests.inspect.report.test_kernel_names import Ran
 
 
 def made(kernels: int = 0, **more: Any) -> dict[str, Any]:
-    row = {"kernel": "k", "code": "c0de", "engine": "t0", "dispatches": 1, "threads": 2000, "instructions": 3, "seconds": 0.5}
+    row = {"kernel": "k", "code": "c0de", "stage": "vs", "engine": "t0", "dispatches": 1, "threads": 2000, "instructions": 3,
+           "seconds": 0.5}  # fmt: skip
     counts = {"commands": 1, "draws": 2, "dispatches": 0, "threads": 1000, "instructions": 0}
     empty: dict[str, Any] = {"approximate": {}, "exact": True, "faults": [], "unsupported": []}
     return counts | empty | {"kernels": [row | {"kernel": f"k{number}"} for number in range(kernels)]} | more
@@ -31,19 +32,19 @@ def shown(found: dict[str, Any]) -> list[str]:
                                                  (25, 10, ["  and 15 more kernels"])])  # fmt: skip
 def test_the_ten_hottest_kernels_are_shown(kernels: int, rows: int, more: list[str]) -> None:
     lines = shown(made(kernels))
-    head = next(number for number, line in enumerate(lines) if line.split()[:3] == ["kernel", "code", "engine"])
+    head = next(number for number, line in enumerate(lines) if line.split()[:4] == ["kernel", "code", "stage", "engine"])
     assert [line.split() for line in lines[head + 1 : head + 1 + rows]] == [
-        [f"k{number}", "c0de", "t0", "1", "2,000", "3", "0.500"] for number in range(rows)]  # fmt: skip
+        [f"k{number}", "c0de", "vs", "t0", "1", "2,000", "3", "0.500"] for number in range(rows)]  # fmt: skip
     assert lines[head + 1 + rows :] == more
 
 
 def test_long_names_are_folded_and_numbers_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "WIDE", 75)
+    monkeypatch.setattr(report, "WIDE", 83)
     found = made(1)
     found["kernels"][0] |= {"kernel": "a" * 40, **dict.fromkeys(report.COUNTS, 123456789012)}
     lines = shown(found)
     table = lines[next(number for number, line in enumerate(lines) if "seconds" in line) + 1 :]
-    assert table[0].split()[1:] == ["c0de", "t0", *["123,456,789,012"] * 3, "0.500"] and "".join(table).count("a") == 40
+    assert table[0].split()[1:] == ["c0de", "vs", "t0", *["123,456,789,012"] * 3, "0.500"] and "".join(table).count("a") == 40
 
 
 def test_without_kernels_there_is_no_table() -> None:
@@ -90,6 +91,14 @@ def test_kernels_are_counted_together_by_code_and_engine() -> None:
         (ran[0].program.title, False, 16, "t0", 2, 10, 250, 0.75), (ran[1].program.title, False, 32, "t0", 1, 4, 100, 0.4),
         (ran[0].program.title, False, 16, "t1", 7, 4, 100, 0.123457)]  # fmt: skip
     assert rows[0]["code"] == rows[2]["code"] != rows[1]["code"] and len(rows[0]["code"]) == 12
+
+
+def test_a_kernel_names_the_stages_it_was_a_shader_of() -> None:
+    ran = [counted(program()), counted(program()), counted(program(SIN + END))]
+    for kernel, stage in zip(ran, ("vs", "ds", "ps"), strict=True):
+        kernel.stages.add(stage)
+    rows = report.kernels(ran, KernelNames([]))  # type: ignore[arg-type]
+    assert sorted(row["stage"] for row in rows) == ["ds+vs", "ps"]
 
 
 def test_functions_that_the_hardware_approximates_are_named_with_their_bounds() -> None:

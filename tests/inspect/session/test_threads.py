@@ -1,6 +1,9 @@
 """Threads of sessions: steps, steps back, registers by lane, in dispatches and in draws."""
 
 import random
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -51,8 +54,22 @@ def test_any_walk_forwards_and_back_leaves_the_same_state(capture: Path, positio
 def test_a_thread_that_is_held_is_not_in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that are compiled in the background do not give way to a thread that waits for the session."""
     monkeypatch.setattr(foreground, "_threads", set[int]())
-    Session(COMPUTE).thread(STORE)
-    assert not foreground._threads
+    thread = Session(COMPUTE).thread(STORE)
+    assert not foreground._threads and not thread.ended
+
+
+def test_a_session_that_nobody_has_any_more_ends_its_host_thread() -> None:
+    before = set(threading.enumerate())
+    session = Session(COMPUTE)
+    thread = session.thread(STORE)
+    (held,) = set(threading.enumerate()) - before
+    del session, thread
+    assert not held.is_alive()
+
+
+def test_a_program_ends_while_a_thread_is_held() -> None:
+    program = f"from softgen.inspect.session import Session; thread = Session({str(COMPUTE)!r}).thread({STORE!r})"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_a_step_names_lanes_and_writes_to_memory() -> None:

@@ -45,39 +45,39 @@ def elsewhere(*work: object) -> None:
 
 
 def test_nobody_waits_where_no_program_does(clock: Clock) -> None:
-    foreground.give_way()
+    foreground.yield_to_foreground()
     assert not clock.sleeps
 
 
 def test_a_translation_waits_for_a_dispatch_but_does_its_share(clock: Clock) -> None:
     elsewhere(foreground.enter)  # its thread never leaves
     began = clock.now
-    foreground.give_way()
+    foreground.yield_to_foreground()
     waited = clock.now - began
     assert waited == pytest.approx(foreground.PATIENCE) and clock.sleeps > 10
-    foreground.give_way()
+    foreground.yield_to_foreground()
     clock.now += foreground.SHARE * 0.9
-    foreground.give_way()
+    foreground.yield_to_foreground()
     assert clock.now - began - waited == pytest.approx(foreground.SHARE * 0.9)
     clock.now += foreground.SHARE * 0.2
-    foreground.give_way()
+    foreground.yield_to_foreground()
     assert clock.now - began > 2 * waited
 
 
 def test_it_goes_on_as_soon_as_the_dispatch_is_in_compiled_code(clock: Clock) -> None:
     elsewhere(foreground.enter)
     clock.free = 3
-    foreground.give_way()
+    foreground.yield_to_foreground()
     assert clock.sleeps == 3
     elsewhere(foreground.enter)
-    foreground.give_way()
+    foreground.yield_to_foreground()
     assert clock.sleeps > 3  # it has had no share yet
 
 
 def test_a_thread_that_translates_for_its_own_dispatch_does_not_wait(clock: Clock) -> None:
     elsewhere(foreground.enter)
     foreground.enter()
-    foreground.give_way()
+    foreground.yield_to_foreground()
     assert not clock.sleeps
 
 
@@ -86,7 +86,7 @@ def test_leaving_twice_or_without_having_entered_is_nothing(clock: Clock) -> Non
     foreground.enter()
     foreground.enter()
     foreground.leave()
-    elsewhere(foreground.give_way)
+    elsewhere(foreground.yield_to_foreground)
     assert not clock.sleeps
 
 

@@ -23,7 +23,7 @@ from softgen.cache import Cache
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes.bytecode.machine import BytecodeMachine
 from softgen.lanes.bytecode.program import BytecodeProgram
-from softgen.lanes.compile import jit, mode, tiers
+from softgen.lanes.compile import compile_policy, jit, tiers
 from softgen.lanes.compile.tiers import TieredFunction
 from softgen.lanes.llvm.machine import LlvmMachine
 from softgen.lanes.llvm.scalar import Parameter
@@ -58,7 +58,7 @@ def call(address: int, number: int) -> int:
 
 @pytest.fixture
 def background(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(mode._Mode, "background", True)
+    monkeypatch.setattr(compile_policy._Mode, "background", True)
     monkeypatch.setattr(tiers, "HOT", FEW * written().size)
     yield
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_compiled_stays_bytecode() -> None:
 
 
 def test_without_a_background_functions_are_compiled_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mode._Mode, "background", False)
+    monkeypatch.setattr(compile_policy._Mode, "background", False)
     function = made()
     assert function.program is None and call(function.address, 4) == 13
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.driver.uapi.facts import runtimes
+from softgen.driver.uapi.kernel_tables import runtimes
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from tests.codec.record import ffmpeg

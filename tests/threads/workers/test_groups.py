@@ -83,7 +83,7 @@ def test_a_run_begins_with_one_worker_or_with_all(alone: bool, monkeypatch: pyte
         monkeypatch.setattr(module, "SLICE", 10**15)
     run = group_run(threads=2)
     run.pace = 1.0  # as long as if it were worth both
-    monkeypatch.setattr(run.staffing, "alone", lambda seconds: alone)
+    monkeypatch.setattr(run.tuner, "alone", lambda seconds: alone)
     list(run.run(never))
     assert run.stages.alone is alone and run.limit == len(run.workers) == (1 if alone else 2)
 
@@ -145,7 +145,7 @@ def test_a_run_with_other_workers_than_before_has_them_join(monkeypatch: pytest.
         return lambda: (again.append(len(parts)), restart())[1]
 
     monkeypatch.setattr(scheduler, "restarting", counted)
-    monkeypatch.setattr(run.staffing, "alone", lambda seconds: False)
+    monkeypatch.setattr(run.tuner, "alone", lambda seconds: False)
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 3.0)
     for pace in (1.5, 1.5, 0.5, 0.5, 1.5):  # seconds of each of three groups
         assert run.renew(run.shared.reports.context, run.shared.dispatch)
@@ -156,15 +156,15 @@ def test_a_run_with_other_workers_than_before_has_them_join(monkeypatch: pytest.
 
 def test_work_that_is_not_worth_another_worker_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run, asked, told = group_run(threads=2), list[float](), list[bool]()
-    monkeypatch.setattr(run.staffing, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
-    monkeypatch.setattr(run.staffing, "ran", lambda alone, seconds: told.append(alone))
+    monkeypatch.setattr(run.tuner, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(run.tuner, "ran", lambda alone, seconds: told.append(alone))
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", 3.0)
     for pace in (0.5, 1.0, 1.5):
         run.pace, run.share.next = pace, 0
         list(run.run(never))
     assert asked == [4.5] and told == [False]  # seconds of three groups; with both workers
     one = group_run(threads=1)
-    monkeypatch.setattr(one.staffing, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(one.tuner, "alone", lambda seconds: bool(asked.append(seconds)))  # type: ignore[func-returns-value]
     one.pace = 1.5
     list(one.run(never))
     assert asked == [4.5]  # there is nothing to choose

@@ -28,7 +28,7 @@ from softgen.threads.native import scheduler
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.programs import load
 from softgen.threads.workers import groups as groups_module
-from softgen.threads.workers import pool, staffing, worker
+from softgen.threads.workers import pool, worker, worker_count
 from softgen.threads.workers.shared import SharedDispatch
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
@@ -222,8 +222,8 @@ def test_few_long_groups_get_a_second_host_thread() -> None:
     run_parts = scheduler.run_parts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "run_parts", lambda given: (count.append(len(given)), run_parts(given))[1])
-        patch.setattr(staffing.Staffing, "alone", lambda self, seconds: False)
-        patch.setattr(staffing, "WORTH", float("inf"))  # one worker is not tried: on a busy machine it may be as fast as two
+        patch.setattr(worker_count.WorkerCountTuner, "alone", lambda self, seconds: False)
+        patch.setattr(worker_count, "WORTH", float("inf"))  # one worker is not tried: on a busy machine it may be as fast as two
         for _ in range(3):
             assert made.run(groups=dispatcher).buffer(1)[:128] == (1000,) * 128
             helpers = scheduler.helpers()

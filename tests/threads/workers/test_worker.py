@@ -14,7 +14,7 @@ from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import SENDS, KernelProgram
 from softgen.eu.thread.block import ThreadStatus
-from softgen.lanes.compile import jit, mode
+from softgen.lanes.compile import compile_policy, jit
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.threads.dispatch import DispatchContext
@@ -95,13 +95,13 @@ def test_seconds_of_a_kernel_are_those_it_took(engine: Choice) -> None:
 
 
 def test_the_engine_chosen_last_decides_whether_compiling_is_in_the_background() -> None:
-    before = mode.in_background()
+    before = compile_policy.in_background()
     try:
         for name, expected in (("auto", True), ("t1", False), ("auto", True), ("reference", False)):
             EngineDispatcher(name, 1)
-            assert mode.in_background() is expected
+            assert compile_policy.in_background() is expected
     finally:
-        mode.compile_in_background(before)
+        compile_policy.compile_in_background(before)
 
 
 def test_addresses_beyond_the_last_begin_at_the_first() -> None:
@@ -170,10 +170,10 @@ def test_only_dispatches_whose_work_was_known_tell_how_many_workers_are_best(mon
     context, dispatch = recorded(job(count=64))
     list(dispatcher.run(context, dispatch))
     (run,) = made
-    assert not run.staffing.times and run.pace > 0
+    assert not run.tuner.times and run.pace > 0
     monkeypatch.setattr(groups, "MIN_PARALLEL_TIME", run.pace * 32)
     list(dispatcher.run(context, dispatch))
-    assert list(run.staffing.times) == [False] and run.staffing.contends() == run.shared.program.contends
+    assert list(run.tuner.times) == [False] and run.tuner.contends() == run.shared.program.contends
 
 
 def test_code_is_asked_for_by_all_of_a_threads_cr0() -> None:

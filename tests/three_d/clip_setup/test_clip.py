@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from softgen.errors import DecodeError
 from softgen.three_d.clip_setup import clip
-from softgen.three_d.clip_setup.clip import DISCARD, MUST, PASS, ClipPlan, ClipResult
+from softgen.three_d.clip_setup.clip import DISCARD, MUST, PASS
 from softgen.three_d.clip_setup.geometry import GeometryMemory
+from softgen.three_d.clip_setup.geometry_h import ClipPlan, ClipResult
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import PrimitiveObject, ScreenPosition, SetupRecord
 from tests.three_d.geometry_state import (

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from softgen.three_d.clip_setup.setup import SfInput
+from softgen.three_d.clip_setup.geometry_h import SfInput
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from tests.three_d.geometry_state import (
     GENERATIONS,

@@ -50,7 +50,8 @@ class Run:
                              on_error=self.error if on_error else lambda error: False, drawn=self.drawn if seen else None)  # fmt: skip
         if not walks:
             commands = dict(self.gpu.interface.commands)
-            self.gpu.interface = replace(self.gpu.interface, commands={**commands, "3DPRIMITIVE": by_handlers(commands["3DPRIMITIVE"])})
+            acting = {name: by_handlers(commands[name]) for name in self.gpu.interface.actors}
+            self.gpu.interface = replace(self.gpu.interface, commands={**commands, **acting})
 
     def error(self, error: SoftgenError) -> bool:
         self.errors.append(str(error))

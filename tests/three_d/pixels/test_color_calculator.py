@@ -13,9 +13,9 @@ from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.pixel_backend import BackendState, BlendEquation, StencilFace, StencilNumbers, TargetState
-from softgen.three_d.pixels import color_calculator as calculator
 from softgen.three_d.pixels.color_calculator import ColorCalculator, color_calculator
 from softgen.three_d.pixels.depth_buffer import depth_buffers
+from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawState
 from tests.three_d.made import MadeCommands, no_registers
 
@@ -376,24 +376,15 @@ def test_what_is_missing_or_not_built_is_named() -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_state_in_memory_that_changed_is_read_again(gen: float) -> None:
     """Drivers rewrite structures in place; the same bytes give the same object."""
-    draw = Draw(gen, tests=TESTS, blend=BLENDING, **buffers(gen))
-    first = draw.made()
-    assert draw.made() is first
+    draw, cache = Draw(gen, tests=TESTS, blend=BLENDING, **buffers(gen)), PlanCache(color_calculator)
+    first = cache.get(draw.state, True)
+    assert cache.get(draw.state, True) is first
     draw.put("CC_VIEWPORT", VIEWPORT, minimum_depth=0.0, maximum_depth=0.5)
-    again = draw.made()
-    assert again is not first and color_calculator(draw.state).backend == again.backend
+    again = cache.get(draw.state, True)
+    assert again is not first and draw.made().backend == again.backend
     entry = CC if gen == 4.5 else BLEND + (4 if gen >= 8 else 0)
     for at in range(entry, entry + (32 if gen == 4.5 else 8), 4):
-        before, changed = draw.made(), draw.memory.array[at : at + 4].copy()
+        before, changed = cache.get(draw.state, True), draw.memory.array[at : at + 4].copy()
         draw.memory.array[at : at + 4] = 0
         if changed.any():
-            assert draw.made() is not before
-
-
-def test_states_that_were_made_first_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calculator, "_made", {})
-    monkeypatch.setattr(calculator, "MOST_KEPT", 3)
-    draws = [Draw(gen) for gen in (7, 7.5, 8, 9)]
-    first, *others = (draw.made() for draw in draws)
-    assert [draw.made() for draw in draws[1:]] == others and all(draw.made() is made for draw, made in zip(draws[1:], others, strict=True))
-    assert len(calculator._made) == 3 and draws[0].made() is not first and len(calculator._made) == 3
+            assert cache.get(draw.state, True) is not before

@@ -140,7 +140,7 @@ def test_draws_report_what_their_threads_executed() -> None:
     def check(draws: MovingDraws) -> None:
         engine = PromotingEngine()
         draws.draws.dispatcher = dispatcher = EngineDispatcher("auto", threads=1, make=lambda name: engine)
-        engine.fast.at_hand = lambda *key: None  # type: ignore[method-assign]  # nothing is on disk
+        engine.fast.lookup_cached = lambda *key: None  # type: ignore[method-assign]  # nothing is on disk
         draws.draws.again()
         first = {program: program.executed for program, _ in dispatcher.ran}
         draws.draws.again()

@@ -429,7 +429,7 @@ def test_a_cut_among_sequential_vertices_is_not_built() -> None:
 def test_structures_are_the_same_in_both_languages() -> None:
     import ctypes
 
-    from softgen.three_d.vertices.vertex_fetch import FetchElement, FetchRun, FetchStore, VertexFetch
+    from softgen.three_d.vertices.vertex_fetch_h import FetchElement, FetchRun, FetchStore, VertexFetch
     from softgen.three_d.vertices.vertex_shader import VertexShaderLoop, VertexStagePlan
 
     theirs = (ctypes.c_uint64 * 16)()

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine, bitstream
 from softgen.codec.hcp.hevc.structures import COLUMNS, DECODER_BYTES, LISTS, MOST_INDEX, MOTION_BYTES, ROWS, STORES, HevcPicture, HevcSlice
-from softgen.codec.hcp.picture import HcpVideoPicture, open_picture
+from softgen.codec.hcp.picture import HcpVideoPicture, give_room, open_picture, take_room
 from softgen.codec.library import library, run_rows
 from softgen.codec.picture import PictureShape, Samples
 from softgen.codec.structures import PADDING
-from softgen.command import CommandStreamer
+from softgen.command import CommandStreamer, MarkedLatched
 from softgen.errors import DecodeError, Unsupported
 
 B_SLICE, P_SLICE, I_SLICE = range(3)
 CHROMA_420 = 1
 FLAT = 16  # a scale that changes nothing
+MATRIX = "HCP_QM_STATE"
 LOG2_CTB, LOG2_BLOCK, LOG2_TRANSFORM = 3, 3, 2  # what size fields of HCP_PIC_STATE begin at
 MOST_TRANSFORM = 5  # log2
 RANGE_EXTENSIONS = ("chroma_qp_offset_list_enable", "log2_sao_offset_scale_chroma", "log2_sao_offset_scale_luma",
@@ -41,6 +45,7 @@ class HevcVideoPicture(HcpVideoPicture):
 
     hevc: HevcPicture = field(default_factory=HevcPicture)
     decoder: npt.NDArray[np.uint64] | None = None  # memory of struct hevc_decoder
+    room: Samples | None = None  # what C code uses while it is decoded
     motion: Samples | None = None  # what pictures to come may need of it,
     motion_address: int = 0  # and where it goes
     collocated: dict[int, Samples] = field(default_factory=dict)  # the same of references, by frame store
@@ -48,6 +53,8 @@ class HevcVideoPicture(HcpVideoPicture):
     def complete(self, cs: CommandStreamer) -> None:
         """Conceal what is missing, run the in-loop filters, write samples and motion."""
         run_rows(cs, library().hevc_close, self.hevc)
+        if self.room is not None:
+            give_room(self.room)
         super().complete(cs)
         if self.motion_address and self.motion is not None:
             cs.space.write(self.motion_address, self.motion.tobytes())
@@ -128,8 +135,8 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> HevcVideoP
     opened = open_picture(cs, engine.frames, shape, hevc.depth_luma)
     picture = HevcVideoPicture(opened.record, opened.keep, hevc)
     hevc.picture = ctypes.addressof(picture.record)
-    room = np.zeros(library().hevc_room(ctypes.byref(hevc)), np.uint8)
-    hevc.room = room.ctypes.data
+    picture.room = take_room(library().hevc_room(ctypes.byref(hevc)))
+    hevc.room = picture.room.ctypes.data
     _tiles(hevc, cs.latched.get("HCP_TILE_STATE") if state.tiling_enable else None)
     _matrices(hevc, cs)
     picture.decoder = np.zeros(DECODER_BYTES // 8, np.uint64)
@@ -138,7 +145,6 @@ def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> HevcVideoP
     if picture.motion_address:
         picture.motion = np.zeros(_motion_size(hevc), np.uint8)
         hevc.motion = picture.motion.ctypes.data
-    picture.keep.append(room)
     run_rows(cs, library().hevc_open, hevc)
     return picture
 
@@ -171,16 +177,41 @@ def _positions(group: list[Record]) -> list[int]:
 
 def _matrices(hevc: HevcPicture, cs: CommandStreamer) -> None:
     """Drivers send matrices always: those that scale nothing where the stream has none."""
-    ctypes.memset(hevc.matrix, FLAT, ctypes.sizeof(hevc.matrix))
-    ctypes.memset(hevc.dc, FLAT, ctypes.sizeof(hevc.dc))
-    for state in cs.latched.by_index("HCP_QM_STATE").values():
+    latched = cs.latched
+    assert isinstance(latched, MarkedLatched)
+    place = latched.place(MATRIX)
+    raw = latched.raw(place.offset, place.size) if place is not None and place.latched else []
+    found = _matrices_of(cs.generation.number, tuple(raw), place.item_size if place is not None else 1)
+    ctypes.memmove(hevc.matrix, found.matrix, ctypes.sizeof(hevc.matrix))
+    ctypes.memmove(hevc.dc, found.dc, ctypes.sizeof(hevc.dc))
+    hevc.has_scales = found.has_scales
+
+
+class Matrices(NamedTuple):
+    """The matrices of struct hevc_picture."""
+
+    matrix: bytes
+    dc: bytes
+    has_scales: bool
+
+
+@lru_cache(maxsize=16)
+def _matrices_of(gen: float, raw: tuple[int, ...], size: int) -> Matrices:
+    """Matrices of latched commands of `size` dwords each. Pictures repeat them, and unpacking takes longer than decoding."""
+    matrix, dc, has_scales = np.full((4, 6, 64), FLAT, np.uint8), np.full((2, 6), FLAT, np.uint8), False
+    layout = catalogue().layout(MATRIX, gen)
+    for start in range(0, len(raw), size):
+        if not raw[start]:  # no command with this index came
+            continue
+        state = layout.raw(list(raw[start : start + size]))
         kind, values = 3 * state.prediction_type + min(state.color_component, 2), [item.value for item in state.quantizer_matrix]
-        hevc.matrix[state.sizeid][kind][:] = values
+        matrix[state.sizeid, kind] = values
         used = values[:16] if not state.sizeid else values
         if state.sizeid >= 2:
-            hevc.dc[state.sizeid - 2][kind] = state.dc_coefficient
+            dc[state.sizeid - 2, kind] = state.dc_coefficient
             used = [*values, state.dc_coefficient]
-        hevc.has_scales |= any(value != FLAT for value in used)
+        has_scales |= any(value != FLAT for value in used)
+    return Matrices(matrix.tobytes(), dc.tobytes(), has_scales)
 
 
 # -- slices ------------------------------------------------------------------------------------------------------------

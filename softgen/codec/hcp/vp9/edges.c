@@ -1,30 +1,37 @@
 /* Filters across an edge (8.8.2): of 8 samples along it, all at once, up to 7 on either side change. */
 #include "vp9.h"
 
+#define INLINE inline __attribute__((always_inline))
+#ifdef __x86_64__
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define VECTORIZED
+#endif
+
 enum { ALONG = 8, MOST_REACH = 8 };
 
 /* The samples along an edge; p[-1] and p[0] are those beside it, p[-2] and p[1] the next ones. As masks: all bits or none. */
 typedef int16_t line __attribute__((vector_size(16)));
 
-static line choose(line mask, line a, line b)
+static INLINE line choose(line mask, line a, line b)
 {
     return (mask & a) | (~mask & b);
 }
 
-static line limited(line x, int low, int high)
+static INLINE line limited(line x, int low, int high)
 {
     line l = (line){0} + (int16_t)low, h = (line){0} + (int16_t)high;
     x = choose(x < l, l, x);
     return choose(x > h, h, x);
 }
 
-static line distance(line a, line b)
+static INLINE line distance(line a, line b)
 {
     line d = a - b;
     return choose(d < 0, -d, d);
 }
 
-static int any(line mask)
+static INLINE int any(line mask)
 {
     uint64_t parts[2];
     memcpy(parts, &mask, sizeof parts);
@@ -33,7 +40,7 @@ static int any(line mask)
 
 /* -- samples -------------------------------------------------------------------------------------------------------- */
 
-static void transpose(line s[ALONG])
+static INLINE void transpose(line s[ALONG])
 {
     const line low = {0, 8, 1, 9, 2, 10, 3, 11}, high = {4, 12, 5, 13, 6, 14, 7, 15};
     for (int round = 0; round < 3; round++) {
@@ -47,7 +54,7 @@ static void transpose(line s[ALONG])
 }
 
 /* Loads or stores eight samples on each of eight rows. */
-static void copy_rows(uint16_t *at, ptrdiff_t stride, line *s, int is_store)
+static INLINE void copy_rows(uint16_t *at, ptrdiff_t stride, line *s, int is_store)
 {
     for (int i = 0; i < ALONG; i++, at += stride)
         if (is_store)
@@ -57,7 +64,7 @@ static void copy_rows(uint16_t *at, ptrdiff_t stride, line *s, int is_store)
 }
 
 /* Loads or stores `reach` samples on either side; at a vertical edge, those of a row are across it. */
-static void copy(uint16_t *at, ptrdiff_t along, ptrdiff_t across, line *p, int reach, int is_store)
+static INLINE void copy(uint16_t *at, ptrdiff_t along, ptrdiff_t across, line *p, int reach, int is_store)
 {
     if (along == 1) {
         for (int i = -reach; i < reach; i++)
@@ -79,7 +86,7 @@ static void copy(uint16_t *at, ptrdiff_t along, ptrdiff_t across, line *p, int r
 /* -- filters -------------------------------------------------------------------------------------------------------- */
 
 /* Whether samples `first` to `last` - 1 on either side are near those beside the edge. */
-static line is_flat(const line *p, int first, int last, int most)
+static INLINE line is_flat(const line *p, int first, int last, int most)
 {
     line far = {0};
     for (int i = first; i < last; i++)
@@ -87,7 +94,7 @@ static line is_flat(const line *p, int first, int last, int most)
     return ~far;
 }
 
-static line is_filtered(const line *p, const struct vp9_limits *l)
+static INLINE line is_filtered(const line *p, const struct vp9_limits *l)
 {
     line far = distance(p[-1], p[0]) * 2 + (distance(p[-2], p[1]) >> 1) > (int16_t)l->edge;
     for (int i = 0; i < 3; i++)
@@ -95,7 +102,7 @@ static line is_filtered(const line *p, const struct vp9_limits *l)
     return ~far;
 }
 
-static void narrow(const line *p, line *to, line wanted, const struct vp9_limits *l)
+static INLINE void narrow(const line *p, line *to, line wanted, const struct vp9_limits *l)
 {
     int low = -(128 << l->shift), high = (128 << l->shift) - 1, most = (256 << l->shift) - 1;
     line varied = (distance(p[-2], p[-1]) > (int16_t)l->variance) | (distance(p[1], p[0]) > (int16_t)l->variance);
@@ -108,7 +115,7 @@ static void narrow(const line *p, line *to, line wanted, const struct vp9_limits
 }
 
 /* Averages of the 2 * `reach` - 1 samples around each, itself counted twice; the outermost samples go on. */
-static void wide(const line *p, line *to, line wanted, int reach)
+static INLINE void wide(const line *p, line *to, line wanted, int reach)
 {
     int shift = reach == 4 ? 3 : 4;
     line sum = p[-reach] * (int16_t)reach + (int16_t)(1 << shift >> 1);
@@ -121,7 +128,7 @@ static void wide(const line *p, line *to, line wanted, int reach)
     }
 }
 
-void vp9_filter_edge(uint16_t *at, ptrdiff_t along, ptrdiff_t across, int width, const struct vp9_limits *l)
+VECTORIZED void vp9_filter_edge(uint16_t *at, ptrdiff_t along, ptrdiff_t across, int width, const struct vp9_limits *l)
 {
     line before[2 * MOST_REACH], after[2 * MOST_REACH], *p = before + MOST_REACH, *to = after + MOST_REACH, flat = {0}, flatter = {0};
     int reach = width == 16 ? 8 : 4;

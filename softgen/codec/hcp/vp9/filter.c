@@ -1,4 +1,6 @@
 /* The loop filter (8.8): which edges of a superblock are filtered, and how wide; all vertical edges first. */
+#include <sched.h>
+
 #include "vp9.h"
 
 /* Edges of 8 samples of a row of 8x8 units: a bit each. */
@@ -51,6 +53,8 @@ static void gather(const struct vp9_picture *p, struct superblock_edges *s, int 
         }
 }
 
+enum { LEVELS = 256 };
+
 static struct vp9_limits limits_of(const struct vp9_picture *p, int level)
 {
     int shift = (int)p->depth - 8, inner = level >> ((p->sharpness > 0) + (p->sharpness > 4));
@@ -60,23 +64,23 @@ static struct vp9_limits limits_of(const struct vp9_picture *p, int level)
     return (struct vp9_limits){(2 * (level + 2) + inner) << shift, inner << shift, level >> 4 << shift, shift};
 }
 
-static void filter_row(const struct vp9_picture *p, uint16_t *at, ptrdiff_t along, ptrdiff_t across, const struct row_edges *row, unsigned inner, const uint8_t *levels)
+static void filter_row(const struct vp9_limits *limits, uint16_t *at, ptrdiff_t along, ptrdiff_t across, const struct row_edges *row, unsigned inner, const uint8_t *levels)
 {
     unsigned all = row->wide | row->middle | row->narrow | inner;
     for (unsigned i = 0; all >> i; i++, at += 8) {
         unsigned bit = 1u << i;
         if (!(all & bit))
             continue;
-        struct vp9_limits limits = limits_of(p, levels[i]);
+        const struct vp9_limits *of = &limits[levels[i]];
         int width = row->wide & bit ? 16 : row->middle & bit ? 8 : row->narrow & bit ? 4 : 0;
         if (width)
-            vp9_filter_edge(at, along, across, width, &limits);
+            vp9_filter_edge(at, along, across, width, of);
         if (inner & bit)
-            vp9_filter_edge(at + 4 * across, along, across, 4, &limits);
+            vp9_filter_edge(at + 4 * across, along, across, 4, of);
     }
 }
 
-static void filter_superblock(const struct vp9_picture *p, int plane, unsigned x, unsigned y)
+static void filter_superblock(const struct vp9_picture *p, const struct vp9_limits *limits, int plane, unsigned x, unsigned y)
 {
     struct superblock_edges s;
     int shift = plane > 0;
@@ -88,17 +92,33 @@ static void filter_superblock(const struct vp9_picture *p, int plane, unsigned x
     for (unsigned r = 0; r < SUPERBLOCK >> shift; r++) {
         if (!x)
             s.left[r] = (struct row_edges){s.left[r].wide & ~1u, s.left[r].middle & ~1u, s.left[r].narrow & ~1u};
-        filter_row(p, at + 8 * (ptrdiff_t)r * stride, stride, 1, &s.left[r], s.inner[r], s.level[r]);
+        filter_row(limits, at + 8 * (ptrdiff_t)r * stride, stride, 1, &s.left[r], s.inner[r], s.level[r]);
     }
     for (unsigned r = 0; r < SUPERBLOCK >> shift; r++) {
         int last_row = shift && y + (r << shift) == p->rows - 1;
-        filter_row(p, at + 8 * (ptrdiff_t)r * stride, 1, stride, y + r ? &s.above[r] : &none, last_row ? 0 : s.inner[r], s.level[r]);
+        filter_row(limits, at + 8 * (ptrdiff_t)r * stride, 1, stride, y + r ? &s.above[r] : &none, last_row ? 0 : s.inner[r], s.level[r]);
     }
+}
+
+/* Filters of a superblock change samples at its left and above, so the one above and to the right comes first. */
+static void wait_for_row_above(const struct vp9_picture *p, unsigned row, unsigned x)
+{
+    unsigned across = (p->columns + SUPERBLOCK - 1) / SUPERBLOCK, wanted = x + 2 < across ? x + 2 : across;
+    while (row && __atomic_load_n(&p->filtered[row - 1], __ATOMIC_ACQUIRE) < wanted)
+        sched_yield();
 }
 
 void vp9_filter(struct vp9_picture *p, unsigned row)
 {
-    for (unsigned x = 0; x < p->columns; x += SUPERBLOCK)
+    struct vp9_limits limits[LEVELS];
+    for (int level = 0; level < LEVELS; level++)
+        limits[level] = limits_of(p, level);
+    for (unsigned x = 0; x < p->columns; x += SUPERBLOCK) {
+        if (p->divided)
+            wait_for_row_above(p, row, x / SUPERBLOCK);
         for (int plane = 0; plane < PLANES; plane++)
-            filter_superblock(p, plane, x, row * SUPERBLOCK);
+            filter_superblock(p, limits, plane, x, row * SUPERBLOCK);
+        if (p->divided)
+            __atomic_store_n(&p->filtered[row], x / SUPERBLOCK + 1, __ATOMIC_RELEASE);
+    }
 }

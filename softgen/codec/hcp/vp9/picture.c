@@ -101,23 +101,28 @@ static int open_tiles(struct vp9_picture *p)
     return 1;
 }
 
-/* A row of superblocks of all tiles. */
+static void add_error(struct vp9_picture *p, uint32_t bit)
+{
+    __atomic_fetch_or(&p->picture->errors, bit, __ATOMIC_RELAXED);
+}
+
+/* A row of superblocks of this thread's tiles. */
 static void decode_row(struct vp9_picture *p)
 {
     for (; p->tile_row < 1u << p->tile_rows && p->row * SUPERBLOCK == tile_start(p->tile_row, p->tile_rows, p->rows); p->tile_row++)
         if (!open_tiles(p)) {
-            p->picture->errors |= VP9_HEADER_ERROR;
+            add_error(p, VP9_HEADER_ERROR);
             p->broken = 1;
             return;
         }
-    for (unsigned i = 0; i < 1u << p->tile_columns; i++) {
+    for (unsigned i = p->first_tile; i < p->end_tile; i++) {
         p->tile = &p->tiles[i];
         memset(p->left_nonzero, 0, sizeof p->left_nonzero);
         memset(p->left_partition, 0, sizeof p->left_partition);
         for (unsigned x = p->tile->first_column; x < p->tile->end_column; x += SUPERBLOCK)
             decode_partition(p, x, p->row * SUPERBLOCK, 3);
         if (bools_overrun(&p->tile->bools))
-            p->picture->errors |= VP9_PREMATURE_END;
+            add_error(p, VP9_PREMATURE_END);
     }
 }
 
@@ -165,10 +170,15 @@ static void start(struct vp9_picture *p)
     p->size -= p->header_bytes;
 }
 
+static unsigned rows_of(const struct vp9_picture *p)
+{
+    return ((p->height + 7) / 8 + SUPERBLOCK - 1) / SUPERBLOCK;
+}
+
 /* Entry: a picture, a row of superblocks at a time, then the loop filter; answers how many steps are left. */
 ENTRY int64_t vp9_decode(struct vp9_picture *p, void *record)
 {
-    unsigned rows = ((p->height + 7) / 8 + SUPERBLOCK - 1) / SUPERBLOCK;
+    unsigned rows = rows_of(p);
     (void)record;
     if (p->phase == DECODE) {
         if (!p->row)
@@ -186,6 +196,74 @@ ENTRY int64_t vp9_decode(struct vp9_picture *p, void *record)
         vp9_filter(p, p->row++);
         return 1 + rows - p->row;
     }
+    if (p->adapt && !p->broken)
+        vp9_adapt(p);
+    return 0;
+}
+
+/* -- pictures that several host threads decode ----------------------------------------------------------------------- */
+
+/* Entry: what comes before tiles. */
+ENTRY int64_t vp9_open(struct vp9_picture *p, void *record)
+{
+    (void)record;
+    start(p);
+    return 0;
+}
+
+/* Entry: reads the samples of references, so that threads find them. */
+ENTRY int64_t vp9_load(struct vp9_load *load, void *record)
+{
+    (void)record;
+    for (uint32_t i = load->first; i < VP9_REFERENCES; i += load->step)
+        vp9_reference(load->picture, VP9_LAST + (int)i);
+    return 0;
+}
+
+/* Entry: a row of superblocks of the tiles of a copy; answers how many rows are left. */
+ENTRY int64_t vp9_tiles(struct vp9_picture *p, void *record)
+{
+    (void)record;
+    if (!p->broken)
+        decode_row(p);
+    p->row++;
+    return p->broken || p->row >= rows_of(p) ? 0 : (int64_t)(rows_of(p) - p->row);
+}
+
+/* Entry: adds what a copy has counted. */
+ENTRY int64_t vp9_join(struct vp9_join *join, void *record)
+{
+    uint32_t *to = (uint32_t *)(void *)join->picture->counts;
+    const uint32_t *from = (const uint32_t *)(const void *)join->part->counts;
+    (void)record;
+    for (size_t i = 0; i < sizeof(struct vp9_counts) / sizeof *to && to != from; i++)
+        to[i] += from[i];
+    join->picture->broken |= join->part->broken;
+    return 0;
+}
+
+/* Entry: conceals what is missing. */
+ENTRY int64_t vp9_conceal(struct vp9_picture *p, void *record)
+{
+    (void)record;
+    conceal(p);
+    return 0;
+}
+
+/* Entry: the loop filter of rows of superblocks that no thread has begun; all threads share one picture. */
+ENTRY int64_t vp9_filter_rows(struct vp9_picture *p, void *record)
+{
+    unsigned rows = rows_of(p);
+    (void)record;
+    for (unsigned row; p->level && (row = __atomic_fetch_add(&p->next_row, 1, __ATOMIC_RELAXED)) < rows;)
+        vp9_filter(p, row);
+    return 0;
+}
+
+/* Entry: what comes after the loop filter. */
+ENTRY int64_t vp9_close(struct vp9_picture *p, void *record)
+{
+    (void)record;
     if (p->adapt && !p->broken)
         vp9_adapt(p);
     return 0;

@@ -8,7 +8,7 @@
 #define VECTORIZED
 #endif
 
-enum { MOST = 64, TAPS = 8, MOST_STEP = 32, SCALED = ((MOST - 1) * MOST_STEP + 15) / 16 + TAPS };
+enum { LANES = 16, MOST = 64, TAPS = 8, MOST_STEP = 32, SCALED = ((MOST - 1) * MOST_STEP + 15) / 16 + TAPS };
 
 /* A block of a plane of a reference: its first sample in sixteenths, and how far one is from the next. */
 struct source {
@@ -28,22 +28,95 @@ const struct frame *vp9_reference(struct vp9_picture *p, int index)
     return &r->frame;
 }
 
-/* Samples from (x, y) on; beyond the plane, its last samples go on. Answers where they lie. */
+/* Samples from (x, y) on; beyond the plane, its last samples go on. Answers where they lie. LANES samples more than
+ * those of the last row may be read. */
 static const uint16_t *fetch(const struct plane *from, int x, int y, int width, int height, uint16_t *room, size_t *stride)
 {
-    if (x >= 0 && y >= 0 && x + width <= (int)from->width && y + height <= (int)from->height) {
+    int last = y + height - (int)from->height, more = last < 0 ? 0 : LANES;
+    if (x >= 0 && y >= 0 && x + width + more <= (int)from->width && last <= 0) {
         *stride = from->stride;
         return samples_at(from, (unsigned)x, (unsigned)y);
     }
+    int left = clamp(-x, 0, width), right = clamp((int)from->width - x, left, width); /* those between are the plane's */
     for (int row = 0; row < height; row++) {
         const uint16_t *line = samples_at(from, 0, (unsigned)clamp(y + row, 0, (int)from->height - 1));
         uint16_t *to = room + (size_t)row * (size_t)width;
-        for (int i = 0; i < width; i++)
-            to[i] = line[clamp(x + i, 0, (int)from->width - 1)];
+        for (int i = 0; i < left; i++)
+            to[i] = line[0];
+        if (right > left)
+            memcpy(to + left, line + x + left, (size_t)(right - left) * sizeof *to);
+        for (int i = right; i < width; i++)
+            to[i] = line[from->width - 1];
     }
     *stride = (size_t)width;
     return room;
 }
+
+/* Where a block goes; `averages`: with what is there. */
+struct sink {
+    uint16_t *to;
+    size_t stride;
+    int width, height, averages;
+};
+
+/* -- samples of 8 bits ---------------------------------------------------------------------------------------------- */
+
+/* Sums of products are between -54 * 255 and 182 * 255, so with BIAS they fit into 16 bits without a sign. */
+enum { BIAS = 1 << 14 };
+
+typedef uint16_t lane_group __attribute__((vector_size(2 * LANES)));
+typedef int16_t signed_group __attribute__((vector_size(2 * LANES)));
+
+static INLINE lane_group load_group(const uint16_t *from)
+{
+    lane_group found;
+    memcpy(&found, from, sizeof found);
+    return found;
+}
+
+/* Stores `count` samples: 4, 8 or 16. */
+static INLINE void put_group(uint16_t *to, lane_group found, int count, int averages)
+{
+    if (averages) {
+        lane_group before = {0};
+        memcpy(&before, to, (size_t)count * sizeof *to);
+        found = (found + before + 1) >> 1;
+    }
+    memcpy(to, &found, (size_t)count * sizeof *to);
+}
+
+static INLINE lane_group filtered(const uint16_t *from, size_t step, const lane_group f[TAPS])
+{
+    lane_group sum = load_group(from) * f[0] + (uint16_t)(BIAS + 64);
+    for (size_t i = 1; i < TAPS; i++)
+        sum += load_group(from + i * step) * f[i];
+    signed_group found = (signed_group)(sum >> 7) - (int16_t)(BIAS >> 7), most = (signed_group){0} + 255;
+    found &= ~(found < 0);
+    return (lane_group)((found & (found < most)) | (most & ~(found < most)));
+}
+
+/* Rows of a block whose taps are `step` apart, `count` samples at once. */
+static INLINE void filter_columns(const struct sink *s, const uint16_t *from, size_t stride, size_t step, const int16_t *taps, int count)
+{
+    lane_group f[TAPS];
+    for (int i = 0; i < TAPS; i++)
+        f[i] = (lane_group){0} + (uint16_t)taps[i];
+    for (int y = 0; y < s->height; y++)
+        for (int x = 0; x < s->width; x += count)
+            put_group(s->to + (size_t)y * s->stride + x, filtered(from + (size_t)y * stride + x, step, f), count, s->averages);
+}
+
+VECTORIZED static void filter_narrow(const struct sink *s, const uint16_t *from, size_t stride, size_t step, const int16_t *taps)
+{
+    if (s->width == 4)
+        filter_columns(s, from, stride, step, taps, 4);
+    else if (s->width == 8)
+        filter_columns(s, from, stride, step, taps, 8);
+    else
+        filter_columns(s, from, stride, step, taps, LANES);
+}
+
+/* -- samples of any depth ------------------------------------------------------------------------------------------- */
 
 /* One row: samples of the taps are `step` apart. Indices do not wrap, so that the loop becomes vectors. */
 static INLINE void filter_row(uint16_t *restrict to, const uint16_t *restrict from, size_t step, size_t width, const int16_t *f, int most)
@@ -58,30 +131,59 @@ static INLINE void filter_row(uint16_t *restrict to, const uint16_t *restrict fr
     }
 }
 
-/* A block at the reference's size. */
-VECTORIZED static void interpolate(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
+VECTORIZED static void filter_wide(const struct sink *s, const uint16_t *from, size_t stride, size_t step, const int16_t *taps, int most)
 {
-    uint16_t room[(MOST + TAPS) * (MOST + TAPS)], rows[(MOST + TAPS) * MOST];
-    size_t stride;
-    int fx = s->x & 15, fy = s->y & 15, before_x = fx ? 3 : 0, before_y = fy ? 3 : 0;
-    int w = width + (fx ? TAPS - 1 : 0), h = height + (fy ? TAPS - 1 : 0);
-    const uint16_t *from = fetch(s->plane, (s->x >> 4) - before_x, (s->y >> 4) - before_y, w, h, room, &stride);
-    if (fx) {
-        uint16_t *middle = fy ? rows : to;
-        for (int y = 0; y < h; y++)
-            filter_row(middle + y * (fy ? width : MOST), from + (size_t)y * stride, 1, (size_t)width, filters[fx], most);
-        from = rows, stride = (size_t)width;
+    uint16_t row[MOST];
+    for (int y = 0; y < s->height; y++) {
+        uint16_t *to = s->to + (size_t)y * s->stride;
+        filter_row(s->averages ? row : to, from + (size_t)y * stride, step, (size_t)s->width, taps, most);
+        for (int x = 0; x < s->width && s->averages; x++)
+            to[x] = (uint16_t)((to[x] + row[x] + 1) >> 1);
     }
-    for (int y = 0; y < height && (fy || !fx); y++)
-        if (fy)
-            filter_row(to + y * MOST, from + (size_t)y * stride, stride, (size_t)width, filters[fy], most);
-        else
-            memcpy(to + y * MOST, from + (size_t)y * stride, (size_t)width * sizeof *to);
 }
 
-VECTORIZED static void interpolate_scaled(const struct source *s, const int16_t filters[16][8], uint16_t *to, int width, int height, int most)
+/* -- blocks --------------------------------------------------------------------------------------------------------- */
+
+VECTORIZED static void copy_block(const struct sink *s, const uint16_t *from, size_t stride)
 {
-    uint16_t room[SCALED * SCALED], rows[SCALED * MOST];
+    for (int y = 0; y < s->height; y++, from += stride) {
+        uint16_t *to = s->to + (size_t)y * s->stride;
+        if (!s->averages)
+            memcpy(to, from, (size_t)s->width * sizeof *to);
+        for (int x = 0; x < s->width && s->averages; x++)
+            to[x] = (uint16_t)((to[x] + from[x] + 1) >> 1);
+    }
+}
+
+static void filter_block(const struct sink *s, const uint16_t *from, size_t stride, size_t step, const int16_t *taps, int most)
+{
+    if (most == 255)
+        filter_narrow(s, from, stride, step, taps);
+    else
+        filter_wide(s, from, stride, step, taps, most);
+}
+
+/* A block at the reference's size. */
+static void interpolate(const struct source *s, const int16_t filters[16][8], const struct sink *to, int most)
+{
+    uint16_t room[(MOST + TAPS) * (MOST + TAPS) + LANES], rows[(MOST + TAPS) * MOST + LANES];
+    size_t stride;
+    int fx = s->x & 15, fy = s->y & 15, before_x = fx ? 3 : 0, before_y = fy ? 3 : 0;
+    int w = to->width + (fx ? TAPS - 1 : 0), h = to->height + (fy ? TAPS - 1 : 0);
+    const uint16_t *from = fetch(s->plane, (s->x >> 4) - before_x, (s->y >> 4) - before_y, w, h, room, &stride);
+    if (fx && fy) {
+        filter_block(&(struct sink){rows, MOST, to->width, h, 0}, from, stride, 1, filters[fx], most);
+        filter_block(to, rows, MOST, MOST, filters[fy], most);
+    } else if (fx || fy)
+        filter_block(to, from, stride, fx ? 1 : stride, filters[fx ? fx : fy], most);
+    else
+        copy_block(to, from, stride);
+}
+
+VECTORIZED static void interpolate_scaled(const struct source *s, const int16_t filters[16][8], const struct sink *to, int most)
+{
+    uint16_t room[SCALED * SCALED], rows[SCALED * MOST], samples[MOST];
+    int width = to->width, height = to->height;
     size_t stride;
     int fx = s->x & 15, fy = s->y & 15;
     int w = (fx + (width - 1) * s->step_x) / 16 + TAPS, h = (fy + (height - 1) * s->step_y) / 16 + TAPS;
@@ -93,7 +195,8 @@ VECTORIZED static void interpolate_scaled(const struct source *s, const int16_t 
         }
     for (int y = 0; y < height; y++) {
         int at = fy + y * s->step_y;
-        filter_row(to + y * MOST, rows + (at >> 4) * width, (size_t)width, (size_t)width, filters[at & 15], most);
+        filter_row(samples, rows + (at >> 4) * width, (size_t)width, (size_t)width, filters[at & 15], most);
+        copy_block(&(struct sink){to->to + (size_t)y * to->stride, to->stride, width, 1, to->averages}, samples, 0);
     }
 }
 
@@ -129,12 +232,6 @@ static void scaled_source(const struct vp9_picture *p, const struct vp9_place *a
     s->step_x = (int)r->step[0], s->step_y = (int)r->step[1];
 }
 
-static void average(uint16_t *to, const uint16_t *from, int width)
-{
-    for (int x = 0; x < width; x++)
-        to[x] = (uint16_t)((to[x] + from[x] + 1) >> 1);
-}
-
 /* Where there is no reference. */
 static void set_grey(const struct vp9_picture *p, const struct target *t)
 {
@@ -154,21 +251,14 @@ static int predict_part(struct vp9_picture *p, const struct vp9_place *at, int k
     }
     const struct vp9_reference_picture *r = &p->references[at->block->reference[k] - VP9_LAST];
     struct source s = {.plane = &frame->plane[t->plane], .x = t->x * 16 + x, .y = t->y * 16 + y};
-    uint16_t samples[MOST * MOST];
-    const struct plane *to = &p->picture->frame.plane[t->plane];
+    const struct plane *plane = &p->picture->frame.plane[t->plane];
+    struct sink to = {samples_at(plane, (unsigned)t->x, (unsigned)t->y), plane->stride, t->width, t->height, k};
     int most = (1 << p->depth) - 1;
     if (r->is_scaled) {
         scaled_source(p, at, r, t, x, y, &s);
-        interpolate_scaled(&s, vp9_filters[at->block->filter], samples, t->width, t->height, most);
+        interpolate_scaled(&s, vp9_filters[at->block->filter], &to, most);
     } else
-        interpolate(&s, vp9_filters[at->block->filter], samples, t->width, t->height, most);
-    for (int row = 0; row < t->height; row++) {
-        uint16_t *line = samples_at(to, (unsigned)t->x, (unsigned)(t->y + row));
-        if (k)
-            average(line, samples + row * MOST, t->width);
-        else
-            memcpy(line, samples + row * MOST, (size_t)t->width * sizeof *line);
-    }
+        interpolate(&s, vp9_filters[at->block->filter], &to, most);
     return 1;
 }
 

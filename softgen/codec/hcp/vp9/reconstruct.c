@@ -89,7 +89,7 @@ void vp9_reconstruct(struct vp9_picture *p, struct bools *b, const struct vp9_pl
     struct vp9_block *block = at->block;
     int found = 0, inter = is_inter(block);
     if (inter && !vp9_predict(p, at))
-        p->picture->errors |= VP9_CONCEALED;
+        __atomic_fetch_or(&p->picture->errors, VP9_CONCEALED, __ATOMIC_RELAXED);
     for (int plane = 0; plane < PLANES; plane++) {
         struct part part;
         set_part(p, at, plane, &part);

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import ctypes
 
-import numpy as np
-
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine, bitstream
-from softgen.codec.hcp.picture import HOST_BYTES, HcpVideoPicture, open_picture
+from softgen.codec.hcp.picture import HOST_BYTES, HcpVideoPicture, hcp_surface, open_picture
+from softgen.codec.hcp.vp9.divided import WorkArrays, decode_divided
 from softgen.codec.hcp.vp9.structures import (
     BLOCK_BYTES,
     COUNT_BYTES,
@@ -25,7 +24,7 @@ from softgen.codec.hcp.vp9.structures import (
     Vp9Picture,
 )
 from softgen.codec.library import library, run_rows
-from softgen.codec.picture import IN_MEMORY, PictureShape, Samples, y_tiled_surface
+from softgen.codec.picture import IN_MEMORY, PictureShape, Samples
 from softgen.codec.structures import PADDING, SampleFrame
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
@@ -36,20 +35,6 @@ SAME_SIZE = 1 << 14  # a scale factor
 LEAST_SCALE, MOST_SCALE = SAME_SIZE // 16, SAME_SIZE * 2
 ADAPTABLE = 1667  # bytes of probabilities that pictures without references leave to the driver: from here ...
 SEGMENT_TREE = 2010  # ... to here
-
-
-class WorkArrays:
-    """Arrays that C code uses while a picture is decoded."""
-
-    def __init__(self) -> None:
-        self._kept: list[Samples] = []
-
-    def new(self, size: int, data: bytes = b"") -> Samples:
-        """Zeros, of which the first are `data`."""
-        found = np.zeros(size, np.uint8)
-        found[: len(data)] = np.frombuffer(data, np.uint8)
-        self._kept.append(found)
-        return found
 
 
 def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
@@ -65,7 +50,7 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     picture, shape = _open(cs, engine, state)
     engine.picture = picture
     columns, rows = picture.record.width, picture.record.height
-    vp9, keep = Vp9Picture(ctypes.addressof(picture.record)), WorkArrays()
+    vp9, keep = Vp9Picture(ctypes.addressof(picture.record)), WorkArrays(columns * rows)
     vp9.width, vp9.height, vp9.depth = state.frame_width + 1, state.frame_height + 1, 8 + state.bit_depth
     _flags(vp9, state)
     _segments(cs, vp9)
@@ -77,7 +62,12 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     vp9.probabilities = probabilities.ctypes.data
     data = ctypes.create_string_buffer(payload + PADDING)
     vp9.data, vp9.size = ctypes.addressof(data), len(payload)
-    run_rows(cs, library().vp9_decode, vp9)
+    parts = min(cs.dispatcher.threads, 1 << vp9.tile_columns)
+    if parts > 1:
+        decode_divided(cs, vp9, parts, keep)
+    else:
+        vp9.end_tile = 1 << vp9.tile_columns
+        run_rows(cs, library().vp9_decode, vp9)
     if buffers.current_mv_temporal_buffer_address:  # iHD names none for pictures without references
         cs.space.write(buffers.current_mv_temporal_buffer_address, motion.tobytes())
     if state.segmentation_enable and state.segment_id_stream_out_enable:
@@ -85,6 +75,7 @@ def decode_picture(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> Non
     if vp9.refresh:
         _keep_probabilities(cs, buffers.vp9_probability_buffer_address, probabilities.tobytes(), bool(vp9.intra_only))
     engine.close(cs)
+    keep.close()
 
 
 def _open(cs: CommandStreamer, engine: VideoEngine, state: Record) -> tuple[HcpVideoPicture, PictureShape]:
@@ -139,7 +130,7 @@ def _references(cs: CommandStreamer, engine: VideoEngine, vp9: Vp9Picture, state
         surface = surfaces.get(number)
         if not item.address or surface is None:
             continue
-        slot.surface = y_tiled_surface(surface.surface_pitch + 1, surface.y_offset_for_u_cb, own.record.source.sample_bytes)
+        slot.surface = hcp_surface(surface.surface_pitch + 1, surface.y_offset_for_u_cb, own.record.source.sample_bytes)
         slot.surface.base = item.address
         width, height = getattr(state, f"{name}_frame_width") + 1, getattr(state, f"{name}_frame_height") + 1
         room = max(width, shape.width * SUPERBLOCK), max(height, shape.height * SUPERBLOCK)

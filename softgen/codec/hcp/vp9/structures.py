@@ -36,6 +36,20 @@ class Vp9Picture(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("width", "height", "header_bytes", "depth", "intra_only", "lossless", "segmentation",
                                                "update_map", "temporal_update", "level", "sharpness", "filter", "high_precision",
                                                "refresh", "adapt", "after_key")),
-        ("sign_bias", ctypes.c_uint32 * 4), ("tile_rows", ctypes.c_uint32), ("tile_columns", ctypes.c_uint32),
+        ("sign_bias", ctypes.c_uint32 * 4),
+        *((name, ctypes.c_uint32) for name in ("tile_rows", "tile_columns", "first_tile", "end_tile", "divided", "next_row")),
+        ("filtered", ctypes.c_uint64),
         ("own", ctypes.c_uint8 * OWN_BYTES),
     ]  # fmt: skip
+
+
+class Vp9Load(ctypes.Structure):
+    """struct vp9_load of vp9.h."""
+
+    _fields_ = [("picture", ctypes.c_uint64), ("first", ctypes.c_uint32), ("step", ctypes.c_uint32)]
+
+
+class Vp9Join(ctypes.Structure):
+    """struct vp9_join of vp9.h."""
+
+    _fields_ = [("picture", ctypes.c_uint64), ("part", ctypes.c_uint64)]

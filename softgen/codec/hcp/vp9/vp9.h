@@ -110,15 +110,28 @@ struct vp9_picture {
     uint32_t header_bytes, depth;
     uint32_t intra_only, lossless, segmentation, update_map, temporal_update, level, sharpness, filter, high_precision, refresh, adapt;
     uint32_t after_key, sign_bias[4], tile_rows, tile_columns; /* log2 */
+    uint32_t first_tile, end_tile; /* columns of tiles that this host thread decodes */
+    uint32_t divided; /* among host threads, which have their own copies of this structure */
+    uint32_t next_row, *filtered; /* of the first copy: the next row of superblocks to filter; superblocks that were filtered, by row */
     /* from here on C's own */
     uint32_t columns, rows; /* in units of 8x8 */
     uint32_t tx_mode, compound, fixed_reference, variable_reference[2];
     struct vp9_probabilities before;
     uint8_t left_nonzero[PLANES][16], left_partition[SUPERBLOCK];
     struct vp9_tile tiles[MOST_TILE_COLUMNS], *tile;
-    uint32_t row, tile_row, filter_row, broken, phase; /* progress */
+    uint32_t row, tile_row, broken, phase; /* progress */
     uint32_t reach; /* of the coefficients of a block: their positions, or'ed */
     int32_t coefficients[32 * 32];
+};
+
+/* Arguments of entries. */
+struct vp9_load {
+    struct vp9_picture *picture;
+    uint32_t first, step; /* of its references, each `step`th */
+};
+
+struct vp9_join {
+    struct vp9_picture *picture, *part;
 };
 
 /* Where a block is decoded. */
@@ -221,7 +234,7 @@ const struct frame *vp9_reference(struct vp9_picture *p, int index);
 /* reconstruct.c: samples of a block whose modes are known. */
 void vp9_reconstruct(struct vp9_picture *p, struct bools *b, const struct vp9_place *at);
 
-/* filter.c: the loop filter of a row of superblocks. */
+/* filter.c: the loop filter of a row of superblocks, behind that of the row above if that is another thread's. */
 void vp9_filter(struct vp9_picture *p, unsigned row);
 
 /* edges.c: edges of 8 samples: across (vertical) or down. */

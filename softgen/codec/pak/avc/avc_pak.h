@@ -33,6 +33,7 @@ struct avc_encoder { /* up to `reciprocals` Python fills it */
     uint64_t bits; /* of slice data */
     uint16_t reciprocals[4][64]; /* MFX_FQM_STATE by kind */
     const struct frame *source;
+    struct frame field_rows; /* of the source */
     uint32_t factors4[6][6][16], factors8[2][6][64]; /* by matrix and QP modulo 6; raster; 27 and 28 fractional bits at QP 0 */
     struct cabac_writer cabac;
     int32_t levels[AVC_BLOCKS][16], levels8[4][64], dc[3][16]; /* in the order of the scan; DC of chroma in raster order */

@@ -16,6 +16,23 @@ static void pad(struct avc_encoder *e)
     }
 }
 
+/* The source's samples: all rows, or those of the field. */
+static const struct frame *view(struct avc_encoder *e)
+{
+    const struct avc_picture *avc = e->slice->avc;
+    const struct frame *whole = reference_frame(e->source_picture, 0);
+    if (!avc->field || !whole)
+        return whole;
+    for (int i = 0; i < PLANES; i++) {
+        struct plane *p = &e->field_rows.plane[i];
+        *p = whole->plane[i];
+        p->samples += avc->bottom ? p->stride : 0;
+        p->stride *= 2;
+        p->height = (p->height + !avc->bottom) / 2;
+    }
+    return &e->field_rows;
+}
+
 /* The slice's first macroblock is next: contexts, QP, alignment. */
 void avc_begin_slice(struct avc_encoder *e)
 {
@@ -32,7 +49,7 @@ void avc_begin_slice(struct avc_encoder *e)
     d->field = (int)d->avc->field;
     e->writer->escape = NAL_ESCAPE;
     e->begun = 1;
-    e->source = reference_frame(e->source_picture, 0);
+    e->source = view(e);
     pad(e);
     avc_quantisers(e);
     if (!d->avc->cabac)

@@ -40,10 +40,11 @@ def picture_to_encode(cs: CommandStreamer, engine: VideoEngine, image: Record) -
     for name in REFUSED:
         if getattr(image, name, 0):
             raise Unsupported(f"{name} of an H.264 picture to encode: not yet simulated")
-    if image.field_picture or image.chroma_format_idc != 1:
-        raise Unsupported("fields or monochrome pictures of H.264 to encode: not yet simulated")
+    if image.chroma_format_idc != 1:
+        raise Unsupported("monochrome pictures of H.264 to encode: not yet simulated")
     opened = open_avc(cs, engine, image)
-    surface, shape = source_surface(engine.surfaces), (16 * opened.avc.width, 16 * opened.avc.height)
+    fields = 2 if image.field_picture else 1
+    surface, shape = source_surface(engine.surfaces), (16 * opened.avc.width, 16 * opened.avc.height * fields)
     half = shape[0] // 2, shape[1] // 2
     source, keep = open_source(cs, engine.surfaces, engine.frames, SurfaceLayout.INTERLEAVED_CHROMA, [shape, half, half])
     width, height = min(surface.width + 1, shape[0]), min(surface.height + 1, shape[1])

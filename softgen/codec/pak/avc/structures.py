@@ -6,7 +6,7 @@ import ctypes
 
 from softgen.codec.structures import GraphicsTable
 
-ENCODER_REST = 8288  # bytes of struct avc_encoder that are the C code's own
+ENCODER_REST = 8360  # bytes of struct avc_encoder that are the C code's own
 CHOICE_BYTES = 172  # struct avc_choice
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.command import CommandStreamer
+from softgen.command import CommandStreamer, ConstantUrbEntry
 from softgen.errors import DecodeError
 from softgen.media.queued import QueuedThread
 from softgen.media.vfe.payload import root_thread
@@ -35,7 +35,15 @@ class DecodedSlice(NamedTuple):
     threads: npt.NDArray[np.void]  # THREAD records
     numbers: npt.NDArray[np.uint32]  # the debug counter of each
     data: Any  # their registers behind header and constants
-    kinds: dict[int, QueuedThread]  # by macroblock index: interface, header and constants
+    kinds: dict[int, QueuedThread]  # by macroblock index: interface, header and constants; those of other slices, too
+
+
+class MacroblockKinds(NamedTuple):
+    """The kinds of macroblock threads, for slices with the same state and constants."""
+
+    state: FrontEndState
+    constants: object
+    threads: dict[int, QueuedThread]  # by macroblock index
 
 
 def decode(cs: CommandStreamer, state: FrontEndState, cmd: Record, data: bytes) -> DecodedSlice:
@@ -44,11 +52,11 @@ def decode(cs: CommandStreamer, state: FrontEndState, cmd: Record, data: bytes) 
     if len(cmd.inline_data) < layout.dwords:
         raise DecodeError(f"{len(cmd.inline_data)} dwords of inline data in VLD mode, there must be {layout.dwords} (G45 9654)")
     inline = layout.raw([entry.inline_data for entry in cmd.inline_data][: layout.dwords])
-    stream = ctypes.create_string_buffer(data, len(data) + STREAM_PADDING)
+    stream = np.frombuffer(data + bytes(STREAM_PADDING), np.uint8)
     out, threads = np.empty(DATA_BYTES, np.uint8), np.empty(MOST_MACROBLOCKS, THREAD)
     assert state.vld is not None
     made = _slice(state.vld, inline)
-    made.bits.data, made.bits.size, made.bits.at = ctypes.addressof(stream), len(data), inline.first_macroblock_bit_offset
+    made.bits.data, made.bits.size, made.bits.at = int(stream.ctypes.data), len(data), inline.first_macroblock_bit_offset
     made.data, made.threads = int(out.ctypes.data), int(threads.ctypes.data)
     found = library().vld_decode(ctypes.byref(made))
     count, end = found & 0xFFFF, found >> 16
@@ -77,8 +85,19 @@ def _threads(cs: CommandStreamer, state: FrontEndState, threads: npt.NDArray[np.
     numbers = (front.counter + steps & COUNTER).astype(np.uint32)
     if state.vfe.debug_counter_control != FROZEN:
         front.counter = front.counter + len(threads) & COUNTER
-    assert state.vld is not None
-    kinds = {int(index): root_thread(cs, state, remap(state.vld, int(index)), 0, 0, b"") for index in np.unique(threads["index"])}
+    kinds = _kinds(cs, state, set(threads["index"].tolist()))
     used = int(threads["offset"][-1] + threads["bytes"][-1]) if len(threads) else 0
     return DecodedSlice(threads, numbers, data[:used].copy(), kinds)
 
+
+
+def _kinds(cs: CommandStreamer, state: FrontEndState, indices: set[int]) -> dict[int, QueuedThread]:
+    """Interface, header and constants by macroblock index, of these at least."""
+    front, constants = cs.state(VideoFrontEnd), cs.state(ConstantUrbEntry).data
+    held: MacroblockKinds | None = front.kinds
+    if held is None or held.state is not state or held.constants is not constants:
+        held = front.kinds = MacroblockKinds(state, constants, {})
+    assert state.vld is not None
+    for index in indices - held.threads.keys():
+        held.threads[index] = root_thread(cs, state, remap(state.vld, index), 0, 0, b"")
+    return held.threads

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softgen.bits.units import GRF_BYTES
-from softgen.media.queued import CHANNELS, Interface, QueuedThread
+from softgen.media.queued import CHANNELS, Interface
 from softgen.media.vfe.vld.decoder import DecodedSlice
 from softgen.media.vfe.vld.structures import PAYLOAD, VldWriter, library
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.payload import PayloadWriter, check_length
 
+INDICES = 16  # of macroblocks (G45 9006-9040)
 GROUP = 16  # threads that a host thread takes together
 
 
@@ -34,34 +35,40 @@ class _Payloads(NamedTuple):
 def dispatches(context: DispatchContext, slices: Iterable[DecodedSlice]) -> Iterator[ThreadDispatch]:
     """A dispatch for each kernel, in the order in which kernels come."""
     held = tuple(slices)
-    for kind, interface in _kinds(held).items():
-        parts = [_payloads(piece, kind, interface) for piece in held]
-        yield _dispatch(context, interface, np.concatenate([part for part in parts if len(part)]), kind, held)
+    if not held:
+        return
+    order, counts = dict[Kind, int](), [len(piece.threads) for piece in held]
+    table = np.array(_numbered(held, order))
+    threads = np.concatenate([piece.threads for piece in held])
+    numbers = np.concatenate([piece.numbers for piece in held])
+    starts = np.repeat(np.array([piece.data.ctypes.data for piece in held], np.uint64), counts)
+    kinds = table[np.repeat(np.arange(len(held)), counts), threads["index"]]
+    for kind, number in order.items():
+        chosen = np.flatnonzero(kinds == number)
+        if not len(chosen):
+            continue
+        records = np.empty(len(chosen), PAYLOAD)
+        records["number"], records["bytes"] = numbers[chosen], threads["bytes"][chosen]
+        records["data"] = threads["offset"][chosen].astype(np.uint64) + starts[chosen]
+        yield _dispatch(context, records, kind, held)
 
 
-Kind = tuple[bytes, bytes]  # header and constants
+Kind = tuple[bytes, bytes, Interface]  # header, constants and interface
 
 
-def _kinds(slices: Iterable[DecodedSlice]) -> dict[Kind, Interface]:
-    return {(thread.header, thread.constants): thread.interface for piece in slices for thread in piece.kinds.values()}
+def _numbered(slices: tuple[DecodedSlice, ...], order: dict[Kind, int]) -> list[list[int]]:
+    """For each slice the numbers of its kinds, by macroblock index; `order` gets them."""
+    known = dict[int, list[int]]()  # by identity: slices of a picture share them
+    for piece in slices:
+        if id(piece.kinds) not in known:
+            row = known[id(piece.kinds)] = [-1] * INDICES
+            for index, thread in piece.kinds.items():
+                row[index] = order.setdefault((thread.header, thread.constants, thread.interface), len(order))
+    return [known[id(piece.kinds)] for piece in slices]
 
 
-def _payloads(piece: DecodedSlice, kind: Kind, interface: Interface) -> Any:
-    """PAYLOAD records of the threads of a slice that are of a kind."""
-    indices = [index for index, thread in piece.kinds.items() if _is(thread, kind, interface)]
-    chosen = np.isin(piece.threads["index"], indices)
-    found = np.empty(int(chosen.sum()), PAYLOAD)
-    found["number"], found["bytes"] = piece.numbers[chosen], piece.threads["bytes"][chosen]
-    found["data"] = piece.threads["offset"][chosen].astype(np.uint64) + np.uint64(piece.data.ctypes.data)
-    return found
-
-
-def _is(thread: QueuedThread, kind: Kind, interface: Interface) -> bool:
-    return (thread.header, thread.constants) == kind and thread.interface == interface
-
-
-def _dispatch(context: DispatchContext, interface: Interface, records: Any, kind: Kind, slices: tuple[DecodedSlice, ...]) -> ThreadDispatch:
-    header, constants = kind
+def _dispatch(context: DispatchContext, records: Any, kind: Kind, slices: tuple[DecodedSlice, ...]) -> ThreadDispatch:
+    header, constants, interface = kind
     constant_buffer = ctypes.create_string_buffer(constants, max(len(constants), 1))
     writer = VldWriter(constants=ctypes.addressof(constant_buffer), constant_bytes=len(constants), payloads=int(records.ctypes.data))
     writer.header[:] = header
