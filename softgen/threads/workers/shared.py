@@ -123,7 +123,9 @@ class SharedDispatch:
     @property
     def _answers(self) -> dict[tuple[int, int, int], KnownAnswer]:
         """What threads of the program were answered in dispatches like this one, by status, cr0.0 and ip."""
-        return self.program.answers.setdefault((self.engine, self.dispatch.simd, self.full, self.rows), {})
+        key = self.engine, self.dispatch.simd, self.full, self.rows
+        found: dict[tuple[int, int, int], KnownAnswer] = self.program.answers.setdefault(key, {})
+        return found
 
     @property
     def known_answers(self) -> tuple[KnownAnswer, ...]:
