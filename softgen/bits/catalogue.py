@@ -170,7 +170,7 @@ class Catalogue:
         return dict(table)
 
     def registers(self, gen: float) -> list[tuple[str, page.RegisterSpan]]:
-        """Where each register of a generation stands, without reading its fields. `registers.place` finds one by its offset."""
+        """The place of each register of a generation, without reading its fields. `registers.place` finds one by its offset."""
         return self._kept(gen, "registers", lambda: self._spans(gen))
 
     def _spans(self, gen: float) -> list[tuple[str, page.RegisterSpan]]:
@@ -179,7 +179,7 @@ class Catalogue:
 
 
 def _functions(layout: Layout | None) -> int:
-    """How many functions of a layout were compiled; -1 for one that a generation does not have."""
+    """The number of a layout's compiled functions; -1 for one that a generation does not have."""
     return -1 if layout is None else len(layout.codes)
 
 

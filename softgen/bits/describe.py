@@ -42,7 +42,7 @@ def values_of(kind: FieldType, gen: float) -> dict[int, str]:
 
 
 def value_name(layout: Layout, values: Record, name: str) -> str:
-    """What the value of an enumerated field is called; 'value 5' for one that has no name."""
+    """The name of an enumerated field's value; 'value 5' for one that has no name."""
     value = getattr(values, name)
     return values_of(layout.field(name).type, layout.gen).get(value, f"value {value}")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class FieldType(NamedTuple):
-    """What a field's bits mean. `name` is one of page.TYPES."""
+    """The type of a field. `name` is one of page.TYPES."""
 
     name: str = "uint"
     values: tuple[tuple[int, str], ...] = ()  # inline enumerations
@@ -97,7 +97,7 @@ class Group:
         return claimed_bits(self.fields, self.groups, self.size)
 
     def times(self, bits: int) -> int:
-        """How many elements a layout of `bits` bits holds."""
+        """The number of elements in a layout of `bits` bits."""
         room = max(0, bits - self.start) // self.size
         return room if self.count is None else min(self.count, room)
 

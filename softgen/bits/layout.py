@@ -50,7 +50,7 @@ class Layout:
     codes: dict[bool, bytes] = field(default_factory=dict, repr=False)  # bytecode of `unpack` (True) and `raw`, once compiled
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: no functions."""
+        """State for pickling, without functions."""
         return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}
 
     @property
@@ -64,7 +64,7 @@ class Layout:
         return self.maximum != self.dwords
 
     def length(self, header: int) -> int:
-        """How many dwords a command with this header has."""
+        """The length in dwords of a command with this header."""
         return self.header.dwords(header, self.dwords) if self.header else self.dwords
 
     def reserved(self, dwords: int | None = None) -> int:

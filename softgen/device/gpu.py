@@ -184,7 +184,7 @@ class GpuDevice:
         return PositionOnlyStreamer(silent, ENGINE, space, global_space, saved, self.counters, self.hooks, base, process_page, context_id)
 
     def saved_context(self, context: int, engine: str) -> SavedContext:
-        """What a context keeps on an engine, by number."""
+        """The saved state of a context on an engine, by number."""
         found = self.contexts.get((context, engine))
         return found or self.contexts.setdefault((context, engine), self.new_context(engine))
 

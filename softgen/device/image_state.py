@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 
 
 class CommandPlace(NamedTuple):
-    """Where an image keeps a command, in dwords."""
+    """The place of a command in an image, in dwords."""
 
     at: int
     room: int
@@ -126,7 +126,7 @@ class ImageState:
 
 @cache
 def _places(gen: float, subslices: int) -> tuple[tuple[CommandPlace, ...], int]:
-    """Where a generation's images keep commands, and where they end."""
+    """Places of commands in a generation's images, and their end."""
     found, last, end = list[CommandPlace](), 0, 0
     for section in image_sections():
         page = catalogue().get(section.structure, gen)

@@ -34,7 +34,7 @@ class InterruptEvent:
 
 
 class InterruptCause(NamedTuple):
-    """What can happen on an engine."""
+    """A cause of interrupts of an engine."""
 
     event: InterruptEvent
     bit: int  # among the engine's

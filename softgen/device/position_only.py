@@ -51,7 +51,7 @@ class PositionOnlyContext:
 
 
 class PositionOnlyEngine:
-    """What the render engine starts POCS with."""
+    """The position-only engine (POCS), which the render engine starts."""
 
     def __init__(self, gpu: Any, memory: Any) -> None:
         self.gpu, self.memory = gpu, memory

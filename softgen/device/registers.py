@@ -47,7 +47,7 @@ def read_only() -> frozenset[str]:
 
 @cache
 def reset_values() -> dict[str, dict[str, int]]:
-    """What registers hold before anything is written to them, by generation and name."""
+    """Reset values of registers, by generation and name."""
     text = (SPEC / "device" / "shared_registers.toml").read_text("utf-8")
     return {generation: dict(values) for generation, values in tomllib.loads(text)["reset"].items()}
 
@@ -135,7 +135,7 @@ class DeviceRegisters:
             self._plain_rows.add(offsets)
 
     def changed(self, offset: int, old: int, value: int) -> int:
-        """What a register that holds `old` holds after `value` is written."""
+        """The value of a register that held `old` after `value` is written."""
         place = self.place(offset)
         if place is None and offset in self._sparse or place is not None and place.layout.name in read_only():
             return old

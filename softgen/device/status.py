@@ -34,7 +34,7 @@ class StatusDevice(Protocol):
 
 
 class ContextStatus:
-    """What one engine reports about its contexts."""
+    """An engine's report about its contexts."""
 
     def __init__(self, gpu: StatusDevice, memory: TableMemory, table: SubmissionTable, engine: str, base: int) -> None:
         self.gpu, self.memory, self.table, self.engine, self.base = gpu, memory, table, engine, base
@@ -50,7 +50,7 @@ class ContextStatus:
         return self.base + (catalogue().layout(name, self.gpu.generation.number).offset or 0)
 
     def state(self, active: bool) -> None:
-        """What EXECLIST_STATUS answers."""
+        """The value of EXECLIST_STATUS."""
         if self.table.status:
             self.gpu.registers.write(self.base + self.table.status["register"], self.table.status["active" if active else "idle"])
 

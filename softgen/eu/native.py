@@ -85,7 +85,7 @@ class GuardedCall:
         return self.at(self.function, ctypes.addressof(argument))
 
     def at(self, function: int, argument: int) -> int | None:
-        """The same for another function."""
+        """Guarded call of another function."""
         self.record.ip = guard.NO_IP
         if self.guard(function, argument, self.record):
             return None

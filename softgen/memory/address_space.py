@@ -62,7 +62,7 @@ class AddressSpace(Space):
 
     @property
     def changes_address(self) -> int:
-        """Where compiled code finds it."""
+        """Host address of the count, for compiled code."""
         return ctypes.addressof(self._changes)
 
     # Mapping

@@ -28,7 +28,7 @@ Identity = tuple[int, int]  # st_dev and st_ino: which file a descriptor is of, 
 
 
 class Store(Protocol):
-    """What an address space can map: pages of a file."""
+    """Pages of a file, which address spaces map."""
 
     @property
     def name(self) -> str: ...

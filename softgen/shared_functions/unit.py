@@ -189,7 +189,7 @@ class DispatchBindings:
         return data
 
     def depend_on_surface(self, index: int, size: int) -> None:
-        """The same of the surface state of a binding table entry."""
+        """Read the surface state of a binding table entry, and depend on it."""
         self.resolved.reads.clear()
         try:
             entry = self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
@@ -203,7 +203,7 @@ class DispatchBindings:
         return self.resolved.sampler_base + self.samplers + offset & (1 << self.space.bits) - 1
 
     def depend_on_sampler(self, base: int, offset: int, size: int) -> bytes:
-        """The same of a sampler state, by its offset in the table, which counts from `base`."""
+        """Read a sampler state that a binding is made from, by its offset in the table, which counts from `base`."""
         self.resolved.reads.clear()
         self.resolved.sampler_base = base
         try:
@@ -218,7 +218,7 @@ class DispatchBindings:
         return self.resolved.sampler_base + offset & (1 << self.space.bits) - 1
 
     def depend_behind(self, base: int, offset: int, size: int) -> bytes:
-        """The same of a border colour, or of a sampler of another table, by its offset from the sampler base."""
+        """Read a border colour, or a sampler of another table, that a binding is made from, by its offset from the sampler base."""
         self.resolved.reads.clear()
         self.resolved.sampler_base = base
         try:
@@ -229,7 +229,7 @@ class DispatchBindings:
         return data
 
     def depend_on_blend(self, address: int, size: int) -> None:
-        """The same of an entry of the blend state, by its address as unit states have it."""
+        """Depend on an entry of the blend state, by its address as unit states have it."""
         self.resolved.reads.clear()
         try:
             self.resolved.blend[address, size] = self.space.read(address + self.blend_moved, size)

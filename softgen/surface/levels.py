@@ -25,7 +25,7 @@ Entries = tuple[int, ...] | Value
 
 
 class LevelSizes(Protocol):
-    """What the placement of levels depends on: a SurfaceImage whose sizes are numbers."""
+    """Inputs of the placement of levels: a SurfaceImage whose sizes are numbers."""
 
     @property
     def kind(self) -> str: ...

@@ -33,7 +33,7 @@ _kinds: dict[tuple[float, tuple[Any, ...]], SurfaceImage] = {}  # the image of a
 
 @cache
 def _places(gen: float) -> tuple[int, ...]:
-    """Where a record of the state has NUMBERS."""
+    """Places of NUMBERS in a record of the state."""
     page = catalogue.layout("RENDER_SURFACE_STATE", gen)
     names = page.raw([0] * page.dwords)._fields
     return tuple(names.index(name) for name in NUMBERS if name in names)
@@ -52,7 +52,7 @@ def surface_image(layout: Layout, state: Record, what: str) -> SurfaceImage:
 
 
 def _kind(gen: float, state: Record) -> tuple[float, tuple[Any, ...]]:
-    """What the images of a kind have in common: the state without its numbers."""
+    """The state that images of a kind share: without its numbers."""
     values = list(state)
     for place in _places(gen):
         values[place] = 0

@@ -64,7 +64,7 @@ def spread(samples: int, width: int, height: int) -> tuple[int, int]:
 
 
 def sample_fields(layout: Layout, state: Record, format: Format, height: int) -> dict[str, Any]:
-    """What a surface state says about samples, as fields of a SurfaceImage."""
+    """Samples of a surface state, as fields of a SurfaceImage."""
     if sample_count(state) == 1:
         return {}
     interleaved = is_interleaved(layout, state)

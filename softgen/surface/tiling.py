@@ -47,7 +47,7 @@ def row(m: Machine, tiling: str, pitch: Value | int, y: Value) -> Value:
 
 
 def slices(tiling: str) -> int:
-    """How many slices a tile has, as a power of two."""
+    """The binary logarithm of a tile's slices."""
     return orders()[tiling].count("Z") if tiling != "linear" else 0
 
 

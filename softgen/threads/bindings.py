@@ -66,7 +66,7 @@ class BoundUnits:
         self._surfaces.forget()
 
     def move(self, bases: Mapping[str, int], table: int, samplers: int) -> None:
-        """The same of all that pointers lead to: base addresses, binding table and samplers are others now."""
+        """Move all that pointers lead to: base addresses, binding table and samplers are others now."""
         self.dispatch.bases = self._surfaces.bases = bases
         self.move_samplers(samplers)
         self.move_table(table)
@@ -100,7 +100,7 @@ class BoundUnits:
         return True
 
     def follow_surfaces(self, offset: int) -> bool:
-        """The same where the table at the offset is known to mean the same surfaces."""
+        """Variant of follow_table for a table that is known to mean the same surfaces: the rest is compared."""
         dispatch = self.dispatch
         if not dispatch.rest_current():
             return False
@@ -108,7 +108,7 @@ class BoundUnits:
         return True
 
     def move_samplers(self, offset: int) -> None:
-        """The same of the sampler table, at another offset from the dynamic state base."""
+        """Move the sampler table to another offset from the dynamic state base."""
         self.dispatch.samplers = offset
         for binding in self._samplers:
             binding.move_samplers(offset)

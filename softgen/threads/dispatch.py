@@ -69,7 +69,7 @@ class DispatchContext:
     told: Callable[[Place], None] = told_nobody  # where threads are, each time before the time limit is looked at
 
     def again(self, warn: Callable[[str], None], elapsed: int) -> DispatchContext:
-        """The same environment for a later dispatch."""
+        """Copy of the environment for a later dispatch."""
         made = object.__new__(DispatchContext)
         made.__dict__.update(self.__dict__, warn=warn, elapsed=elapsed)
         return made
@@ -130,7 +130,7 @@ class ThreadDispatch:
         assert self.registers <= GRF_COUNT, f"a payload of {self.registers} registers: its stage has not checked it"
 
     def again(self, header: bytes, data: bytes, binding_table: int) -> ThreadDispatch:
-        """The same dispatch with other data in its TemplatePayload, and its binding table elsewhere."""
+        """Copy of the dispatch with other data in its TemplatePayload, and its binding table elsewhere."""
         payload: Any = self.payload
         made = object.__new__(ThreadDispatch)  # replace() would take longer than most short dispatches do
         made.__dict__.update(self.__dict__, payload=payload.again(header, data), binding_table=binding_table)

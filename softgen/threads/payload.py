@@ -72,7 +72,7 @@ class HeaderPatch:
         return tuple(found)
 
     def only(self, group: int) -> HeaderPatch:
-        """The same for one group alone."""
+        """Patch of one group's headers alone."""
         values = self.values(group)
         return HeaderPatch(tuple(replace(counter, start=value, count=1) for counter, value in zip(self.counters, values, strict=True)))
 
@@ -104,7 +104,7 @@ class TemplatePayload:
         return len(self.header) + (self.own if self.own_first else 0)
 
     def again(self, header: bytes, data: bytes) -> TemplatePayload:
-        """The same with another header and other data, as long as these."""
+        """Copy with another header and other data, as long as these."""
         made = object.__new__(TemplatePayload)
         made.__dict__.update(self.__dict__, header=header, data=data)
         return made

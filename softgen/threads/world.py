@@ -103,7 +103,7 @@ def _pieces(patch: HeaderPatch, chance: random.Random) -> list[HeaderPatch]:
 
 
 def _shuffled(dispatch: ThreadDispatch, chance: random.Random) -> ThreadDispatch | None:
-    """The same dispatch with the threads of its groups in another order; None where a C function writes what they start with."""
+    """Copy of a dispatch with the threads of its groups in another order; None where a C function writes what they start with."""
     order = list(range(dispatch.threads))
     chance.shuffle(order)
     payload: Payload = dispatch.payload

@@ -94,7 +94,7 @@ class CaptureWriter:
         return self.blob_of([view])[0]
 
     def blob_of(self, parts: Sequence[Bytes]) -> tuple[str, int]:
-        """The same for a content in parts, each a whole number of pages; also how many of its bytes are in pages that are not all zero.
+        """Write a content in parts, each a whole number of pages; its name, and how many of its bytes are in pages that are not all zero.
         What is zero may be ZEROS, time after time: a sparse buffer can have more bytes than the host has memory."""
         used = sum(nonzero(memoryview(part)) for part in parts if part is not ZEROS)
         if not used:

@@ -42,5 +42,5 @@ def biases() -> dict[int, int]:
 
 @cache
 def error_state() -> dict[str, Any]:
-    """What the i915 driver calls engines, memory and registers."""
+    """Names of engines, memory and registers in the i915 driver."""
     return _read("error_state.toml")

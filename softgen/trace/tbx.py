@@ -56,7 +56,7 @@ BODIES = {REGISTER: "TBX_REGISTER_REQUEST", TABLE: "TBX_TABLE_REQUEST", WRITE: "
 
 @dataclass
 class Options:
-    """How clients' work is run."""
+    """Options for the execution of clients' work."""
 
     deterministic: bool = False  # timestamps count up
     time_limit: float | None = None  # seconds for one submission

@@ -17,7 +17,7 @@ Resolve = Callable[[str, float], Layout]
 
 
 class RegisterSpan(NamedTuple):
-    """Where a register stands on one generation."""
+    """The place of a register on one generation."""
 
     offset: int
     relative: bool  # the offset counts from where the engine's registers start
@@ -54,7 +54,7 @@ def _derived(section: PageSection, owner: str, lines: RecordLines, gen: float, f
 
 
 def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[BitField, ...], groups: tuple[Group, ...]) -> Effect | None:
-    """What the command does on one generation; the fields it names must be there."""
+    """The effect of a command on one generation; the fields it names must be there."""
     found = [effect for effect, gate in block.effects if gen in gate]
     if not found:
         return None

@@ -51,7 +51,7 @@ class Signals:
                 self._waits_no_more()
 
     def wait_unlocked(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
-        """The same for a `ready` that takes long: it is called without the lock, which all fences of all programs need."""
+        """Wait variant for a `ready` that takes long: it is called without the lock, which all fences of all programs need."""
         with self.lock:
             self.waiting += 1
         try:

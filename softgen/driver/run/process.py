@@ -60,7 +60,7 @@ def _address(data: Bytes) -> int:
 
 
 class SmallReads:
-    """What a read of a few bytes needs."""
+    """Buffers and arguments of a read of a few bytes."""
 
     def __init__(self) -> None:
         self.data = ctypes.create_string_buffer(SMALL)
@@ -70,7 +70,7 @@ class SmallReads:
 
 
 class ThreadReads(threading.local):
-    """The same, made once for each thread."""
+    """Buffers of small reads, one set for each thread."""
 
     def __init__(self) -> None:
         self.small = SmallReads()

@@ -56,7 +56,7 @@ class Structure:
         return SimpleNamespace(**dict(zip(self.names, values, strict=True)))
 
     def unpack_row(self, data: bytes) -> Any:
-        """The same as a named tuple, faster."""
+        """Decode one structure as a named tuple, faster than `unpack`."""
         if len(data) != self.size:
             data = data[: self.size].ljust(self.size, b"\0")
         return tuple.__new__(self.row, self.struct.unpack(data))  # there are as many values as the row has names

@@ -103,7 +103,7 @@ def run(thread: ThreadState, code: KernelProgram, limit: int = DEFAULT_BRANCH_BU
 
 
 def drive(reference: Interpreter, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
-    """The same, with an interpreter for what has no handler."""
+    """Run a thread whose interpreter executes what has no handler."""
     thread, code, context = reference.thread, reference.code, Context()
     engine = threaded(thread.gen)
     context.budget = limit

@@ -77,7 +77,7 @@ def write(kind: HandlerKind, name: str, module: LlvmModule) -> Reach | None:
 
 
 def write_bytecode(kind: HandlerKind) -> tuple[BytecodeProgram, Reach]:
-    """The same as bytecode; a SoftgenError or Escape where there is none, or the reference must do it."""
+    """A handler as bytecode; a SoftgenError or Escape where there is none, or the reference must do it."""
     m = ScalarBytecode()
     state = BlockState(m, kind.shape, kind.mode, kind.accumulates)
     WRITERS[kind.what](state, kind)

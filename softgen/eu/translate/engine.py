@@ -44,8 +44,9 @@ class Translator:
         return known[key]
 
     def lookup_cached(self, program: KernelProgram, control: int, simd: int, full: bool,
-                payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
-        """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
+                      payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
+        """The kernel as a function that needs no compilation, from memory or disk; None where there is none. The disk is asked once:
+        every dispatch comes here."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
         looked = self._looked.setdefault(program, set())
         if key not in known and key not in looked:

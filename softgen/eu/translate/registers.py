@@ -158,7 +158,7 @@ class RegisterPartition:
         return self._as(found, type, lanes)
 
     def _as(self, value: Value, type: LaneType, lanes: int) -> Value:
-        """The same bytes as lanes of another type."""
+        """Bytes of a value as lanes of another type."""
         return self.m._value(type, lanes, self.m._regroup(value.type, value.lanes, type, lanes, value.payload))
 
     def _joined(self, a: Value, b: Value) -> Value:

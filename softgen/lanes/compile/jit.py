@@ -220,7 +220,7 @@ def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Ta
 
 
 def load_form(form: object, text: Callable[[], str], names: tuple[str, ...], imports: dict[str, int] | None = None) -> LoadedCode:
-    """The same for functions that `form` describes completely (its repr): where they were compiled before, their IR is not even made."""
+    """The functions that `form` describes completely (its repr), from the cache without making their IR, or compiled now."""
     cache, target = Cache(default_folder()), host()
     name = key(f"{source_fingerprint()} {names} {form!r}", target)
     data = cache.load(name)

@@ -151,7 +151,7 @@ def atomic_lane(ir: LlvmText, op: str, type: LaneType, place: str, operands: lis
 
 
 def plain_lane(ir: LlvmText, op: str, type: LaneType, place: str, operands: list[str]) -> str:
-    """The same where no other thread can change the memory meanwhile."""
+    """The atomic of one lane as load and store, where no other thread can change the memory meanwhile."""
     element = ir.element(type)
     old = ir.emit(f"load {element}, ptr {place}, align {type.bytes}")
     if op == "compare_exchange":

@@ -163,7 +163,7 @@ class LlvmRegions:
         return ir.emit(f"bitcast <{lanes} x i{type.bits}> {narrow} to {ir.vector(type, lanes)}")
 
     def _scatter_inside(self, path: FastPath, base: Region, offsets: Value, value: Value) -> None:
-        """The same for a store."""
+        """Scatter of the lanes that are inside of the region."""
         ir = self.ir
         shape, (origin, size) = path.shape, self.addressing.origin(base)
         lanes = shape.lanes
@@ -309,7 +309,7 @@ def retry(addressing: LlvmAddressing, type: LaneType, place: str, operands: list
 
 
 def replace(addressing: LlvmAddressing, type: LaneType, place: str, operands: list[str], function: Callable[..., Value]) -> tuple[str, str]:
-    """The same where no other thread can change the value meanwhile."""
+    """Read-modify-write without a loop, where no other thread can change the value meanwhile."""
     ir = addressing.ir
     element = ir.element(type)
     old = ir.emit(f"load {element}, ptr {place}, align {type.bytes}")

@@ -160,7 +160,7 @@ class LlvmPointer:
         return LlvmPointer(self.code, self._load("ptr", align, False, invariant, _readable(dereferenceable)))
 
     def load_pointer_as(self, name: str, dereferenceable: int) -> None:
-        """The same of memory that does not change, under a name: `pointer(name)` of the machine, for code that was written before."""
+        """Load a pointer from unchanging memory, under a name: `pointer(name)` of the machine, for code that was written before."""
         self.code.ir.line(f"%{name} = load ptr, ptr {self.text}, !invariant.load !2{_readable(dereferenceable)}")
 
     def load_lanes(self, type: LaneType, lanes: int, align: int = 0, volatile: bool = False) -> Value:

@@ -341,7 +341,7 @@ class GroupRun:
             raise places.timed_out(worker.place(worker.busy()))
 
     def _poll_overdue(self, worker: Worker) -> None:
-        """The same, between instructions that are left to the interpreter: a dispatch of which all time goes there has no other slices."""
+        """Poll between instructions that are left to the interpreter: a dispatch of which all time goes there has no other slices."""
         self.overdue = True
         self._poll(worker)
 

@@ -79,7 +79,7 @@ class SharedDispatch:
         return True
 
     def renew(self, context: DispatchContext, dispatch: ThreadDispatch) -> bool:
-        """The same where program, space and base addresses are known to be the same, and what the binding table leads to."""
+        """Variant of holds() where program, space and base addresses are known to be the same, and what the binding table leads to."""
         bound = self.bound
         if not bound.follow_surfaces(dispatch.binding_table):
             return False

@@ -117,8 +117,8 @@ class NotedSpace(Space):
 
 
 class NotedTableSpace(NotedSpace):
-    """The same for a reader of a stage's binding table: its entries, and the surface states that they lead to, are noted
-    apart, as drivers move them."""
+    """An address space for a reader of a stage's binding table: its entries, and the surface states that they lead to, are noted apart,
+    as drivers move them."""
 
     def __init__(self, space: Space, notes: Notes, stage: str, table: int) -> None:
         super().__init__(space, notes)
@@ -138,7 +138,7 @@ class NotedTableSpace(NotedSpace):
 
 
 class NotedBlockSpace(NotedSpace):
-    """The same for a reader of a block of state behind a pointer: noted apart, as drivers write the same blocks elsewhere."""
+    """An address space for a reader of a block of state behind a pointer: noted apart, as drivers write the same blocks elsewhere."""
 
     def __init__(self, space: Space, notes: Notes, pointer: str) -> None:
         super().__init__(space, notes)
