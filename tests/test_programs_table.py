@@ -60,6 +60,7 @@ def test_a_run_is_judged_by_messages_picture_and_output(tool: Any) -> None:
     for output, code, colours, verdict, error in (
         ("done\nsoftgen: geometry shader: not yet", 0, 2, "fails", "geometry shader: not yet"),
         ("x\noops", 3, 2, "fails", "exit code 3: oops"), ("done", 0, 1, "fails", "nothing is on the display"),
+        ("done", tool.SEEN, 2, "runs", ""),
         ("done\nsoftgen: time is up after 20 s; the program is ended", 1, 2, "runs", ""),
         ("", None, 2, "hangs", "its output has no 'done'"), ("x", 0, 2, "fails", "its output has no 'done'")):  # fmt: skip
         found = tool.judge(program, ran(tool, output, code, colours))
@@ -107,8 +108,9 @@ def test_results_of_runs_beside_each_other_are_merged(tool: Any, tmp_path: Path,
 
 def test_a_display_that_is_blank_on_llvmpipe_too_is_no_fault(tool: Any) -> None:
     program = tool.Program("p", "pack", "p", "kms", rate=r"(\d+) fps")
+    assert tool.judge(program, ran(tool, "no display", colours=1)).error == tool.ENDED
     for colours, verdict in ((1, "runs"), (2, "fails")):
-        result = tool.judge(program, ran(tool, "20 fps", colours=1))
+        result = tool.judge(program, ran(tool, "20 fps", tool.SEEN, colours=1))
         tool.beside_llvmpipe(program, result, ran(tool, "80 fps", colours=colours))
         assert (result.verdict, result.ratio) == (verdict, 0.25)
 

@@ -54,7 +54,9 @@ TIME_IS_UP = re.compile(r"softgen: time is up after")
 QUIET = re.compile(r"softgen: (\d+ frames? presented|live at|\d+ pictures? in|time is up|the run ended while work was running|"
                    r"a program has turned the display off|still running after|[-\w ]+: no driver supports|[-\w ]+: \w+ is not installed)")
 MOST_SAID = 160  # characters of an error
+SEEN = -1  # in place of the exit code of a program that was ended because enough was seen
 BLANK = "nothing is on the display"
+ENDED = "it ended, and nothing is on the display"
 SOAK = 120  # seconds
 EVERY, ENOUGH = 5, 8  # every so manyth frame is saved; a program that has shown so many of them has been seen
 SLACK = 60.0  # seconds beyond a program's own until a run counts as hung
@@ -147,7 +149,7 @@ def wait(child: subprocess.Popen[bytes], frames: Path | None, program: Program, 
         if len(found) >= ENOUGH and look(opened(found[-1])) != "blank" or seen and time.monotonic() >= seen + program.seconds:
             child.terminate()
             child.wait(SLACK)
-            return 0
+            return SEEN
 
 
 def execute(program: Program, args: argparse.Namespace, llvmpipe: bool = False) -> Ran:
@@ -194,14 +196,18 @@ def own_rate(program: Program, output: str) -> float | None:
     return 1000 / number if number and "ms" in found[-1].re.groupindex else number
 
 
+def stayed(ran: Ran) -> bool:
+    """Whether a program did not end by itself."""
+    return ran.code == SEEN or bool(TIME_IS_UP.search(ran.output))
+
+
 def first_error(program: Program, ran: Ran) -> str:
     """The first message of softgen that is no summary; else, where the program failed, its last line."""
     lines = [line.strip() for line in ran.output.replace("softgen: ", "\nsoftgen: ").splitlines() if line.strip()]
     said = next((line for line in lines if line.startswith("softgen: ") and not QUIET.match(line)), "")
     if said:
         return said.removeprefix("softgen: ")
-    ended = ran.code == 0 or any(TIME_IS_UP.match(line) for line in lines)
-    if not ended and ran.code is not None:
+    if not stayed(ran) and ran.code != 0 and ran.code is not None:
         said = next((line for line in reversed(lines) if not line.startswith("softgen: ")), "it said nothing")
         return f"exit code {ran.code}: {said[:MOST_SAID]}"
     if program.expect and not re.search(program.expect, ran.output):
@@ -221,7 +227,7 @@ def judge(program: Program, ran: Ran) -> Result:
     error, picture = first_error(program, ran), look(ran.pixels) if program.on != "none" else ""
     verdict = "hangs" if ran.code is None else "fails" if error or picture in ("none", "blank") else "runs"
     if not error and verdict == "fails":
-        error = BLANK if picture == "blank" else "nothing was presented"
+        error = "nothing was presented" if picture == "none" else BLANK if program.expect or stayed(ran) else ENDED
     frames = ran.report.get("frames", {}).get("presented", 0)
     rate = own_rate(program, ran.output)
     return Result(program.name, program.package, program.command, program.gpu, verdict, picture, frames, rate, None, error)
