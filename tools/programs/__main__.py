@@ -81,7 +81,7 @@ class Program:
     def binary(self) -> str:
         """The program whose presence shows that the package is installed."""
         words = [word for word in self.command.replace("|", " ").split() if "=" not in word]
-        skipped = {"cage", "--", "env", "sleep", "1", "dbus-run-session", "cd", "$RUN", "&&"}
+        skipped = {"cage", "--", "env", "sleep", "1", "dbus-run-session", "cd", "mkdir", "$RUN", "$RUN/profile", "&&"}
         return next(word.rstrip(";") for word in words if word not in skipped)
 
 
