@@ -222,7 +222,7 @@ def test_code_that_a_form_describes_is_made_once(tmp_path: Path, monkeypatch: py
         code = jit.load_form(form, lambda: made.append(ir) or ir, ("one",))  # type: ignore[func-returns-value]
         assert code.address("one")
     assert len(made) == 2 and jit.has_form(("a", 1), ("one",)) and not jit.has_form(("a", 3), ("one",))
-    monkeypatch.setattr(jit, "maker", lambda: "other sources")
+    monkeypatch.setattr(jit, "source_fingerprint", lambda: "other sources")
     assert not jit.has_form(("a", 1), ("one",))
 
 

@@ -106,6 +106,7 @@ class SubmissionHooks:
     drawn: Drawn | None = None
     completed: Callable[[], None] = lambda: None  # called where only the end of a prepared batch is left: memory will not change
     told: Callable[[Place], None] = told_nobody  # where threads are, each time before the time limit is looked at
+    ordered: Callable[[], bool] = lambda: False  # whether `timed_out` is polled before each command that writes to memory
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -96,7 +96,8 @@ class FlushTable:
 
     def __init__(self, name: str, gen: float, engine: str, rules_name: str) -> None:
         self.name, self.engine, self.rules, layout = name, engine, rules_name, catalogue.layout(name, gen)
-        varying = sum(field.mask for field in layout.fields if field.name in DATA)
+        self.layout = layout
+        self._varying = varying = sum(field.mask for field in layout.fields if field.name in DATA)
         controls = sum(field.mask for field in layout.fields if field.name not in DATA)
         assert controls < 1 << 64  # in the first two dwords
         self.struct = FlushKinds(DWORD_MASK & ~(varying >> 32), 0, _places(layout))
@@ -113,10 +114,14 @@ class FlushTable:
             return
         with self._lock:
             if kind not in self._known and struct.count < FLUSH_KINDS:
-                values = command.record
+                values = self._without_data(dwords)
                 struct.kinds[struct.count] = FlushKind(*kind, effects.bits, self._allowed(values), self.bits_of_earlier(values))
                 struct.count += 1  # last: walks of other engines may look
                 self._known.add(kind)
+
+    def _without_data(self, dwords: Sequence[int]) -> Record:
+        """A command's record with neither address nor data: none of its kind breaks more rules (ICL-PC-10: nothing is asked for)."""
+        return self.layout.raw([dword & ~(self._varying >> 32 * number) & DWORD_MASK for number, dword in enumerate(dwords)])
 
     def _allowed(self, values: Record) -> int:
         """The states in which a command breaks no rule, whatever commands before had set."""
@@ -209,6 +214,7 @@ class StoreActor(WriteActor):
 
 
 def _in_own_space(cs: Any) -> bool:
-    """Whether a walk's batch is in the space that its commands write to, and no pipeline has collected work that a flush completes."""
+    """Whether a walk's batch is in the space that its commands write to, no pipeline has collected work that a flush completes, and nobody
+    has to see memory between two writes."""
     space: Space = cs.space
-    return cs.place is not None and cs.place.window.space is space and not cs.saved.unfinished
+    return cs.place is not None and cs.place.window.space is space and not cs.saved.unfinished and not cs.hooks.ordered()

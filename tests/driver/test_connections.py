@@ -46,7 +46,8 @@ class Events:
 
 def served(*events: Any) -> tuple[Server, Events, list[str]]:
     log, selector = list[str](), Events(*events)
-    gpu: Any = SimpleNamespace(log_once=log.append, sync_files=SimpleNamespace(closed="files"), syncobjs=SimpleNamespace(closed="objects"))
+    gpu: Any = SimpleNamespace(log_once=log.append, count_refused=lambda *refused: None, sync_files=SimpleNamespace(closed="files"),
+                               syncobjs=SimpleNamespace(closed="objects"))  # fmt: skip
     listener = SimpleNamespace(setblocking=lambda blocking: log.append(f"blocking {blocking}"))
     service: Any = SimpleNamespace(listening={"card0": listener}, control="control socket", command=lambda: b"stop")
     made = Server(gpu, service)

@@ -137,7 +137,7 @@ def test_files_that_cannot_be_written_are_told(place: Place, monkeypatch: pytest
     def build(*where: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(launcher.tree, "build", build)
+    monkeypatch.setattr(launcher.sysfs_tree, "build", build)
     with pytest.raises(SoftgenError, match="the files that programs are shown cannot be written: No space left on device"):
         place.launch()
     assert not list(place.runs.iterdir()) and not launcher.children() and not place.told.exists()
@@ -152,7 +152,7 @@ def test_a_server_that_does_not_start_is_told(place: Place, monkeypatch: pytest.
         [server] = launcher.children()
         os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
 
-    monkeypatch.setattr(launcher.tree, "build", build)
+    monkeypatch.setattr(launcher.sysfs_tree, "build", build)
     with pytest.raises(SoftgenError, match=r"the simulator did not start.*: the simulator cannot go on: MemoryError: no room"):
         place.launch(broken)
     assert not place.told.exists() and not list(place.runs.iterdir())

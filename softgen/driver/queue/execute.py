@@ -130,7 +130,7 @@ class ContextEngine:
         self.saved = executor.device.new_context(self.engine)
         drawn = None if executor.drawn is None else self.drawn
         self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn, self.completed,
-                                    self.told)  # fmt: skip
+                                    self.told, lambda: bool(self.copies))  # fmt: skip
 
     def end(self) -> None:
         """Release what the context kept, which has ended: some of it leads back here, and the garbage collector may not look for long."""

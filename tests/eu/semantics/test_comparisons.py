@@ -44,7 +44,7 @@ def expected(condition: int, row: int, column: int, a: float, b: float, keeps: b
 
 
 def compared(kind: str, control: int, condition: int, pairs: list[tuple[float, float]], opcode: str = "cmp") -> list[bool]:
-    """The flag of each pair, of eight channels an instruction, where a double takes two of them."""
+    """The flag of each pair, of eight channels an instruction; a double counts as two elements and has one flag."""
     dtype, count = {"f": (np.float32, 8), "df": (np.float64, 4)}[kind]
     padded = np.array(pairs + [(0.0, 0.0)] * (-len(pairs) % count), dtype)
     registers = len(padded) // count
@@ -57,7 +57,7 @@ def compared(kind: str, control: int, condition: int, pairs: list[tuple[float, f
                   instr(7, "mov", dst(110, "uw", sub=2 * number), arf(0x30, "uw", 0, "0;1,0"), size=1, no_mask=True)]  # fmt: skip
     run(made, *items)
     flags = made.grf[110 * 32 : 110 * 32 + 2 * registers].view(np.uint16)
-    return [bool(int(flags[n // count]) >> n % count * (8 // count) & 1) for n in range(len(pairs))]
+    return [bool(int(flags[n // count]) >> n % count & 1) for n in range(len(pairs))]
 
 
 @pytest.mark.behaviour("EU-83", "EU-84", "EU-85", shows="action")
