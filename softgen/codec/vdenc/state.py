@@ -40,11 +40,14 @@ def walk_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
     if image.field_picture:
         raise Unsupported("field pictures by VDENC: not yet simulated")
     picture = picture_to_encode(cs, engine, image)
+    whole = state.next_slice_vertical_position >= picture.avc.height
+    if not (whole or cmd.next_slice_mb_start_y_position):  # Skylake's walker takes a whole picture and does not name the next slice
+        raise Unsupported("several slices of a picture by one VDENC_WALKER_STATE, as on Skylake: not yet simulated")
     begun = begin_slice(cs, engine, picture, image, state)
     run_rows(cs, library().vdenc_walk, _search(cs, begun.slice.qp, begun.slice.counts[0], ctypes.addressof(begun.encoder)))
     assert engine.stream is not None
     begun.finish(engine.stream)
-    if cmd.next_slice_mb_start_y_position >= picture.avc.height:
+    if whole:
         _scale(cs, engine, picture)
         engine.close(cs)
         engine.close_stream(cs)

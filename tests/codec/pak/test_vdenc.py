@@ -71,6 +71,7 @@ def test_registers_count_what_was_coded(name: str) -> None:
 LIVE = [  # GPU, options, luma of the worst frame, bytes of all
     ("kbl", "-qp 26 -g 4", 41, 9800),
     ("icl", "-qp 34 -g 6 -coder cavlc", 33, 5200),
+    ("skl", "-qp 20 -g 3", 45, 16500),
     ("kbl", "-qp 20 -g 3 -slices 4", 45, 16500),
 ]  # fmt: skip
 
