@@ -148,7 +148,8 @@ int mpeg2_read_dc(struct bits *b, int chroma, int *difference)
     return 1;
 }
 
-int mpeg2_read_motion(struct bits *b, int f_code, int *difference)
+/* motion_code and motion_residual; 0 where there is no such code. */
+static int read_motion(struct bits *b, int f_code, int *difference)
 {
     int code = vlc_read(b, motions, MOTION_FIRST), size = f_code - 1;
     if (code == NO_CODE)
@@ -162,9 +163,26 @@ int mpeg2_read_motion(struct bits *b, int f_code, int *difference)
     return 1;
 }
 
-int mpeg2_read_dual(struct bits *b)
+/* dmvector */
+static int read_dual(struct bits *b)
 {
     return !bits_read(b, 1) ? 0 : bits_read(b, 1) ? -1 : 1;
+}
+
+int mpeg2_read_vector(struct bits *b, const uint8_t f_code[2], int halved, int predictor[2], int vector[2], int *dual)
+{
+    for (int t = 0; t < 2; t++) {
+        int change, scaled = halved && t;
+        if (f_code[t] < 1 || f_code[t] > 9 || !read_motion(b, f_code[t], &change))
+            return 0;
+        int limit = 16 << (f_code[t] - 1), value = (scaled ? predictor[t] >> 1 : predictor[t]) + change;
+        value = value < -limit ? value + 2 * limit : value >= limit ? value - 2 * limit : value;
+        predictor[t] = scaled ? 2 * value : value;
+        vector[t] = value;
+        if (dual)
+            dual[t] = read_dual(b);
+    }
+    return 1;
 }
 
 struct vlc_code mpeg2_code_of(enum mpeg2_table table, int value)

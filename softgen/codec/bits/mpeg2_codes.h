@@ -15,8 +15,9 @@ unsigned mpeg2_read_increment(struct bits *b); /* macroblock_address_increment; 
 int mpeg2_read_type(struct bits *b, unsigned picture_coding_type); /* NO_CODE where there is none */
 int mpeg2_read_pattern(struct bits *b); /* coded_block_pattern_420; NO_CODE where there is none */
 int mpeg2_read_dc(struct bits *b, int chroma, int *difference); /* whether it is well formed */
-int mpeg2_read_motion(struct bits *b, int f_code, int *difference); /* likewise */
-int mpeg2_read_dual(struct bits *b); /* dmvector */
+/* A motion vector, likewise: from its predictors, which it replaces (6.2.5.2, 7.6.3). `halved`: it counts rows of fields and the predictors
+ * rows of frames; `dual`: where each dmvector goes, or null. */
+int mpeg2_read_vector(struct bits *b, const uint8_t f_code[2], int halved, int predictor[2], int vector[2], int *dual);
 
 /* The code of a value, to write it; length 0 where there is none. Coefficients: 64 x run + level without its sign. */
 enum mpeg2_table { MPEG2_INCREMENT, MPEG2_PATTERNS, MPEG2_VECTORS, MPEG2_DC_LUMA, MPEG2_DC_CHROMA, MPEG2_LEVELS, MPEG2_INTRA_LEVELS,
