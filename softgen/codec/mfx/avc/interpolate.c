@@ -87,6 +87,19 @@ ENTRY VECTORIZED void avc_interpolate(uint8_t *to, ptrdiff_t to_stride, const ui
         block(to, to_stride, from, stride, fx, fy, 4, height);
 }
 
+/* Rows of 2, 4, 8 or 16 samples, each width a copy of its own that the compiler knows. */
+static INLINE void put_rows(uint8_t *to, ptrdiff_t stride, int width, lane_bytes out)
+{
+    if (width == SIDE)
+        lanes_put_rows(to, stride, SIDE, out);
+    else if (width == 8)
+        lanes_put_rows(to, stride, 8, out);
+    else if (width == 4)
+        lanes_put_rows(to, stride, 4, out);
+    else
+        lanes_put_rows(to, stride, 2, out);
+}
+
 /* A block of chroma of 2, 4 or 8 columns, at (fx, fy) eighths. */
 VECTORIZED void avc_interpolate_chroma(uint8_t *to, ptrdiff_t to_stride, const uint8_t *from, ptrdiff_t stride, int fx, int fy, int width,
                                        int height)
@@ -96,12 +109,7 @@ VECTORIZED void avc_interpolate_chroma(uint8_t *to, ptrdiff_t to_stride, const u
         lanes sum = here * lanes_rows(from, stride, 8) + right * lanes_rows(from + 1, stride, 8) + below * lanes_rows(from + stride, stride, 8)
                   + both * lanes_rows(from + stride + 1, stride, 8);
         lane_bytes out = lanes_narrow((sum + 32) >> 6);
-        if (width == 8)
-            lanes_put_rows(to, to_stride, 8, out);
-        else if (width == 4)
-            lanes_put_rows(to, to_stride, 4, out);
-        else
-            lanes_put_rows(to, to_stride, 2, out);
+        put_rows(to, to_stride, width, out);
     }
 }
 
@@ -110,14 +118,7 @@ VECTORIZED void avc_average(uint8_t *to, ptrdiff_t stride, const uint8_t *other,
 {
     for (int y = 0, step = lanes_height(width); y < height; y += step, to += step * stride, other += step * SIDE) {
         lane_bytes out = lanes_narrow(lanes_mean(lanes_rows(to, stride, width), lanes_rows(other, SIDE, width)));
-        if (width == SIDE)
-            lanes_put_rows(to, stride, SIDE, out);
-        else if (width == 8)
-            lanes_put_rows(to, stride, 8, out);
-        else if (width == 4)
-            lanes_put_rows(to, stride, 4, out);
-        else
-            lanes_put_rows(to, stride, 2, out);
+        put_rows(to, stride, width, out);
     }
 }
 
@@ -127,13 +128,6 @@ VECTORIZED void avc_mix(uint8_t *to, ptrdiff_t stride, const uint8_t *other, int
     for (int y = 0, step = lanes_height(width); y < height; y += step, to += step * stride, other += step * SIDE) {
         lanes a = lanes_rows(to, stride, width), b = lanes_rows(other, SIDE, width);
         lane_bytes out = lanes_saturated(a + (((b - a) * (int16_t)weight + 32) >> 6));
-        if (width == SIDE)
-            lanes_put_rows(to, stride, SIDE, out);
-        else if (width == 8)
-            lanes_put_rows(to, stride, 8, out);
-        else if (width == 4)
-            lanes_put_rows(to, stride, 4, out);
-        else
-            lanes_put_rows(to, stride, 2, out);
+        put_rows(to, stride, width, out);
     }
 }
