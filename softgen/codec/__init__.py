@@ -14,6 +14,6 @@ pak/            encoders: one folder per standard, and the stream they write
 vdenc/          the search that decides the macroblocks of H.264 slices
 """
 
-from softgen.codec.commands import COMMANDS, finish, new_state
+from softgen.codec.commands import ACTORS, COMMANDS, finish, new_state
 
-__all__ = ["COMMANDS", "finish", "new_state"]
+__all__ = ["ACTORS", "COMMANDS", "finish", "new_state"]

@@ -1,7 +1,7 @@
 /* Pictures as the codecs' C code sees them: samples in host memory, surfaces in graphics memory (picture.py fills the structures).
  *
- * Graphics memory is touched only in surface_walk.c and side_buffer.c; everything else works on host arrays. All of it runs under the
- * guard (memory/guard.c) and may be left at any access to graphics memory: it owns nothing. */
+ * Graphics memory is touched only in surface_walk.c, surface_deep.c and mfx/mpeg2/walked_slices.c; everything else works on host arrays.
+ * All of it runs under the guard (memory/guard.c) and may be left at any access to graphics memory: it owns nothing. */
 #ifndef SOFTGEN_CODEC_H
 #define SOFTGEN_CODEC_H
 

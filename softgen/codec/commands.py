@@ -20,6 +20,7 @@ from softgen.codec.hcp.vp9 import state as vp9
 from softgen.codec.mfx.avc import state as avc
 from softgen.codec.mfx.jpeg import state as jpeg
 from softgen.codec.mfx.mpeg2 import state as mpeg2
+from softgen.codec.mfx.mpeg2.slice_actor import slice_actor
 from softgen.codec.mfx.vc1 import state as vc1
 from softgen.codec.mfx.vp8 import state as vp8
 from softgen.codec.pak.avc import objects as avc_objects
@@ -30,7 +31,7 @@ from softgen.codec.pak.mpeg2 import state as mpeg2_pak
 from softgen.codec.pak.mpeg2.state import Mpeg2CodedPicture
 from softgen.codec.pak.stream import CodedStream, open_stream
 from softgen.codec.vdenc import state as vdenc
-from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.command import ActorRow, Actors, Commands, CommandStreamer, registers_in
 from softgen.errors import Unsupported
 
 COMMANDS: Commands = {**huc.COMMANDS}
@@ -142,6 +143,9 @@ def mfd_jpeg_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
 @handles("MFD_MPEG2_BSD_OBJECT")
 def mfd_mpeg2_bsd_object(cs: CommandStreamer, cmd: Record) -> None:
     mpeg2.decode_slice(cs, _decoding(cs, "mpeg2"), cmd)
+
+
+ACTORS: Actors = {"MFD_MPEG2_BSD_OBJECT": ActorRow(mfd_mpeg2_bsd_object, slice_actor)}
 
 
 @handles("MFD_AVC_BSD_OBJECT")

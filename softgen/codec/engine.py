@@ -9,7 +9,7 @@ from softgen.bits.record import Record
 from softgen.codec.image import picture_images
 from softgen.codec.pak.stream import CodedStream
 from softgen.codec.picture import REFERENCE_PICTURE, FramePool, VideoPicture
-from softgen.command import CommandStreamer, VideoWork
+from softgen.command import Actor, CommandStreamer, VideoWork
 from softgen.errors import DecodeError, GpuFault, Unsupported
 
 MOST_DATA = 64 << 20  # bytes of an object
@@ -31,6 +31,7 @@ class VideoEngine:
     stream: CodedStream | None = None  # of the picture that is being encoded
     objects: list[bytes] = field(default_factory=list)  # macroblocks of the slice that is being encoded
     frames: FramePool = field(default_factory=FramePool)
+    actors: dict[str, Actor] = field(default_factory=dict)  # of objects in walks, by command name
     completed: int = 0  # pictures that were decoded
     encoded: int = 0  # pictures
 

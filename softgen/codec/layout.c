@@ -23,7 +23,8 @@ ENTRY int codec_layout(uint64_t *numbers)
                               sizeof(struct hevc_decoder), HEVC_MOTION_BYTES,
                               sizeof(struct writer), sizeof(struct insertion), sizeof(struct jpeg_encoder),
                               sizeof(struct avc_encoder), sizeof(struct vdenc), sizeof(struct vdenc_scaling), sizeof(struct mpeg2_encoder),
-                              sizeof(struct avc_choice), sizeof(struct pak_object), sizeof(struct pak_objects)};
+                              sizeof(struct avc_choice), sizeof(struct pak_object), sizeof(struct pak_objects),
+                              sizeof(struct mpeg2_walked)};
     int count = sizeof sizes / sizeof *sizes;
     for (int i = 0; i < count; i++)
         numbers[i] = sizes[i];

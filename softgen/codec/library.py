@@ -13,7 +13,7 @@ from softgen.codec.hcp.vp9.structures import BLOCK_BYTES, COUNT_BYTES, PROBABILI
 from softgen.codec.hcp.vp9.structures import MOTION_BYTES as VP9_MOTION_BYTES
 from softgen.codec.mfx.avc.structures import DECODER_BYTES, MB_BYTES, MOTION_BYTES, AvcPicture, AvcSlice
 from softgen.codec.mfx.jpeg.structures import TABLE_ROOM, JpegScan, JpegTable
-from softgen.codec.mfx.mpeg2.structures import Mpeg2Slice
+from softgen.codec.mfx.mpeg2.structures import Mpeg2Slice, WalkedSlices
 from softgen.codec.mfx.vc1.structures import MB_BYTES as VC1_MB_BYTES
 from softgen.codec.mfx.vc1.structures import Vc1Picture, Vc1Slice
 from softgen.codec.mfx.vp8.structures import ABOVE_BYTES, Vp8Picture
@@ -37,7 +37,8 @@ def structure_sizes() -> list[int]:
     of_encoders = map(ctypes.sizeof, (Writer, Insertion, JpegEncoder, AvcEncoder, VdencSearch, VdencScaling, Mpeg2Encoder))
     of_pak = CHOICE_BYTES, *map(ctypes.sizeof, (PakObject, PakObjects))
     of_vc1 = *map(ctypes.sizeof, (Vc1Picture, Vc1Slice)), VC1_MB_BYTES
-    return [*map(ctypes.sizeof, structures), *numbers, *of_vc1, *of_vp9, HEVC_DECODER_BYTES, HEVC_MOTION_BYTES, *of_encoders, *of_pak]
+    of_hevc = HEVC_DECODER_BYTES, HEVC_MOTION_BYTES
+    return [*map(ctypes.sizeof, structures), *numbers, *of_vc1, *of_vp9, *of_hevc, *of_encoders, *of_pak, ctypes.sizeof(WalkedSlices)]
 
 
 def run_rows(cs: CommandStreamer, function: ctypes._NamedFuncPointer, argument: ctypes.Structure, writes: bool = True) -> None:

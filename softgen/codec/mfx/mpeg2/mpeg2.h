@@ -5,6 +5,7 @@
 #include "../../bits/mpeg2_codes.h"
 #include "../../codec.h"
 #include "../../transform/transform.h"
+#include "../../../walk.h"
 
 enum { TOP_FIELD = 1, BOTTOM_FIELD = 2, FRAME_PICTURE = 3 }; /* picture_structure */
 enum { I_PICTURE = 1, P_PICTURE = 2, B_PICTURE = 3 };
@@ -24,6 +25,25 @@ struct mpeg2_slice {
     uint32_t type; /* picture_coding_type */
     uint32_t row, quantiser_code;
     uint32_t reserved;
+};
+
+/* Where a command has a field: the 64 bits from `dword` on, shifted to the right and masked (FieldPlace of command.py). */
+struct mpeg2_place {
+    uint32_t dword, shift;
+    uint64_t mask;
+};
+
+/* Slices of the open picture, executed in a walk over a batch (walked_slices.c). */
+struct mpeg2_walked {
+    const struct mpeg2_slice *parameters; /* a slice without data */
+    uint8_t *room; /* where the data of a slice is copied to, */
+    uint64_t room_size; /* with so many bytes and STREAM_PADDING more */
+    uint64_t bases; /* MFX_IND_OBJ_BASE_ADDR_STATE: its first dword in struct latches */
+    struct mpeg2_place base, upper_bound; /* of that */
+    struct mpeg2_place length, start, bit_offset, row, quantiser, last; /* of MFD_MPEG2_BSD_OBJECT; start: from the base on */
+    uint64_t nanoseconds; /* of all slices in the walk */
+    uint32_t slices; /* how many that were, and those that were begun */
+    uint32_t begun; /* the slice under way has been read: what it meets now it meets while it is decoded */
 };
 
 /* A macroblock: what prediction needs of it. */
@@ -60,6 +80,9 @@ void mpeg2_reset_vectors(struct mpeg2_decoder *d);
 
 /* slice.c: quantiser_scale by its code. */
 int mpeg2_scale(const struct mpeg2_slice *s, unsigned code);
+
+/* slice.c: a whole slice; entry. */
+ENTRY int64_t mpeg2_decode(struct mpeg2_slice *s, void *record);
 
 /* predict.c: whether all references exist. */
 int mpeg2_predict(struct mpeg2_decoder *d, unsigned x, unsigned y);

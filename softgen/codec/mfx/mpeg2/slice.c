@@ -138,7 +138,7 @@ static void failed(struct picture *p, uint32_t error, unsigned left)
     p->concealed += left;
 }
 
-/* Entry: a slice, which is at most a row of macroblocks. */
+/* A slice is at most a row of macroblocks. */
 ENTRY int64_t mpeg2_decode(struct mpeg2_slice *s, void *record)
 {
     struct picture *p = s->picture;

@@ -16,3 +16,19 @@ class Mpeg2Slice(ctypes.Structure):
                                                "concealment_mv", "q_scale_type", "intra_vlc", "alternate_scan", "type", "row",
                                                "quantiser_code", "reserved")),
     ]  # fmt: skip
+
+
+class FieldBits(ctypes.Structure):
+    """struct mpeg2_place of mpeg2.h."""
+
+    _fields_ = [("dword", ctypes.c_uint32), ("shift", ctypes.c_uint32), ("mask", ctypes.c_uint64)]
+
+
+class WalkedSlices(ctypes.Structure):
+    """struct mpeg2_walked of mpeg2.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("parameters", "room", "room_size", "bases")),
+        *((name, FieldBits) for name in ("base", "upper_bound", "length", "start", "bit_offset", "row", "quantiser", "last")),
+        ("nanoseconds", ctypes.c_uint64), ("slices", ctypes.c_uint32), ("begun", ctypes.c_uint32),
+    ]  # fmt: skip
