@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.codec.image import picture_images
+from softgen.codec.pak.avc.headers import ParameterSets
 from softgen.codec.pak.stream import CodedStream
 from softgen.codec.picture import REFERENCE_PICTURE, FramePool, VideoPicture
 from softgen.command import Actor, CommandStreamer, VideoWork
@@ -29,6 +30,7 @@ class VideoEngine:
     encode_tables: dict[int, Record] = field(default_factory=dict)  # MFC_JPEG_HUFF_TABLE_STATE of this picture
     picture: VideoPicture | None = None
     stream: CodedStream | None = None  # of the picture that is being encoded
+    parameters: ParameterSets = field(default_factory=ParameterSets)  # of H.264 that is being encoded
     objects: list[bytes] = field(default_factory=list)  # macroblocks of the slice that is being encoded
     frames: FramePool = field(default_factory=FramePool)
     actors: dict[str, Actor] = field(default_factory=dict)  # of objects in walks, by command name

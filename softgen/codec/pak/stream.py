@@ -33,6 +33,7 @@ class CodedStream:
     slice_start: int = 0  # byte at which the last slice begins
     qp_sum: int = 0
     pending: list[object] = field(default_factory=list)  # scans that wait for their header (pak/jpeg/state.py)
+    slice_header: Record | None = None  # the last MFX_PAK_INSERT_OBJECT with one
 
     @property
     def position(self) -> int:
@@ -41,15 +42,12 @@ class CodedStream:
 
     def insert(self, cs: CommandStreamer, cmd: Record, first_mb: int | None = None) -> None:
         """Write the data of a MFX_PAK_INSERT_OBJECT; `first_mb`: it is the header of a slice that begins there."""
-        words = [item.value for item in cmd.insert_data_payload]
-        if not words:
-            return
-        data = b"".join(word.to_bytes(4, "little") for word in words)[cmd.data_byte_offset :]
-        bits = 8 * len(data) - LAST_DWORD_IS_WHOLE + (cmd.data_bits_in_last_dw or LAST_DWORD_IS_WHOLE)
-        if not 0 < bits <= 8 * len(data):
-            raise DecodeError(f"data_bits_in_last_dw {cmd.data_bits_in_last_dw} and data_byte_offset {cmd.data_byte_offset} leave no data")
-        if first_mb is not None:
-            data, bits = with_first_mb(data, bits, first_mb)
+        data, bits = payload(cmd)
+        if bits:
+            self.write(cs, cmd, *(data, bits) if first_mb is None else with_first_mb(data, bits, first_mb))
+
+    def write(self, cs: CommandStreamer, cmd: Record, data: bytes, bits: int) -> None:
+        """Write bits in the way that a MFX_PAK_INSERT_OBJECT asks for."""
         escape = StreamEscape.NAL if cmd.emulation_byte_bits_insert_enable else StreamEscape.NONE
         run_rows(cs, library().writer_insert, Insertion(ctypes.addressof(self.writer), data, bits, cmd.skip_emulation_byte_count, escape))
 
@@ -64,6 +62,18 @@ class CodedStream:
         counts = writer.size, self.bits, self.qp_sum & 0xFFFFFF, self.slices, writer.size - self.slice_start, 0, 0
         for name, value in zip(REGISTERS, counts, strict=True):
             cs.set(name, value)
+
+
+def payload(cmd: Record) -> tuple[bytes, int]:
+    """The data of a MFX_PAK_INSERT_OBJECT, and how many bits of it count."""
+    words = [item.value for item in cmd.insert_data_payload]
+    if not words:
+        return b"", 0
+    data = b"".join(word.to_bytes(4, "little") for word in words)[cmd.data_byte_offset :]
+    bits = 8 * len(data) - LAST_DWORD_IS_WHOLE + (cmd.data_bits_in_last_dw or LAST_DWORD_IS_WHOLE)
+    if not 0 < bits <= 8 * len(data):
+        raise DecodeError(f"data_bits_in_last_dw {cmd.data_bits_in_last_dw} and data_byte_offset {cmd.data_byte_offset} leave no data")
+    return data, bits
 
 
 def with_first_mb(data: bytes, bits: int, first_mb: int) -> tuple[bytes, int]:

@@ -14,7 +14,7 @@ import ctypes
 from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine
 from softgen.codec.library import library, run_rows
-from softgen.codec.pak.avc.state import AvcCodedPicture, begin_slice, picture_to_encode
+from softgen.codec.pak.avc.state import AvcCodedPicture, AvcSliceToEncode, begin_slice, picture_to_encode, repeat_header, stream_of
 from softgen.codec.picture import refuse_compression, video_surface
 from softgen.codec.structures import SurfaceLayout
 from softgen.codec.vdenc.structures import VdencScaling, VdencSearch
@@ -40,23 +40,46 @@ def walk_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
     if image.field_picture:
         raise Unsupported("field pictures by VDENC: not yet simulated")
     picture = picture_to_encode(cs, engine, image)
-    whole = state.next_slice_vertical_position >= picture.avc.height
-    if not (whole or cmd.next_slice_mb_start_y_position):  # Skylake's walker takes a whole picture and does not name the next slice
-        raise Unsupported("several slices of a picture by one VDENC_WALKER_STATE, as on Skylake: not yet simulated")
-    begun = begin_slice(cs, engine, picture, image, state)
-    run_rows(cs, library().vdenc_walk, _search(cs, begun.slice.qp, begun.slice.counts[0], ctypes.addressof(begun.encoder)))
-    assert engine.stream is not None
-    begun.finish(engine.stream)
-    if whole:
+    last = state.next_slice_vertical_position >= picture.avc.height
+    if last or cmd.next_slice_mb_start_y_position:
+        _encode(cs, engine, begin_slice(cs, engine, picture, image, state))
+    else:
+        _slices_of_rows(cs, engine, picture, state)
+        last = True
+    if last:
         _scale(cs, engine, picture)
         engine.close(cs)
         engine.close_stream(cs)
 
 
-def _search(cs: CommandStreamer, qp: int, references: int, encoder: int) -> VdencSearch:
+def _slices_of_rows(cs: CommandStreamer, engine: VideoEngine, picture: AvcCodedPicture, state: Record) -> None:
+    """Encode slices of as many rows as VDENC_IMG_STATE says. Skylake's walker takes the whole picture, and one state and header for all."""
+    image, rows = cs.latched["MFX_AVC_IMG_STATE"], _image(cs).slice_mb_height + 1
+    stream, height = stream_of(cs, engine, state), picture.avc.height
+    for first in range(state.slice_vertical_position, height, rows):
+        if first != state.slice_vertical_position:
+            repeat_header(cs, engine, stream, first * picture.avc.width)
+        begun = begin_slice(cs, engine, picture, image, state)
+        begun.slice.first_y, begun.encoder.end_y = first, min(first + rows, height)
+        _encode(cs, engine, begun)
+
+
+def _encode(cs: CommandStreamer, engine: VideoEngine, begun: AvcSliceToEncode) -> None:
+    """Decide and write a slice's macroblocks."""
+    run_rows(cs, library().vdenc_walk, _search(cs, begun.slice.qp, begun.slice.counts[0], ctypes.addressof(begun.encoder)))
+    assert engine.stream is not None
+    begun.finish(engine.stream)
+
+
+def _image(cs: CommandStreamer) -> Record:
     image = cs.latched.get("VDENC_IMG_STATE")
     if image is None:
         raise DecodeError("no VDENC_IMG_STATE came before")
+    return image
+
+
+def _search(cs: CommandStreamer, qp: int, references: int, encoder: int) -> VdencSearch:
+    image = _image(cs)
     for name in REFUSED:
         if getattr(image, name, 0):
             raise Unsupported(f"{name} of VDENC_IMG_STATE: not yet simulated")

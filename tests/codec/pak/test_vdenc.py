@@ -73,6 +73,7 @@ LIVE = [  # GPU, options, luma of the worst frame, bytes of all
     ("icl", "-qp 34 -g 6 -coder cavlc", 33, 5200),
     ("skl", "-qp 20 -g 3", 45, 16500),
     ("kbl", "-qp 20 -g 3 -slices 4", 45, 16500),
+    ("skl", "-qp 20 -g 3 -slices 4", 45, 16500),
 ]  # fmt: skip
 
 

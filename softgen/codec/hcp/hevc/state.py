@@ -79,6 +79,7 @@ def decode_slice(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
 
 
 def _refuse(state: Record) -> None:
+    """Raises Unsupported for what is not built. Of field_pic nothing depends: H.265 decodes fields as pictures of their own (D.3.3)."""
     chroma = getattr(state, "chroma_subsampling", CHROMA_420)
     if chroma != CHROMA_420:
         raise Unsupported(f"chroma_subsampling {chroma}: not yet simulated")
@@ -87,8 +88,6 @@ def _refuse(state: Record) -> None:
             raise Unsupported(f"{name}: not yet simulated")
     if state.luma_bit_depth != state.chroma_bit_depth:
         raise Unsupported(f"luma of {8 + state.luma_bit_depth} bits beside chroma of {8 + state.chroma_bit_depth}: not yet simulated")
-    if state.field_pic:
-        raise Unsupported("field_pic: not yet simulated")
 
 
 def _sizes(hevc: HevcPicture, state: Record) -> None:

@@ -13,9 +13,10 @@ from softgen.bits.record import Record
 from softgen.codec.engine import VideoEngine
 from softgen.codec.mfx.avc.state import AvcVideoPicture, open_avc, slice_to_encode
 from softgen.codec.mfx.avc.structures import AvcSlice
+from softgen.codec.pak.avc.headers import to_text
 from softgen.codec.pak.avc.structures import AvcEncoder
 from softgen.codec.pak.source import open_source, source_surface
-from softgen.codec.pak.stream import CodedStream, open_stream
+from softgen.codec.pak.stream import CodedStream, open_stream, payload, with_first_mb
 from softgen.codec.structures import PictureRecord, SurfaceLayout
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
@@ -69,9 +70,13 @@ def insert(cs: CommandStreamer, engine: VideoEngine, cmd: Record) -> None:
     state, image = cs.latched.get("MFX_AVC_SLICE_STATE"), cs.latched.get("MFX_AVC_IMG_STATE")
     if state is None or image is None or engine.mode is None:
         raise DecodeError("no MFX_AVC_SLICE_STATE or no MFX_AVC_IMG_STATE came before")
-    is_header = getattr(engine.mode, "vdenc_mode", 0) and getattr(cmd, "slice_header_indicator", 0)
-    first_mb = state.slice_vertical_position * (image.frame_width + 1) + state.slice_horizontal_position if is_header else None
-    stream_of(cs, engine, state).insert(cs, cmd, first_mb)
+    stream = stream_of(cs, engine, state)
+    engine.parameters.read(payload(cmd)[0])
+    if not (getattr(engine.mode, "vdenc_mode", 0) and getattr(cmd, "slice_header_indicator", 0)):
+        stream.insert(cs, cmd)
+        return
+    stream.slice_header = cmd
+    stream.insert(cs, cmd, state.slice_vertical_position * (image.frame_width + 1) + state.slice_horizontal_position)
 
 
 @dataclass
@@ -86,6 +91,15 @@ class AvcSliceToEncode:
         stream.bits += self.encoder.bits
         stream.qp_sum += self.encoder.qp_sum
         stream.slices += 1
+
+
+def repeat_header(cs: CommandStreamer, engine: VideoEngine, stream: CodedStream, first_mb: int) -> None:
+    """Write the header of the first slice again, for a slice that begins at `first_mb`."""
+    if stream.slice_header is None:
+        raise DecodeError("several slices of a picture, and no MFX_PAK_INSERT_OBJECT with the header of a slice")
+    data, bits = payload(stream.slice_header)
+    bits = len(engine.parameters.header(to_text(data, bits)))
+    stream.write(cs, stream.slice_header, *with_first_mb(data, bits, first_mb))
 
 
 def begin_slice(cs: CommandStreamer, engine: VideoEngine, picture: AvcCodedPicture, image: Record, state: Record) -> AvcSliceToEncode:
