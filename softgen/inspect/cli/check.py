@@ -9,13 +9,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softgen.errors import UsageError
+from softgen.errors import SoftgenError, UsageError
 from softgen.inspect.cli.engine import NAMES
 from softgen.inspect.cli.output import Progress, paint, print_json
 from softgen.inspect.cli.recorded import add_program, recorded
 
 if TYPE_CHECKING:
-    from softgen.inspect.check.finding import CheckReport
+    from softgen.inspect.check.finding import Allowed, CheckReport
+    from softgen.threads.world import World
 
 EXAMPLE = """examples:
   softgen check kbl-ocl-vadd                          8 worlds: the order of threads, what was never written
@@ -59,15 +60,34 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from softgen.inspect.check.check import Check
-    from softgen.inspect.check.finding import allowed
+    from softgen.inspect.check.finding import CheckReport, allowed
     from softgen.inspect.check.worlds import axes, worlds
-    from softgen.inspect.cli.decode import opened
-    from softgen.inspect.report.kernel_names import KernelNames
 
     varied, meant = axes(args.worlds), allowed(args.allow)
     chosen = worlds(varied, args.runs)
     _check_options(args)
+    try:
+        title, report = _checked(args, varied, chosen, meant)
+    except UsageError:
+        raise
+    except SoftgenError as error:
+        _write(args, args.capture or args.program[0], CheckReport(args.gpu or "", failures=[str(error)]))
+        raise
+    if not args.json:
+        from softgen.inspect.check.outputs import lines
+
+        for line in lines(title, report, paint()):
+            print(line)
+    _write(args, title, report)
+    return 1 if report.found or report.failures else 0
+
+
+def _checked(args: argparse.Namespace, varied: tuple[str, ...], chosen: list[World], meant: Allowed) -> tuple[str, CheckReport]:
+    """What messages call the capture, and the report."""
+    from softgen.inspect.check.check import Check
+    from softgen.inspect.cli.decode import opened
+    from softgen.inspect.report.kernel_names import KernelNames
+
     with recorded(args, "check") as capture, Progress("commands and thread groups executed") as progress:
         end = None if args.time_limit is None else time.monotonic() + args.time_limit  # a program has had as much
 
@@ -79,9 +99,7 @@ def run(args: argparse.Namespace) -> int:
         names = KernelNames([*args.kernels, capture.programs])
         check = Check(lambda: opened(capture.path, gpu, "render"), chosen, args.engine, meant, names, timed_out, "stale" in varied,
                       [*args.source, *capture.binaries()])  # fmt: skip
-        report = check.run()
-    _show(args, capture.title, report)
-    return 1 if report.found or report.failures else 0
+        return capture.title, check.run()
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -90,9 +108,14 @@ def _check_options(args: argparse.Namespace) -> None:
     for option in ("junit", "sarif"):
         if (name := getattr(args, option)) is not None and (not name or not Path(name).parent.is_dir() or Path(name).is_dir()):
             raise UsageError(f"--{option} {name}: cannot be written: no such folder, or no file")
+    for option in ("kernels", "source"):
+        for name in getattr(args, option):
+            if not Path(name).exists():
+                raise UsageError(f"--{option} {name}: no such file{' or folder' if option == 'kernels' else ''}")
 
 
-def _show(args: argparse.Namespace, shown: str, report: CheckReport) -> None:
+def _write(args: argparse.Namespace, shown: str, report: CheckReport) -> None:
+    """The report as files and lines for machines, as far as they are asked for."""
     from softgen.inspect.check import outputs
     from softgen.inspect.output_file import write_file
 
@@ -102,9 +125,6 @@ def _show(args: argparse.Namespace, shown: str, report: CheckReport) -> None:
         write_file(args.sarif, f"{json.dumps(outputs.sarif(shown, report), indent=1)}\n".encode())
     if args.json:
         print_json(report.as_json())
-    else:
-        for line in outputs.lines(shown, report, paint()):
-            print(line)
     if args.annotate:
         for line in outputs.github_annotations(shown, report):
             print(line, file=sys.stderr if args.json else sys.stdout)

@@ -53,6 +53,11 @@ def run(args: argparse.Namespace) -> int:
     for place in args.kernels:
         if not Path(place).exists():
             raise UsageError(f"--kernels {place}: no such file or folder")
+    if args.top < 0:
+        raise UsageError(f"--top {args.top}: a number of kernels")
+    for option in ("csv", "speedscope"):
+        if (name := getattr(args, option)) is not None and (not name or not Path(name).parent.is_dir() or Path(name).is_dir()):
+            raise UsageError(f"--{option} {name}: cannot be written: no such folder, or no file")
     profiles = [read(args, place) for place in (args.capture, args.other) if place is not None]
     write_exports(args, profiles[-1])
     if len(profiles) == 2:

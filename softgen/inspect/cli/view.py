@@ -22,13 +22,15 @@ exit codes: 0 fine, 1 the capture cannot be read, 2 usage error"""
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("view", description="Show a capture as a page: every draw with state, targets, pixel history, shaders.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("capture", help="capture directory, AUB file, error state or raw batch; @POSITION after it is where to begin")
+    parser.add_argument("capture", nargs="?",
+                        help="capture directory, AUB file, error state or raw batch; @POSITION after it is where to begin")  # fmt: skip
     parser.add_argument("--gpu", help="the GPU it is for, whatever the file says (softgen gpus lists them)")
     parser.add_argument("--port", type=int, default=0, help="of the server on 127.0.0.1 (default: any)")
     parser.add_argument("--export", metavar="DIR", help="write the page into a new folder instead of serving it")
     parser.add_argument("--pixel", metavar="X,Y", action="append", default=[], help="with --export: include the history of a pixel")
-    parser.add_argument("--json", metavar="NAME", nargs="?", const="index", help="print what the page shows by this name as JSON, and end: "
-                        "index, commands-2, event-2-124, history-2-124-0-32-20, mesh-2-124, kernel-CODE (default: index)")  # fmt: skip
+    parser.add_argument("--json", metavar="NAME", nargs="?", const="index",
+                        help="print what the page shows by this name as JSON, and end: index, outline, counts, commands-2, event-2-124, "
+                             "history-2-124-0-32-20, mesh-2-124, kernel-CODE (default: index)")  # fmt: skip
     parser.add_argument("--no-counts", action="store_true", help="count no instructions, which executes the capture once more")
 
 
@@ -38,6 +40,10 @@ def run(args: argparse.Namespace) -> int:
     from softgen.inspect.view.export import export
     from softgen.inspect.view.server import ViewServer
 
+    if args.capture is None and args.json not in (None, "index"):
+        args.capture, args.json = args.json, "index"  # `--json CAPTURE`, as other verbs take it
+    if not args.capture:
+        raise UsageError("view what? say: softgen view CAPTURE")
     path, at, position = args.capture.partition("@")
     if not 0 <= args.port < 1 << 16:
         raise UsageError(f"--port {args.port}: a port is 0 to 65535")

@@ -89,7 +89,7 @@ def drawn(before: Session, after: Session, found: CaptureDifference) -> list[dic
             found.notes.append(f"{one.position} and {other.position}: {error}")
             continue
         if len(both[0]) != len(both[1]):
-            counts = f"drawn to {len(both[0])} targets and to {len(both[1])}"
+            counts = f"drawn to {len(both[0])} target{'s' if len(both[0]) != 1 else ''} and to {len(both[1])}"
             differences.append({"before": str(one.position), "after": str(other.position), "target": None, "text": counts})
         for target, its in zip(*both, strict=False):
             if (difference := _differs(target, its)) is not None:

@@ -149,10 +149,13 @@ def _value(layout: Layout, field: BitField, text: str, what: str) -> int | float
     names = {name: value for value, name in values_of(field.type, layout.gen).items()}
     if text in names:
         return names[text]
+    hint = f"; names are {', '.join(names)}" if names else ""
     try:
         value: int | float = float(text) if field.type.name in ("float", "half", "double", "fixed") else int(text, 0)
+    except ValueError:
+        raise UsageError(f"--set {what}: {text!r} is no number{hint}") from None
+    try:
         place_value(layout.name, field, value)
     except (ValueError, struct.error, OverflowError, SoftgenError) as error:
-        hint = f"; names are {', '.join(names)}" if names else ""
         raise UsageError(f"--set {what}: {error}{hint}") from None
     return value

@@ -13,6 +13,7 @@ To go back, it executes the capture again from its start: the engine that is use
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from softgen.errors import GpuFault, SoftgenError, UsageError
 from softgen.inspect.session.control import OfferedThread, ThreadControl
 from softgen.inspect.session.edit import CaptureEdits
 from softgen.inspect.session.events import DISPATCHES, DRAWS, Event, SubmissionEvents, submissions
-from softgen.inspect.session.execution import CaptureExecution
+from softgen.inspect.session.execution import CaptureExecution, Drawn
 from softgen.inspect.session.thread import ThreadCursor
 from softgen.memory.space import MappedRegion, Space
 from softgen.position import Position, parse
@@ -33,6 +34,8 @@ from softgen.trace.work import WorkTrace
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+MOST_STATES = 16
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class Session:
         """`edits` and `replacements` as `softgen replay --set` and `--replace` take them (edit.py)."""
         self.path, self._gpu, self._engine, self._threads = path, gpu, engine, threads
         self._trace = self._open()
+        self._states: OrderedDict[Position, dict[str, dict[str, Any]]] = OrderedDict()  # that draws and dispatches see
+        self._ahead: CaptureExecution | None = None  # finds the targets of draws
+        self._targets: dict[Position, tuple[SurfaceImage, ...]] = {}
         self._edits = CaptureEdits(self.submissions, self._trace.device, edits, replacements) if edits or replacements else None
 
     def _open(self) -> WorkTrace:
@@ -119,10 +125,10 @@ class Session:
             self._run.end_control()
         self._run = self.new_run()
 
-    def new_run(self) -> CaptureExecution:
+    def new_run(self, drawn: Drawn | None = None) -> CaptureExecution:
         """Another run, from the beginning, beside that of the session."""
         edit = self._edits.apply if self._edits is not None else lambda work: None
-        return CaptureExecution(self._open(), self._engine, self._threads, edit=edit)
+        return CaptureExecution(self._open(), self._engine, self._threads, drawn, edit=edit)
 
     @property
     def position(self) -> Position | None:
@@ -168,8 +174,11 @@ class Session:
     def regions(self) -> list[MappedRegion]:
         return list(self.run.space.regions())
 
-    def state(self) -> dict[str, dict[str, Any]]:
-        """State commands that have been executed in the context, by name, with their fields as `softgen decode --json` has them."""
+    def state(self, position: Position | str | None = None) -> dict[str, dict[str, Any]]:
+        """State commands that have been executed in the context, by name, with their fields as `softgen decode --json` has them: as the
+        next command sees them, or the command at a position."""
+        if position is not None:
+            return self._state_at(self.find(position))
         latched, found = self.run.streamer.saved.latched, dict[str, dict[str, Any]]()
         for name in latched:
             try:
@@ -185,15 +194,36 @@ class Session:
         before = [event for event in self.work() if self._order(event.position) < self._order(target)]
         old: dict[str, dict[str, Any]] = {}
         if before:
-            self.seek(before[-1].position)
-            old = self.state()
-        self.seek(target)
+            old = self._state_at(before[-1].position)
         found: dict[str, list[str]] = {}
-        for name, fields in self.state().items():
+        for name, fields in self._state_at(target).items():
             differ = [key for key, value in fields.items() if old.get(name, {}).get(key) != value]
             if differ:
                 found[name] = differ
         return found
+
+    def _state_at(self, position: Position) -> dict[str, dict[str, Any]]:
+        """The state that a draw or dispatch sees; the last ones are kept, so that who goes from one to the next never goes back."""
+        if position in self._states:
+            self._states.move_to_end(position)
+        else:
+            self.seek(position)
+            self._states[position] = self.state()
+            if len(self._states) > MOST_STATES:
+                self._states.popitem(last=False)
+        return self._states[position]
+
+    def drawn(self, position: Position | str) -> Sequence[SurfaceImage]:
+        """The render targets that a draw names, without pictures; the session's run stays where it is: another one goes ahead of it."""
+        target = replace(self.find(position), stage="", group=None, thread=None, offset=None, instructions=None)
+        if self._ahead is None:
+            self._ahead = self.new_run(lambda where, _, images: self._targets.__setitem__(where, tuple(images)))
+        here = self._ahead.position
+        if here is not None and self._order(here) <= self._order(target):
+            assert target.submission is not None and target.command is not None
+            if self._ahead.run_to(target.submission, target.command):
+                self._ahead.finish_command()
+        return self._targets.get(target, ())
 
     def targets(self, position: Position | str) -> list[TargetPicture]:
         """The render targets of a draw, as it leaves them; the run stands after it."""
@@ -201,9 +231,9 @@ class Session:
         self.run.targets = ()
         space = self.run.space
         self.next()
-        return [self._target(space, number, image) for number, image in enumerate(self._drawn())]
+        return [self._target(space, number, image) for number, image in enumerate(self._drawn_last())]
 
-    def _drawn(self) -> Sequence[SurfaceImage]:
+    def _drawn_last(self) -> Sequence[SurfaceImage]:
         return self.run.targets
 
     def _target(self, space: Space, number: int, image: SurfaceImage) -> TargetPicture:
@@ -234,6 +264,9 @@ class Session:
             cursor.run(lambda thread, writes: "there" if thread.position.offset == target.offset else "")
         if cursor.ended and (target.offset or cursor.runner.thread.executed < steps):
             raise UsageError(f"{target}: the thread does not come there; it ends after {cursor.runner.thread.executed} instructions")
+        if None not in (target.offset, target.instructions) and cursor.position.offset != target.offset:
+            place = f"after {steps} instructions the thread stands at +{cursor.position.offset:#x}"
+            raise UsageError(f"{target}: there is no such place: {place}")
         return cursor
 
     def _attach(self, target: Position) -> tuple[ThreadControl, OfferedThread]:

@@ -1,6 +1,8 @@
 """What the page shows, by name: JSON for its script, PNG for its pictures.
 
-index                      the capture, its submissions and commands
+outline                    the capture, its submissions and commands
+counts                     of draws: i instructions, t threads, s seconds; and what went wrong
+index                      both of these
 commands-2                 fields of the commands of submission 2
 event-2-124                state of a draw or dispatch, what changed, kernels, targets, textures
 history-2-124-0-32-20      pixel (32, 20) of its target 0; history-2-124-0-32-20-3 sample 3 of it
@@ -14,7 +16,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import suppress
 from typing import Any
 
 from softgen.bits import describe
@@ -45,7 +47,8 @@ class ViewData:
         self.session, self._count = session, count
         self.gen = session._trace.device.generation.number
         self.sources = KernelSources(self.gen)
-        self._lock = threading.RLock()
+        self._lock, self._counting = threading.RLock(), threading.Lock()
+        self._profile: Profile | None = None
         self._json: dict[str, Any] = {}
         self._pictures: dict[str, bytes] = {}
         self._kernels: dict[str, KernelSource] = {}
@@ -54,6 +57,8 @@ class ViewData:
 
     def json(self, name: str) -> Any:
         """JSON by name."""
+        if name == "counts":
+            return self.counts()  # beside other requests: counting has sessions of its own
         with self._lock:
             if name not in self._json:
                 self._json[name] = self._make(name)
@@ -74,8 +79,8 @@ class ViewData:
             return self._pictures[name]
 
     def _make(self, name: str) -> Any:
-        if name == "index":
-            return self.index()
+        if name in ("index", "outline"):
+            return self.index() if name == "index" else self.outline()
         kind, parts = self._split(name)
         makers: dict[str, Callable[[], Any]] = {
             "commands": lambda: self.commands(int(parts[0])), "event": lambda: self.event(self._event(parts)),
@@ -104,29 +109,38 @@ class ViewData:
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def profile(self) -> Profile | None:
         """Counts; None where they were not asked for, or the capture cannot be executed."""
-        if not self._count:
-            return None
-        try:
-            return measure(self.session.path, self.session._gpu)
-        except SoftgenError:
-            return None
+        with self._counting:
+            if self._count and self._profile is None:
+                with suppress(SoftgenError):
+                    self._profile = measure(self.session.path, self.session._gpu)
+            self._count = self._count and self._profile is not None
+            return self._profile
+
+    def outline(self) -> dict[str, Any]:
+        """What the page begins with: nothing has to be executed for it."""
+        submissions = [
+            {"number": submission.number, "engine": submission.engine, "label": submission.label,
+             "events": [{"p": str(event.position), "n": event.name, "k": event.kind} for event in submission.events]}
+            for submission in self.session.submissions
+        ]  # fmt: skip
+        return {"capture": str(self.session.path), "gpu": self.session.gpu, "submissions": submissions}
+
+    def counts(self) -> dict[str, Any]:
+        profile = self.profile
+        if profile is None:
+            return {"draws": {}, "problems": []}
+        draws = {draw.position: {"i": draw.executed, "t": draw.threads, "s": draw.host_seconds} for draw in profile.draws}
+        return {"draws": draws, "problems": profile.problems}
 
     def index(self) -> dict[str, Any]:
-        draws = {draw.position: draw for draw in self.profile.draws} if self.profile is not None else {}
-        submissions = []
-        for submission in self.session.submissions:
-            events = []
-            for event in submission.events:
-                row: dict[str, Any] = {"p": str(event.position), "n": event.name, "k": event.kind}
-                if (counts := draws.get(str(event.position))) is not None:
-                    row |= {"i": counts.executed, "t": counts.threads, "s": counts.host_seconds}
-                events.append(row)
-            submissions.append({"number": submission.number, "engine": submission.engine, "label": submission.label, "events": events})
-        problems = self.profile.problems if self.profile is not None else []
-        return {"capture": str(self.session.path), "gpu": self.session.gpu, "submissions": submissions, "problems": problems}
+        counts, found = self.counts(), self.outline()
+        for submission in found["submissions"]:
+            for row in submission["events"]:
+                row |= counts["draws"].get(row["p"], {})
+        return found | {"problems": counts["problems"]}
 
     def commands(self, number: int) -> dict[str, Any]:
         """Fields of all commands of a submission."""
@@ -144,7 +158,7 @@ class ViewData:
         if event.name not in DRAWS | DISPATCHES:
             raise UsageError(f"{event.position} is {event.name}: no draw and no dispatch")
         changes = self.session.changes(event.position)
-        state = self.session.state()
+        state = self.session.state(event.position)
         kernels = self._pointed(event)
         structures = [{"name": layout.name, "address": address, "fields": describe.to_json(layout, dwords)}
                       for layout, address, dwords in self._states(event)]  # fmt: skip
@@ -156,8 +170,8 @@ class ViewData:
             "changes": changes,
             "structures": structures,
             "kernels": kernels,
+            "textures": self._textures(event),  # as they are before, so that the run need not go back
             "targets": self._draw_pictures(event),
-            "textures": self._textures(event),
         }
 
     def _before(self, event: Event) -> list[Event]:
@@ -239,10 +253,7 @@ class ViewData:
         """The render targets of a draw."""
         if event.name not in DRAWS:
             return []
-        self.session.seek(event.position)
-        self.session.run.targets = ()
-        self.session.next()
-        return list(self.session.run.targets)
+        return list(self.session.drawn(event.position))
 
     def _shown(self, space: Space, image: SurfaceImage) -> tuple[Any, str]:
         if image.width * image.height > LARGEST:
@@ -275,7 +286,7 @@ class ViewData:
         """What happened to a pixel of a target, or one sample of it, in the whole capture."""
         images = self._images(event)
         if not 0 <= target < len(images):
-            raise UsageError(f"{event.position} has {len(images)} targets")
+            raise UsageError(f"{event.position} has {len(images)} target{'s' if len(images) != 1 else ''}")
         return [found.as_json() for found in PixelHistory(self.session, images[target], x, y, sample).events()]
 
     def mesh(self, event: Event) -> dict[str, Any]:

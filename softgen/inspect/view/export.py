@@ -26,7 +26,7 @@ def export(data: ViewData, folder: str | os.PathLike[str], pixels: Sequence[tupl
         raise UsageError(f"--export {folder}: {error.strerror}") from None
     for name in FILES:
         write_file(into / name, page_file(name))
-    names = ["index", *(f"commands-{submission.number}" for submission in data.session.submissions)]
+    names = ["outline", "counts", *(f"commands-{submission.number}" for submission in data.session.submissions)]
     kernels: set[str] = set()
     pictures: list[str] = []
     for event in data.session.work():

@@ -112,7 +112,8 @@ def test_allowing_needs_a_class_and_a_kernel(text: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["x", "--worlds", "luck"], ["x", "--runs", "0"], ["x", "--junit", "/nowhere/at/all"],
-                                       ["x", "--time-limit", "-1"], ["--", "no-such-program"]])  # fmt: skip
+                                       ["x", "--time-limit", "-1"], ["--", "no-such-program"],
+                                       ["x", "--source", "/nowhere.cl"], ["x", "--kernels", "/nowhere"]])  # fmt: skip
 def test_wrong_use_is_exit_code_2(arguments: list[str]) -> None:
     assert main(["check", *arguments]) == 2
 
@@ -122,6 +123,15 @@ def test_work_that_fails_is_exit_code_1_and_says_so(capsys: pytest.CaptureFixtur
     planted.kernel = planted.kernel.replace("0x04205E00", "0x04205EFF")  # reads where nothing is mapped
     code, report = check(capsys, file(tmp_path / "fault.aub", planted))
     assert code == 1 and report["result"] == "failed" and "not mapped" in report["failures"][0] and not report["findings"]
+
+
+def test_a_capture_that_cannot_be_read_has_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Machines read why, where they look for results."""
+    code, report = check(capsys, str(tmp_path / "nowhere"), "--junit", str(tmp_path / "out.xml"), "--sarif", str(tmp_path / "out.sarif"))
+    assert code == 1 and report["result"] == "failed" and "No such file" in report["failures"][0]
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot().find("testsuite")
+    assert suite is not None and suite.get("errors") == "1"
+    assert json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"] == []
 
 
 def test_junit_sarif_and_annotations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

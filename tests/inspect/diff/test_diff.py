@@ -56,7 +56,7 @@ def test_a_changed_field_is_the_only_difference(tmp_path: Path, capsys: pytest.C
     assert command["fields"] == [{"field": "vertex_count_per_instance", "before": 3, "after": 0}]
     assert found["kernels"] == [] and found["differs"]
     nothing, copied = found["targets"]
-    assert (nothing["before"], nothing["text"]) == ("2:124", "drawn to 1 targets and to 0")
+    assert (nothing["before"], nothing["text"]) == ("2:124", "drawn to 1 target and to 0")
     assert copied["before"] == "2:245" and copied["pixels"] > 500 and copied["sizes"] == [[64, 64], [64, 64]]
     assert main(["diff", str(TRIANGLE), str(other), "--no-run"]) == 1
     assert "vertex_count_per_instance: 3 -> 0" in capsys.readouterr().out

@@ -55,7 +55,7 @@ def test_a_kernel_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("--set", "2:124", "expected SUBMISSION:COMMAND.FIELD=VALUE"),
     ("--set", "2:9999.x=1", "there is no command 2:9999"),
     ("--set", "2:124.nothing=1", "has no field nothing; it has"),
-    ("--set", "2:124.vertex_count_per_instance=x", "invalid literal"),
+    ("--set", "2:124.vertex_count_per_instance=x", "'x' is no number"),
     ("--set", "2:124.vertex_count_per_instance=0x100000000", "must fit 32 bits"),
     ("--set", "2:124.predicate_enable=7", "must fit 1 bits"),
     ("--replace", "ps", "expected KERNEL=FILE"),

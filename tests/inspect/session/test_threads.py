@@ -150,3 +150,9 @@ def test_a_thread_waits_for_others_of_its_group_at_a_barrier() -> None:
 def test_places_that_a_thread_does_not_come_to_are_named(place: str) -> None:
     with pytest.raises(UsageError, match="the thread does not come there; it ends after 5 instructions"):
         Session(TRIANGLE).thread(f"2:124/ps/g0.t4{place}")
+
+
+def test_an_offset_and_a_count_that_do_not_belong_together_are_named() -> None:
+    assert str(Session(TRIANGLE).thread("2:124/ps/g0.t4+0x8#1").position) == "2:124/ps/g0.t4+0x8#1"
+    with pytest.raises(UsageError, match=r"there is no such place: after 1 instructions the thread stands at \+0x8"):
+        Session(TRIANGLE).thread("2:124/ps/g0.t4+0x10#1")

@@ -14,6 +14,7 @@ class Element {
       } else if (part.tag === "img" && !fs.existsSync(path.join(folder, part.src))) problems.push(`no ${part.src}`);
     }
   }
+  after(...parts) { problems.push(...parts.map((part) => part.text)); }
   prepend(...parts) { this.children.unshift(...parts); }
   replaceChildren(...parts) { this.children = []; this.append(...parts); }
   querySelector() { return null; }

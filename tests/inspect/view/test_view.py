@@ -148,7 +148,7 @@ def test_only_gets_are_answered(server: ViewServer) -> None:
 
 def test_an_exported_page_has_everything_it_loads(exported: Path) -> None:
     names = {path.name for path in (exported / "data").iterdir()}
-    assert {"index.js", "commands-2.js", "event-2-124.js", "mesh-2-124.js", "history-2-124-0-32-20.js"} <= names
+    assert {"outline.js", "counts.js", "commands-2.js", "event-2-124.js", "mesh-2-124.js", "history-2-124-0-32-20.js"} <= names
     assert "picture-2-124-after-0.png" in names
     for path in (exported / "data").glob("*.js"):
         text = path.read_text()
@@ -195,8 +195,21 @@ def test_mistakes_are_named(arguments: list[str], says: str, capsys: pytest.Capt
 def test_parts_of_the_page_are_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", str(TRIANGLE), "--json", "history-2-124-0-32-20"]) == 0
     assert [row["after"] for row in json.loads(capsys.readouterr().out)] == ["00000000", "336699ff", "5a5f46ff"]
-    assert main(["view", str(TRIANGLE), "--json", "--no-counts"]) == 0
-    assert json.loads(capsys.readouterr().out)["gpu"] == "kbl"
+    for words in ([str(TRIANGLE), "--json", "--no-counts"], ["--no-counts", "--json", str(TRIANGLE)]):
+        assert main(["view", *words]) == 0
+        assert json.loads(capsys.readouterr().out)["gpu"] == "kbl"
+
+
+def test_going_from_draw_to_draw_executes_the_capture_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, begun, again = ViewData(Session(TRIANGLE), count=False), list[Session](), Session._begin_again
+
+    def counted(session: Session) -> None:
+        begun.append(session)
+        again(session)
+
+    monkeypatch.setattr(Session, "_begin_again", counted)
+    drawn = [data.json(f"event-{event.position.submission}-{event.position.command}") for event in data.session.work()]
+    assert [len(event["targets"]) for event in drawn] == [1, 1, 0, 1] and len(begun) == 1
 
 
 # -- compare -----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ function make(tag, properties, ...children) {
 const byId = (id) => document.getElementById(id);
 const stem = (position) => position.replace(":", "-");
 const count = (value) => (value === undefined || value === null ? "" : value.toLocaleString("en"));
-let index = null, current = null, generation = 0;
+let index = null, counted = null, current = null, generation = 0;
 
 function plain(value) {
   if (value && typeof value === "object" && !Array.isArray(value) && "value" in value && "name" in value) {
@@ -127,8 +127,8 @@ async function command(event) {
 async function drawn(event) {
   const data = await load(`event-${stem(event.p)}`);
   if (data.error) return [make("p", {className: "bad", textContent: data.error})];
-  const counts = event.i === undefined ? "" : `${count(event.i)} instructions of ${count(event.t)} threads`;
-  const parts = [make("p", {className: "dim", textContent: counts}), fields(data.fields)];
+  const counts = make("p", {className: "dim", textContent: ""}), parts = [counts, fields(data.fields)];
+  counted.then(() => { if (event.i !== undefined) counts.textContent = `${count(event.i)} instructions of ${count(event.t)} threads`; });
   if (data.targets.length) parts.push(make("h2", {textContent: "Targets"}), ...data.targets.map((target) => targetView(event, target)));
   if (Object.keys(data.kernels).length) {
     parts.push(make("h2", {textContent: "Shaders"}), ...Object.entries(data.kernels).map(([stage, digest]) => kernelView(stage, digest)));
@@ -237,17 +237,27 @@ function drawing(mesh) {
 // -- beginning -----------------------------------------------------------------------------------------------------------------------
 
 async function begin() {
-  index = await load("index");
+  index = await load("outline");
   if (index.error) { byId("detail").textContent = index.error; return; }
   document.title = `${index.capture} (${index.gpu})`;
   byId("title").textContent = `${index.capture.split("/").pop()} (${index.gpu})`;
   byId("search").oninput = list;
   byId("width").onchange = timeline;
+  counted = load("counts").then(withCounts);
   const first = work()[0] || index.submissions.flatMap((submission) => submission.events)[0];
   const asked = decodeURIComponent(location.hash.slice(1)).split("/")[0];
   if (asked || first) await go(asked || first.p);
-  if (index.problems.length) byId("detail").prepend(make("p", {className: "bad", textContent: index.problems.join("; ")}));
+  document.body.dataset.shown = "yes";
+  await counted;
   document.body.dataset.ready = "yes";
+}
+
+// Counts come later than the commands: the capture is executed for them.
+function withCounts(counts) {
+  for (const event of work()) Object.assign(event, (counts.draws || {})[event.p]);
+  timeline();
+  const problems = counts.error ? [counts.error] : counts.problems;
+  if (problems.length) byId("timeline").after(make("p", {className: "bad", textContent: problems.join("; ")}));
 }
 
 document.onkeydown = (key) => {
