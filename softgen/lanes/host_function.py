@@ -31,3 +31,8 @@ class HostFunction:
 def addresses(names: Iterable[str]) -> dict[str, int]:
     """The addresses of those names that are host functions."""
     return {name: _known[name].address for name in names if name in _known}
+
+
+def known() -> dict[str, int]:
+    """The addresses of those host functions that programs have had until now."""
+    return {name: function._address for name, function in _known.items() if function._address}

@@ -11,6 +11,7 @@ import itertools
 import threading
 from array import array
 from functools import cache
+from typing import NamedTuple
 
 from softgen.bits.units import QWORD
 from softgen.errors import Unsupported
@@ -126,12 +127,27 @@ _numbers = {False: itertools.count(), True: itertools.count()}  # of handlers, a
 _lock = threading.Lock()
 
 
+class ProgramText(NamedTuple):
+    """What is written of a program: operations and constants, bytes of the frame, and where in it the result is; where in the context the
+    table of graphics memory and the note of accesses are; the bits of addresses. `handler`: it is one of the threaded engine, whose third
+    argument is the context."""
+
+    operations: bytes
+    constants: bytes
+    frame: int
+    result: int
+    table_at: int
+    note_at: int
+    mask: int
+    handler: bool = False
+
+
 class BytecodeProgram:
-    """An encoded program with an address; it is never freed, as compiled code may be about to call it. `handler`: it is one of the threaded
-    engine, whose third argument is the context."""
+    """An encoded program with an address; it is never freed, as compiled code may be about to call it. The arguments are those of its
+    ProgramText."""
 
     def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int,
-                 handler: bool) -> None:  # fmt: skip
+                 handler: bool = False) -> None:  # fmt: skip
         self._operations, self._constants = array("B", operations), array("B", constants)
         pointers = self._operations.buffer_info()[0], self._constants.buffer_info()[0]
         self.record = ProgramRecord(*pointers, frame, HANDLER_CONTEXT if handler else 0, table_at, note_at, mask, result)
@@ -146,6 +162,12 @@ class BytecodeProgram:
     @property
     def calls(self) -> int:
         return int(self.record.calls)
+
+    @property
+    def text(self) -> ProgramText:
+        record = self.record
+        return ProgramText(self._operations.tobytes(), self._constants.tobytes(), record.frame, record.result, record.table_at,
+                           record.note_at, record.address_mask, bool(record.context))  # fmt: skip
 
     def become(self, compiled: int) -> None:
         """From now on, calls go to the function at an address."""

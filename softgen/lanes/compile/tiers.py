@@ -1,7 +1,8 @@
 """Functions in two speeds: bytecode that is ready at once, and compiled code that takes its place when it is ready.
 
-A function is compiled in the background once its bytecode has run often; its address stays the same, and both give the same bits. Where
-nothing must change while a program runs (the engines t0 and t1), functions are compiled when they are made (compile_policy.py).
+A function is compiled in the background once its bytecode has run often; its address stays the same, and both give the same bits. Bytecode
+that an earlier process has written is read from the cache (bytecode/kept_programs.py), which takes less than linking code. Where nothing
+must change while a program runs (the engines t0 and t1), functions are compiled when they are made (compile_policy.py).
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes.bytecode import kept_programs
 from softgen.lanes.bytecode.program import BytecodeProgram, library
 from softgen.lanes.compile import jit
 from softgen.lanes.compile.compile_policy import in_background
 
 HOT = 1_000_000  # operations of bytecode after which compiling a function has paid for itself: a few milliseconds of them
+HOT_KEPT = HOT // 4  # the same of bytecode from the cache, where the code may be, too
 NUMBER = 8  # bytes
 JOB = (1 << 64) - 1  # no program's number
 MOST_REPORTS = 64  # read at a time
@@ -41,20 +45,35 @@ def uncollected() -> Iterator[None]:
 
 
 class TieredFunction:
-    """A function by what makes it: `write` makes bytecode, `compile` the code, and `kept` says whether that is in the cache."""
+    """A function by what makes it: `write` makes bytecode, `compile` the code, and `kept` says whether that is in the cache. `form`
+    describes it completely (its repr), for bytecode that is kept, too; None: it is not."""
 
     def __init__(self, name: str, write: Callable[[], BytecodeProgram], compile: Callable[[], jit.LoadedCode],
-                 kept: Callable[[], bool]) -> None:  # fmt: skip
+                 kept: Callable[[], bool], form: object = None) -> None:  # fmt: skip
         self.name, self._compile, self._promoting = name, compile, threading.Lock()
         self.code: jit.LoadedCode | None = None
         self.program: BytecodeProgram | None = None
-        if in_background() and not kept():
-            with suppress(Unsupported), uncollected():  # the compiler knows more
-                self.program = write()
+        hot = HOT
+        if in_background():
+            described = None if form is None else f"{name} {form!r}"
+            if described is not None and (found := kept_programs.load(described)) is not None:
+                self.program, hot = found, HOT_KEPT
+            elif not kept():
+                self.program = self._written(write, described)
         if self.program is None:
             self.code = compile()
         else:
-            _worker().watch(self, self.program)
+            _worker().watch(self, self.program, hot)
+
+    @staticmethod
+    def _written(write: Callable[[], BytecodeProgram], described: str | None) -> BytecodeProgram | None:
+        """Bytecode made now, which is kept; None where the compiler knows more."""
+        with suppress(Unsupported), uncollected():
+            program = write()
+            if described is not None:
+                in_turn(partial(kept_programs.save, described, program))
+            return program
+        return None
 
     @property
     def address(self) -> int:
@@ -86,9 +105,10 @@ class BackgroundCompiler:
         self.errors: list[SoftgenError] = []
         threading.Thread(target=self._run, name="compiling functions", daemon=True).start()
 
-    def watch(self, function: TieredFunction, program: BytecodeProgram) -> None:
+    def watch(self, function: TieredFunction, program: BytecodeProgram, hot: int) -> None:
+        """Compile a function after so many operations of its bytecode."""
         self._watched[int(program.record.number)] = function
-        program.record.hot = max(1, HOT // max(program.size, 1))
+        program.record.hot = max(1, hot // max(program.size, 1))
 
     def submit(self, job: Callable[[], None], later: bool = False) -> None:
         """Do something else when it is its turn; `later`: when a processor is free."""

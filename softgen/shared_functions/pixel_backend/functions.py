@@ -89,7 +89,7 @@ class PixelFunction(Generic[Form]):
         assert leave
         return TieredFunction(self.name, lambda: self.bytecode(form, bits),
                               lambda: jit.load_form((form, bits), lambda: self.text(form, bits), (self.name,), {LEAVE: leave}),
-                              lambda: jit.has_form((form, bits), (self.name,)))  # fmt: skip
+                              lambda: jit.has_form((form, bits), (self.name,)), (form, bits))  # fmt: skip
 
 
 def _write(m: Machine, form: TargetForm, memory: GraphicsMemory, record: Memory, pixel: Memory, arguments: Memory, mask: Value,

@@ -202,7 +202,7 @@ def function(form: TexelForm, hurry: bool = False) -> TieredFunction | None:
             return None
         with _making:
             if form not in _made:
-                _made[form] = TieredFunction(NAME, lambda: bytecode(*form), lambda: compiled(form), lambda: is_cached(form))
+                _made[form] = TieredFunction(NAME, lambda: bytecode(*form), lambda: compiled(form), lambda: is_cached(form), form)
     if hurry:
         with suppress(SoftgenError):  # it stays bytecode
             _made[form].promote()

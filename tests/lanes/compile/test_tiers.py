@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 
 from softgen.cache import Cache
 from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes.bytecode import kept_programs
 from softgen.lanes.bytecode.machine import BytecodeMachine
 from softgen.lanes.bytecode.program import BytecodeProgram
 from softgen.lanes.compile import compile_policy, jit, tiers
@@ -60,6 +62,7 @@ def call(address: int, number: int) -> int:
 def background(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(compile_policy._Mode, "background", True)
     monkeypatch.setattr(tiers, "HOT", FEW * written().size)
+    monkeypatch.setattr(tiers, "HOT_KEPT", FEW * written().size // 4)
     yield
 
 
@@ -121,6 +124,32 @@ def test_what_cannot_be_compiled_stays_bytecode() -> None:
     assert other.code is not None, "others are still compiled"
 
 
+@pytest.mark.usefixtures("background")
+def test_bytecode_of_an_earlier_process_is_read_and_hot_earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not the code is in the cache, too; each form has its own."""
+    monkeypatch.setattr(kept_programs, "default_folder", lambda: tmp_path)
+    tmp_path.chmod(0o700)
+    asked = list[str]()
+
+    def write() -> BytecodeProgram:
+        asked.append("written")
+        return written()
+
+    def kept() -> bool:
+        asked.append("looked for code")
+        return False
+
+    first = TieredFunction("f", write, compiled, kept, form=(1, "a"))
+    saved = threading.Event()
+    tiers.in_turn(saved.set)
+    assert saved.wait(PATIENCE) and asked == ["looked for code", "written"]
+    second, other = (TieredFunction("f", write, compiled, kept, form=form) for form in ((1, "a"), (2, "a")))
+    assert asked == ["looked for code", "written"] * 2, "one of another form was written"
+    assert first.program and second.program and other.program and second.program is not first.program
+    assert call(first.address, 9) == call(second.address, 9) == call(other.address, 9) == 28
+    assert second.program.record.hot == tiers.HOT_KEPT // second.program.size < first.program.record.hot == other.program.record.hot
+
+
 def test_without_a_background_functions_are_compiled_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_policy._Mode, "background", False)
     function = made()
@@ -131,7 +160,7 @@ def test_without_a_background_functions_are_compiled_when_they_are_made(monkeypa
 def test_the_longer_a_function_the_fewer_calls_make_it_hot(size: int, calls: int) -> None:
     """A million operations, and one call at least."""
     program = SimpleNamespace(size=size, record=SimpleNamespace(number=-1, hot=0))
-    tiers.BackgroundCompiler.watch(SimpleNamespace(_watched={}), made(), program)  # type: ignore[arg-type]
+    tiers.BackgroundCompiler.watch(SimpleNamespace(_watched={}), made(), program, tiers.HOT)  # type: ignore[arg-type]
     assert program.record.hot == calls
 
 
