@@ -72,7 +72,7 @@ setup(
         part("threads._scheduler", *FLAGS),
         part("three_d._pipeline", *PIPELINE, libraries=["m"]),
         part("surface._coded", *FLAGS),
-        part("shared_functions._blocks", *FLAGS, "-ffp-contract=off"),
+        part("shared_functions._blocks", *FLAGS, "-O3", "-ffp-contract=off"),
         part("blitter._blit", *FLAGS, "-O3"),
         part("codec._codec", *CODEC),
         part("enhance._enhance", *CODEC, shared=["codec/surface_walk.c", "codec/surface_deep.c"]),

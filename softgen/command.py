@@ -298,6 +298,11 @@ Preparers = dict[str, Preparer]
 class Actor(Protocol):
     """Compiled code that executes a command in a walk over a batch (streamer/walk.py, walk.h)."""
 
+    @property
+    def collects(self) -> bool:
+        """Whether it may collect work, which `settle` starts: only commands with such actors come between."""
+        ...
+
     def enter(self, cs: CommandStreamer) -> tuple[int, int] | None:
         """Before it executes any command in a walk: the addresses of its function and state; None where Python has to execute the next
         one. Whatever only Python changes is looked at here."""

@@ -17,7 +17,7 @@ enum walk_reason {
     WALK_ACTING, /* only after an access to memory that is not mapped: the actor of the last command made it */
 };
 
-enum { WALK_DWORDS = 16, WALK_ACTORS = 8 }; /* dwords of a command with an actor, at most; actors, counted from 1 */
+enum { WALK_DWORDS = 64, WALK_ACTORS = 8 }; /* dwords of a command with an actor, at most; actors, counted from 1 */
 enum { WALK_AT_ONCE = 256 }; /* state commands in a row, after which it is time to look at the time limit */
 
 /* What an actor answers. */
@@ -29,6 +29,7 @@ struct walk;
 struct walk_actor {
     int64_t (*act)(void *state, struct walk *w, const uint32_t *dwords, uint32_t count);
     void *state;
+    uint64_t collects; /* it may collect work, which the commands of other actors have to come after */
 };
 
 /* A walk over consecutive commands of a batch. */
@@ -47,6 +48,7 @@ struct walk {
     uint64_t latched; /* state commands, */
     uint64_t in_a_row; /* and those and flushes since the last draw */
     uint64_t work; /* draws that were begun */
+    uint64_t collected; /* an actor has work that Python has to start after the walk */
     struct walk_actor actors[WALK_ACTORS];
 };
 

@@ -28,6 +28,7 @@ HEADERS = (
     "softgen/eu/native.h",
     "softgen/lanes/bytecode/assembly.h", "softgen/lanes/bytecode/bytecode.h", "softgen/lanes/bytecode/memory.h",
     "softgen/latches.h", "softgen/walk.h",
+    "softgen/media/object_actor.h",
     "softgen/memory/graphics_memory.h", "softgen/memory/guard.h", "softgen/memory/read_set.h",
     "softgen/shared_functions/avs/scaler.h", "softgen/shared_functions/context.h", "softgen/shared_functions/dataport/media_block.h",
     "softgen/shared_functions/pixel_backend/blocks.h", "softgen/shared_functions/pixel_dispatch.h",

@@ -55,7 +55,7 @@ COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
 PREPARED: Preparers = {**mi.PREPARED, **sync.PREPARED, **media.PREPARED, **gpgpu.PREPARED}
-ACTORS: Actors = {**three_d.ACTORS, **codec.ACTORS, **sync.ACTORS, **mi.ACTORS}
+ACTORS: Actors = {**three_d.ACTORS, **media.ACTORS, **codec.ACTORS, **sync.ACTORS, **mi.ACTORS}
 
 
 @cache

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 
 from softgen.bits.generation import most_of
 from softgen.bits.record import Record
-from softgen.command import Commands, CommandStreamer, FieldPlace, PreparedCommand, Preparers, registers_in
+from softgen.command import ActorRow, Actors, Commands, CommandStreamer, FieldPlace, PreparedCommand, Preparers, registers_in
 from softgen.errors import SoftgenError
 from softgen.media import checks, front_end, objects
 from softgen.media.children import RootQueue
 from softgen.media.front_end import FrontEnd, ThreadGroup, dispatch_context
+from softgen.media.object_actor import ObjectRun, object_actor
 from softgen.media.vfe import objects as vfe_objects
 from softgen.media.vfe.spawner import ThreadSpawner
 from softgen.media.vfe.state import VideoFrontEnd
@@ -39,6 +40,7 @@ def finish(cs: CommandStreamer) -> None:
 def finished(cs: CommandStreamer) -> FrontEnd:
     """The front end, after `finish`."""
     front = finished_group(cs)
+    cs.state(ObjectRun).run(cs, front)
     if cs.generation.unit_state:
         vfe_objects.finish(cs)
     else:
@@ -107,6 +109,7 @@ def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
     """Threads have ended when their command is done: there is nothing to wait for (BDW 23688-23775) but a group without an end."""
     front = finished(cs)
     front.used, front.watermark = False, bool(getattr(cmd, "watermark_required", 0))
+    cs.state(ObjectRun).learn_flush(cs, front.watermark)
 
 
 @prepares("MEDIA_STATE_FLUSH")
@@ -157,6 +160,12 @@ def _object(cs: CommandStreamer, name: str, cmd: Record) -> None:
     if front.state is None and cs.generation.stage_rules:
         cs.warn("a media object before any MEDIA_VFE_STATE (ICL 1549-1562)")
     run_dispatch(cs, front, context, objects.single(context, front, cmd))
+    if name == "MEDIA_OBJECT":
+        cs.state(ObjectRun).learn(cs, front, cmd)
+
+
+ACTORS: Actors = {"MEDIA_OBJECT": ActorRow(media_object, lambda cs: object_actor("object_act")),
+                  "MEDIA_STATE_FLUSH": ActorRow(media_state_flush, lambda cs: object_actor("object_flush_act"))}  # fmt: skip
 
 
 @handles("MEDIA_OBJECT_WALKER")

@@ -173,6 +173,11 @@ def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: S
     return ThreadDispatch(simd=CHANNELS, threads=len(roots), groups=1, payload=payload, stage="media", **fields)
 
 
+def header(context: DispatchContext, front: FrontEnd, fields: dict[str, Any], command: Record) -> front_end.ThreadHeader:
+    """The header of the threads of a command."""
+    return _header(context, front, fields, int(command.interface_descriptor_offset), _position(command))
+
+
 def _header(context: DispatchContext, front: FrontEnd, fields: dict[str, Any], index: int, position: BlockPosition,
             **more: int) -> front_end.ThreadHeader:  # fmt: skip
     return front_end.thread_header(context, HEADER, fields, front, x_position=position.x, y_position=position.y, color=position.color,

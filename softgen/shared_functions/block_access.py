@@ -91,6 +91,17 @@ def addresses(walk: SurfaceWalk, xs: Places, ys: Places) -> npt.NDArray[np.uint6
     return (offsets.ravel() + walk.base & (1 << walk.space.bits) - 1).astype(np.uint64)
 
 
+@cache
+def run(tiling: str) -> int:
+    """Bytes of a row that are one after another in a tile, a power of two: all rows have the same. 1 in linear surfaces, whose rows are."""
+    if tiling == "linear":
+        return 1
+    columns, found = tile_offsets(tiling)[0].astype(np.int64), 1
+    while found < len(columns) and (np.diff(columns.reshape(-1, 2 * found), axis=1) == 1).all():
+        found *= 2
+    return found
+
+
 def place(record: Any, walk: SurfaceWalk) -> None:
     """Enter into a structure of C where a surface is, and its tiling's tables."""
     record.base, record.across = walk.base, walk.pitch

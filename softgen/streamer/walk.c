@@ -44,6 +44,12 @@ static int64_t act(struct walk *w, const struct latch_rule *rule, const uint32_t
     return answer;
 }
 
+/* Whether a command may come while work has been collected: its actor does the same, or is not ready. */
+static int collects(const struct walk *w, const struct latch_rule *rule)
+{
+    return rule->actor && (w->actors[rule->actor - 1].collects || !w->actors[rule->actor - 1].act);
+}
+
 /* The next command; whether the walk goes on. */
 static int step(struct walk *w)
 {
@@ -51,7 +57,7 @@ static int step(struct walk *w)
     uint32_t header = *(const volatile uint32_t *)dwords;
     const struct latch_rule *rule = rule_for(w->table, header);
     uint64_t room = (w->end - w->address) / 4;
-    if (!rule)
+    if (!rule || (w->collected && !collects(w, rule)))
         return 0;
     if (rule->actor) {
         uint32_t length = (header >> rule->length_low & rule->length_mask) + rule->bias;

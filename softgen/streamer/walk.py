@@ -104,7 +104,8 @@ class BatchWalk:
         latched.room()
         now.table, now.latches, now.memory = latched.table.address, latched.address, ctypes.addressof(space.table)
         now.address, now.end = address, min((address // PART + 1) * PART, 1 << space.bits)
-        now.deadline, now.commands, now.latched, now.work = time.monotonic_ns() + WALK_TIME, 0, 0, 0
+        now.deadline, now.commands, now.latched = time.monotonic_ns() + WALK_TIME, 0, 0
+        now.work = now.collected = 0
         for number in self._entered:
             now.actors[number - 1] = NOT_READY
         self._entered.clear()
@@ -130,7 +131,7 @@ class BatchWalk:
         addresses = actor.enter(cs) if actor is not None else None
         if actor is None or addresses is None:
             return False
-        now.actors[number - 1], self._entered[number] = WalkActor(*addresses), actor
+        now.actors[number - 1], self._entered[number] = WalkActor(*addresses, actor.collects), actor
         return True
 
     def _host(self, address: int) -> int:

@@ -150,6 +150,8 @@ def learn_flush(cs: WritingStreamer, name: str, effects: WalkedEffects) -> None:
 class WriteActor:
     """An actor of a streamer whose commands a walk executes, or leaves to their handler from the start."""
 
+    collects = False
+
     def __init__(self, name: str, handler: Callable[[Any, Record], None]) -> None:
         self.name, self._handler = name, handler
 

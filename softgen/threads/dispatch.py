@@ -176,7 +176,8 @@ class ThreadDispatch:
         if isinstance(self.payload, LoopPayload):
             raise Unsupported("payloads of a C loop are known only while it runs")
         if isinstance(self.payload, PayloadWriter):
-            return patched(self.payload.written(group * self.threads + number)[0], (), 0, self.patch, group)
+            written = self.payload.written(group * self.threads + number)[0]
+            return patched(written, self.payload.slots, first_slot + number, self.patch, group)
         return patched(self.payload.of(number), self.payload.slots, first_slot + number, self.patch, group)
 
     def group_name(self, group: int) -> str:

@@ -143,6 +143,7 @@ class PayloadWriter:
     first: int = 0  # number of the first thread
     count: int | None = None  # threads of the dispatch; default: all groups are full
     owner: object = field(default=None, repr=False, compare=False)
+    slots: tuple[SlotField, ...] = ()  # filled in after the function
 
     def written(self, number: int) -> tuple[bytes, int]:
         """The payload of one thread, and its dispatch mask if the function gives one."""

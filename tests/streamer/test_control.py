@@ -336,7 +336,7 @@ def test_the_time_is_looked_at_in_a_long_row_of_commands(times: int) -> None:
     polls = iter([False] * times)
     bench = Bench("kbl", timed_out=lambda: next(polls, True))
     with pytest.raises(SoftgenError, match="time is up"):
-        bench.run(*[bench.pack("MEDIA_STATE_FLUSH")] * (3 * POLL_COMMANDS))
+        bench.run(*[bench.pack("MI_ARB_CHECK")] * (3 * POLL_COMMANDS))
     assert bench.gpu.counters.commands == times * POLL_COMMANDS
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.text import dialect
-from softgen.eu.thread.exceptions import BREAKPOINT, MASTER, SOFTWARE, SUPPRESS
+from softgen.eu.thread.exceptions import BREAKPOINT, ILLEGAL, MASTER, SOFTWARE, SUPPRESS
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import ADD, CODE, Job, dwords, words
 
@@ -95,3 +95,14 @@ def test_exceptions_that_are_not_enabled_go_nowhere() -> None:
     made = raising("software exception")
     made.descriptor = {}
     assert made.run().buffer(1) == tuple(range(1000, 1064))
+
+
+@pytest.mark.parametrize("choice", engines(), ids=str)
+def test_padding_whose_exception_is_off_is_passed(choice: Choice) -> None:
+    """Eight zeros, as iHD's linked kernels have them; the constant is added to what cr0.1 says afterwards, the illegal opcode's status."""
+    padded = ADD.replace(SUM, "\n".join(["     illegal"] * 8) + f"\n(W)  add (1|M0) r2.0<1>:ud r2.0<0;1,0>:ud cr0.1<0;1,0>:ud\n{SUM}")
+    made = Job(padded, [dwords(*range(64)), bytes(256)], ends=(4, 1, 1), shared=dwords(1000, *[0] * 7), own=[words(*range(16))])
+    ran = made.run(groups=(dispatcher := choice.groups()))
+    assert list(ran.buffer(1)) == [1000 + ILLEGAL.status + number for number in range(64)]
+    if choice.name in ("t0", "t1"):
+        assert not dispatcher.notes

@@ -10,7 +10,9 @@ from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.interpreter import LONG_BRANCH, SENDS, DecodedInstruction, KernelProgram
+from softgen.eu.isa.control_register import mask
 from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.padding import ILLEGAL
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.mask_stack import UNCHANGING
 from softgen.eu.semantics.step import step
@@ -136,6 +138,8 @@ class BlockTranslator(EntryExit):
             raise Unsupported("a breakpoint has no translation")
         if inst.opcode == "wait":
             self._wait(line)
+        elif inst.opcode in ILLEGAL:
+            self._illegal(line)
         elif inst.opcode in SENDS:
             send.send(self.state, inst, self.key.messages)
         elif cr0_propagation.writes(inst):
@@ -151,6 +155,13 @@ class BlockTranslator(EntryExit):
         count = at.load(u32, volatile=True)  # the last thread at a barrier notifies all
         self._exit(ThreadStatus.WAITING, line.ip, count == 0, wait=number + 1)
         at.store(count - 1, volatile=True)
+
+    def _illegal(self, line: DecodedInstruction) -> None:
+        """Set the status bit of an illegal opcode whose exception is off (isa/padding.py); the interpreter takes the exception."""
+        at = self._place("cr", 4)
+        exceptions = at.load(u32, volatile=True)
+        self._exit(ThreadStatus.ESCAPE, line.ip, (exceptions & mask("illegal_opcode_enable")) != 0)
+        at.store(exceptions | mask("illegal_opcode_status"), volatile=True)
 
     # -- branches ------------------------------------------------------------------------------------------------------
 

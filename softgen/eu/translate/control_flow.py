@@ -16,6 +16,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.padding import ILLEGAL, skips_illegal
 from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.branch_machine import BranchSemantics, LinkingBranch
@@ -220,7 +221,8 @@ class ControlFlowGraph:
 
 
 def branches(inst: Instruction) -> bool:
-    return inst.opcode not in OPS and inst.opcode not in SENDS and inst.opcode not in NOPS and inst.opcode != "wait"
+    """Whether an instruction may lead elsewhere. Padding does not, and of other illegal opcodes there is no graph."""
+    return inst.opcode not in OPS and inst.opcode not in SENDS and inst.opcode not in NOPS | ILLEGAL and inst.opcode != "wait"
 
 
 def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: int) -> ControlFlowGraph:
@@ -285,8 +287,10 @@ def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Flo
         except GpuFault:
             outside.add(ip)  # a thread that goes there is reported by the interpreter
             continue
-        yield ip, line
         inst = line.instruction
+        if inst.opcode in ILLEGAL and (inst.opcode_number or not skips_illegal(program, line)):
+            raise Untranslatable(f"opcode {inst.opcode_number} at {ip:#x} is no instruction")
+        yield ip, line
         if branches(inst):
             probe = probes[ip] = probing(line)
             semantics = meaning(inst, probe.rules, single)

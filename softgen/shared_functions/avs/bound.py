@@ -38,8 +38,8 @@ def _function() -> int:
 
 
 @cache
-def _bilinear() -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-    return np.ascontiguousarray(bilinear())
+def _bilinear() -> np.ndarray[tuple[int, ...], np.dtype[np.int16]]:
+    return np.ascontiguousarray(bilinear(), np.int16)
 
 
 class ScalerSurfaces:
@@ -66,7 +66,7 @@ class ScalerSurfaces:
 
 def scaler_surface(surfaces: Surfaces, image: MediaImage, state: ScalerState, sampler: int) -> tuple[ScalerSurface, object]:
     """The numbers of a surface and a state, and the coefficients that they point to."""
-    made, space, taps = ScalerSurface(), surfaces.space, np.ascontiguousarray(state.tables, np.int32)
+    made, space, taps = ScalerSurface(), surfaces.space, np.ascontiguousarray(state.tables, np.int16)
     made.sample, made.sampler = _function(), sampler
     made.table, made.address_mask = ctypes.addressof(space.table), (1 << space.bits) - 1
     made.width, made.height, made.mirrored = image.width, image.height, image.mirrored
@@ -80,6 +80,7 @@ def scaler_surface(surfaces: Surfaces, image: MediaImage, state: ScalerState, sa
             channel.value = OPAQUE if letter == ALPHA else 0
             continue
         block_access.place(made, SurfaceWalk(space, image.base, image.tiling, image.pitch // 2 if place.half_pitch else image.pitch))
+        made.run = block_access.run(image.tiling)
         channel.held, channel.across, channel.table = 1, made.across, 0 if letter == GREEN or state.eight_taps in ALL_EIGHT else 1
         channel.row, channel.offset, channel.step, channel.width, channel.height = place[:5]
         (channel.shift_x, channel.shift_y), (channel.siting_x, channel.siting_y) = place.shift, image.siting

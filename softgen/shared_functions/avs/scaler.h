@@ -27,9 +27,10 @@ struct scaler_surface {
     int64_t across;
     const uint32_t *column, *row; /* linear: none */
     uint32_t tile_columns, tile_rows; /* log2 of a tile's bytes and rows */
+    int64_t run; /* bytes of a tile's row that are one after another, a power of two */
     int64_t width, height;
-    const int32_t *taps; /* by table, axis, phase and tap */
-    const int32_t *bilinear; /* by phase and tap */
+    const int16_t *taps; /* by table, axis, phase and tap */
+    const int16_t *bilinear; /* by phase and tap */
     uint32_t sampler; /* the index of the state */
     uint32_t mirrored, sharpness, adaptive_x, adaptive_y, shuffled, edges;
     uint32_t derivative_4, derivative_8, transition_4, transition_8, reserved;

@@ -67,6 +67,7 @@ def media_surface(surfaces: Surfaces, image: SurfaceImage, lines: tuple[int, int
     if made.null:
         return made
     block_access.place(made, SurfaceWalk(space, image.base, image.tiling, image.pitch))
+    made.run = block_access.run(image.tiling)
     made.row_bytes, made.height = row_bytes(image), image.height
     made.left, made.top = image.at[0] * UNIT, image.at[1]
     return made

@@ -92,13 +92,16 @@ static uint8_t *touched(struct context_head *context, const struct media_surface
     return graphics_memory(s->table, address);
 }
 
-/* Where a block's row is in one piece of one page: its address; else 0. */
-static int in_one_piece(const struct media_surface *s, const struct block *b, int64_t y, uint64_t *address)
+/* Bytes of a row from x on that are inside of it, and one after another in one page: their address. */
+static int64_t in_one_piece(const struct media_surface *s, int64_t x, int64_t y, int64_t count, uint64_t *address)
 {
-    if (s->column || b->x < 0 || b->x + b->width > s->row_bytes)
+    if (x < 0 || x >= s->row_bytes)
         return 0;
-    *address = address_of(s, b->x + s->left, y);
-    return *address % PAGE + (uint64_t)b->width <= PAGE;
+    *address = address_of(s, x + s->left, y);
+    int64_t most = PAGE - (int64_t)(*address % PAGE), run = s->run - ((x + s->left) & (s->run - 1));
+    most = s->column && run < most ? run : most;
+    most = s->row_bytes - x < most ? s->row_bytes - x : most;
+    return count < most ? count : most;
 }
 
 /* Whether a mask leaves a byte: media.masked(). */
@@ -114,13 +117,16 @@ static void read_rows(struct context_head *context, const struct media_surface *
     for (int64_t line = 0; line < b->height; line++) {
         uint8_t *into = message->bytes + line * b->held;
         int64_t y = line_of(s, b, b->y + line, s->boundary);
-        uint64_t address;
-        if (in_one_piece(s, b, y, &address)) {
-            memcpy(into, touched(context, s, address, (uint64_t)b->width), (size_t)b->width);
-            continue;
+        for (int64_t x = 0, count; x < b->width; x += count) {
+            uint64_t address;
+            count = in_one_piece(s, b->x + x, y, b->width - x, &address);
+            if (count)
+                memcpy(into + x, touched(context, s, address, (uint64_t)count), (size_t)count);
+            else {
+                into[x] = *touched(context, s, address_of(s, column_of(s, b->x + x), y), 1);
+                count = 1;
+            }
         }
-        for (int64_t x = 0; x < b->width; x++)
-            into[x] = *touched(context, s, address_of(s, column_of(s, b->x + x), y), 1);
     }
 }
 
@@ -171,13 +177,11 @@ ENTRY void media_block_write(struct context_head *context, const struct media_su
         if (b.y + line < 0 || b.y + line >= count)
             continue;
         int64_t y = line_of(s, &b, b.y + line, 0);
-        uint64_t address;
-        if (!b.mode && in_one_piece(s, &b, y, &address)) {
-            memcpy(touched(context, s, address, (uint64_t)b.width), from, (size_t)b.width);
-            continue;
+        for (int64_t x = 0, count; x < b.width; x += count ? count : 1) {
+            uint64_t address;
+            count = in_one_piece(s, b.x + x, y, b.mode ? 1 : b.width - x, &address);
+            if (count && left(&b, x, line))
+                memcpy(touched(context, s, address, (uint64_t)count), from + x, (size_t)count);
         }
-        for (int64_t x = 0; x < b.width; x++)
-            if (b.x + x >= 0 && b.x + x < s->row_bytes && left(&b, x, line))
-                *touched(context, s, address_of(s, b.x + x + s->left, y), 1) = from[x];
     }
 }

@@ -16,6 +16,7 @@ struct media_surface {
     int64_t across; /* tiles in a row; linear: bytes */
     const uint32_t *column, *row; /* linear: none */
     uint32_t tile_columns, tile_rows; /* log2 of a tile's bytes and rows */
+    int64_t run; /* bytes of a tile's row that are one after another, a power of two */
     int64_t row_bytes, height, left, top; /* where pixels begin, in bytes and lines */
     int64_t texel; /* bytes that repeat beyond an edge */
     int64_t step, first; /* the lines that count */

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 enum { AXES = 4 };                                      /* counters of a header patch, and a constant */
+enum { SLOT_RULES = 4 };                                /* rules for fields of written headers */
 enum { NOTIFICATION_BYTES = 12, HEADER_BYTES = 32 };    /* HEADER_BYTES: r0 */
 enum { CLOCK_INTERVAL = 256 }; /* threads started between two looks at the clock */
 enum { CHUNK_TIME = 50000, CHUNK_GROWTH = 8 }; /* nanoseconds of a chunk of groups, and how many times longer than the last it may be */
@@ -51,6 +52,11 @@ struct group_share {
     double seconds; /* and how long they ran since they last returned */
 };
 
+/* A header field of the i-th thread of a worker's groups: value + i * step under the mask, in the dword at a byte (payload.SlotField). */
+struct slot_rule {
+    uint32_t offset, mask, value, step;
+};
+
 /* A dispatch as one host thread runs it. `function` is what threads start with; members may go on with another one. */
 struct scheduler_state {
     struct threads_worker public;
@@ -75,6 +81,8 @@ struct scheduler_state {
     threads_writer *writer; /* writes payloads, or NULL: they are in the templates */
     void *writer_state;
     uint64_t writer_first; /* number of the first thread of the first group, for the writer */
+    uint64_t slots; /* fields of a written header that tell threads apart, */
+    struct slot_rule slot_rules[SLOT_RULES];
     uint32_t *written_masks; /* the writer gives dispatch masks, into this array; or NULL */
     uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest; the last may be a constant */
     uint64_t origin[AXES], extent[AXES], patch_offset[AXES]; /* first value, number of values, byte of its dword in the payload */

@@ -12,7 +12,7 @@ from softgen.eu.thread import block
 from softgen.library import load
 from softgen.memory import graphics_memory_h, guard
 from softgen.threads.native import scheduler_h, tables_h, threads_h
-from softgen.threads.native.scheduler_h import AXES, BlockRange, FallbackAnswer, GroupMember, GroupShare, SchedulerState
+from softgen.threads.native.scheduler_h import AXES, BlockRange, FallbackAnswer, GroupMember, GroupShare, SchedulerState, SlotRule
 from softgen.threads.native.threads_h import ReturnReason
 from softgen.threads.native.threads_h import ThreadsPart as WorkerPart
 
@@ -65,5 +65,5 @@ def groups_call(record: guard.FaultRecord | None = None) -> native.GuardedCall:
     return native.GuardedCall(library().threads_groups, record)
 
 
-__all__ = ["AXES", "TURN", "BlockRange", "FallbackAnswer", "GroupMember", "GroupShare", "ReturnReason", "SchedulerState", "WorkerPart",
-           "alert", "groups_call", "guard_function", "helpers", "library", "restarting", "run_parts"]  # fmt: skip
+__all__ = ["AXES", "TURN", "BlockRange", "FallbackAnswer", "GroupMember", "GroupShare", "ReturnReason", "SchedulerState", "SlotRule",
+           "WorkerPart", "alert", "groups_call", "guard_function", "helpers", "library", "restarting", "run_parts"]  # fmt: skip

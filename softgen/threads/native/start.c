@@ -264,6 +264,16 @@ static void divide_group(struct scheduler_state *w)
     w->numbered = 0; /* counters advance from group to group */
 }
 
+/* Fields of written headers that depend on which threads run at the same time. */
+static void write_slots(const struct scheduler_state *w)
+{
+    for (const struct slot_rule *rule = w->slot_rules; rule < w->slot_rules + w->slots; rule++)
+        for (uint64_t i = w->begin; i < w->context->threads; i++) {
+            uint32_t *at = (uint32_t *)(block_of(w, i) + rule->offset);
+            *at = (*at & ~rule->mask) | ((rule->value + (uint32_t)i * rule->step) & rule->mask);
+        }
+}
+
 /* The next group of the dispatch, its payloads from the writer if there is one. */
 void next_group(struct scheduler_state *w)
 {
@@ -273,8 +283,10 @@ void next_group(struct scheduler_state *w)
     if (w->pieces > 1)
         divide_group(w);
     w->masks = w->written_masks;
-    if (w->writer)
+    if (w->writer) {
         w->writer(w->writer_state, w->writer_first + before, w->context->threads, w->context->blocks, place.size, w->written_masks);
+        write_slots(w);
+    }
     start_group(w);
     w->plain = !w->writer && !w->total && !w->masked && !w->context->local_size;
 }

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits.units import DWORD_MASK
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import CompiledFunction
@@ -29,7 +30,16 @@ from softgen.threads import places
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.native import scheduler
 from softgen.threads.native.block_ranges import block_ranges
-from softgen.threads.native.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, GroupShare, ReturnReason, SchedulerState
+from softgen.threads.native.scheduler import (
+    TURN,
+    BlockRange,
+    FallbackAnswer,
+    GroupMember,
+    GroupShare,
+    ReturnReason,
+    SchedulerState,
+    SlotRule,
+)
 from softgen.threads.native.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer, recall_answers
@@ -126,12 +136,20 @@ class Worker:
         if shared.strip:
             self._connect_strips()
         payload = self.record.payload
+        now.slots = 0
         if isinstance(payload, PayloadWriter):
+            self._connect_slots(payload)
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
         else:
             now.writer = now.total = 0
         written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
         now.written_masks = ctypes.addressof(state.masks) if written else 0
+
+    def _connect_slots(self, payload: PayloadWriter) -> None:
+        now, first = self.dispatch, self.first_slot
+        now.slots = len(payload.slots)
+        for number, rule in enumerate(payload.slots):
+            now.slot_rules[number] = SlotRule(rule.offset, rule.mask, rule.base + first * rule.step & DWORD_MASK, rule.step & DWORD_MASK)
 
     def _connect_strips(self) -> None:
         now, record, strip = self.dispatch, self.record, self.shared.strip

@@ -71,6 +71,8 @@ class WalkedPipeline(Protocol):
 class DrawActor:
     """The actor of one context's draws."""
 
+    collects = False
+
     def __init__(self, pipeline: WalkedPipeline) -> None:
         self.pipeline, self.struct = pipeline, WalkedDraws(draw=ctypes.addressof(pipeline.walk.struct))
         self._address, self._function = ctypes.addressof(self.struct), function("draw_act")

@@ -422,3 +422,12 @@ def test_a_translation_gives_way_between_any_two_steps(monkeypatch: pytest.Monke
         translate(code, Key(0, 8, True))
     assert {name for _, name in steps} <= set(seen)
     assert not [step for step, following in pairwise(seen) if step == following != "give way"]
+
+
+def test_padding_is_translated() -> None:
+    """Zeros between parts of a kernel (isa/padding.py); opcodes that lead nowhere are not."""
+    padding = Instruction(GEN, "illegal", 0, "basic")
+    made = translate(Listing(GEN, *[padding] * 3, add(20, 1), end(GEN)), Key(0, 8, full=True))
+    assert not made.escapes
+    with pytest.raises(Untranslatable, match="opcode 0 at 0x0 is no instruction"):
+        translate(Listing(GEN, *[padding] * 66, end(GEN)), Key(0, 8, full=True))

@@ -49,6 +49,8 @@ def _places(gen: float) -> dict[str, FieldBits]:
 class SliceActor:
     """The actor of a context's MPEG-2 slices."""
 
+    collects = False
+
     def __init__(self, gen: float) -> None:
         self.room = ctypes.create_string_buffer(ROOM + len(PADDING))
         self.struct = WalkedSlices(room=ctypes.addressof(self.room), room_size=ROOM, **_places(gen))
