@@ -173,6 +173,10 @@ class EngineDispatcher:
     def selection(self) -> TileSelection | None:
         return None
 
+    @property
+    def reserved(self) -> int:
+        return self.world.reserved
+
     def _built(self, context: DispatchContext) -> CompilerEngine:
         try:
             if self._engine is None:

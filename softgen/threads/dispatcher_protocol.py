@@ -52,6 +52,11 @@ class Dispatcher(Protocol):
         ...
 
     @property
+    def reserved(self) -> int:
+        """Each byte of what is reserved or undefined in payloads, as far as its bits are (world.py)."""
+        ...
+
+    @property
     def threads(self) -> int:
         """Host threads that it uses: as many loops are worth while."""
         ...
@@ -77,3 +82,7 @@ class ForwardingDispatcher:
     @property
     def selection(self) -> TileSelection | None:
         return None
+
+    @property
+    def reserved(self) -> int:
+        return self.engine.reserved

@@ -12,6 +12,7 @@ from typing import Any
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.threads.dispatch import KIB, Scratch, control_register, size_code, state_register
+from softgen.threads.native.scheduler_h import UndefinedDwords
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table, samplers
 
@@ -82,3 +83,10 @@ def place(gen: float, page: str, field: str) -> int:
 def has_field(page: str, gen: float, field: str) -> bool:
     """Whether a page has a field on a generation."""
     return any(held.name == field for held in catalogue.layout(page, gen).fields)
+
+
+def lane_dwords(offset: int, lanes: int, size: int = 4) -> list[UndefinedDwords]:
+    """A value of each lane, one after another: nothing says what those have whose channels are off. Reserved bits of r0 are not among what
+    is undefined here: drivers copy r0 into headers of messages, where other bits must be zero."""
+    channels = CHANNELS // lanes
+    return [UndefinedDwords(offset + size * lane, size, (1 << channels) - 1 << channels * lane, LOW) for lane in range(lanes)]

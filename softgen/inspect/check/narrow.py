@@ -114,6 +114,10 @@ class NarrowingDispatcher:
         return None
 
     @property
+    def reserved(self) -> int:
+        return self.current.reserved
+
+    @property
     def threads(self) -> int:
         return 1
 

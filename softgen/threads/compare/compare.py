@@ -67,6 +67,10 @@ class ComparingDispatcher:
     def selection(self) -> TileSelection | None:
         return self._work.selection if self._work is not None else None
 
+    @property
+    def reserved(self) -> int:
+        return 0
+
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         """Both engines do all of the work, or its sampled tiles, before memory is compared."""
         self._count += 1

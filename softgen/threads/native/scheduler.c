@@ -327,6 +327,19 @@ static int64_t resume(struct threads_worker *worker, void *record)
     return w->inside ? run_group(w) : THREADS_DONE;
 }
 
+/* Another value in what is undefined of the payloads of a batch. */
+static void leave_undefined(const struct scheduler_state *w, uint64_t count, const uint32_t *masks)
+{
+    for (uint64_t i = 0; i < count; i++)
+        for (const struct undefined_dwords *u = w->undefined; u < w->undefined + w->undefined_count; u++)
+            for (uint32_t at = u->offset; at < u->offset + u->size && !(u->channels & (masks ? masks[i] : UINT32_MAX)); at += sizeof at) {
+                uint32_t held, *dword = (uint32_t *)(block_of(w, i) + at);
+                memcpy(&held, dword, sizeof held);
+                held = (held & ~u->bits) | ((uint32_t)w->undefined_value & u->bits);
+                memcpy(dword, &held, sizeof held);
+            }
+}
+
 static int64_t run(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks)
 {
     struct scheduler_state *w = (struct scheduler_state *)worker;
@@ -334,6 +347,8 @@ static int64_t run(struct threads_worker *worker, void *record, uint64_t count, 
         return THREADS_DONE;
     if (count > w->size)
         return THREADS_TOO_MANY; /* there are blocks and members for no more */
+    if (w->undefined_count)
+        leave_undefined(w, count, masks);
     w->context->record = record;
     w->context->threads = count;
     w->masks = masks;

@@ -27,6 +27,10 @@ struct group_member {
 /* Bytes of a block; plain: a thread starts with `value` in each of them, zeros but in some worlds (world.py). */
 struct block_range { uint64_t start, size, plain, value; };
 
+/* Whole dwords of a payload that hardware leaves undefined, as far as `bits` say, in threads none of whose `channels` are on; no channels: in
+ * all threads. */
+struct undefined_dwords { uint32_t offset, size, channels, bits; };
+
 /* What Python did for a thread that returned with CR0_CHANGED or ESCAPE at an ip, where that depends on cr0.0 alone: done again for the
  * next thread without Python. An escaped instruction that only changes cr0.0 has been executed; its result is here. */
 struct fallback_answer {
@@ -94,6 +98,8 @@ struct scheduler_state {
     uint64_t pieces; /* of each group of this chunk, more than 1: they are what is counted, in place of groups */
     uint64_t first, last; /* groups of this chunk: first is the one under way */
     uint64_t deadline; /* nanoseconds of the monotonic clock */
+    struct undefined_dwords *undefined; /* of the payloads of C loops, in worlds where they hold `undefined_value` (world.py) */
+    uint64_t undefined_count, undefined_value;
     /* progress */
     uint64_t inside; /* a group is under way */
     uint64_t begin; /* its first thread, 0 but in later pieces of a group; context->threads is the end */

@@ -40,6 +40,7 @@ from softgen.threads.native.scheduler import (
     SchedulerState,
     SlotRule,
 )
+from softgen.threads.native.scheduler_h import UndefinedDwords
 from softgen.threads.native.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer, recall_answers
@@ -155,6 +156,12 @@ class Worker:
         now, record, strip = self.dispatch, self.record, self.shared.strip
         now.rows, now.extent[0] = record.threads, now.extent[0] // strip
         now.own_start, now.own_size = differing(record)
+
+    def leave_undefined(self, parts: Sequence[UndefinedDwords], value: int) -> None:
+        """Have a byte in what hardware leaves undefined of the payloads that a C loop writes (world.py)."""
+        self._undefined = (UndefinedDwords * len(parts))(*parts)
+        self.dispatch.undefined, self.dispatch.undefined_count = ctypes.addressof(self._undefined), len(parts)
+        self.dispatch.undefined_value = value * 0x01010101
 
     def fill(self) -> None:
         """For another dispatch of the same kind, with other payload data."""

@@ -6,11 +6,13 @@ In:  a PayloadParts, as state says. Out: a PayloadPlan, which payload.c reads.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import DWORD_MASK, GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
+from softgen.threads.native.scheduler_h import UndefinedDwords
 from softgen.threads.payload import check_length
 
 MODES = 6  # barycentrics: perspective at pixel, centroid and sample, then linear
@@ -110,6 +112,38 @@ def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) 
     plan.gap_bytes, plan.size = pushed - plan.gap, end
     check_length(end // GRF_BYTES, "pixel shader")
     return plan
+
+
+SUBSPAN = 4  # channels
+RESERVED = (1, 6)  # dwords of the register with the subspans' places (GRAPHICS_THREADS 2.7: r1.1 and r1.6)
+PLACES = 2  # the first of those
+
+
+def undefined_pixels(plan: PayloadPlan) -> list[UndefinedDwords]:
+    """What threads have of subspans that they lack: where these are, and the values of their channels (those off by the dispatch mask; IVB
+    "SIMD16 Mode of Operation"); and reserved dwords of the header."""
+    found = []
+    for half in range(2 if plan.width > HALF else 1):
+        first, header = half * plan.half, plan.upper if half else GRF_BYTES
+        if plan.header_format == HeaderFormat.BARYCENTRIC:
+            found += [UndefinedDwords(header + 4 * dword, 4, 0, DWORD_MASK) for dword in RESERVED]
+        for subspan in range(min(plan.width, HALF) // SUBSPAN):
+            channels = (1 << SUBSPAN) - 1 << HALF * half + SUBSPAN * subspan
+            found.append(UndefinedDwords(header + 4 * (PLACES + subspan), 4, channels, DWORD_MASK))
+            found += [UndefinedDwords(first + at, size, channels, DWORD_MASK) for at, size in _subspan_parts(plan, subspan)]
+    return found
+
+
+def _subspan_parts(plan: PayloadPlan, subspan: int) -> Iterator[tuple[int, int]]:
+    """Offset and size of what a subspan has in the first 16 channels."""
+    quad, within = 4 * SUBSPAN, subspan % 2 * 4 * SUBSPAN
+    for at in filter(None, plan.barycentric):
+        yield from ((at + (subspan // 2 * 2 + axis) * GRF_BYTES + within, quad) for axis in range(2))
+    for at in filter(None, (plan.depth, plan.w, plan.coverage, plan.held_depth)):
+        yield at + subspan // 2 * GRF_BYTES + within, quad
+    for at, size in ((plan.xy_offsets, 2), (plan.held_stencil, 1)):
+        if at:
+            yield at + subspan * SUBSPAN * size, SUBSPAN * size
 
 
 def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:

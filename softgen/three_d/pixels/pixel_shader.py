@@ -26,7 +26,7 @@ from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d import structures
 from softgen.three_d.draw.draw_structures import StageStruct, function
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage, WalkedDraw
-from softgen.three_d.pixels.pixel_payload import PayloadPlan, place_parts
+from softgen.three_d.pixels.pixel_payload import PayloadPlan, place_parts, undefined_pixels
 from softgen.three_d.pixels.pixel_state import PixelState, pixel_inputs, pixel_state
 from softgen.three_d.pixels.rasterizer import RasterPlan, raster_plan
 from softgen.three_d.samples.sample_plan import MOST_SAMPLES
@@ -168,7 +168,7 @@ class PixelStage(ThreadedStage):
             generation.counts_tested_pixels, generation.ps_invocations_per_pixel)  # fmt: skip
         into.plan = ctypes.addressof(self._stage_plan)
         if pixels.dispatched:
-            self.start(record, into, dispatch, loop, header)
+            self.start(record, into, dispatch, loop, header, undefined=lambda: undefined_pixels(plan.payload))
             return True
         self._loop, self._bound = loop, BoundUnits(record.context, dispatch)
         self._context = Context(**self._bound.fields())

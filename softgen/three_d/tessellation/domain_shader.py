@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import ctypes
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import DWORD_MASK, GRF_BYTES
 from softgen.shared_functions.urb.memory import ROW
+from softgen.threads.native.scheduler_h import UndefinedDwords
 from softgen.three_d.draw.draw_structures import StageStruct
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage
+from softgen.three_d.shader_stage import lane_dwords
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.tessellation.patch_threads import PatchThreads, byte_of
 from softgen.three_d.tessellation.tessellation_h import DomainShader
 from softgen.three_d.vertices.vertex_fetch import optional
 
+SECOND = 0xF0  # channels of the second point of a SIMD4x2 thread
 SIMD4X2 = 0  # dispatch_mode; both others run one patch's points, which the mode for one or two of them leaves open
 
 
@@ -31,9 +34,22 @@ class DomainShaderPlan:
         self.points = 1 if not self.simd8 and optional(unit, "single_domain_point_dispatch") else self.lanes  # of a thread
         self.read_bytes = int(unit.patch_urb_entry_read_length) * GRF_BYTES
 
-    def loop(self, constants: tuple[int, int]) -> DomainShader:
+    def _places(self) -> tuple[int, int, int, int]:
         names = ("point_u", "point_v", "point_w", "vertex") if self.simd8 else ("u_0", "v_0", "w_0", "urb_return_handle_0")
         u, v, w, handles = (byte_of(self.threads.page, name) for name in names)
+        return u, v, w, handles
+
+    def undefined(self) -> list[UndefinedDwords]:
+        """What threads have of points that they lack."""
+        *coordinates, handles = self._places()
+        found = lane_dwords(handles, self.lanes)
+        if self.simd8:
+            return [*found, *(dwords for at in coordinates for dwords in lane_dwords(at, self.lanes))]
+        second = UndefinedDwords(min(coordinates) + GRF_BYTES // 2, 4 * len(coordinates), SECOND, DWORD_MASK)
+        return [*found, second]  # the fourth dwords of both halves are of the patch
+
+    def loop(self, constants: tuple[int, int]) -> DomainShader:
+        u, v, w, handles = self._places()
         return DomainShader(
             common=self.threads.header(constants), counts=bool(self.unit.statistics_enable), lanes=self.lanes, simd8=self.simd8,
             compute_w=self.unit.compute_w_coordinate_enable, patch_offset=byte_of(self.threads.page, "patch_urb_handle"),
@@ -60,5 +76,6 @@ class DomainStage(ThreadedStage):
         at = ctypes.addressof(loop) + DomainShader.common.offset
         dispatch = plan.threads.dispatch(urb, plan.threads.most_threads, plan.threads.page.dwords * 4,
                                          loop.common.data_offset + loop.read_bytes)  # fmt: skip
-        self.start(record, into, dispatch, loop, at + type(loop.common).header.offset)
+        self.start(record, into, dispatch, loop, at + type(loop.common).header.offset,
+                   undefined=lambda: plan.undefined())  # fmt: skip
         return True

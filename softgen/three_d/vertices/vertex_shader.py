@@ -16,11 +16,12 @@ from softgen.bits.units import DWORD_MASK, GRF_BYTES
 from softgen.shared_functions.texture_tables import texture_tables
 from softgen.shared_functions.urb.memory import ROW
 from softgen.threads.dispatch import UNITS, ThreadDispatch
+from softgen.threads.native.scheduler_h import UndefinedDwords
 from softgen.threads.payload import LoopPayload, WrittenMasks, check_length
 from softgen.three_d.draw.draw_structures import StageStruct, function
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage
 from softgen.three_d.rules.software_rules import check_registers
-from softgen.three_d.shader_stage import CHANNELS, payload_header, place, stage_fields, stage_tables, thread_mask
+from softgen.three_d.shader_stage import CHANNELS, lane_dwords, payload_header, place, stage_fields, stage_tables, thread_mask
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import unit_state
 from softgen.three_d.structures import StageLoop
@@ -116,6 +117,14 @@ class VertexShaderPlan:
         """Registers of a payload."""
         return int(self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // GRF_BYTES
 
+    def undefined(self, constant_bytes: int) -> list[UndefinedDwords]:
+        """What threads have of vertices that they lack."""
+        lanes, first = self.shape.vertices, self.constant_offset + constant_bytes
+        found = lane_dwords(self.handle_offset, lanes)
+        for register in range(self.dwords // SLOT * self.shape.element_stride // GRF_BYTES):
+            found += lane_dwords(first + register * GRF_BYTES, lanes, GRF_BYTES // lanes)
+        return found
+
     def dispatch(self, chunk: Chunk, constant_bytes: int) -> ThreadDispatch:
         """The record of the threads; the same while chunk and length of constants are."""
         held = self._dispatched
@@ -176,4 +185,5 @@ class VertexStage(ThreadedStage):
         at, plan = ctypes.addressof(loop), self._plan
         plan.count, plan.next = at + VertexShaderLoop.end.offset, ctypes.addressof(self._next)
         plan.per_thread, plan.counts = shader.vertices, bool(shader.unit.statistics_enable)
-        self.start(record, into, shader.dispatch(chunk, size), loop, at + VertexShaderLoop.header.offset)
+        self.start(record, into, shader.dispatch(chunk, size), loop, at + VertexShaderLoop.header.offset,
+                   undefined=lambda: shader.undefined(size))  # fmt: skip
