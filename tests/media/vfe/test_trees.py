@@ -171,7 +171,7 @@ def test_as_many_roots_are_live_as_the_state_allows(most: int, runs: bool) -> No
     read = send(1, 4, 1, 1, 1, to="g110<1>UD", name="read", source="g102")
     again = loop(read, "l.f0.0(1) null<1>UD g110<0,1,0>UD 0x00000003UD { align1 nomask };")
     waits = f"{ticket()}\n{again}\n{ROOT_END}"
-    turns = iter(range(6))
+    turns = iter(range(12))  # one for each command, and one for each turn of all live threads
     late: Any = {"timed_out": lambda: next(turns, None) is None}
     media = Media([media_object() for _ in range(3)], kernels=[waits], vfe={**CHILDREN, "maximum_number_of_threads": most - 1},
                   surfaces=[buffer_surface(OUT), buffer_surface(EXTRA)])  # fmt: skip
