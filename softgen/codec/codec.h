@@ -15,6 +15,7 @@
 enum { PLANES = 3, MOST_REFERENCES = 16 };
 enum surface_layout { PLANAR, INTERLEAVED_CHROMA, PACKED_YUYV, PACKED_UYVY, LUMA_ONLY };
 enum reference_state { NO_REFERENCE, IN_MEMORY, LOADED };
+enum { AREA_WIDTH = 256, AREA_HEIGHT = 64, AREA_MARGIN = 16 }; /* luma samples of an area of a reference; about a block, for interpolation */
 enum macroblock_state { MISSING, DECODED, CONCEALED };
 
 struct graphics {
@@ -45,9 +46,26 @@ struct frame {
     struct plane plane[PLANES];
 };
 
+/* A part of a frame, in luma samples; of chroma, what belongs to them. */
+struct rectangle {
+    unsigned x, y, end_x, end_y;
+};
+
+static inline struct rectangle whole_frame(const struct frame *f)
+{
+    return (struct rectangle){0, 0, f->plane[0].width, f->plane[0].height};
+}
+
+/* Where a plane of samples that are 1 << shift luma samples apart begins or ends; all of it ends together. */
+static inline unsigned plane_place(unsigned at, unsigned luma, unsigned size, unsigned shift)
+{
+    return at == luma ? size : at >> shift;
+}
+
 struct reference {
     uint64_t address;
     struct frame frame; /* of the whole frame, whatever the picture is */
+    uint64_t *areas; /* which have been read: a bit for each AREA_WIDTH samples of AREA_HEIGHT rows; null: frames are read whole */
     uint32_t state; /* enum reference_state */
     uint32_t reserved;
 };
@@ -80,6 +98,8 @@ static inline uint8_t clamp_sample(int value)
 
 /* surface_walk.c */
 const struct frame *reference_frame(struct picture *picture, unsigned index);
+const struct frame *reference_block(struct picture *picture, unsigned index, int x, int y, int width, int height);
+void load_block(const struct picture *p, const struct surface *s, const struct frame *f, uint64_t *areas, int x, int y, int width, int height);
 void store_rows(struct picture *picture, const struct surface *surface, unsigned first, unsigned end);
 void write_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, const uint8_t *from, int64_t count);
 void read_surface_row(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *to, int64_t count);
@@ -89,6 +109,6 @@ void conceal_macroblock(struct picture *p, unsigned number, unsigned reference);
 
 /* surface_deep.c: pictures whose samples have 16 bits in host memory, and surfaces with interleaved chroma */
 void store_deep_rows(const struct picture *picture, const struct surface *surface, unsigned first, unsigned end);
-void load_deep(const struct picture *picture, const struct surface *surface, const struct frame *frame);
+void load_deep(const struct picture *picture, const struct surface *surface, const struct frame *frame, const struct rectangle *part);
 
 #endif

@@ -25,6 +25,7 @@ Samples = npt.NDArray[np.uint8]
 MOST_SIDE = 16384  # samples of a picture's side
 IN_MEMORY = 1  # enum reference_state
 DECODED = 1  # enum macroblock_state
+AREA_HEIGHT = 64  # rows of an area of a reference
 MORE_BYTES = 64  # behind the last plane: vectors read beyond a narrow block
 REFERENCE_PICTURE = 0  # surface_id
 
@@ -137,11 +138,20 @@ def open_picture(cs: CommandStreamer, engine: PictureState, shape: PictureShape,
 def add_references(picture: VideoPicture, frames: FramePool, buffers: Record, shape: PictureShape, count: int,
                    sample_bytes: int = 1) -> None:  # fmt: skip
     """The first `count` references: their samples are read when a block refers to them, so their addresses may be anything."""
-    for slot, item in zip(picture.record.references, buffers.reference_picture[:count], strict=False):
+    planes = shape.planes(shape.fields)
+    areas, row_bytes = reference_areas(count, planes[0][1])
+    picture.keep.append(areas)
+    for number, (slot, item) in enumerate(zip(picture.record.references, buffers.reference_picture[:count], strict=False)):
         if item.address:
-            slot.address, slot.state = item.address, IN_MEMORY
-            slot.frame, samples = frames.take(shape.planes(shape.fields), sample_bytes)
+            slot.address, slot.state, slot.areas = item.address, IN_MEMORY, areas.ctypes.data + number * row_bytes
+            slot.frame, samples = frames.take(planes, sample_bytes)
             picture.keep.append(samples)
+
+
+def reference_areas(count: int, height: int) -> tuple[npt.NDArray[np.uint64], int]:
+    """Which areas of references have been read: none of them. The bytes of each reference follow one another."""
+    rows = -(-height // AREA_HEIGHT)
+    return np.zeros(count * rows, np.uint64), 8 * rows
 
 
 def refuse_compression(gen: float, attributes: int) -> None:

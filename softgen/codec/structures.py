@@ -58,7 +58,8 @@ class SampleFrame(ctypes.Structure):
 class ReferenceSlot(ctypes.Structure):
     """struct reference of codec.h."""
 
-    _fields_ = [("address", ctypes.c_uint64), ("frame", SampleFrame), ("state", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+    _fields_ = [("address", ctypes.c_uint64), ("frame", SampleFrame), ("areas", ctypes.c_uint64), ("state", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32)]  # fmt: skip
 
 
 class PictureRecord(ctypes.Structure):

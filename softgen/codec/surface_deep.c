@@ -112,9 +112,9 @@ static unsigned in_columns(const struct surface *s, unsigned width, unsigned ste
     return width & ~(TILE_COLUMN / step - 1);
 }
 
-/* Moves rows `y` to `end` of samples up to `width`, of luma or of both chroma planes. */
-static void move_columns(const struct picture *p, const struct surface *s, const struct frame *f, int is_chroma, unsigned width, unsigned y,
-                         unsigned end, void (*move)(const struct tile *))
+/* Moves rows `y` to `end` of samples from `start`, where a tile begins, to `width`, of luma or of both chroma planes. */
+static void move_columns(const struct picture *p, const struct surface *s, const struct frame *f, int is_chroma, unsigned start, unsigned width,
+                         unsigned y, unsigned end, void (*move)(const struct tile *))
 {
     const struct plane *a = &f->plane[is_chroma], *b = &f->plane[2];
     unsigned step = is_chroma ? 2 : 1;
@@ -122,7 +122,8 @@ static void move_columns(const struct picture *p, const struct surface *s, const
         uint64_t row = (uint64_t)y + (is_chroma ? s->chroma_row[0] : 0), line = s->base + (row / TILE_ROWS) * TILE_ROWS * (uint64_t)s->pitch;
         rows = TILE_ROWS - (unsigned)(row % TILE_ROWS);
         rows = rows < end - y ? rows : end - y;
-        for (unsigned x = 0, columns; x < width; x += columns * TILE_COLUMN / step, line += TILE_BYTES) {
+        line += start * step / (TILE_COLUMN * TILE_COLUMNS) * (uint64_t)TILE_BYTES;
+        for (unsigned x = start, columns; x < width; x += columns * TILE_COLUMN / step, line += TILE_BYTES) {
             columns = (width - x) * step / TILE_COLUMN;
             columns = columns < TILE_COLUMNS ? columns : TILE_COLUMNS;
             uint8_t *memory = graphics_memory(p->memory.table, line & p->memory.address_mask) + row % TILE_ROWS * TILE_COLUMN;
@@ -161,19 +162,19 @@ void store_deep_rows(const struct picture *p, const struct surface *s, unsigned 
         unsigned y = first * p->block_height >> plane, last = plane ? end * p->block_height >> 1 : least(end * p->block_height, s->chroma_row[0]);
         unsigned width = in_columns(s, p->frame.plane[plane].width, plane + 1);
         if (y < last)
-            move_columns(p, s, &p->frame, plane, width, y, last, plane ? store_chroma : store_luma);
+            move_columns(p, s, &p->frame, plane, 0, width, y, last, plane ? store_chroma : store_luma);
         for (; y < last && width < p->frame.plane[plane].width; y++)
             store_row(p, s, plane, y, width);
     }
 }
 
-static void load_row(const struct picture *p, const struct surface *s, const struct frame *f, unsigned plane, unsigned y, unsigned x)
+static void load_row(const struct picture *p, const struct surface *s, const struct frame *f, unsigned plane, unsigned y, unsigned x, unsigned end)
 {
     _Alignas(16) uint8_t bytes[2 * 2 * PIECE];
-    unsigned size = s->sample_bytes, shift = 16 - p->sample_bits, step = plane ? 2 : 1, width = f->plane[plane].width;
+    unsigned size = s->sample_bytes, shift = 16 - p->sample_bits, step = plane ? 2 : 1;
     int64_t row = (int64_t)y + (plane ? s->chroma_row[0] : 0);
-    for (unsigned count; x < width; x += count) {
-        count = next(x, width);
+    for (unsigned count; x < end; x += count) {
+        count = next(x, end);
         read_surface_row(&p->memory, s, (int64_t)x * step * size, row, bytes, (int64_t)count * step * size);
         unpack(row_of(&f->plane[plane], y) + x, bytes, count, step, size, shift);
         if (plane)
@@ -181,13 +182,17 @@ static void load_row(const struct picture *p, const struct surface *s, const str
     }
 }
 
-/* Reads a whole frame from a surface. */
-void load_deep(const struct picture *p, const struct surface *s, const struct frame *f)
+/* Reads a part of a frame from a surface. */
+void load_deep(const struct picture *p, const struct surface *s, const struct frame *f, const struct rectangle *part)
 {
+    const struct plane *luma = &f->plane[0];
     for (unsigned plane = 0; plane < 2; plane++) {
-        unsigned width = in_columns(s, f->plane[plane].width, plane + 1), height = f->plane[plane].height;
-        move_columns(p, s, f, (int)plane, width, 0, height, plane ? load_chroma : load_luma);
-        for (unsigned y = 0; y < height && width < f->plane[plane].width; y++)
-            load_row(p, s, f, plane, y, width);
+        const struct plane *to = &f->plane[plane];
+        unsigned x = part->x >> plane, end = plane_place(part->end_x, luma->width, to->width, plane), y = part->y >> plane;
+        unsigned bottom = plane_place(part->end_y, luma->height, to->height, plane), columns = least(in_columns(s, to->width, plane + 1), end);
+        if (x < columns)
+            move_columns(p, s, f, (int)plane, x, columns, y, bottom, plane ? load_chroma : load_luma);
+        for (x = columns > x ? columns : x; y < bottom && x < end; y++)
+            load_row(p, s, f, plane, y, x, end);
     }
 }

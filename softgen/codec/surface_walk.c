@@ -116,13 +116,14 @@ static inline __attribute__((always_inline)) int four_rows(const struct graphics
     return 1;
 }
 
-static void read_rows(const struct graphics *memory, const struct surface *s, int64_t y, uint8_t *rows, size_t stride, int64_t count, unsigned height)
+static void read_rows(const struct graphics *memory, const struct surface *s, int64_t x, int64_t y, uint8_t *rows, size_t stride, int64_t count,
+                      unsigned height)
 {
     unsigned i = 0;
-    while (i + FOUR <= height && four_rows(memory, s, 0, y + i, rows + i * stride, stride, count, 0))
+    while (i + FOUR <= height && four_rows(memory, s, x, y + i, rows + i * stride, stride, count, 0))
         i += FOUR;
     for (; i < height; i++)
-        read_surface_row(memory, s, 0, y + i, rows + i * stride, count);
+        read_surface_row(memory, s, x, y + i, rows + i * stride, count);
 }
 
 /* -- rows of a picture ---------------------------------------------------------------------------------------------- */
@@ -255,14 +256,15 @@ static void split(uint8_t *restrict a, uint8_t *restrict b, const uint8_t *restr
     }
 }
 
-/* Up to four rows of pairs from `y` on. */
-static void split_pairs(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned y)
+/* Up to four rows of pairs from `y` on, those from `x` to `end`. */
+static void split_pairs(const struct graphics *memory, const struct surface *s, const struct frame *f, unsigned x, unsigned end, unsigned y,
+                        unsigned bottom)
 {
     uint8_t pairs[FOUR][2 * PIECE];
     const struct plane *p = &f->plane[1];
-    unsigned rows = p->height - y < FOUR ? p->height - y : FOUR;
-    for (unsigned x = 0, count; x < p->width; x += count) {
-        count = p->width - x < PIECE ? p->width - x : PIECE;
+    unsigned rows = bottom - y < FOUR ? bottom - y : FOUR;
+    for (unsigned count; x < end; x += count) {
+        count = end - x < PIECE ? end - x : PIECE;
         int64_t at = 2 * (int64_t)x, row = (int64_t)s->chroma_row[0] + y;
         if (rows < FOUR || !four_rows(memory, s, at, row, pairs[0], sizeof pairs[0], 2 * (int64_t)count, 0))
             for (unsigned i = 0; i < rows; i++)
@@ -293,31 +295,95 @@ static void split_packed(const struct graphics *memory, const struct surface *s,
     }
 }
 
-static void load(const struct graphics *memory, const struct surface *s, const struct frame *f)
+static void load_pairs(const struct picture *p, const struct surface *s, const struct frame *f, const struct rectangle *part)
 {
-    int packed = s->layout == PACKED_YUYV || s->layout == PACKED_UYVY;
-    for (unsigned y = 0; packed && y < f->plane[0].height; y++)
-        split_packed(memory, s, f, y);
-    if (!packed)
-        read_rows(memory, s, 0, f->plane[0].samples, f->plane[0].stride, f->plane[0].width, f->plane[0].height);
-    for (unsigned y = 0; s->layout == INTERLEAVED_CHROMA && y < f->plane[1].height; y += FOUR)
-        split_pairs(memory, s, f, y);
+    const struct plane *luma = &f->plane[0], *chroma = &f->plane[1];
+    unsigned x = part->x >> p->shift_x, end = plane_place(part->end_x, luma->width, chroma->width, p->shift_x);
+    unsigned bottom = plane_place(part->end_y, luma->height, chroma->height, p->shift_y);
+    for (unsigned y = part->y >> p->shift_y; y < bottom; y += FOUR)
+        split_pairs(&p->memory, s, f, x, end, y, bottom);
 }
 
-/* A reference's samples, read from memory when the first block refers to it; null where there is none. */
+/* Reads a part of a frame; of packed surfaces its whole rows. */
+static void load(const struct picture *p, const struct surface *s, const struct frame *f, const struct rectangle *part)
+{
+    const struct plane *luma = &f->plane[0];
+    int packed = s->layout == PACKED_YUYV || s->layout == PACKED_UYVY;
+    for (unsigned y = part->y; packed && y < part->end_y; y++)
+        split_packed(&p->memory, s, f, y);
+    if (!packed)
+        read_rows(&p->memory, s, part->x, part->y, luma->samples + (size_t)part->y * luma->stride + part->x, luma->stride,
+                  part->end_x - part->x, part->end_y - part->y);
+    if (s->layout == INTERLEAVED_CHROMA)
+        load_pairs(p, s, f, part);
+}
+
+static void load_part(const struct picture *p, const struct surface *s, const struct frame *f, const struct rectangle *part)
+{
+    if (p->sample_bits)
+        load_deep(p, s, f, part);
+    else
+        load(p, s, f, part);
+}
+
+static struct surface surface_of(const struct picture *p, const struct reference *r)
+{
+    struct surface s = p->source;
+    s.base = r->address;
+    return s;
+}
+
+/* A reference's samples, all of them, read from memory when the first block refers to it; null where there is none. */
 const struct frame *reference_frame(struct picture *p, unsigned index)
 {
     struct reference *r = &p->references[index];
     if (r->state == NO_REFERENCE)
         return NULL;
     if (r->state == IN_MEMORY) {
-        struct surface s = p->source;
-        s.base = r->address;
-        if (p->sample_bits)
-            load_deep(p, &s, &r->frame);
-        else
-            load(&p->memory, &s, &r->frame);
+        struct surface s = surface_of(p, r);
+        struct rectangle all = whole_frame(&r->frame);
+        load_part(p, &s, &r->frame, &all);
         r->state = LOADED;
     }
+    return &r->frame;
+}
+
+/* -- areas of references ---------------------------------------------------------------------------------------------- */
+
+/* Reads those areas of a row of areas that `missing` has. */
+static void load_areas(const struct picture *p, const struct surface *s, const struct frame *f, unsigned row, uint64_t missing)
+{
+    const struct plane *luma = &f->plane[0];
+    unsigned y = row * AREA_HEIGHT, bottom = y + AREA_HEIGHT < luma->height ? y + AREA_HEIGHT : luma->height;
+    while (missing) {
+        unsigned first = (unsigned)__builtin_ctzll(missing), count = ~(missing >> first) ? (unsigned)__builtin_ctzll(~(missing >> first)) : 64;
+        unsigned end = (first + count) * AREA_WIDTH;
+        load_part(p, s, f, &(struct rectangle){first * AREA_WIDTH, y, end < luma->width ? end : luma->width, bottom});
+        missing &= count < 64 ? ~(((UINT64_C(1) << count) - 1) << first) : 0;
+    }
+}
+
+/* Reads what is missing of a block with AREA_MARGIN samples about it; beyond the frame, its edge. */
+void load_block(const struct picture *p, const struct surface *s, const struct frame *f, uint64_t *areas, int x, int y, int width, int height)
+{
+    int right = (int)f->plane[0].width - 1, bottom = (int)f->plane[0].height - 1;
+    unsigned first = (unsigned)clamp(x - AREA_MARGIN, 0, right) / AREA_WIDTH, last = (unsigned)clamp(x + width + AREA_MARGIN, 0, right) / AREA_WIDTH;
+    unsigned row = (unsigned)clamp(y - AREA_MARGIN, 0, bottom) / AREA_HEIGHT, end = (unsigned)clamp(y + height + AREA_MARGIN, 0, bottom) / AREA_HEIGHT;
+    uint64_t wanted = (UINT64_C(2) << last) - (UINT64_C(1) << first);
+    for (; row <= end; row++)
+        if (wanted & ~areas[row]) {
+            load_areas(p, s, f, row, wanted & ~areas[row]);
+            areas[row] |= wanted; /* not where the read was left */
+        }
+}
+
+/* A reference of which at least a block's samples have been read; null where there is none. */
+const struct frame *reference_block(struct picture *p, unsigned index, int x, int y, int width, int height)
+{
+    struct reference *r = &p->references[index];
+    if (r->state != IN_MEMORY || !r->areas)
+        return reference_frame(p, index);
+    struct surface s = surface_of(p, r);
+    load_block(p, &s, &r->frame, r->areas, x, y, width, height);
     return &r->frame;
 }

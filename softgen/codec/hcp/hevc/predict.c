@@ -281,12 +281,19 @@ static void predict(struct hevc_decoder *d, const struct hevc_block *b, const st
         one_sum(&t, d->predicted[list]);
 }
 
+/* The reference, of which what a block needs has been read. */
+static const struct frame *reference_of(const struct hevc_decoder *d, const struct hevc_block *b, const struct hevc_motion *m, int list)
+{
+    const int16_t *vector = m->vector[list];
+    return reference_block(d->hevc->picture, (unsigned)m->store[list], b->x + (vector[0] >> 2), b->y + (vector[1] >> 2), b->width, b->height);
+}
+
 /* Predicts a block; one whose reference does not exist is an error. */
 void hevc_inter(struct hevc_decoder *d, const struct hevc_block *b, const struct hevc_motion *m)
 {
     const struct frame *from[HEVC_LISTS] = {NULL, NULL};
     for (int list = 0; list < HEVC_LISTS; list++)
-        if (m->index[list] >= 0 && (m->store[list] < 0 || !(from[list] = reference_frame(d->hevc->picture, (unsigned)m->store[list])))) {
+        if (m->index[list] >= 0 && (m->store[list] < 0 || !(from[list] = reference_of(d, b, m, list)))) {
             d->error = 1;
             return;
         }

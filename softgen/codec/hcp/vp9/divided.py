@@ -69,6 +69,8 @@ def decode_divided(cs: CommandStreamer, vp9: Vp9Picture, count: int, keep: WorkA
 
 def _load(cs: CommandStreamer, vp9: Vp9Picture, count: int) -> None:
     """Read the samples of references before threads do. What is not mapped is an error of the block that refers to it, if any does."""
+    for slot in vp9.references:
+        slot.areas = 0  # threads find them read whole
     loads = [Vp9Load(ctypes.addressof(vp9), first, count) for first in range(min(count, REFERENCES))]
     try:
         PartRun(library().vp9_load, loads).run(cs)

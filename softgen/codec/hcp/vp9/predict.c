@@ -22,7 +22,8 @@ const struct frame *vp9_reference(struct vp9_picture *p, int index)
     if (r->state == NO_REFERENCE)
         return NULL;
     if (r->state == IN_MEMORY) {
-        load_deep(p->picture, &r->surface, &r->frame);
+        struct rectangle all = whole_frame(&r->frame);
+        load_deep(p->picture, &r->surface, &r->frame, &all);
         r->state = LOADED;
     }
     return &r->frame;
@@ -242,9 +243,20 @@ static void set_grey(const struct vp9_picture *p, const struct target *t)
     }
 }
 
+/* The reference, of which what a block needs has been read; null where there is none. */
+static const struct frame *reference_of(struct vp9_picture *p, const struct vp9_place *at, int k, const struct target *t, int x, int y)
+{
+    struct vp9_reference_picture *r = &p->references[at->block->reference[k] - VP9_LAST];
+    int step = 1 + (t->plane > 0);
+    if (r->state != IN_MEMORY || r->is_scaled || !r->areas)
+        return vp9_reference(p, at->block->reference[k]);
+    load_block(p->picture, &r->surface, &r->frame, r->areas, (t->x + (x >> 4)) * step, (t->y + (y >> 4)) * step, t->width * step, t->height * step);
+    return &r->frame;
+}
+
 static int predict_part(struct vp9_picture *p, const struct vp9_place *at, int k, const struct target *t, int x, int y)
 {
-    const struct frame *frame = vp9_reference(p, at->block->reference[k]);
+    const struct frame *frame = reference_of(p, at, k, t, x, y);
     if (!frame) {
         set_grey(p, t);
         return 0;

@@ -24,7 +24,7 @@ from softgen.codec.hcp.vp9.structures import (
     Vp9Picture,
 )
 from softgen.codec.library import library, run_rows
-from softgen.codec.picture import IN_MEMORY, PictureShape, Samples
+from softgen.codec.picture import IN_MEMORY, PictureShape, Samples, reference_areas
 from softgen.codec.structures import PADDING, SampleFrame
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, Unsupported
@@ -136,7 +136,9 @@ def _references(cs: CommandStreamer, engine: VideoEngine, vp9: Vp9Picture, state
         room = max(width, shape.width * SUPERBLOCK), max(height, shape.height * SUPERBLOCK)
         slot.frame, samples = engine.frames.take([room, *[(-(-room[0] // 2), -(-room[1] // 2))] * 2], HOST_BYTES)
         _crop(slot.frame, width, height)
-        own.keep.append(samples)
+        areas, _ = reference_areas(1, height)
+        slot.areas = areas.ctypes.data
+        own.keep += [samples, areas]
         scales = [getattr(state, f"{direction}_scale_factor_for_{name}") for direction in ("horizontal", "vertical")]
         slot.scale[:], slot.step[:] = scales, [scale * 16 >> 14 for scale in scales]
         slot.is_scaled = any(scale != SAME_SIZE for scale in scales)

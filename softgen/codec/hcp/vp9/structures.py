@@ -15,7 +15,7 @@ class Vp9Reference(ctypes.Structure):
     """struct vp9_reference_picture of vp9.h."""
 
     _fields_ = [("surface", VideoSurface), ("frame", SampleFrame), ("scale", ctypes.c_uint32 * 2), ("step", ctypes.c_uint32 * 2),
-                ("state", ctypes.c_uint32), ("is_scaled", ctypes.c_uint32)]  # fmt: skip
+                ("areas", ctypes.c_uint64), ("state", ctypes.c_uint32), ("is_scaled", ctypes.c_uint32)]  # fmt: skip
 
 
 class Vp9Segment(ctypes.Structure):

@@ -77,6 +77,7 @@ struct vp9_reference_picture {
     struct surface surface;
     struct frame frame; /* widths and heights: its own */
     uint32_t scale[2], step[2]; /* x, y: in 1/16384; sixteenths of a sample */
+    uint64_t *areas; /* as those of struct reference */
     uint32_t state; /* enum reference_state */
     uint32_t is_scaled;
 };

@@ -57,9 +57,17 @@ static void chroma(const struct avc_decoder *d, const struct frame *f, int parit
     avc_interpolate_chroma(to->samples[plane], to->stride[plane], p, stride, fx, fy, width, height);
 }
 
+/* The reference, of which what a block needs has been read. */
+static const struct frame *reference_of(const struct avc_decoder *d, const struct avc_reference *r, const struct block *b, const int16_t *vector)
+{
+    int split = d->avc->mbaff && d->field, rows = 1 + (r->parity != WHOLE_FRAME), top = (int)(d->y >> split) * 16;
+    return reference_block(d->avc->picture, (unsigned)r->store, (int)d->x * 16 + b->x + (vector[0] >> 2), rows * (top + b->y + (vector[1] >> 2)),
+                           b->width, rows * b->height);
+}
+
 static int predict(struct avc_decoder *d, const struct avc_reference *r, const struct block *b, const int16_t *vector, const struct target *to)
 {
-    const struct frame *f = reference_frame(d->avc->picture, (unsigned)r->store);
+    const struct frame *f = reference_of(d, r, b, vector);
     if (!f)
         return 0;
     luma(d, f, r->parity, b, vector, to);

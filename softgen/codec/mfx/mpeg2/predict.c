@@ -52,21 +52,25 @@ static void block(const struct view *to, const struct view *from, int x, int y, 
 }
 
 struct request {
-    const struct frame *reference;
+    unsigned index; /* of the reference */
     int from_fields, from_parity, to_fields, to_parity; /* views of the reference and of the picture */
     int x, y, rows; /* in luma samples of the picture's view */
     const int *vector;
     int average;
 };
 
-static void predict_planes(struct mpeg2_decoder *d, const struct request *r)
+/* Whether there is a reference. */
+static int predict_planes(struct mpeg2_decoder *d, const struct request *r)
 {
-    for (int plane = 0; plane < PLANES; plane++) {
+    int x = r->x + (r->vector[0] >> 1), y = (r->y + (r->vector[1] >> 1)) * r->from_fields;
+    const struct frame *reference = reference_block(d->slice->picture, r->index, x, y, 16, r->rows * r->from_fields);
+    for (int plane = 0; reference && plane < PLANES; plane++) {
         int chroma = plane > 0, mx = chroma ? r->vector[0] / 2 : r->vector[0], my = chroma ? r->vector[1] / 2 : r->vector[1];
         struct view to = view_of(&d->slice->picture->frame.plane[plane], r->to_fields, r->to_parity);
-        struct view from = view_of(&r->reference->plane[plane], r->from_fields, r->from_parity);
+        struct view from = view_of(&reference->plane[plane], r->from_fields, r->from_parity);
         block(&to, &from, r->x >> chroma, r->y >> chroma, mx, my, 16 >> chroma, r->rows >> chroma, r->average);
     }
+    return reference != NULL;
 }
 
 /* The second vector of dual prime prediction (7.6.3.6): `m` times the first, halved, and corrected. */
@@ -82,9 +86,10 @@ static int frame_dual(struct mpeg2_decoder *d, struct request *r, unsigned mb_y)
 {
     int second[2], first = d->slice->top_field_first != 0;
     for (int parity = 0; parity < 2; parity++) {
-        *r = (struct request){.reference = r->reference, .from_fields = 2, .from_parity = parity, .to_fields = 2, .to_parity = parity,
+        *r = (struct request){.index = r->index, .from_fields = 2, .from_parity = parity, .to_fields = 2, .to_parity = parity,
                               .x = r->x, .y = (int)mb_y * 8, .rows = 8, .vector = d->motion.vector[0][0]};
-        predict_planes(d, r);
+        if (!predict_planes(d, r))
+            return 0;
         dual_vector(&d->motion, parity == !first ? 1 : 3, parity ? 1 : -1, second);
         r->from_parity = !parity;
         r->vector = second;
@@ -97,38 +102,28 @@ static int frame_dual(struct mpeg2_decoder *d, struct request *r, unsigned mb_y)
 static int frame_picture(struct mpeg2_decoder *d, int s, unsigned mb_x, unsigned mb_y, int average)
 {
     const struct mpeg2_motion *m = &d->motion;
-    struct request r = {.reference = reference_frame(d->slice->picture, (unsigned)s), .from_fields = 1, .to_fields = 1, .x = (int)mb_x * 16,
+    struct request r = {.index = (unsigned)s, .from_fields = 1, .to_fields = 1, .x = (int)mb_x * 16,
                         .y = (int)mb_y * 16, .rows = 16, .vector = m->vector[0][s], .average = average};
-    if (!r.reference)
-        return 0;
     if (m->type == DUAL_PRIME)
         return frame_dual(d, &r, mb_y);
-    if (m->type == WHOLE) {
-        predict_planes(d, &r);
-        return 1;
-    }
+    if (m->type == WHOLE)
+        return predict_planes(d, &r);
     for (int field = 0; field < 2; field++) {
-        r = (struct request){.reference = r.reference, .from_fields = 2, .from_parity = m->select[field][s], .to_fields = 2,
+        r = (struct request){.index = (unsigned)s, .from_fields = 2, .from_parity = m->select[field][s], .to_fields = 2,
                              .to_parity = field, .x = r.x, .y = (int)mb_y * 8, .rows = 8, .vector = m->vector[field][s], .average = average};
-        predict_planes(d, &r);
+        if (!predict_planes(d, &r))
+            return 0;
     }
     return 1;
 }
 
 /* References of field pictures: forward top, backward top, forward bottom, backward bottom. */
-static const struct frame *field_reference(struct mpeg2_decoder *d, int s, int parity)
-{
-    return reference_frame(d->slice->picture, (unsigned)(s + 2 * parity));
-}
-
 static int field_part(struct mpeg2_decoder *d, struct request *r, int s, int parity)
 {
-    r->reference = field_reference(d, s, parity);
+    r->index = (unsigned)(s + 2 * parity);
     r->from_fields = 2;
     r->from_parity = parity;
-    if (r->reference)
-        predict_planes(d, r);
-    return r->reference != NULL;
+    return predict_planes(d, r);
 }
 
 static int field_picture(struct mpeg2_decoder *d, int s, unsigned mb_x, unsigned mb_y, int average)

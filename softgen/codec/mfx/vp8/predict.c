@@ -101,9 +101,22 @@ static void split_luma(struct vp8_picture *p, const struct frame *from, const st
         }
 }
 
+/* The reference, of which what the macroblock's vectors lead to has been read. */
+static const struct frame *reference_of(struct vp8_picture *p, const struct vp8_mb *mb, int x, int y)
+{
+    struct vp8_vector low = mb->vectors[0], high = low;
+    for (int i = 1; mb->mode == SPLIT_MV && i < 16; i++) {
+        struct vp8_vector v = mb->vectors[i];
+        low = (struct vp8_vector){v.x < low.x ? v.x : low.x, v.y < low.y ? v.y : low.y};
+        high = (struct vp8_vector){v.x > high.x ? v.x : high.x, v.y > high.y ? v.y : high.y};
+    }
+    return reference_block(p->picture, (unsigned)mb->reference - 1, x + (low.x >> 2), y + (low.y >> 2), 16 + ((high.x - low.x) >> 2) + 1,
+                           16 + ((high.y - low.y) >> 2) + 1);
+}
+
 int vp8_predict(struct vp8_picture *p, const struct vp8_mb *mb, unsigned x, unsigned y)
 {
-    const struct frame *from = reference_frame(p->picture, (unsigned)mb->reference - 1);
+    const struct frame *from = reference_of(p, mb, (int)x * 16, (int)y * 16);
     if (!from)
         return 0;
     if (mb->mode == SPLIT_MV) {
