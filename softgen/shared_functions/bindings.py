@@ -30,7 +30,8 @@ SAMPLE_OPERATIONS = ("resinfo", LOAD_SAMPLE, LOAD_CONTROL)  # whose surface may 
 # Operations that sample, by where the level of detail comes from and what they return.
 _SAMPLES = ("sample", "sample_b", "sample_l", "sample_d", "sample_mlod", "sample_b_mlod", "sample_d_mlod")  # mlod: a lowest level of detail
 SAMPLING = (*_SAMPLES, *(f"{name}_c" for name in _SAMPLES), "gather4", "gather4_c", "lod")
-SAMPLING = (*SAMPLING, *(f"{name}_offset" for name in SAMPLING))
+BLOCK_SAMPLE = "sample_unorm"  # at level 0, of surfaces that are not rotated and have no integers
+SAMPLING = (*SAMPLING, *(f"{name}_offset" for name in SAMPLING), BLOCK_SAMPLE)
 NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across", "levels", "level")  # of an image, read at run time
 TABLES = ("left", "top", "across", "down")  # of its LevelTable
 CONTROL = ("base", "pitch", "rows", "clear_at")  # of its SampleControl

@@ -25,6 +25,7 @@ from softgen.shared_functions.avs.bound import ScalerSurfaces
 from softgen.shared_functions.avs.messages import is_scaled
 from softgen.shared_functions.avs.state import state_places
 from softgen.shared_functions.bindings import (
+    BLOCK_SAMPLE,
     KNOWN,
     SAMPLE_OPERATIONS,
     SAMPLERS,
@@ -43,6 +44,7 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.sampler.state import Samplers
+from softgen.shared_functions.sampler.unorm import BLOCK_LANES, is_block, refused
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
 from softgen.shared_functions.unit import DispatchBindings, HostRange
@@ -188,6 +190,8 @@ class BoundSurfaces:
             return self.resolve_media(name)
         if is_scaled(descriptor.name):
             return self.resolve_scaled(name, int(descriptor.values.sampler_index))
+        if is_block(descriptor.name):  # whose header names no table of samplers
+            return self.resolve_image(TexelRequest(BLOCK_SAMPLE, BLOCK_LANES, int(descriptor.values.sampler_index)), name)
         if request := requested(descriptor, None if sent is None else len(sent.payload) + len(sent.second)):
             return self.resolve_image(request, name, self._table(descriptor, sent))
         entry = self._entry(name)
@@ -251,6 +255,8 @@ class BoundSurfaces:
         self._depend_on_surface(name)
         try:
             image, sampling = self.surfaces.picture(name.number, name.bindless, request.what in SAMPLE_OPERATIONS), None
+            if request.what == BLOCK_SAMPLE and (name.bindless or refused(image, self.surfaces.state(name.number))):
+                return False
             if request.samples:
                 offset = (self.samplers.table if table is None else table) + request.sampler * self.sampler_size
                 self._depend_on_sampler(request.sampler, table)

@@ -18,7 +18,7 @@ request.py   what messages ask for; channels.py what channel selects make of tex
 filters.py   which texels count how much: nearest, linear, levels
 operations.py  operations on texels, for the interpreter and for compiled functions
 payloads.py  parameters of messages, by generation and width
-messages.py  payloads and answers
+messages.py  payloads and answers; unorm.py those of blocks of pixels
 """
 
 from softgen.shared_functions.sampler.interpreter import SamplerPort

@@ -37,6 +37,10 @@ class CompiledSampler(CompiledTexels):
         size = 4 * catalogue.layout("SAMPLER_STATE", self.code.gen).dwords
         return self.keyed("sampler_keys", SAMPLERS + KEYED, table + index * size)
 
+    def check_block(self, x: Message[Any]) -> None:
+        """A side exit for results of other kinds; surfaces are looked at where they are resolved."""
+        self.code.escape(x.header("MH_SAMPLE_8X8", "output_format_control") == 0)
+
     def scaled(self, x: Message[Any]) -> None:
         """A call of scaler.c; a side exit where the surface is not resolved yet, or the message is one that the interpreter refuses."""
         code, m, entry, sampler = self.code, self.code.m, self.entry(x), x.sampler_index

@@ -28,6 +28,11 @@ class SamplerEnvironment(TexelEnvironment, Protocol):
         ...
 
 
+    def check_block(self, x: Message[Any]) -> None:
+        """Refuse what blocks of other kinds than unorm.py's need."""
+        ...
+
+
 class SamplerState(SamplerEnvironment, ImageEnvironment, Protocol):
     """With surface state, for messages that only the interpreter executes."""
 

@@ -41,6 +41,11 @@ class SamplerPort:
 
         scale(x)
 
+    def check_block(self, x: Message[Any]) -> None:
+        from softgen.shared_functions.sampler.unorm import check  # messages are registered once all environments are known
+
+        check(x)
+
     def sampler(self, index: int | Value, table: Value | None) -> int:
         """The sampler of the message being executed."""
         assert isinstance(index, int)  # lanes are compiled code's

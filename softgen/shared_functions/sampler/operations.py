@@ -12,7 +12,7 @@ from dataclasses import replace
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.bindings import LOAD_CONTROL, LOAD_SAMPLE, SAMPLING
+from softgen.shared_functions.bindings import BLOCK_SAMPLE, LOAD_CONTROL, LOAD_SAMPLE, SAMPLING
 from softgen.shared_functions.sampler.channels import AXES, nothing, selected
 from softgen.shared_functions.sampler.filters import ImageSampler
 from softgen.shared_functions.sampler.payloads import COORDINATES, GRADIENTS
@@ -114,7 +114,8 @@ def killing(m: Machine, image: SurfaceImage, how: Sampling, memory: Region, give
 
 
 for _name in SAMPLING:
-    operation(_name, _count(_name))(_sampled(_name))
+    _like = "sample_l" if _name == BLOCK_SAMPLE else _name
+    operation(_name, _count(_like))(_sampled(_like))
 
 
 @operation("load", 4)

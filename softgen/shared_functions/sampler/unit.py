@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from softgen.shared_functions.avs import messages as scaler_messages
 from softgen.shared_functions.context import ContextField, Scope
 from softgen.shared_functions.dataport.surface import Surfaces
-from softgen.shared_functions.sampler import messages
+from softgen.shared_functions.sampler import messages, unorm
 from softgen.shared_functions.sampler.interpreter import SamplerPort
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.surface_binding import bind_surfaces
@@ -16,7 +16,7 @@ from softgen.shared_functions.unit import GroupBindings, Unit
 if TYPE_CHECKING:
     from softgen.shared_functions.compiled import MessageCode
 
-PROGRAMS = (messages, scaler_messages)  # modules that register the lane programs of messages
+PROGRAMS = (messages, unorm, scaler_messages)  # modules that register the lane programs of messages
 
 
 def sampler(group: GroupBindings) -> SamplerPort:

@@ -213,7 +213,8 @@ def test_the_extension_has_the_number_of_extended_objects() -> None:
     assert [ran.header(n).thread_count for n in (0x30, 0x31)] == [0x30, 0x31]
 
 
-@pytest.mark.behaviour("G45-VFE-20", "G45-TS-20", shows="layout")
+@pytest.mark.behaviour("G45-VFE-20", shows="layout")
+@pytest.mark.behaviour("G45-TS-20", shows="action")
 def test_live_roots_have_scratch_space_and_an_id_of_their_own() -> None:
     """Three KiB each, one behind the other; the header has the field as it is."""
     kernel = dump(1)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 from softgen.errors import SoftgenError
 from softgen.eu.text import dialect
-from tests.media.vfe.batch import EXTRA, GEN, GENERAL, OUT, Media, buffer_surface, dump, media_object, pack, store
+from tests.media.vfe.batch import END, EXTRA, GEN, GENERAL, OUT, SCRATCH, Fields, Media, buffer_surface, dump, media_object, pack, store
+from tests.media.vfe.slices import FRAME, INTRA, TOP, P, Slice, slice_object
 from tests.three_d.g45_draw import move, send
 
 ENGINES = ["reference", "t0", "t1"]
@@ -124,3 +129,96 @@ def test_reads_of_media_blocks_repeat_the_edge_at_the_pitch() -> None:
     kernel = "\n".join((move("g6", "g0<8,8,1>"), header, read, dump(5)))
     ran = Media([media_object()], kernels=[kernel], surfaces=[buffer_surface(OUT), surface], patch={EXTRA: picture}).run()
     assert ran.data(0, 4) == 2 * (bytes(range(8, 16)) + b"\x0f" * 8)
+
+
+# -- what kernels do for decoding ------------------------------------------------------------------------------------------------
+
+
+def vld(made: Slice, kernel: str, *, curbe: bytes = b"", surfaces: Sequence[Fields] = (), patch: Mapping[int, bytes] | None = None,
+        descriptor: Fields | None = None, **state: Any) -> Any:  # fmt: skip
+    """A slice whose macroblocks a kernel gets."""
+    bits, codes = made.data(), {f"f_code_{s}_{t}": 1 for s in range(2) for t in range(2)}
+    held = {"picture_coding_type": made.type, "picture_structure": FRAME, "frame_prediction_frame_dct": 1, **codes, **state}
+    return Media([slice_object(bits)], kernels=[kernel], mode="vld", extension=("VLD_STATE", held), indirect=bits, curbe=curbe,
+                 surfaces=[buffer_surface(OUT), *surfaces], patch=patch or {}, descriptor=descriptor or {}).run()  # fmt: skip
+
+
+@pytest.mark.behaviour("G45-KRN-03", shows="action")
+@pytest.mark.parametrize("place", ["constant entry", "constant cache"])
+def test_levels_are_scaled_by_a_matrix_of_constants(place: str) -> None:
+    """An intra macroblock whose first block has levels 5 and -3; the matrix of 64 bytes is in the CURBE, at r1 and r2, or read from a
+    buffer. Where it is in the CURBE the record is r3 and the block begins at r4."""
+    matrix = bytes(range(7, 71))
+    made = Slice(INTRA).begin("intra").intra_block(5, (2, -3))
+    for number in range(1, 6):
+        made.intra_block(0, chroma=number > 3)
+    multiply = "\n".join(f"mul(16) g{n}<1>W g{n}<16,16,1>W g{n // 2 - 1}.{n % 2 * 16}<16,16,1>UB {{ align1 compr }};" for n in range(4, 8))
+    if place == "constant entry":
+        kernel = multiply
+        more: dict[str, Any] = {"curbe": matrix, "descriptor": {"constant_urb_entry_read_length": 2}}
+    else:
+        moves = "\n".join(move(f"g{4 + n}", f"g{2 + n}<8,8,1>") for n in reversed(range(4)))
+        header = f"{move('g30', 'g0<8,8,1>')}\nmov(1) g30.2<1>UD 0x00000000UD {{ align1 nomask }};"
+        read = send(1, 4, 1 | 3 << 8, 1, 2, to="g1<1>UD", name="read", source="g30")
+        kernel = f"{moves}\n{header}\n{read}\n{multiply}"
+        more = {"surfaces": [buffer_surface(EXTRA)], "patch": {EXTRA: matrix}}
+    ran = vld(made, f"{kernel}\n{dump(8)}", **more)
+    words = np.frombuffer(ran.data(0, 4, 4), np.int16)
+    wanted = np.zeros(64, np.int64)
+    wanted[0], wanted[16] = 5 * matrix[0], -3 * matrix[16]  # the third of the zigzag order
+    assert np.array_equal(words, wanted)
+
+
+def media_block(name: str, surface: int, x: str, y: str, data: str) -> str:
+    """A read or write of 16x2 bytes; registers give the place."""
+    place = f"{move('g30', 'g0<8,8,1>')}\nmov(1) g30<1>D {x} {{ align1 nomask }};\nmov(1) g30.1<1>D {y} {{ align1 nomask }};"
+    place += "\nmov(1) g30.2<1>UD 0x0001000fUD { align1 nomask };"
+    if name == "read":
+        return f"{place}\n{send(1, 4, surface | 4 << 11, 1, 1, to=f'{data}<1>UD', name='read', source='g30')}"
+    return f"{place}\n{move('m2', f'{data}<8,8,1>')}\n{send(1, 5, surface | 2 << 12, 2, name='write', source='g30')}"
+
+
+def field(offset: int, height: int = 8, address: int = EXTRA) -> Fields:
+    """The lines of a parity of a picture of 64 bytes a line."""
+    return {"surface_type": 1, "surface_format": 0x147, "surface_base_address": address, "width": 15, "height": height - 1,
+            "surface_pitch": 63, "vertical_line_stride": 1, "vertical_line_stride_offset": offset}  # fmt: skip
+
+
+@pytest.mark.behaviour("G45-KRN-08", shows="action")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_fields_are_chosen_by_surface_state(engine: str) -> None:
+    """Lines 2 and 4 of the frame are lines 1 and 2 of its top field; they become lines 1 and 3, the first ones of the bottom field."""
+    frame = bytes(random.Random(3).randrange(256) for _ in range(64 * 16))
+    kernel = f"{media_block('read', 1, '3D', '1D', 'g4')}\n{media_block('write', 2, '5D', '0D', 'g4')}\n{END}"
+    surfaces = [buffer_surface(OUT), field(0), field(1)]
+    ran = Media([media_object()], kernels=[kernel], surfaces=surfaces, patch={EXTRA: frame}).run(engine)
+    wanted = bytearray(frame)
+    for to, source in ((1, 2), (3, 4)):
+        wanted[64 * to + 5 : 64 * to + 21] = frame[64 * source + 3 : 64 * source + 19]
+    assert ran.space.read(EXTRA, len(frame)) == bytes(wanted)
+
+
+@pytest.mark.behaviour("G45-KRN-07", shows="action")
+def test_dual_prime_is_the_mean_of_two_fields() -> None:
+    """The macroblock at (16, 0) of a top field. Its vector leads from there to lines of the same parity, and the derived one to those of
+    the other; the kernel halves them and takes the mean, which is rounded up."""
+    made = Slice(P).begin("forward").put(3, 2).vector(0, 0, dual=(0, 0)).begin("forward").put(3, 2).vector(-4, 8, dual=(0, 0))
+    frame = bytes(random.Random(5).randrange(256) for _ in range(64 * 64))
+    places = ["mul(1) g20<1>D g1.6<0,1,0>W 1W { align1 nomask };", "mul(1) g21<1>D g1.7<0,1,0>W 1W { align1 nomask };"]
+    reads = []
+    for number, vector in enumerate((8, 10)):  # words of the vectors of both parities
+        for axis in range(2):
+            to = f"g{22 + 2 * number + axis}"
+            places += [f"asr(1) {to}<1>D g1.{vector + axis}<0,1,0>W 1W {{ align1 nomask }};",
+                       f"add(1) {to}<1>D {to}<0,1,0>D g{20 + axis}<0,1,0>D {{ align1 nomask }};"]  # fmt: skip
+        reads.append(media_block("read", 1 + number, f"g{22 + 2 * number}<0,1,0>D", f"g{23 + 2 * number}<0,1,0>D", f"g{4 + number}"))
+    mean = "\n".join(f"avg(16) g6.{at}<1>UB g4.{at}<16,16,1>UB g5.{at}<16,16,1>UB {{ align1 compr }};" for at in (0, 16))
+    write = media_block("write", 3, "g20<0,1,0>D", "g21<0,1,0>D", "g6")
+    surfaces = [{**field(parity, 32, address), "width": 63} for parity, address in ((0, EXTRA), (1, EXTRA), (0, SCRATCH))]
+    kernel = "\n".join([*places, *reads, mean, write, END])
+    ran = vld(made, kernel, surfaces=surfaces, patch={EXTRA: frame}, picture_structure=TOP)
+    top, bottom = (np.frombuffer(frame, np.uint8).reshape(64, 64)[parity::2].astype(int) for parity in range(2))
+    near, far = (-4 >> 1, 8 >> 1), (-4 // 2 >> 1, 8 // 2 - 1 >> 1)  # the other parity is half as far, and half a line higher
+    rows = [plane[y : y + 2, 16 + x : 32 + x] for plane, (x, y) in ((top, near), (bottom, far))]
+    found = np.frombuffer(ran.space.read(SCRATCH, 256), np.uint8).reshape(4, 64)[::2, 16:32]
+    assert np.array_equal(found, rows[0] + rows[1] + 1 >> 1)
