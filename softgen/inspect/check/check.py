@@ -11,6 +11,7 @@ from softgen.errors import SoftgenError
 from softgen.inspect.check.bounds import check_bounds
 from softgen.inspect.check.endless import prove_endless
 from softgen.inspect.check.finding import ERROR, Allowed, CheckReport, Finding
+from softgen.inspect.check.interleaved import check_interleaved
 from softgen.inspect.check.lanes import LANES, check_lanes
 from softgen.inspect.check.narrow import VALUES, NarrowingDispatcher
 from softgen.inspect.check.remarks import from_remarks
@@ -64,11 +65,19 @@ class Check:
             findings += check_lanes(self.opener, self.engine, self.timed_out)
         if differences:
             findings += self._narrowed(differences, report)
+        if any(world.seed for world in self.worlds) and report.dispatches:
+            findings += self._interleaved(findings)
         programs = list(replays.plain.dispatcher.programs)
         lines = SourceLines(replays.plain.gpu.device.generation.number, self.sources, programs)
         for finding in (named(lines.placed(finding), self.names, programs) for finding in findings):
             (report.allowed if finding in self.allowed else report.findings).append(finding)
         return report
+
+    def _interleaved(self, known: list[Finding]) -> list[Finding]:
+        """Races of kernels of which no order of whole threads has shown one."""
+        racing = {finding.kernel for finding in known if finding.kind in ("race", "order")}
+        found = merged(check_interleaved(self.opener, self.engine, self.timed_out))
+        return [finding for finding in found if finding.kernel not in racing]
 
     def _endless(self, replays: Replays) -> list[Finding]:
         """The proof that work which took too long never ends, if there is one."""

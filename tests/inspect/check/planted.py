@@ -37,6 +37,22 @@ NEXT_GROUP = f"""
 (W)  send (1|M0) null r10 0xC 0x04026E00
 {END}
 """
+# Each thread reads a dword, adds 1 and writes it back; in the repaired twin with an atomic operation. One after another, none is lost.
+LOST = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
+(W)  send (1|M0) r11 r10 0xC 0x02106E00
+(W)  add (1|M0)  r11.0<1>:ud r11.0<0;1,0>:ud 0x1:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+COUNTED = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0)  r10.0<1>:ud 0x0:ud
+(W)  mov (1|M0)  r11.0<1>:ud 0x1:ud
+(W)  send (1|M0) r12 r10 0xC 0x0410B700
+{END}
+"""
 # A flag that nothing has set decides whether a dword is stored.
 BRANCH = f"""
 (W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
@@ -113,6 +129,7 @@ PLANTED = {
     "local race": (local(NEIGHBOUR.replace(BARRIER, "")), local(NEIGHBOUR), "race"),
     "global race": (Job(NEXT_GROUP, [bytes(128)], simd=8, ends=(8, 1, 1)),
                     Job(NEXT_GROUP.replace("r10.0<0;1,0>:ud 4:ud", "r10.0<0;1,0>:ud 0:ud"), [bytes(128)], simd=8, ends=(8, 1, 1)), "race"),
+    "lost update": (Job(LOST, [bytes(16)], simd=8, ends=(6, 1, 1)), Job(COUNTED, [bytes(16)], simd=8, ends=(6, 1, 1)), "race"),
     "tickets": (Job(TICKETS, [bytes(128)], simd=8, ends=(8, 1, 1)),
                 Job(TICKETS.replace("r11.0<1>:ud r12.0<8;8,1>:ud", "r11.0<1>:ud r0.1<0;1,0>:ud"), [bytes(128)], simd=8, ends=(8, 1, 1)),
                 "order"),

@@ -74,6 +74,14 @@ def test_a_race_between_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert details[2] == "groups have no barrier in common" and "0x100004" in details[0]
 
 
+def test_updates_are_lost_where_threads_take_turns_after_each_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No order of whole threads shows it."""
+    finding = found(capsys, tmp_path, "lost update", "--worlds", "order")
+    assert finding["witness"] == ["plain", "order messages"] and finding["level"] == "error"
+    assert "0x100000 holds 0x00000001 in place of 0x00000006" in finding["message"] and "groups have no barrier" in finding["details"][2]
+    assert finding["position"].endswith("/cs/g1.t0+0x20#2")
+
+
 def test_an_uninitialised_value_says_where_it_was_made_and_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finding = found(capsys, tmp_path, "uninitialised")
     made, stored = finding["details"]
