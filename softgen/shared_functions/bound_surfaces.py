@@ -131,7 +131,7 @@ class BoundSurfaces:
         if index in self.known or self.media.holds(index) or self.scalers.holds(index):
             return None
         operations = self.pictures.operations(index)
-        if LOAD_CONTROL in operations:
+        if LOAD_CONTROL in operations or not self.pictures.fits_levels(index, image):
             return None
         return partial(self.pictures.replace, index, image) if operations else _nothing
 

@@ -312,7 +312,7 @@ class UnitBinding(Protocol):
         ...
 
     def renumbered(self, index: int, image: SurfaceImage) -> Callable[[], None] | None:
-        """Variant of `replaced` for a plain image of one level that differs from the one before in numbers only (surface/resized.py)."""
+        """Variant of `replaced` for a plain image that differs from the one before in numbers only (surface/resized.py)."""
         ...
 
     def replaced(self, index: int) -> Callable[[], None] | None:

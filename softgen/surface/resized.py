@@ -27,7 +27,6 @@ SURFACE = "RENDER_SURFACE_STATE"
 NUMBERS = ("surface_base_address", "width", "height", "surface_pitch", "surface_qpitch", "qpitch_rows", "qpitch_texels", "mip_count_lod",
            "surface_min_lod", "number_of_entries", "auxiliary_surface_base_address", "auxiliary_surface_pitch",
            "auxiliary_surface_qpitch")  # fmt: skip
-LEVELS = ("mip_count_lod", "surface_min_lod")  # those of mip levels among them
 LEVELS_ELSEWHERE = ("tiled_resource_mode", "mip_map_layout_mode")  # fields
 MOST_KINDS = 256
 MARGIN = 512  # texels and rows that 16 levels, each one texel larger than it is, take at most besides twice the first
@@ -64,7 +63,7 @@ def _kind(gen: float, state: Record) -> tuple[float, tuple[Any, ...]]:
 
 
 class PlainKind(NamedTuple):
-    """Plain images of one level that differ in numbers only: one of them, and whether slices leave room for all levels."""
+    """Plain images that differ in numbers only: one of them, and whether slices leave room for all levels."""
 
     image: SurfaceImage
     spaced: bool
@@ -74,7 +73,7 @@ _plain_kinds: dict[tuple[float, int], PlainKind] = {}  # by the bits of a state 
 
 
 def image_of_bits(gen: float, data: bytes) -> SurfaceImage | None:
-    """The image of a surface state, if it is a plain one of one level, of a kind that was met."""
+    """The image of a surface state, if it is a plain one, of a kind that was met."""
     value = int.from_bytes(data, "little")
     key = gen, value & ~numbers_mask(gen)
     kind = _plain_kinds.get(key)
@@ -82,23 +81,24 @@ def image_of_bits(gen: float, data: bytes) -> SurfaceImage | None:
         layout = catalogue.layout(SURFACE, gen)
         state = layout.raw(array("I", data))
         found = _resized(gen, state)
-        if found is not None and found.levels == 1 and not found.level and not is_paletted(found.format):
+        if found is not None and not is_paletted(found.format):
             if len(_plain_kinds) >= MOST_KINDS:
                 _plain_kinds.clear()
             _plain_kinds[key] = PlainKind(found, is_spaced(layout, state))
         return found if key in _plain_kinds else None
-    base, width, height, pitch, qpitch = (value >> low & mask for low, mask in _bits(gen))
+    base, width, height, pitch, qpitch, levels, level = (value >> low & mask for low, mask in _bits(gen))
     step = _qpitch_step(gen)
     rows = rows_between(gen, height + 1, kind.image.align[1], qpitch * step if step else None, kind.spaced)
-    return _numbered(kind.image, base, width + 1, height + 1, pitch + 1, rows)
+    return _numbered(kind.image, base, width + 1, height + 1, pitch + 1, rows, levels + 1, level)
 
 
 @cache
 def _bits(gen: float) -> tuple[tuple[int, int], ...]:
-    """Where a state has address, width, height, pitch and QPitch (no bits where it has none)."""
+    """Where a state has address, width, height, pitch, QPitch, and levels (no bits where it has none)."""
     page = catalogue.layout(SURFACE, gen)
     known = {field.name: (field.low, (1 << field.width) - 1) for field in page.fields}
-    return tuple(known.get(name, (0, 0)) for name in ("surface_base_address", "width", "height", "surface_pitch", "surface_qpitch"))
+    names = "surface_base_address", "width", "height", "surface_pitch", "surface_qpitch", "mip_count_lod", "surface_min_lod"
+    return tuple(known.get(name, (0, 0)) for name in names)
 
 
 @cache
@@ -119,14 +119,12 @@ def placed(image: SurfaceImage, **numbers: int) -> SurfaceImage:
 
 @cache
 def numbers_mask(gen: float) -> int:
-    """The bits of a surface state that are numbers of a plain image of one level."""
-    found = levels = 0
+    """The bits of a surface state that are numbers of a plain image."""
+    found = 0
     for field in catalogue.layout(SURFACE, gen).fields:
-        if field.name in LEVELS:
-            levels |= field.mask
-        elif field.name in NUMBERS:
+        if field.name in NUMBERS:
             found |= field.mask
-    return found & ~levels
+    return found
 
 
 @lru_cache(1024)
@@ -150,8 +148,8 @@ def _with_numbers(layout: Layout, state: Record, of_kind: SurfaceImage) -> Surfa
                      int(state.mip_count_lod) + 1, int(state.surface_min_lod))  # fmt: skip
 
 
-def _numbered(of_kind: SurfaceImage, base: int, width: int, height: int, pitch: int, rows: int, levels: int = 1,
-              level: int = 0) -> SurfaceImage | None:  # fmt: skip
+def _numbered(of_kind: SurfaceImage, base: int, width: int, height: int, pitch: int, rows: int, levels: int,
+              level: int) -> SurfaceImage | None:  # fmt: skip
     order = "" if of_kind.tiling == "linear" else tiling.orders()[of_kind.tiling]
     largest = (2 * height + MARGIN) * pitch + ((2 * width + MARGIN) * of_kind.size << order.count("Y")) + (1 << len(order))
     found = placed(of_kind, base=base, width=width, height=height, pitch=pitch, rows=rows, levels=levels, level=level)

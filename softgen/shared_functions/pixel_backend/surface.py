@@ -128,13 +128,13 @@ def _end(image: SurfaceImage, rows: int) -> int:
 
 
 def renumbered(surface: TargetSurface, placement: SurfacePlacement, image: SurfaceImage) -> SurfacePlacement | None:
-    """Where a target is, given a plain image of one level that differs from its own in numbers only; None: look at all of it."""
-    if surface.format is None or surface.rotation or surface.control:
+    """Where a target is, given a plain image that differs from its own in numbers only; None: look at all of it."""
+    if surface.format is None or surface.rotation or surface.control or placement.columns:
         return None
-    last = placement.first + placement.slices - 1 >> placement.columns
-    if _end(image, image.rows * last + image.height) > REACH:
+    left, top, width, height = image.level_box(image.levels - 1)
+    if _end(image, image.rows * (placement.first + placement.slices - 1) + top + height) > REACH:
         return None
-    return replace(placement, base=image.base, width=image.width, height=image.height, pitch=image.pitch, rows=image.rows)
+    return SurfacePlacement(image.base, width, height, placement.slices, image.pitch, image.rows, placement.first, left, top)
 
 
 def _rotation(image: SurfaceImage, state: Record, what: str) -> int:

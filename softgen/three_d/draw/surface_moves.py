@@ -62,7 +62,7 @@ class FoundEntry(NamedTuple):
 
 
 def differ_elsewhere(gen: float, one: bytes, other: bytes) -> bool:
-    """Whether two surface states differ in more than the numbers of plain images of one level."""
+    """Whether two surface states differ in more than the numbers of plain images."""
     return bool((int.from_bytes(one, "little") ^ int.from_bytes(other, "little")) & ~numbers_mask(gen))
 
 
@@ -132,7 +132,7 @@ class SurfaceMoves:
         return True
 
     def _renumber(self, cs: CommandStreamer, record: DrawRecord, bound: BoundUnits, changed: list[FoundEntry]) -> bool:
-        """The same for plain images of one level that differ from those before in numbers only, as the bits of their states say."""
+        """The same for plain images that differ from those before in numbers only, as the bits of their states say."""
         gen, plans, moved = cs.generation.number, record.plans, dict[int, MovedSurface]()
         if any(not found.entry.size or differ_elsewhere(gen, found.held, found.surface) for found in changed):
             return False
@@ -141,16 +141,18 @@ class SurfaceMoves:
             if image is None:
                 return False
             moved[entry.index] = MovedSurface(value.to_bytes(DWORD, "little"), address, surface, image)
-        drawn, plan = moved.get(TARGET) if plans.target is not None else None, None
-        if drawn is not None and (size := (drawn.image.width, drawn.image.height)) != plans.extent:
+        target = plan = None
+        if plans.target is not None and (drawn := moved.get(TARGET)) is not None:
+            image = drawn.image
+            target = placed(image, base=image.base & (1 << cs.space.bits) - 1, level=image.levels - 1, levels=1)
             try:
-                plan = self._plan_for(cs, record, size)
+                plan = self._plan_for(cs, record, size) if (size := extent(target)) != plans.extent else None
             except SoftgenError:
                 return False
         if not bound.renumbered(moved):
             return False
-        if drawn is not None:
-            self._draw_to(record, placed(drawn.image, base=drawn.image.base & (1 << cs.space.bits) - 1), plan)
+        if target is not None:
+            self._draw_to(record, target, plan)
         self._compare_with(changed)
         return True
 
