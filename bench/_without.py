@@ -48,6 +48,7 @@ PARTS: dict[str, Change] = {
     "recent handlers": ("softgen.eu.threaded.library", _replace("Library.load_recent", _nothing)),
     "compiled ahead": ("softgen.driver.run.simulator", _replace("Simulator.compile_ahead", _nothing)),
     "bytecode first": ("softgen.lanes.compile.compile_policy", _replace("in_background", lambda: False)),
+    "kept bytecode": ("softgen.lanes.bytecode.kept_programs", _replace("load", _nothing)),
     "uncollected": ("softgen.lanes.compile.tiers", _replace("uncollected", nullcontext)),
     "pages of LLVM": ("softgen.lanes.compile.page_release", _replace("LibraryPages", type("LibraryPages", (), {
         "__init__": _nothing, "used": _nothing, "release": _nothing}))),

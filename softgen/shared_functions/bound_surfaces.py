@@ -27,6 +27,7 @@ from softgen.shared_functions.avs.state import state_places
 from softgen.shared_functions.bindings import (
     BLOCK_SAMPLE,
     KNOWN,
+    LOAD_CONTROL,
     SAMPLE_OPERATIONS,
     SAMPLERS,
     SURFACES,
@@ -48,6 +49,7 @@ from softgen.shared_functions.sampler.unorm import BLOCK_LANES, is_block, refuse
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
 from softgen.shared_functions.unit import DispatchBindings, HostRange
+from softgen.surface.image import SurfaceImage
 
 
 @cache
@@ -125,6 +127,15 @@ class BoundSurfaces:
         except SoftgenError:
             return None
         return partial(self.pictures.replace, index, image) if image is not None else _nothing
+
+    def renumbered(self, index: int, image: SurfaceImage) -> Callable[[], None] | None:
+        """The same image with other numbers."""
+        if index in self.known or self.media.holds(index) or self.scalers.holds(index):
+            return None
+        operations = self.pictures.operations(index)
+        if LOAD_CONTROL in operations or not self.pictures.fits_levels(index, image):
+            return None
+        return partial(self.pictures.replace, index, image) if operations else _nothing
 
     def move_samplers(self, offset: int) -> None:
         """The sampler table is elsewhere, at another offset from its base, or from another base; what was resolved of it is the same

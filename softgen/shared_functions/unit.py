@@ -37,6 +37,7 @@ from softgen.shared_functions.message import SentBytes, answer
 if TYPE_CHECKING:
     from softgen.shared_functions.compiled import MessageCode
     from softgen.shared_functions.dataport.watched import AccessWatch
+    from softgen.surface.image import SurfaceImage
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
@@ -308,6 +309,10 @@ class UnitBinding(Protocol):
 
     def renew(self) -> None:
         """Another dispatch begins with the same state."""
+        ...
+
+    def renumbered(self, index: int, image: SurfaceImage) -> Callable[[], None] | None:
+        """Variant of `replaced` for a plain image that differs from the one before in numbers only (surface/resized.py)."""
         ...
 
     def replaced(self, index: int) -> Callable[[], None] | None:

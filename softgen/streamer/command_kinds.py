@@ -23,6 +23,7 @@ class SimpleCommand(NamedTuple):
     ruled: bool  # there are rules to check
     handler: Handler
     reads_registers: bool  # its handler may read any register
+    guarded: bool  # only privileged batches may hold it, by what it loads
 
 
 class SimpleCommands(dict[int, SimpleCommand | None]):
@@ -47,9 +48,12 @@ def simple_commands(kept: dict[str, Any], generation: Generation, engine: str, h
 def simple_command(header: int, gen: float, engine: str, rules_name: str, handlers: Mapping[str, Handler]) -> SimpleCommand | None:
     """The command that a header begins; None if it has no handler, or needs more than its handler."""
     layout, length, problems = understood(header, gen, engine)
-    if layout is None or problems or layout.name in WALKED or privilege.matters(layout.name) or layout.name not in handlers:
+    if layout is None or problems or layout.name in WALKED or layout.name not in handlers:
         return None
-    return SimpleCommand(layout, length, rules.some(layout.name, rules_name), handlers[layout.name], layout.name.startswith("MI_"))
+    name, guarded = layout.name, privilege.loads(layout.name)
+    if privilege.matters(name) and not guarded:
+        return None
+    return SimpleCommand(layout, length, rules.some(name, rules_name), handlers[name], name.startswith("MI_"), guarded)
 
 
 def only_sets_state(command: Command) -> bool:

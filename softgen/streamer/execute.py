@@ -231,7 +231,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 simple = simple_commands[data[at]]
                 if simple is None:
                     break
-                layout, length, ruled, handler, reads_registers = simple
+                layout, length, ruled, handler, reads_registers, guarded = simple
                 if done and layout.name in self.walk.acting:
                     break  # a walk may execute it
                 dwords = data[at : at + length].tolist()
@@ -252,11 +252,15 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                 if reads_registers:
                     status.show()
                     self.write_counts()
+                values = record(layout, dwords)
                 try:
-                    handler(self, record(layout, dwords))
+                    if not guarded or place.privileged or not self._denied(layout.name, values):
+                        handler(self, values)
                 except SoftgenError as error:
                     self._failed(error)
                 self.parked, done = None, done + 1
+                if guarded and self.stack:
+                    break  # it may have loaded the ring's head, which moves on
         finally:
             status.show()
         return bool(done)
@@ -369,14 +373,20 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             self.device.trace("commands", f"{self.engine} {command.address:#x} {name}")
         if rules.some(name, self.rules):
             self._warn_of_rules(name, command)
-        if not self.place.privileged and privilege.matters(name) and privilege.denies(self, command):
-            self.status.privilege_violation()
-            self.warn("a privileged command in a batch that is not; read as MI_NOOP")
+        if not self.place.privileged and privilege.matters(name) and self._denied(name, command.record):
             return
         try:
             self._carry_out(name, command)
         except SoftgenError as error:
             self._failed(error)
+
+    def _denied(self, name: str, values: Record) -> bool:
+        """Whether a command is read as MI_NOOP, because the batch is not privileged."""
+        if not privilege.denies(self, name, values):
+            return False
+        self.status.privilege_violation()
+        self.warn("a privileged command in a batch that is not; read as MI_NOOP")
+        return True
 
     def _carry_out(self, name: str, command: Command) -> None:
         handler = self.device.commands.get(name)

@@ -147,7 +147,7 @@ def _step(cs: PreparingStreamer, layout: Layout, header: int, data: bytes, offse
           number: int) -> tuple[PreparedStep, PreparedCommand, int] | None:  # fmt: skip
     """A command, what executes it, and which of its bits may not differ."""
     simple, preparer = cs.simple_commands[header], cs.device.prepared.get(layout.name)
-    if simple is None or preparer is None:
+    if simple is None or simple.guarded or preparer is None:
         return None
     values, varying = record(layout, list(memoryview(data).cast("I"))), set[str]()
 

@@ -21,7 +21,6 @@ from softgen.bits.record import Record
 
 if TYPE_CHECKING:
     from softgen.streamer.interface import RegisterFile
-    from softgen.streamer.parser import Command
 
 
 class PrivilegedStreamer(Protocol):
@@ -57,7 +56,12 @@ LOADS = ("MI_LOAD_REGISTER_IMM", "MI_LOAD_REGISTER_MEM", "MI_LOAD_REGISTER_REG")
 @cache
 def matters(command: str) -> bool:
     """Whether there is a command of this name that only privileged batches may hold."""
-    return command in privileged("commands") or command in LOADS
+    return command in privileged("commands") or loads(command)
+
+
+def loads(command: str) -> bool:
+    """Whether it depends on a command's registers, and on other registers, whether only privileged batches may hold it."""
+    return command in LOADS
 
 
 def gives_up(start: Record) -> bool:
@@ -68,21 +72,21 @@ def gives_up(start: Record) -> bool:
     return False
 
 
-def denies(cs: PrivilegedStreamer, command: Command) -> bool:
+def denies(cs: PrivilegedStreamer, name: str, values: Record) -> bool:
     """Whether a batch that is not privileged may not hold a command."""
-    if command.name in privileged("commands"):
+    if name in privileged("commands"):
         return True
     relative = "add_cs_mmio_start_offset"
-    match command.name:
+    match name:
         case "MI_LOAD_REGISTER_IMM":
-            loaded = [pair.register_offset for pair in command.record.entry]
+            loaded = [pair.register_offset for pair in values.entry]
         case "MI_LOAD_REGISTER_MEM":
-            loaded = [command.record.register_address]
+            loaded = [values.register_address]
         case "MI_LOAD_REGISTER_REG":
-            loaded, relative = [command.record.destination_register_address], "add_cs_mmio_start_offset_destination"
+            loaded, relative = [values.destination_register_address], "add_cs_mmio_start_offset_destination"
         case _:
             return False
-    counts = relative in command.record._fields and getattr(command.record, relative)
+    counts = relative in values._fields and getattr(values, relative)
     return any(guarded(cs, cs.register(offset, counts)) for offset in loaded)
 
 

@@ -293,13 +293,23 @@ def slice_rows(layout: Layout, state: Record, arrangement: str, height: int, ali
     Arrays with full spacing leave room for all levels: h0 + h1 + 12j on Gen7, 11j before (public Mesa isl.c,
     isl_calc_array_pitch_el_rows_gfx4_2d). QPitch does not count for packed slices (BDW: arrays, multisamples and cube maps only).
     """
-    first, second = (-(-(max(height >> level, 1)) // align) * align for level in (0, 1))
     if arrangement == "packed":
-        return first
-    if "qpitch_rows" in state._fields:
-        return (int(state.qpitch_rows) or first) * (2 if _doubles_qpitch(layout, state) else 1)
-    spaced = "surface_array_spacing" not in state._fields or value_name(layout, state, "surface_array_spacing") == "full"
-    return first + second + generation(layout.gen).qpitch_alignments * align if spaced else first
+        return -(-height // align) * align
+    qpitch = int(state.qpitch_rows) if "qpitch_rows" in state._fields else None
+    twice = qpitch is not None and _doubles_qpitch(layout, state)
+    return rows_between(layout.gen, height, align, qpitch, is_spaced(layout, state)) * (2 if twice else 1)
+
+
+def rows_between(gen: float, height: int, align: int, qpitch: int | None, spaced: bool) -> int:
+    """Rows from slice to slice that are not packed. `qpitch`: the field, where there is one; `spaced`: with room for all levels."""
+    first, second = (-(-(max(height >> level, 1)) // align) * align for level in (0, 1))
+    if qpitch is not None:
+        return qpitch or first
+    return first + second + generation(gen).qpitch_alignments * align if spaced else first
+
+
+def is_spaced(layout: Layout, state: Record) -> bool:
+    return "surface_array_spacing" not in state._fields or value_name(layout, state, "surface_array_spacing") == "full"
 
 
 def _doubles_qpitch(layout: Layout, state: Record) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
 from softgen.memory.space import Space
 from softgen.shared_functions import units
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
-from softgen.shared_functions.unit import DispatchBindings, SamplerBinding, UnitBinding, UnitStates
+from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
 from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
@@ -27,6 +29,21 @@ def dispatch_bindings(context: DispatchContext, dispatch: ThreadDispatch) -> Dis
                             dispatch.unit_states)  # fmt: skip
 
 
+class MovedSurface(NamedTuple):
+    """A binding table entry that leads to another surface state now: its bytes, the state's address and bytes, and the image."""
+
+    entry: bytes
+    address: int
+    data: bytes
+    image: SurfaceImage
+
+
+@cache
+def has_samplers(kind: type[object]) -> bool:
+    """Whether bindings of a class are SamplerBindings."""
+    return all(callable(getattr(kind, name, None)) for name in ("move_samplers", "sampler_keys"))
+
+
 class BoundUnits:
     """The units of a dispatch, bound for compiled code."""
 
@@ -36,7 +53,7 @@ class BoundUnits:
         makers = dict.fromkeys(unit.bind for unit in self.units if unit.bind is not None)  # units may share a binding
         self.bindings: list[UnitBinding] = [self.dispatch.state(make) for make in makers]
         self._surfaces = self.dispatch.state(Surfaces.of)
-        self._samplers = [binding for binding in self.bindings if isinstance(binding, SamplerBinding)]
+        self._samplers: list[Any] = [binding for binding in self.bindings if has_samplers(type(binding))]
 
     def fields(self) -> dict[str, int]:
         """The values of dispatch-scoped context fields."""
@@ -90,6 +107,21 @@ class BoundUnits:
             take()
         for index in indices:
             self.dispatch.depend_on_surface(index, len(self.dispatch.resolved.surfaces[index][1]))
+        return True
+
+    def renumbered(self, surfaces: Mapping[int, MovedSurface]) -> bool:
+        """Variant of `replaced` for surfaces that differ from those before in numbers only; nothing is read."""
+        takes = [binding.renumbered(index, moved.image) for binding in self.bindings for index, moved in surfaces.items()]
+        if None in takes:
+            return False
+        for take in takes:
+            assert take is not None
+            take()
+        resolved = self.dispatch.resolved
+        resolved.reads.clear()
+        for index, moved in surfaces.items():
+            resolved.entries[index], resolved.surfaces[index] = moved.entry, (moved.address, moved.data)
+        self._surfaces.forget()
         return True
 
     def follow_table(self, offset: int) -> bool:

@@ -14,15 +14,16 @@ def header(name: str, gen: float = GEN) -> int:
     return layout.pack()[0]
 
 
-@pytest.mark.parametrize("name", ["GPGPU_WALKER", "MEDIA_STATE_FLUSH", "PIPE_CONTROL", "MI_SEMAPHORE_WAIT"])
+@pytest.mark.parametrize("name", ["GPGPU_WALKER", "MEDIA_STATE_FLUSH", "PIPE_CONTROL", "MI_SEMAPHORE_WAIT", "MI_LOAD_REGISTER_IMM",
+                                  "MI_LOAD_REGISTER_MEM"])  # fmt: skip
 def test_commands_that_only_need_their_handler(name: str) -> None:
     found = simple_command(header(name), GEN, "render", RULES, COMMANDS)
     assert found is not None
     assert found.layout.name == name and found.length == found.layout.length(header(name))
-    assert found.reads_registers == name.startswith("MI_")
+    assert found.reads_registers == name.startswith("MI_") and found.guarded == name.startswith("MI_LOAD")
 
 
-@pytest.mark.parametrize("name", ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "MI_LOAD_REGISTER_IMM", "MI_LOAD_REGISTER_MEM"])
+@pytest.mark.parametrize("name", ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "MI_UPDATE_GTT"])
 def test_commands_that_need_more(name: str) -> None:
     """They move the fetch pointer, or batches that are not privileged may not hold them."""
     assert simple_command(header(name), GEN, "render", RULES, COMMANDS) is None

@@ -24,9 +24,11 @@ from softgen.shared_functions.pixel_backend.records import (
     fill_color,
     fill_target,
 )
-from softgen.shared_functions.pixel_backend.state import BackendState
+from softgen.shared_functions.pixel_backend.state import BackendState, SurfacePlacement
+from softgen.shared_functions.pixel_backend.surface import renumbered
 from softgen.shared_functions.pixel_backend.targets import RenderTarget, Targets
 from softgen.shared_functions.unit import DispatchBindings
+from softgen.surface.image import SurfaceImage
 
 NAMED = 1 << 20  # among the indices that code names: a target; its binding table index, variant, and render target index
 VARIANT_SHIFT, INDEX_SHIFT = 9, 16
@@ -77,6 +79,22 @@ class BoundTargets:
                 fill_color(record, target.placement, target.control)
 
         return replace
+
+    def renumbered(self, index: int, image: SurfaceImage) -> Callable[[], None] | None:
+        """Targets with other numbers."""
+        found = list[tuple[TargetRecord, SurfacePlacement]]()
+        for (surface, number), before in self._targets.items():
+            if surface == index:
+                placement = renumbered(before.surface, before.placement, image)
+                if placement is None:
+                    return None
+                found.append((self.records[surface][number], placement))
+
+        def take() -> None:
+            for record, placement in found:
+                fill_color(record, placement)
+
+        return take
 
     def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         for index in indices:

@@ -110,16 +110,31 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     left, top = left + image.at[0], top + image.at[1]
     slices = CUBE_FACES if image.kind == "cube" else int(state.render_target_view_extent) + 1  # KBL 20625-20629
     rows, columns, across = _slice_steps(image, level)
-    tile = 1 << (tiling.orders()[image.tiling].count("Y") if image.tiling != "linear" else 0)  # rows
     last = image.first + slices - 1 if image.interleaved else (image.first + slices) * image.samples - 1
     stored = samples.spread(image.samples, width, height)[1] if image.interleaved else height
-    end = -(-(rows * (last >> columns) + top + stored) // tile) * tile * image.pitch
+    end = _end(image, rows * (last >> columns) + top + stored)
     if end > REACH:
         raise Unsupported(f"{what} extends over {end:#x} bytes: not yet simulated for render targets")
     placement = SurfacePlacement(image.base, width, height, slices, image.pitch, rows, image.first, left, top, columns, across)
     control = image.control
     return TargetSurface(image.format, image.tiling, _order(image), rotation, image.samples, image.interleaved, control is not None,
                          control is not None and control.clear_at > 0), placement  # fmt: skip
+
+
+def _end(image: SurfaceImage, rows: int) -> int:
+    """Bytes of a surface up to a row, with all of its tiles."""
+    tile = 1 << (tiling.orders()[image.tiling].count("Y") if image.tiling != "linear" else 0)  # rows
+    return -(-rows // tile) * tile * image.pitch
+
+
+def renumbered(surface: TargetSurface, placement: SurfacePlacement, image: SurfaceImage) -> SurfacePlacement | None:
+    """Where a target is, given a plain image that differs from its own in numbers only; None: look at all of it."""
+    if surface.format is None or surface.rotation or surface.control or placement.columns:
+        return None
+    left, top, width, height = image.level_box(image.levels - 1)
+    if _end(image, image.rows * (placement.first + placement.slices - 1) + top + height) > REACH:
+        return None
+    return SurfacePlacement(image.base, width, height, placement.slices, image.pitch, image.rows, placement.first, left, top)
 
 
 def _rotation(image: SurfaceImage, state: Record, what: str) -> int:

@@ -120,6 +120,10 @@ class Pictures:
         """Whether the functions of an entry for an operation are right for another image: it differs in numbers only."""
         return generic(operated(what, image), what in SAMPLING) == self._images[index][what]
 
+    def fits_levels(self, index: int, image: SurfaceImage) -> bool:
+        """Whether the functions of an entry are right for an image's levels, one or several."""
+        return all(held.levels == (0 if image.mipmapped else 1) for held in self._images.get(index, {}).values())
+
     def replace(self, index: int, image: SurfaceImage) -> None:
         """Another image, which fits."""
         self._describe(self.bindings.pictures[index], image)

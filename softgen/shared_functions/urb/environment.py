@@ -18,6 +18,7 @@ from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings
 from softgen.shared_functions.urb.memory import ROW, UrbMemory
+from softgen.surface.image import SurfaceImage
 
 _MACHINE = NumpyMachine()
 _NONE = UrbMemory(np.zeros(0, np.uint8))
@@ -65,6 +66,9 @@ class UrbBinding:
         self.reported = False
 
     def replaced(self, index: int) -> Callable[[], None] | None:
+        return self.renew
+
+    def renumbered(self, index: int, image: SurfaceImage) -> Callable[[], None] | None:
         return self.renew
 
 

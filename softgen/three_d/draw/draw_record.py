@@ -20,6 +20,7 @@ from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.statistics import KernelStatistics
 from softgen.three_d import stages
 from softgen.three_d.clip_setup.geometry import Geometry
+from softgen.three_d.clip_setup.geometry_h import SetupPlan
 from softgen.three_d.draw.draw_structures import MOST_STAGES, RecordStruct, StageStruct, function
 from softgen.three_d.draw.stage import Stage, ThreadedStage
 from softgen.three_d.state.constants import push_constants
@@ -49,6 +50,7 @@ class DrawRecord:
         self.cs: Any = cs
         self.context = cs.dispatcher.watched(dispatch_context(cs))
         self.runs = 0
+        self.sized: dict[tuple[int, int], SetupPlan] = {}  # of one that follows surfaces, for sizes of render targets
         self._held: list[object] = []  # memory that C points to
         self.struct = RecordStruct(topology=call.topology, indexed=call.indexed)
         self.last_chunk = ChunkStruct()  # what the last stage that was built puts out

@@ -79,7 +79,8 @@ class RecordKeeper:
 
     def start(self, stage: ThreadedStage, context: DispatchContext, dispatch: ThreadDispatch, header: int) -> KeptLoop:
         """A loop over a stage's threads, of its own or shared with other records."""
-        found = self._loops.get(self._dispatcher, context, dispatch) if self.pointers is not None and stage.name != "PS" else None
+        shares = stage.name == "VS" or self.pointers is not None and stage.name != "PS"
+        found = self._loops.get(self._dispatcher, context, dispatch) if shares else None
         stage.own = found is None
         found = found or self._dispatcher.prepare(context, dispatch)
         self.bind(stage.name, found.shared.bound, dispatch, header)

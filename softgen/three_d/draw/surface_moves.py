@@ -19,11 +19,13 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.bits.units import DWORD
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.memory import guard
 from softgen.surface.image import SurfaceImage
-from softgen.threads.bindings import BoundUnits
+from softgen.surface.resized import image_of_bits, numbers_mask, placed
+from softgen.threads.bindings import BoundUnits, MovedSurface
 from softgen.three_d.clip_setup import setup
 from softgen.three_d.clip_setup.bins import BinStage
 from softgen.three_d.clip_setup.geometry_h import SetupPlan
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 STAGE = "PS"  # whose surfaces records follow
 TARGET = 0  # the binding table entry that plans read, of the first render target
 MOST_SEEN = 1024  # sets of surfaces
+MOST_SIZES = 64  # of render targets, that a record keeps plans for
 
 
 class FoundEntry(NamedTuple):
@@ -44,15 +47,23 @@ class FoundEntry(NamedTuple):
 
     entry: TableEntry
     value: int
+    address: int
     surface: bytes
 
     @property
-    def changed(self) -> bool:
+    def held(self) -> bytes:
+        """The surface state that the record is for."""
         entry = self.entry
-        if not entry.size:
-            return self.value != int(entry.value)
-        held = ctypes.c_uint64.from_address(ctypes.addressof(entry) + TableEntry.surface.offset).value
-        return self.surface != ctypes.string_at(held, entry.size)
+        return ctypes.string_at(ctypes.c_uint64.from_address(ctypes.addressof(entry) + TableEntry.surface.offset).value, entry.size)
+
+    @property
+    def changed(self) -> bool:
+        return self.surface != self.held if self.entry.size else self.value != int(self.entry.value)
+
+
+def differ_elsewhere(gen: float, one: bytes, other: bytes) -> bool:
+    """Whether two surface states differ in more than the numbers of plain images."""
+    return bool((int.from_bytes(one, "little") ^ int.from_bytes(other, "little")) & ~numbers_mask(gen))
 
 
 class SurfaceMoves:
@@ -105,6 +116,8 @@ class SurfaceMoves:
         indices = {held.entry.index for held in changed}
         if not indices <= bound.dispatch.resolved.surfaces.keys() or (keeper.tables.read_by_plans(STAGE) - {TARGET}) & indices:
             return False
+        if self._renumber(cs, record, bound, changed):
+            return True
         keeper.follow(cs)
         bound.forget_surfaces()
         try:
@@ -115,9 +128,49 @@ class SurfaceMoves:
             return False
         if target is not None:
             self._draw_to(record, target, plan)
-        for entry, value, surface in changed:
-            entry.value, entry.surface = value, surface
+        self._compare_with(changed)
         return True
+
+    def _renumber(self, cs: CommandStreamer, record: DrawRecord, bound: BoundUnits, changed: list[FoundEntry]) -> bool:
+        """The same for plain images that differ from those before in numbers only, as the bits of their states say."""
+        gen, plans, moved = cs.generation.number, record.plans, dict[int, MovedSurface]()
+        if any(not found.entry.size or differ_elsewhere(gen, found.held, found.surface) for found in changed):
+            return False
+        for entry, value, address, surface in changed:
+            image = image_of_bits(gen, surface)
+            if image is None:
+                return False
+            moved[entry.index] = MovedSurface(value.to_bytes(DWORD, "little"), address, surface, image)
+        target = plan = None
+        if plans.target is not None and (drawn := moved.get(TARGET)) is not None:
+            image = drawn.image
+            target = placed(image, base=image.base & (1 << cs.space.bits) - 1, level=image.levels - 1, levels=1)
+            try:
+                plan = self._plan_for(cs, record, size) if (size := extent(target)) != plans.extent else None
+            except SoftgenError:
+                return False
+        if not bound.renumbered(moved):
+            return False
+        if target is not None:
+            self._draw_to(record, target, plan)
+        self._compare_with(changed)
+        return True
+
+    @staticmethod
+    def _plan_for(cs: CommandStreamer, record: DrawRecord, size: tuple[int, int]) -> SetupPlan:
+        """SETUP's plan for a render target of another size; all else that it depends on is the same in all draws with the record."""
+        found = record.sized.get(size)
+        if found is None:
+            if len(record.sized) >= MOST_SIZES:
+                record.sized.clear()
+            found = record.sized[size] = setup.plan(DrawState.of(cs), size)
+        return found
+
+    @staticmethod
+    def _compare_with(changed: list[FoundEntry]) -> None:
+        """What the record is compared with from now on."""
+        for entry, value, _, surface in changed:
+            entry.value, entry.surface = value, surface
 
     # -- parts of it ---------------------------------------------------------------------------------------------------------------
 
@@ -132,8 +185,8 @@ class SurfaceMoves:
             for stage, offset, table, entries in keeper.tables.now_compared():
                 for entry in entries:
                     value = int.from_bytes(read(base + offset + 4 * entry.index & wrap, 4), "little")
-                    surface = read(base + (value & table.surface_mask) & wrap, entry.size) if entry.size else b""
-                    held = FoundEntry(entry, value, surface)
+                    address = base + (value & table.surface_mask) & wrap
+                    held = FoundEntry(entry, value, address, read(address, entry.size) if entry.size else b"")
                     if stage == STAGE:
                         found.append(held)
                     elif held.changed:

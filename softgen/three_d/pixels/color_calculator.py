@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -174,9 +176,14 @@ class BlendEntries:
         return self.address + size * index, size
 
     def parse(self, data: bytes) -> TargetState:
-        entry = _Page(ENTRY, self.gen, catalogue.layout(ENTRY, self.gen).raw(array("I", data)))
-        common = entry if self.common is None else _Page("BLEND_STATE", self.gen, self.common)
-        return target_state(entry, common, self.alpha_format, self.pixels)
+        return _parsed(data, self.gen, self.common, self.alpha_format, self.pixels)
+
+
+@lru_cache(512)
+def _parsed(data: bytes, gen: float, common: Record | None, alpha_format: str, pixels: PixelTraits) -> TargetState:
+    """An entry of the blend state."""
+    entry = _Page(ENTRY, gen, catalogue.layout(ENTRY, gen).raw(array("I", data)))
+    return target_state(entry, entry if common is None else _Page("BLEND_STATE", gen, common), alpha_format, pixels)
 
 
 def _targets(state: DrawState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
@@ -257,19 +264,39 @@ def depth_target(state: DrawState) -> DepthTarget:
         return DepthTarget()
     buffers = depth_buffer.depth_buffers(state)
     testing = tests.on("stencil_test_enable") and buffers.has_stencil
-    faces = _faces(tests) if testing else None
-    made = DepthState(
+    held = HeldBuffers(buffers.format, buffers.tiling, buffers.depth_write, buffers.stencil_write, buffers.separate_stencil,
+                       buffers.has_stencil)  # fmt: skip
+    made = _depth_state(tests.layout.name, state.gen, tests.record, held, stored_samples(state))
+    numbers = _numbers(state, tests) if testing else (StencilNumbers(), StencilNumbers())
+    return DepthTarget(made, buffers.depth, buffers.stencil, numbers, _ranges(state))
+
+
+class HeldBuffers(NamedTuple):
+    """What tests depend on of depth and stencil buffers."""
+
+    format: str
+    tiling: str
+    depth_write: bool
+    stencil_write: bool
+    separate_stencil: bool
+    has_stencil: bool
+
+
+@lru_cache(512)
+def _depth_state(page: str, gen: float, record: Record, buffers: HeldBuffers, samples: int) -> DepthState:
+    """Tests by the record that has them."""
+    tests = _Page(page, gen, record)
+    testing = tests.on("stencil_test_enable") and buffers.has_stencil
+    return DepthState(
         format=buffers.format,
         tiling=buffers.tiling,
         test=tests.word("depth_test_function") if tests.on("depth_test_enable") and buffers.format else None,
         write=tests.on("depth_buffer_write_enable") and buffers.depth_write and bool(buffers.format),
-        faces=faces,
+        faces=_faces(tests) if testing else None,
         stencil_write=testing and tests.on("stencil_buffer_write_enable") and buffers.stencil_write,
         separate_stencil=buffers.separate_stencil,
-        samples=stored_samples(state),
+        samples=samples,
     )
-    numbers = _numbers(state, tests) if testing else (StencilNumbers(), StencilNumbers())
-    return DepthTarget(made, buffers.depth, buffers.stencil, numbers, _ranges(state))
 
 
 def _tests(state: DrawState) -> _Page:

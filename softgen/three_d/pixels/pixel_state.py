@@ -9,12 +9,14 @@ Where the fields stand has changed from generation to generation, their names ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from softgen.bits import catalogue
+from softgen.bits.generation import Generation
 from softgen.bits.record import Record
+from softgen.bits.units import DWORD_MASK
 from softgen.errors import DecodeError
 from softgen.threads.dispatch import KIB, Scratch, control_register, size_code, state_register
 from softgen.three_d.pixels import rasterizer
@@ -36,6 +38,8 @@ NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
 NULL_SURFACE = 7
 OF_PIXELS, SAMPLE_PAIRS, SAMPLE_SLOTS = range(3)  # enum sample_threads of pixels.h
+# Pointers of r0, and the inputs that have them.
+POINTERS = {"color_calculator_state_pointer": "color_calc", "sampler_state_pointer": "samplers", "binding_table_pointer": "binding_table"}
 HEADER_DWORDS, FLAGS_DWORD = 8, 14  # r0; r1.6, which depths a payload of Gen4.5 has
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
@@ -134,6 +138,29 @@ def pixel_state(state: DrawState, inputs: PixelInputs) -> PixelState:
 
 
 def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
+    """Pointers move with each batch, while all else is one of few."""
+    plain = inputs._replace(color_calc=0, binding_table=0, samplers=0, raster=())
+    made = _without_pointers(state.generation, plain, stored_samples(state))
+    header = list(made.parts.header)
+    for number, mask, name in _pointers(state.gen):
+        header[number] |= getattr(inputs, name) & mask
+    parts = replace(made.parts, header=tuple(header))
+    return replace(made, parts=parts, binding_table=inputs.binding_table, samplers=inputs.samplers)
+
+
+@cache
+def _pointers(gen: float) -> tuple[tuple[int, int, str], ...]:
+    """Pointers of r0: their dwords and bits, and the inputs that have them."""
+    page, found = catalogue.layout("PS_THREAD_PAYLOAD", gen), list[tuple[int, int, str]]()
+    for name, given in POINTERS.items():
+        if _has_field("PS_THREAD_PAYLOAD", gen, name) and (low := page.field(name).low) < 32 * HEADER_DWORDS:
+            found.append((low // 32, DWORD_MASK & -1 << low % 32, given))
+    return tuple(found)
+
+
+@lru_cache(512)
+def _without_pointers(generation: Generation, inputs: PixelInputs, samples: int) -> PixelState:
+    """The state with pointers of 0; `samples`: those of targets."""
     fields = Fields(inputs.windower, inputs.shader, inputs.extra)
     width, number = chosen_kernel(fields)
     kills = _kills(fields, inputs)
@@ -142,33 +169,32 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
     _refuse(inputs, dispatched)
     if dispatched and not enabled_widths(fields):
         raise DecodeError("3DSTATE_PS: pixel shader threads are to be started, but no dispatch width is enabled")
-    scratch = _scratch(state, fields)
+    scratch = _scratch(generation, fields)
     parts = PayloadParts(
         HeaderFormat.BARYCENTRIC, width, getattr(fields, f"dispatch_grf_start_register_for_constant_setup_data_{number}"),
-        _header(state.gen, inputs, scratch, fields, stencil_to_render_target=bool(fields.pixel_shader_computes_stencil),
+        _header(generation.number, inputs, scratch, fields, stencil_to_render_target=bool(fields.pixel_shader_computes_stencil),
                 omask_to_render_target=fields.omask_present_to_render_target,
                 source_depth_to_render_target=bool(fields.pixel_shader_computed_depth_mode))[:HEADER_DWORDS],
         barycentrics=tuple(bool(fields.barycentric_interpolation_mode >> mode & 1) for mode in range(MODES)),
         depth=bool(fields.pixel_shader_uses_source_depth), w=bool(fields.pixel_shader_uses_source_w),
         xy_offsets=bool(fields.position_xy_offset_select), coverage=fields.input_coverage_mask_state,
-        zw_place=fields.position_zw_interpolation_mode, xy_place=fields.position_xy_offset_select, per_sample=_per_sample(state, fields),
-        scratch_step=scratch.size if scratch is not None else 0,
+        zw_place=fields.position_zw_interpolation_mode, xy_place=fields.position_xy_offset_select,
+        per_sample=_per_sample(generation, fields, samples), scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     late = dispatched and fields.early_depth_stencil_control != PRE_PS and bool(
         kills or computes or fields.early_depth_stencil_control == PS_EXECUTES)  # fmt: skip
-    return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
-                      bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
-                      inputs.binding_table, inputs.samplers, scratch,
+    return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(generation.number, fields), dispatched, late,
+                      bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None, 0, 0, scratch,
                       bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")),
-                      state_register(state.gen, "PS"))  # fmt: skip
+                      state_register(generation.number, "PS"))  # fmt: skip
 
 
-def _per_sample(state: DrawState, fields: Fields) -> int:
+def _per_sample(generation: Generation, fields: Fields, samples: int) -> int:
     """Whether threads are of samples, and how they say which (enum sample_threads of pixels.h)."""
-    if stored_samples(state) == 1:
+    if samples == 1:
         return OF_PIXELS
     each = not fields.multisample_dispatch_mode if fields.has("multisample_dispatch_mode") else fields.pixel_shader_is_per_sample
-    return {"pair": SAMPLE_PAIRS, "slots": SAMPLE_SLOTS}[state.generation.sample_ids] if each else OF_PIXELS
+    return {"pair": SAMPLE_PAIRS, "slots": SAMPLE_SLOTS}[generation.sample_ids] if each else OF_PIXELS
 
 
 def _refuse(inputs: PixelInputs, dispatched: bool) -> None:
@@ -209,15 +235,14 @@ def _dispatched(fields: Fields, inputs: PixelInputs, decides_depth: bool) -> boo
 def _header(gen: float, inputs: PixelInputs, scratch: Scratch | None, fields: Fields, **flags: int) -> tuple[int, ...]:
     """r0, on Gen4.5 also r1, without viewport, array index, facing and topology."""
     page = catalogue.layout("PS_THREAD_PAYLOAD", gen)
-    pointers = {"color_calculator_state_pointer": inputs.color_calc, "sampler_state_pointer": inputs.samplers,
-                "binding_table_pointer": inputs.binding_table,
-                "scratch_space_offset": scratch.base if scratch is not None else 0}  # fmt: skip
+    pointers = {name: getattr(inputs, given) for name, given in POINTERS.items()}
+    pointers["scratch_space_offset"] = scratch.base if scratch is not None else 0
     known = {field.name for field in page.fields}
     held = {name: pointer & 0xFFFFFFFF & -1 << page.field(name).low % 32 for name, pointer in pointers.items() if name in known}
     return tuple(page.pack(per_thread_scratch_space=size_code(scratch), **held, **flags))
 
 
-def _scratch(state: DrawState, fields: Fields) -> Scratch | None:
+def _scratch(generation: Generation, fields: Fields) -> Scratch | None:
     """Scratch space (BDW-PS-12); none where neither pointer nor size are set, as drivers leave it for kernels that need none."""
     base, code = fields.scratch_space_base_pointer, fields.per_thread_scratch_space
     if not base and not code:
@@ -225,18 +250,18 @@ def _scratch(state: DrawState, fields: Fields) -> Scratch | None:
     if fields.has("maximum_number_of_threads"):
         threads = fields.maximum_number_of_threads + 1
     else:
-        threads = fields.maximum_number_of_threads_per_psd + state.generation.psd_thread_bias  # BDW-PS-09
+        threads = fields.maximum_number_of_threads_per_psd + generation.psd_thread_bias  # BDW-PS-09
     return Scratch(base, KIB << code, threads)
 
 
-def _control(state: DrawState, fields: Fields) -> tuple[int, ...]:
+def _control(gen: float, fields: Fields) -> tuple[int, ...]:
     """cr0 of a thread that starts (BDW-PS-08)."""
     more = {enable: getattr(fields, name) for name, enable in EXCEPTIONS.items() if getattr(fields, name)}
     if fields.vector_mask_enable:
         more["vector_mask_enable"] = 1
-    if fields.single_precision_denormal_mode and _has_field("EU_CONTROL_REGISTER", state.gen, "float_denormals"):
+    if fields.single_precision_denormal_mode and _has_field("EU_CONTROL_REGISTER", gen, "float_denormals"):
         more["float_denormals"] = 1
-    return control_register(state.gen, bool(fields.single_program_flow), bool(fields.floating_point_mode), fields.rounding_mode, **more)
+    return control_register(gen, bool(fields.single_program_flow), bool(fields.floating_point_mode), fields.rounding_mode, **more)
 
 
 @cache
@@ -301,7 +326,7 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     if dispatched and enabled_widths(fields) == (8, 32):
         raise DecodeError("WM_STATE: 8 and 32 pixel dispatch without 16 (G45-WM-30)")
     depth = _early_depth(inputs, fields)
-    scratch = _scratch(state, fields)
+    scratch = _scratch(state.generation, fields)
     source = bool(depth.source_present or fields.pixel_shader_uses_source_depth)  # G45-WM-24
     header = _header(state.gen, inputs, scratch, fields, source_depth_present=source,
                      source_depth_to_render_target=depth.source_to_target, destination_depth_present=depth.destination_depth,
@@ -315,6 +340,6 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     if dispatched:
         check_registers(state, "WM", fields.grf_register_count_0,
                         parts.start + fields.constant_urb_entry_read_length + fields.setup_urb_entry_read_length)  # fmt: skip
-    return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
-                      bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
+    return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state.gen, fields), dispatched,
+                      dispatched and depth.late, bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
                       32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip

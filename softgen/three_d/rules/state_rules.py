@@ -8,6 +8,7 @@ Writes  remarks
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from softgen.bits.record import Record
 from softgen.three_d.state.state import DrawState
@@ -62,11 +63,18 @@ def _pixel_shader(state: DrawState) -> Iterator[str]:
         yield f"3DSTATE_PS: maximum_number_of_threads_per_psd {threads}; it must be from 2 to {MOST_PSD_THREADS} (BDW 7413-7419)"
 
 
-def _sample_pattern(state: DrawState) -> Iterator[str]:
-    """Samples from the middle of the pixel outwards: centroids are chosen by their order (BDW 8834-8838)."""
+def _sample_pattern(state: DrawState) -> tuple[str, ...]:
     pattern = state.get("3DSTATE_SAMPLE_PATTERN")
-    if pattern is None:
-        return
+    return () if pattern is None else _in_order(pattern)
+
+
+@lru_cache(16)
+def _in_order(pattern: Record) -> tuple[str, ...]:
+    """Samples from the middle of the pixel outwards: centroids are chosen by their order (BDW 8834-8838)."""
+    return tuple(_out_of_order(pattern))
+
+
+def _out_of_order(pattern: Record) -> Iterator[str]:
     for count, names in PATTERNS.items():
         samples = [sample for name in names if name in pattern._fields for sample in getattr(pattern, name)]
         distances = [_distance(sample) for sample in samples]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ class ComparedCommands(NamedTuple):
     commands: list[LatchedCommand]
     dwords: list[LatchedDwords]
     bits: list[LatchedBits]
-    data: list[object]
+    data: object
 
 
 class LatchedBytes:
@@ -72,24 +73,26 @@ class LatchedBytes:
 
     def compared(self, names: Iterable[str]) -> ComparedCommands:
         """All of these commands but what is copied. A command that was never met has no slot: callers look at `slots`, too."""
-        found = ComparedCommands([], [], [], [])
+        commands, parts, bits, data = list[LatchedCommand](), list[tuple[int, int, int]](), list[LatchedBits](), array("I")
+        copied, latched = sorted(self._copied), self.latched
         for name in names:
-            place = self.latched.place(name)
+            place = latched.place(name)
             if place is None:
                 continue
-            found.commands.append(LatchedCommand(place.slot, place.latched, place.length, 0, place.present))
-            self._compare(place, found)
-        return found
-
-    def _compare(self, place: SlotPlace, into: ComparedCommands) -> None:
-        now, start = self.latched.raw(place.offset, place.size), 0
-        for n in range(place.size + 1):
-            if n < place.size and place.offset + n not in self._copied:
+            commands.append(LatchedCommand(place.slot, place.latched, place.length, 0, place.present))
+            start, size = place.offset, place.size
+            if not size:
                 continue
-            if n > start:
-                data = (ctypes.c_uint32 * (n - start))(*now[start:n])
-                into.data.append(data)
-                into.dwords.append(LatchedDwords(place.offset + start, n - start, ctypes.addressof(data)))
-            start = n + 1
-            if n < place.size and (mask := ~self._copied[place.offset + n] & DWORD_MASK):
-                into.bits.append(LatchedBits(place.offset + n, mask, now[n] & mask))
+            now, end = latched.raw(start, size), start + size
+            for offset in copied[bisect_left(copied, start) : bisect_left(copied, end)]:
+                if offset > start:
+                    parts.append((start, offset - start, len(data)))
+                    data.extend(now[start - end : offset - end])
+                if mask := ~self._copied[offset] & DWORD_MASK:
+                    bits.append(LatchedBits(offset, mask, now[offset - end] & mask))
+                start = offset + 1
+            if start < end:
+                parts.append((start, end - start, len(data)))
+                data.extend(now[start - end :])
+        address = data.buffer_info()[0]
+        return ComparedCommands(commands, [LatchedDwords(start, count, address + 4 * at) for start, count, at in parts], bits, data)

@@ -204,9 +204,10 @@ class KeptPlans(Generic[T]):
 
     def __init__(self, plans: T, state: DrawState, notes: Notes) -> None:
         self.plans, self.notes, self.space, self.bases = plans, notes, state.space, state.bases
-        self._latched, self._marks = state.latched, b""  # how often commands had been latched when all of them were as noted
+        self._latched, self._marks = state.latched, state.marks  # how often commands had been latched when all of them were as noted
         self._reads: ReadSet | None = None
         self._compared = (0, 0, 0, 0)  # how much was noted then
+        self._differed = ""  # the command that was another one last: likely it still is
 
     def hold(self, state: DrawState) -> bool:
         """Whether the state is still the same."""
@@ -215,7 +216,9 @@ class KeptPlans(Generic[T]):
             return False
         if state.bases is not self.bases and state.bases != self.bases:
             return False
-        latched, marks = state.latched, state.marks
+        latched, marks, differed = state.latched, state.marks, self._differed
+        if differed and latched.get(differed) != notes.commands[differed]:
+            return False
         if not marks or self._latched is not latched or not self._marks:
             if not self._same_commands(latched):
                 return False
@@ -234,7 +237,9 @@ class KeptPlans(Generic[T]):
             if name in commands:
                 found, record = latched.get(name), commands[name]
                 if found is not record and found != record:
+                    self._differed = name
                     return False
+        self._differed = ""
         return all(latched.by_index(name) == parts[name] for name in (parts if names is None else names) if name in parts)
 
 
