@@ -28,6 +28,7 @@ from softgen.three_d.clip_setup import setup
 from softgen.three_d.clip_setup.bins import BinStage
 from softgen.three_d.clip_setup.geometry_h import SetupPlan
 from softgen.three_d.draw.draw_structures import DrawStruct, TableEntry, function
+from softgen.three_d.pixels.pixel_shader import PixelStage
 from softgen.three_d.pixels.render_target import as_target, extent
 from softgen.three_d.state.state import DrawState
 
@@ -114,7 +115,7 @@ class SurfaceMoves:
         if not bound.replaced(indices):
             return False
         if target is not None:
-            self._draw_to(record, target, plan)
+            self._draw_to(record, DrawState.of(cs), target, plan)
         for entry, value, surface in changed:
             entry.value, entry.surface = value, surface
         return True
@@ -153,9 +154,12 @@ class SurfaceMoves:
         return target, setup.plan(state, size) if size != record.plans.extent else None
 
     @staticmethod
-    def _draw_to(record: DrawRecord, target: SurfaceImage, plan: SetupPlan | None) -> None:
+    def _draw_to(record: DrawRecord, state: DrawState, target: SurfaceImage, plan: SetupPlan | None) -> None:
         plans = record.plans = copy.copy(record.plans)  # others have them, too
         plans.target, plans.targets = target, [target]
+        for stage in record.stages:
+            if isinstance(stage, PixelStage):
+                stage.draw_to(state)
         if plan is not None:
             plans.extent = extent(target)
             record.geometry.resize(plan)
