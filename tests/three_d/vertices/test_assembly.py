@@ -217,7 +217,8 @@ def test_lists_of_consecutive_triangles(vertices: int, instances: int, room: tup
 
 
 @given(length=st.integers(1, 120), kind=st.integers(0, 2), cuts=st.sampled_from([0.0, 0.03]), short=st.integers(0, 9),
-       first=st.integers(0, 5), seed=st.integers(0, 1 << 32), room=st.sampled_from([(12, 4), (13, 5), (16, 64), (64, 7), (200, 100)]))  # fmt: skip
+       first=st.integers(0, 5), seed=st.integers(0, 1 << 32),
+       room=st.sampled_from([(12, 4), (13, 5), (16, 64), (64, 7), (200, 100)]))  # fmt: skip
 def test_lists_of_indexed_triangles(length: int, kind: int, cuts: float, short: int, first: int, seed: int, room: tuple[int, int]) -> None:
     """They are taken many at a time, up to a cut or the end of the buffer, past which indices are 0."""
     draw, cut = random.Random(seed), (0xFF, 0xFFFF, 0xFFFFFFFF)[kind]
