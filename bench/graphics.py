@@ -90,7 +90,7 @@ class Frames:
         return self.times[renderer, scene, count]
 
     def _turn(self, renderer: str, scene: str, count: int) -> float:
-        command = [str(self.program), scene, str(count), str(FRAMES), str(self.picture(renderer, scene, count))]
+        command = self.command(scene, count, FRAMES, self.picture(renderer, scene, count))
         environment = dict(os.environ)
         if renderer == "softgen":
             command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", str(self.threads), "--", *command]
@@ -104,6 +104,9 @@ class Frames:
         if ran.returncode:
             raise SoftgenError(f"{scene} on {renderer}: {' '.join(ran.stderr.split())[-300:]}")
         return float(ran.stdout)
+
+    def command(self, scene: str, count: int, frames: int, picture: Path) -> list[str]:
+        return [str(self.program), scene, str(count), str(frames), str(picture)]
 
     def picture(self, renderer: str, scene: str, count: int) -> Path:
         return self.folder / f"{renderer}-{scene}-{count}"

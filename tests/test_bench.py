@@ -18,7 +18,7 @@ import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import compute, driver, farm, geometry, graphics, growth, kernels, starts
+from bench import compute, driver, farm, geometry, graphics, growth, kernels, scenes, starts
 from bench.__main__ import as_json, available, measurements, row
 from bench._plot import plot
 from bench._program import Dispatch, kernel
@@ -300,6 +300,18 @@ def test_drawing_without_a_driver_is_not_measured(monkeypatch: pytest.MonkeyPatc
     for benchmark in (graphics, geometry):
         [measurement] = benchmark.measure()
         assert "libgl1-mesa-dri" in measurement.note and measurement.ratio is None
+
+
+def test_scenes_without_their_module_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenes, "MODULE", "no_module_of_this_name")
+    [measurement] = scenes.measure()
+    assert "no_module_of_this_name (pip install" in measurement.note and measurement.ratio is None
+
+
+def test_a_scene_is_a_command_of_its_program(tmp_path: Path) -> None:
+    command = scenes.SceneFrames(tmp_path).command("blur", 0, 20, tmp_path / "picture")
+    assert command[0] == sys.executable and command[2:] == ["blur", "20", str(tmp_path / "picture")]
+    assert (ROOT / "bench" / "programs" / "scenes.py").samefile(command[1])
 
 
 class Known(graphics.Frames):

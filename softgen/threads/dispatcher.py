@@ -55,6 +55,7 @@ class EngineDispatcher:
                  world: World = PLAIN) -> None:  # fmt: skip
         """`world`: what is chosen where manuals leave something open."""
         self.world = world
+        self.fills = name != REFERENCE and make is None and world is PLAIN
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
         self.programs = ProgramCache(self._programs_dropped)
         self.notes: list[str] = []

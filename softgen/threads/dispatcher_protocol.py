@@ -22,6 +22,8 @@ class Dispatcher(Protocol):
 
     prepares: bool  # may be asked for workers:
 
+    fills: bool  # rectangles of one colour may be filled from one thread of a draw: none of the others is counted or watched
+
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
         ...
@@ -65,7 +67,7 @@ class Dispatcher(Protocol):
 class ForwardingDispatcher:
     """Part of a dispatcher that hands dispatches on to an engine, unless it watches their threads itself."""
 
-    prepares = False  # threads of any draw may be watched
+    prepares = fills = False  # threads of any draw may be watched
 
     def __init__(self, engine: Dispatcher) -> None:
         self.engine = engine

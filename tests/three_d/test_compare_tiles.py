@@ -131,7 +131,7 @@ def test_draws_are_numbered_within_their_submission() -> None:
     titles: list[str] = []
 
     class Titles(EngineDispatcher):
-        prepares = False
+        prepares = fills = False
 
         def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
             titles.append(names.title)

@@ -49,7 +49,7 @@ class StoreEffect:
 class NarrowingDispatcher:
     """A Dispatcher that, while `worlds` are set, runs each dispatch and draw in every one of them from the same memory."""
 
-    prepares = False
+    prepares = fills = False
 
     def __init__(self, engine: str, position: Callable[[], Position], names: KernelNames) -> None:
         self.plain, self.engine, self.position, self.names = ObservedDispatcher(engine, PLAIN), engine, position, names

@@ -80,7 +80,7 @@ class Doubt:
 class StaleDispatcher(ObservedDispatcher):
     """Does draws and dispatches again on memory without what the render cache holds back."""
 
-    prepares = False
+    prepares = fills = False
 
     position: Callable[[], Position]
     reader: Callable[[int], str]  # through which cache a page is read

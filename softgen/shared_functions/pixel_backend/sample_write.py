@@ -15,7 +15,7 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.pixel_backend import blend, depth, surface
 from softgen.shared_functions.pixel_backend.sample_control import ControlSurface
 from softgen.shared_functions.pixel_backend.surface import Pixels, PixelSample
-from softgen.shared_functions.pixel_backend.write import PLACE_AT, Z_AT, Sources, TargetForm, TargetWrite, words
+from softgen.shared_functions.pixel_backend.write import PLACE_AT, Z_AT, Sources, TargetForm, TargetWrite, words, written_bits
 
 ALPHAS = 16  # steps of alpha that patterns of samples tell apart
 
@@ -43,7 +43,7 @@ class SampleWrite(TargetWrite):
         mask = self._passes("shader", mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes))
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         allowed, mask = self._allowed(sources), self._alpha_test(sources, mask)
-        stores = target.format is not None and any(self._write_masks(target.format))
+        stores = target.format is not None and any(written_bits(target.format, target, self.form.state))
         ready = None
         if stores and target.format is not None:
             if target.control:

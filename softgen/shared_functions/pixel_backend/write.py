@@ -180,7 +180,7 @@ class TargetWrite:
                      ready: list[Value] | None = None) -> None:  # fmt: skip
         """`ready`: the words of pixels, where they do not depend on what the target holds."""
         m = self.m
-        masks = self._write_masks(format)
+        masks = written_bits(format, self.form.surface, self.form.state)
         if not any(masks):
             return
         mask = mask & self._passes("edge of the target", surface.inside(m, self.place, pixels), sample.number if sample else None)
@@ -237,10 +237,7 @@ class TargetWrite:
         return all(channel.type in ("unorm", "void") for channel in format.channels) and not self._dithers(format)
 
     def _dithers(self, format: Format) -> dict[str, int]:
-        """The bits of channels that are dithered."""
-        if self.form.state.dither is None:
-            return {}
-        return {channel.name: channel.bits for channel in format.channels if channel.bits < DITHERED and channel.type == "unorm"}
+        return dithered_bits(format, self.form.state)
 
     def _dithered(self, format: Format, pixels: Pixels, color: list[Value]) -> list[Value]:
         """A 4x4 matrix of thresholds is added below the lowest bit of narrow channels. The hardware's matrix is not published; this one is
@@ -258,15 +255,22 @@ class TargetWrite:
             found.append(m.bitcast(m.bitcast(value, f32) + added * step, u32) if step else value)
         return found
 
-    def _write_masks(self, format: Format) -> list[int]:
-        """The bits of each word that are written. Bits without a channel are."""
-        state, found = self.form.state, [0] * len(words(format))
-        order = dict(zip(blend.RGBA, self.form.surface.order, strict=True))
-        for channel, at in texel.places(format):
-            if channel.type == "void" or channel.name not in state.write_disable and order[channel.name] != "-":
-                found[at // 32] |= (1 << channel.bits) - 1 << at % 32
-        real = [bits & ~unused for bits, unused in zip(found, unused_bits(format), strict=True)]
-        return found if any(real) else real
+
+def written_bits(format: Format, surface: TargetSurface, state: TargetState) -> list[int]:
+    """The bits of each word that are written. Bits without a channel are."""
+    found, order = [0] * len(words(format)), dict(zip(blend.RGBA, surface.order, strict=True))
+    for channel, at in texel.places(format):
+        if channel.type == "void" or channel.name not in state.write_disable and order[channel.name] != "-":
+            found[at // 32] |= (1 << channel.bits) - 1 << at % 32
+    real = [bits & ~unused for bits, unused in zip(found, unused_bits(format), strict=True)]
+    return found if any(real) else real
+
+
+def dithered_bits(format: Format, state: TargetState) -> dict[str, int]:
+    """The bits of channels that are dithered."""
+    if state.dither is None:
+        return {}
+    return {channel.name: channel.bits for channel in format.channels if channel.bits < DITHERED and channel.type == "unorm"}
 
 
 def words(format: Format) -> list[tuple[int, LaneType]]:

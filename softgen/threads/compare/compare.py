@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class ComparingDispatcher:
     """A Dispatcher that runs dispatches on two engines and keeps the results of the first; of each draw, it may compare `tiles` tiles."""
 
-    prepares = False
+    prepares = fills = False
 
     def __init__(self, first: EngineDispatcher, second: EngineDispatcher, tiles: int = 0) -> None:
         self.first, self.second, self.tiles = first, second, tiles

@@ -74,6 +74,7 @@ EXPORT int64_t stage_bins(struct draw *d, struct stage *s, void *record)
         bins->capacity = plan->capacity;
         b->records = d->records;
         b->first = s->more ? d->binned : 0;
+        d->binned_from = b->first;
         d->binned = b->first + (uint64_t)bins_fill(b);
         s->more = d->binned < d->records->count;
         s->begun = d->select;

@@ -61,6 +61,8 @@ struct viewport {
     int32_t x0, y0, x1, y1; /* pixels of scissor, viewport extents, drawing rectangle and surface; x1, y1 are outside */
 };
 
+enum { NOT_ON_SCREEN = INT32_MIN };
+
 enum fill_mode { FILL_SOLID, FILL_WIREFRAME, FILL_POINT };
 
 struct setup_plan {
@@ -130,12 +132,19 @@ struct geometry {
     uint32_t *outcodes; /* of each vertex */
     struct clip_result *results; /* of each object; NULL: all pass */
     struct clip_result *tested; /* memory for them */
+    struct screen_place *places; /* of each vertex: memory for them */
     struct record_array *records;
     struct sf_input *sf_inputs; /* of each record; NULL where none are wanted */
     uint64_t next; /* object to set up next */
     uint64_t invocations, primitives; /* CL_INVOCATION_COUNT, CL_PRIMITIVES_COUNT */
     uint32_t *stipple; /* the Line Stipple Counter, which outlives draws */
     uint64_t oversized; /* objects whose bounding box is larger than positions may be from the origin */
+};
+
+/* Where a vertex of the only viewport is on the screen: pixels without the drawing rectangle's origin, and on the grid. */
+struct screen_place {
+    float x, y, z, rhw;
+    int32_t grid_x, grid_y; /* grid_x NOT_ON_SCREEN: its position is not a number */
 };
 
 /* What the stages CLIP, SETUP and BIN know besides. */

@@ -12,7 +12,7 @@ from softgen.errors import UsageError
 from softgen.three_d.clip_setup import attributes, clip, setup
 from softgen.three_d.clip_setup.attributes import ATTRIBUTE_BYTES
 from softgen.three_d.clip_setup.bins import BinMemory
-from softgen.three_d.clip_setup.geometry_h import AttributePlan, ClipPlan, ClipResult, GeometryStruct, SetupPlan, SfInput
+from softgen.three_d.clip_setup.geometry_h import AttributePlan, ClipPlan, ClipResult, GeometryStruct, ScreenPlace, SetupPlan, SfInput
 from softgen.three_d.state.plan_cache import PlanCache
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.structures import RecordArray, SetupRecord
@@ -55,7 +55,8 @@ class GeometryMemory:
         self.records = aligned(records * ctypes.sizeof(SetupRecord))
         self.attributes, self.sf_inputs = aligned(0), aligned(0)
         self.outcodes, self.results = aligned(4 * MOST_VERTICES), aligned(ctypes.sizeof(ClipResult) * (MOST_VERTICES + OBJECTS))
-        self.addresses = self.outcodes.ctypes.data, self.results.ctypes.data
+        self.places = aligned(ctypes.sizeof(ScreenPlace) * MOST_VERTICES)
+        self.addresses = self.outcodes.ctypes.data, self.results.ctypes.data, self.places.ctypes.data
         self.inputs = 0  # address of sf_inputs
         self.stipple = ctypes.c_uint32() if stipple is None else stipple  # the Line Stipple Counter
         self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
@@ -81,7 +82,7 @@ class Geometry:
         self.attribute_stride = plans.attributes.count * ATTRIBUTE_BYTES
         self.struct = GeometryStruct(
             clip=ctypes.addressof(plans.clip), setup=ctypes.addressof(plans.setup), attributes=ctypes.addressof(plans.attributes),
-            outcodes=memory.addresses[0], tested=memory.addresses[1], records=ctypes.addressof(memory.array),
+            outcodes=memory.addresses[0], tested=memory.addresses[1], places=memory.addresses[2], records=ctypes.addressof(memory.array),
             sf_inputs=memory.inputs if by_threads else 0, stipple=ctypes.addressof(memory.stipple),
         )  # fmt: skip
         self._kept = plans

@@ -18,20 +18,48 @@ static uint32_t header(const struct geometry *g, const struct object *object, ui
     return value;
 }
 
-/* A vertex on the screen; 0 if its position is not a number, before or after the transformation (G45 5164-5166). */
-static int to_screen(const struct setup_plan *plan, const struct viewport *viewport, struct screen_position p, struct screen_vertex *v)
+/* The viewport of an object: the first one, if there is but one. */
+static uint32_t viewport_of(const struct geometry *g, const struct object *object)
 {
-    if (isnan(p.x) || isnan(p.y) || isnan(p.z) || isnan(p.rhw))
-        return 0;
+    return g->setup->viewports > 1 ? viewport_index(header(g, object, HEADER_VIEWPORT), g->setup->viewports) : 0;
+}
+
+/* A vertex on the screen; NOT_ON_SCREEN if its position is not a number, before or after the transformation (G45 5164-5166). */
+static struct screen_place place_of(const struct setup_plan *plan, const struct viewport *viewport, struct screen_position p)
+{
+    int is_number = !(isnan(p.x) || isnan(p.y) || isnan(p.z) || isnan(p.rhw));
     if (plan->transform) {
         p.x = viewport->m00 * p.x, p.x = p.x + viewport->m30;
         p.y = viewport->m11 * p.y, p.y = p.y + viewport->m31;
         p.z = viewport->m22 * p.z, p.z = p.z + viewport->m32;
     }
-    v->exact_x = (double)p.x + plan->origin_x, v->exact_y = (double)p.y + plan->origin_y;
-    v->x = snap(plan, v->exact_x), v->y = snap(plan, v->exact_y);
-    v->z = p.z, v->rhw = p.rhw;
-    return !isnan(p.x) && !isnan(p.y) && !isnan(p.z);
+    is_number &= !isnan(p.x) && !isnan(p.y) && !isnan(p.z);
+    return (struct screen_place){p.x, p.y, p.z, p.rhw,
+                                 is_number ? (int32_t)snap(plan, (double)p.x + plan->origin_x) : NOT_ON_SCREEN,
+                                 (int32_t)snap(plan, (double)p.y + plan->origin_y)};
+}
+
+/* The same as a corner of an object; 0 if it is not on the screen. */
+static int to_corner(const struct setup_plan *plan, const struct screen_place *p, struct screen_vertex *v)
+{
+    v->exact_x = (double)p->x + plan->origin_x, v->exact_y = (double)p->y + plan->origin_y;
+    v->x = p->grid_x, v->y = p->grid_y;
+    v->z = p->z, v->rhw = p->rhw;
+    return p->grid_x != NOT_ON_SCREEN;
+}
+
+static int to_screen(const struct setup_plan *plan, const struct viewport *viewport, struct screen_position p, struct screen_vertex *v)
+{
+    struct screen_place place = place_of(plan, viewport, p);
+    return to_corner(plan, &place, v);
+}
+
+/* The vertices of a chunk, once each: those of a mesh are in six triangles. */
+static void place_vertices(const struct geometry *g)
+{
+    const struct setup_plan *plan = g->setup;
+    for (uint32_t i = 0; i < g->vertices->count && plan->viewports <= 1; i++)
+        g->places[i] = place_of(plan, &plan->viewport[0], g->vertices->positions[i]);
 }
 
 /* Starts a record at the end of the array; it counts when keep_record adds it. */
@@ -39,7 +67,7 @@ struct setup_record *begin_record(struct geometry *g, const struct object *objec
 {
     const struct setup_plan *plan = g->setup;
     struct setup_record *record = &g->records->records[g->records->count];
-    uint32_t index = viewport_index(header(g, object, HEADER_VIEWPORT), plan->viewports);
+    uint32_t index = viewport_of(g, object);
     const struct viewport *viewport = &plan->viewport[index];
     record->x0 = viewport->x0, record->y0 = viewport->y0, record->x1 = viewport->x1, record->y1 = viewport->y1;
     record->edges = 0, record->coverage = COVERAGE_EDGES, record->stipple = 0;
@@ -148,9 +176,12 @@ static void add_whole(struct geometry *g, const struct object *object)
     struct screen_vertex v[4];
     uint64_t attributes = UINT64_MAX;
     uint32_t vertices = object->flags & OBJECT_VERTICES;
-    const struct viewport *viewport = &g->setup->viewport[viewport_index(header(g, object, HEADER_VIEWPORT), g->setup->viewports)];
+    const struct viewport *viewport = &g->setup->viewport[viewport_of(g, object)];
     for (uint32_t i = 0; i < vertices; i++) {
-        if (!to_screen(g->setup, viewport, g->vertices->positions[object->vertex[i]], &v[i]))
+        uint32_t number = object->vertex[i];
+        int there = g->setup->viewports > 1 ? to_screen(g->setup, viewport, g->vertices->positions[number], &v[i])
+                                            : to_corner(g->setup, &g->places[number], &v[i]);
+        if (!there)
             return;
         v[i].perspective[0] = v[i].linear[0] = i == 1, v[i].perspective[1] = v[i].linear[1] = i == 2;
     }
@@ -216,7 +247,7 @@ static uint32_t add_clipped(struct geometry *g, const struct object *object, uin
     uint64_t attributes = UINT64_MAX;
     int64_t area = 0;
     uint32_t vertices = object->flags & OBJECT_VERTICES, count = clip_object(g, object, outcodes, corners);
-    const struct viewport *viewport = &g->setup->viewport[viewport_index(header(g, object, HEADER_VIEWPORT), g->setup->viewports)];
+    const struct viewport *viewport = &g->setup->viewport[viewport_of(g, object)];
     if (count < vertices)
         return 0;
     for (uint32_t i = 0; i < count; i++)
@@ -249,6 +280,8 @@ static uint32_t add_clipped(struct geometry *g, const struct object *object, uin
 EXPORT void setup_objects(struct geometry *g)
 {
     uint64_t primitives = 0;
+    if (!g->next)
+        place_vertices(g);
     while (g->next < g->objects->count && g->records->count + PARTS <= g->records->capacity) {
         const struct object *object = &g->objects->objects[g->next];
         struct clip_result result = g->results ? g->results[g->next] : (struct clip_result){CLIP_PASS, 0};

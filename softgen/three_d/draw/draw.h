@@ -254,7 +254,7 @@ struct draw {
     /* between stages */
     struct stage_chunk chunk; /* what the last stage put out */
     uint64_t must_clip; /* objects of it that threads have to clip */
-    uint64_t binned; /* records that are in bins, or were */
+    uint64_t binned, binned_from; /* records that are in bins, or were; the first of those that are now */
     uint64_t next_tile;
     /* state whose place changes */
     uint64_t wrap; /* the bits of an address */

@@ -30,6 +30,7 @@ from softgen.three_d.clip_setup import setup
 from softgen.three_d.clip_setup.bins import BinStage
 from softgen.three_d.clip_setup.geometry_h import SetupPlan
 from softgen.three_d.draw.draw_structures import DrawStruct, TableEntry, function
+from softgen.three_d.pixels.pixel_shader import PixelStage
 from softgen.three_d.pixels.render_target import as_target, extent
 from softgen.three_d.state.state import DrawState
 
@@ -127,7 +128,7 @@ class SurfaceMoves:
         if not bound.replaced(indices):
             return False
         if target is not None:
-            self._draw_to(record, target, plan)
+            self._draw_to(record, DrawState.of(cs), target, plan)
         self._compare_with(changed)
         return True
 
@@ -152,7 +153,7 @@ class SurfaceMoves:
         if not bound.renumbered(moved):
             return False
         if target is not None:
-            self._draw_to(record, target, plan)
+            self._draw_to(record, DrawState.of(cs), target, plan)
         self._compare_with(changed)
         return True
 
@@ -206,9 +207,12 @@ class SurfaceMoves:
         return target, setup.plan(state, size) if size != record.plans.extent else None
 
     @staticmethod
-    def _draw_to(record: DrawRecord, target: SurfaceImage, plan: SetupPlan | None) -> None:
+    def _draw_to(record: DrawRecord, state: DrawState, target: SurfaceImage, plan: SetupPlan | None) -> None:
         plans = record.plans = copy.copy(record.plans)  # others have them, too
         plans.target, plans.targets = target, [target]
+        for stage in record.stages:
+            if isinstance(stage, PixelStage):
+                stage.draw_to(state)
         if plan is not None:
             plans.extent = extent(target)
             record.geometry.resize(plan)

@@ -6,5 +6,6 @@ pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  tiles become threads; thread_blocks.h blocks do; pixel_threads.c, pixel_threads.h batches of them
 color_calculator.py blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
 render_target.py    render targets of a draw as images
-clears.py, fill.py, fill.c  fast clears, HiZ operations
+one_color.py, .c, .h  rectangles of one colour, filled from one thread
+clears.py, fill.py, fill.c, fill.h  fast clears, HiZ operations
 """

@@ -1,25 +1,7 @@
 /* Rectangles of a surface filled with one value: fast clears, and depth and stencil clears. */
+#include "fill.h"
+
 #include "../draw/draw.h"
-
-#include <string.h>
-
-/* A level of a surface, and what to write there. The offset of a byte within a tile is column[x] + row[y] (fill.py). */
-struct fill {
-    const uint64_t *table;
-    uint64_t base, pitch; /* pitch: bytes of a row of texels, or of tiles divided by the rows of a tile */
-    uint32_t tile_columns, tile_rows; /* log2 of a tile's bytes and rows; linear: both 0 */
-    const uint32_t *column, *row;
-    uint32_t bytes; /* of a texel: 1, 2, 4, 8, 16 */
-    uint32_t left, top; /* where the level begins, in texels and rows */
-    uint32_t width, height; /* of the level */
-    uint32_t slice_rows, first_slice, slices;
-    uint32_t scale_x, scale_y; /* pixels for each unit of a rectangle */
-    uint32_t samples, sample_mask; /* of a pixel, and those that are filled; they are beside each other, */
-    uint32_t across, down; /* in so many columns and rows for each of a pixel, as powers of two */
-    uint8_t value[16], mask[16];
-    const struct setup_record *records;
-    uint64_t count, next; /* next: progress */
-};
 
 static uint64_t place(const struct fill *f, uint64_t x, uint64_t y)
 {
@@ -73,17 +55,30 @@ static void fill_run(const struct fill *f, const struct pattern *p, uint8_t *to,
 
 struct area { uint64_t x0, x1, y0, y1; }; /* bytes and rows */
 
-/* Texels of a tile, each by itself. */
-static void fill_texels(const struct fill *f, const struct area *a)
-{
-    for (uint64_t y = a->y0; y < a->y1; y++)
-        for (uint64_t x = a->x0; x < a->x1; x += f->bytes)
-            write_texel(f, graphics_memory(f->table, f->base + place(f, x, y)));
-}
-
 static uint64_t lesser(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+/* Bytes of a row of a tile that are contiguous in memory, a power of two: 512 of an X tile, 16 of a Y tile. */
+static uint64_t contiguous(const struct fill *f)
+{
+    uint64_t bytes = 1;
+    while (bytes < 1ull << f->tile_columns && f->column[bytes] == bytes)
+        bytes *= 2;
+    return bytes;
+}
+
+/* Texels of a part of a tile: those that are contiguous at once. */
+static void fill_texels(const struct fill *f, const struct pattern *p, const struct area *a)
+{
+    uint64_t bytes = contiguous(f);
+    bytes = bytes < f->bytes ? f->bytes : bytes; /* texels are */
+    for (uint64_t y = a->y0; y < a->y1; y++)
+        for (uint64_t x = a->x0, end; x < a->x1; x = end) {
+            end = lesser((x | (bytes - 1)) + 1, a->x1);
+            fill_run(f, p, graphics_memory(f->table, f->base + place(f, x, y)), end - x);
+        }
 }
 
 /* Tile by tile: one that is covered as a whole is contiguous. */
@@ -96,16 +91,14 @@ static void fill_tiles(const struct fill *f, const struct pattern *p, const stru
             if (part.x1 - part.x0 == across && part.y1 - part.y0 == down)
                 fill_run(f, p, graphics_memory(f->table, f->base + place(f, x, y)), across * down);
             else
-                fill_texels(f, &part);
+                fill_texels(f, p, &part);
         }
 }
 
 static void fill_area(const struct fill *f, const struct area *a)
 {
     struct pattern p = pattern_of(f);
-    if (sizeof(piece) % f->bytes)
-        fill_texels(f, a);
-    else if (f->tile_columns)
+    if (f->tile_columns)
         fill_tiles(f, &p, a);
     else
         for (uint64_t y = a->y0; y < a->y1; y++)
@@ -141,12 +134,18 @@ static void fill_samples(const struct fill *f, uint32_t x0, uint32_t x1, uint32_
     fill_area(f, &area);
 }
 
+uint8_t *texel_of(const struct fill *f, uint32_t x, uint32_t y, uint32_t slice)
+{
+    uint64_t top = f->top + (uint64_t)(f->first_slice + slice) * f->slice_rows;
+    return graphics_memory(f->table, f->base + place(f, (uint64_t)(f->left + x) * f->bytes, top + y));
+}
+
 static uint32_t within(int64_t value, uint32_t most)
 {
     return value < 0 ? 0 : value > most ? most : (uint32_t)value;
 }
 
-static void fill_rectangle(const struct fill *f, const struct setup_record *r)
+void fill_rectangle(const struct fill *f, const struct setup_record *r)
 {
     uint32_t x0 = within((int64_t)r->x0 * f->scale_x, f->width), x1 = within((int64_t)r->x1 * f->scale_x, f->width);
     uint32_t y0 = within((int64_t)r->y0 * f->scale_y, f->height), y1 = within((int64_t)r->y1 * f->scale_y, f->height);

@@ -3,6 +3,7 @@
  * Tiles are handed out by a counter that all loops of a draw share; a tile belongs to one worker, and its records come in order. A batch
  * never has threads of two records on the same block, so that the pixels of a block are written in the order of the records.
  */
+#include "one_color.h"
 #include "thread_blocks.h"
 
 #include "../draw/draw.h"
@@ -227,6 +228,8 @@ static int64_t begin_pixels(struct draw *d, struct stage *s)
     l->next_tile = &d->next_tile;
     l->started = l->threads = l->covered = l->lit = l->passed = 0;
     d->next_tile = 0;
+    if (plan->one_color)
+        begin_boxes(d, plan->one_color, &plan->plan->payload);
     return share_stage(d, s, s->worker ? worthwhile_loops(d, l->bins) : 1);
 }
 
@@ -238,6 +241,10 @@ static void count_pixels(struct draw *d, const struct stage *s)
         d->counts[PS_DEPTH] += l->passed;
         if (s->worker)
             d->counts[PS_INVOCATIONS] += (plan->counts_covered ? l->covered : l->lit) * plan->per_pixel;
+    }
+    if (plan->one_color) {
+        d->counts[PS_DEPTH] += plan->one_color->pixels;
+        d->counts[PS_INVOCATIONS] += plan->one_color->pixels * plan->per_pixel;
     }
 }
 
@@ -253,6 +260,8 @@ EXPORT int64_t stage_pixels(struct draw *d, struct stage *s, void *record)
     s->begun = 0;
     if (plan->counts)
         count_pixels(d, s);
+    if (plan->one_color)
+        fill_boxes(d, plan->one_color);
     return THREADS_DONE;
 }
 
@@ -260,7 +269,7 @@ EXPORT int64_t stage_pixels(struct draw *d, struct stage *s, void *record)
 EXPORT int64_t pixels_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct raster_plan), sizeof(struct payload_plan), sizeof(struct pixel_plan), sizeof(struct pixel_loop),
-                        sizeof(struct pixel_stage), offsetof(struct pixel_loop, started)};
+                        sizeof(struct pixel_stage), offsetof(struct pixel_loop, started), sizeof(struct one_color)};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

@@ -26,6 +26,7 @@ from softgen.threads.payload import LoopPayload, WrittenMasks
 from softgen.three_d import structures
 from softgen.three_d.draw.draw_structures import StageStruct, function
 from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage, WalkedDraw
+from softgen.three_d.pixels.one_color import OneColor, one_color, writes_one_color
 from softgen.three_d.pixels.pixel_payload import PayloadPlan, place_parts, undefined_pixels
 from softgen.three_d.pixels.pixel_state import PixelState, pixel_inputs, pixel_state
 from softgen.three_d.pixels.rasterizer import RasterPlan, raster_plan
@@ -39,6 +40,7 @@ MIN_BATCH, SHARED_BATCH = 2, 16  # that a block may need; at least, where loops 
 TILE_BLOCKS, BLOCK_PIXELS = 256, 16
 LOOP_PIXELS = 1 << 14  # of bounding boxes that are worth another host thread
 TESTS = "early depth and stencil tests"
+FILLS = "render target writes of a rectangle of one colour"
 
 
 class PixelPlan(ctypes.Structure):
@@ -70,7 +72,7 @@ class PixelLoop(ctypes.Structure):
 class PixelStagePlan(ctypes.Structure):
     """struct pixel_stage of pixels.h."""
 
-    _fields_ = [("plan", ctypes.c_uint64), ("bins", ctypes.c_uint64), ("context", ctypes.c_uint64),
+    _fields_ = [("plan", ctypes.c_uint64), ("bins", ctypes.c_uint64), ("context", ctypes.c_uint64), ("one_color", ctypes.c_uint64),
                 *((name, ctypes.c_uint32) for name in ("counts", "counts_covered", "per_pixel", "reserved"))]  # fmt: skip
 
 
@@ -78,7 +80,8 @@ class PixelStagePlan(ctypes.Structure):
 def library() -> ctypes.CDLL:
     """The C functions of the stages, with the structures of pixels.h checked."""
     found = structures.library()
-    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop, PixelStagePlan)), PixelLoop.started.offset]
+    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop, PixelStagePlan)), PixelLoop.started.offset,
+            ctypes.sizeof(OneColor)]  # fmt: skip
     theirs = (ctypes.c_uint64 * len(ours))()
     found.pixels_layout(theirs)
     if list(theirs) != ours:
@@ -151,6 +154,7 @@ class PixelStage(ThreadedStage):
     """Pixels of the records in bins: tested, and shaded."""
 
     name, run, function = "PS", "stage_pixels", "shade_tiles"
+    _one_color: OneColor | None = None
 
     def build(self, record: BuiltRecord, into: StageStruct) -> bool:
         plans, keeper, generation = record.plans, record.keeper, record.state.generation
@@ -159,16 +163,20 @@ class PixelStage(ThreadedStage):
         library()
         shader, pixels, loop = plans.shader, plans.shader.state, record.pipeline.pixel_loop
         constants = record.constants("PS") if pixels.push_constants and pixels.dispatched else (0, 0)
+        self._backend: PixelTargets = plans.backend
         plan = shader.placed(constants, record.geometry.attribute_stride, plans.backend)
         plan = self._plan = PixelPlan.from_buffer_copy(plan) if keeper is not None else plan
         header = ctypes.addressof(plan) + PixelPlan.payload.offset + PayloadPlan.header.offset
         dispatch = shader.dispatch(plans.backend, record.cs.dispatcher.threads, record.cs.system_routine)
         self._stage_plan = PixelStagePlan(
-            ctypes.addressof(plan), ctypes.addressof(record.pipeline.memory.bins.bins), 0, pixels.statistics,
+            ctypes.addressof(plan), ctypes.addressof(record.pipeline.memory.bins.bins), 0, 0, pixels.statistics,
             generation.counts_tested_pixels, generation.ps_invocations_per_pixel)  # fmt: skip
         into.plan = ctypes.addressof(self._stage_plan)
         if pixels.dispatched:
             self.start(record, into, dispatch, loop, header, undefined=lambda: undefined_pixels(plan.payload))
+            if record.cs.dispatcher.fills and self.kept is not None and writes_one_color(self.kept.program, plan.payload):
+                self._one_color = one_color(record.state, plan.raster, plans.backend)
+                self._stage_plan.one_color = ctypes.addressof(self._one_color)
             return True
         self._loop, self._bound = loop, BoundUnits(record.context, dispatch)
         self._context = Context(**self._bound.fields())
@@ -178,9 +186,18 @@ class PixelStage(ThreadedStage):
             keeper.bind("PS", self._bound, dispatch, header)
         return True
 
+    def draw_to(self, state: DrawState) -> None:
+        """The render target is another one of the same kind."""
+        if self._one_color is not None:
+            made = one_color(state, self._plan.raster, self._backend)
+            ctypes.memmove(ctypes.addressof(self._one_color), ctypes.addressof(made), ctypes.sizeof(made))
+
     # -- answers ---------------------------------------------------------------------------------------------------------------------
 
     def answer(self, walk: WalkedDraw, why: int | None) -> None:
+        if why is None and self._one_color is not None and self._one_color.filling:
+            self._one_color.filling = walk.fault.ip = 0  # no instruction's
+            raise guard.fault(walk.fault, walk.cs.space, lambda ip: FILLS)
         if self.kept is not None:
             super().answer(walk, why)
         elif why is None:  # tests without threads return for this, or the deadline

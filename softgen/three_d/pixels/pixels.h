@@ -155,11 +155,14 @@ struct pixel_plan {
     uint32_t interpolated; /* the shader may ask for barycentrics: threads have planes */
 };
 
+struct one_color;
+
 /* What the stage knows besides. */
 struct pixel_stage {
     const struct pixel_plan *plan;
     const struct bins *bins;
     struct context_head *context; /* where pixels are only tested */
+    struct one_color *one_color; /* all pixels get the same colour, else NULL */
     uint32_t counts; /* statistics are wanted */
     uint32_t counts_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
     uint32_t reserved;

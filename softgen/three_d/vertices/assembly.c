@@ -206,12 +206,17 @@ static int room(const struct assembly *a)
     return a->objects.count + ROOM_OBJECTS <= a->objects.capacity && a->entries + vertices <= a->most_entries;
 }
 
-/* Whether what follows are whole triangles of a list of consecutive vertices, none of which is another's. */
+/* Whether what follows are whole triangles of a list. */
+static int is_list(const struct assembly *a)
+{
+    return a->corners == 3 && a->minimum == 3 && a->step == 3 && a->count + 3 == a->next && a->back[0] == 2 && a->back[1] == 1 &&
+           a->back[2] == 0 && !(a->list | a->whole | a->adjacent_strip | a->inverts | a->closes | a->polygon | a->line_strip);
+}
+
+/* Whether they are of consecutive vertices, none of which is another's. */
 static int is_plain_list(const struct assembly *a)
 {
-    return !a->index_bytes && !a->cut_enable && a->corners == 3 && a->minimum == 3 && a->step == 3 && a->count + 3 == a->next &&
-           a->back[0] == 2 && a->back[1] == 1 && a->back[2] == 0 &&
-           !(a->whole | a->adjacent_strip | a->inverts | a->closes | a->polygon | a->line_strip);
+    return !a->index_bytes && !a->cut_enable && is_list(a);
 }
 
 static uint32_t lesser(uint64_t a, uint64_t b)
@@ -244,6 +249,54 @@ static uint32_t take_plain_list(struct assembly *a, uint32_t most)
     return vertices;
 }
 
+/* -- lists of indexed triangles ------------------------------------------------------------------------------------------------------ */
+
+/* Indices that are in the buffer, from the next one on: those whose memory is contiguous on the host. */
+static uint64_t indices_left(const struct assembly *a)
+{
+    uint64_t first = ((uint64_t)a->first_index + a->position) * a->index_bytes, end = a->index_size - a->index_size % a->index_bytes;
+    uint64_t at = a->index_address + first, part = (at | 0xffffffff) - at + 1;
+    uint64_t bytes = first < end ? end - first : 0;
+    return (bytes < part ? bytes : part) / a->index_bytes;
+}
+
+/* Adds triangles whose indices have a type, until there is no room, or an index cuts; how many vertices they have. */
+#define TAKE_INDEXED(name, type)                                                                                                          \
+    static uint32_t name(struct assembly *a, const uint8_t *from, uint32_t triangles)                                                     \
+    {                                                                                                                                      \
+        uint32_t taken = 0, cut = a->cut_enable;                                                                                           \
+        for (; taken < triangles && room(a); taken++, from += 3 * sizeof(type)) {                                                          \
+            type v[3];                                                                                                                     \
+            memcpy(v, from, sizeof v);                                                                                                     \
+            if (cut && (v[0] == a->cut_index || v[1] == a->cut_index || v[2] == a->cut_index))                                             \
+                break;                                                                                                                     \
+            struct object *into = &a->objects.objects[a->objects.count++];                                                                 \
+            for (int i = 0; i < 3; i++)                                                                                                    \
+                into->vertex[i] = entry_of(a, v[i]);                                                                                       \
+            into->flags = a->flags;                                                                                                        \
+            into->primitive = a->primitive++;                                                                                              \
+        }                                                                                                                                  \
+        return 3 * taken;                                                                                                                  \
+    }
+TAKE_INDEXED(take_bytes, uint8_t)
+TAKE_INDEXED(take_shorts, uint16_t)
+TAKE_INDEXED(take_words, uint32_t)
+
+/* Adds triangles of such a list, of at most `most` vertices; how many vertices they have. What `take` would leave of them is left. */
+static uint32_t take_indexed_list(struct assembly *a, uint32_t most)
+{
+    uint64_t left = indices_left(a);
+    uint32_t triangles = lesser(lesser(a->vertices - a->position, most), left) / 3;
+    const uint8_t *from = graphics_memory(a->memory, a->index_address + ((uint64_t)a->first_index + a->position) * a->index_bytes);
+    uint32_t (*const of_type[])(struct assembly *, const uint8_t *, uint32_t) = {take_bytes, take_shorts, take_words};
+    uint32_t start = a->position, vertices = of_type[a->index_bytes / 2](a, from, triangles), objects = vertices / 3;
+    if (objects && !a->count)
+        a->first = read_index(a, start), a->id_start = start;
+    a->objects_made += objects, a->made += objects, a->position += vertices;
+    a->vertices_seen += vertices, a->count += vertices, a->next += vertices;
+    return vertices;
+}
+
 /* Fills the chunk, which is empty; 1 when the draw has no more objects. */
 EXPORT int64_t assemble(struct assembly *a, void *record)
 {
@@ -255,6 +308,8 @@ EXPORT int64_t assemble(struct assembly *a, void *record)
     while (a->instance < a->instances) {
         if (room(a) && is_plain_list(a))
             left -= take_plain_list(a, left);
+        else if (a->index_bytes && !a->uncached && is_list(a))
+            left -= take_indexed_list(a, left);
         for (; a->position < a->vertices; a->position++) {
             if (!room(a) || !left--)
                 return 0;

@@ -412,3 +412,21 @@ def test_a_vertexs_point_width_is_clamped(gen: float, width: float, pixels: int)
     centre = [vertex(0, 0, width=width)]
     (record,) = drawn([point(0)], centre, gen, point_width_source=0, minimum_point_width=2.0, maximum_point_width=6.0)
     assert len(set(covered(record))) == pixels**2
+
+
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_vertices_that_are_put_on_the_screen_once_are_where_each_object_puts_them(gen: float) -> None:
+    """With one viewport, vertices are transformed before objects; with two, for each object: the same bits, also of what is no number."""
+    random = np.random.default_rng(int(gen * 2))
+    special = [np.nan, np.inf, -np.inf, 1e38, -0.0, 1e-42]
+    numbers = random.normal(0, 0.8, (60, 4))
+    numbers[:, 2:] = abs(numbers[:, 2:]) + 0.1
+    for place, number in enumerate(special * 3):
+        numbers[3 * place, place % 4] = number
+    vertices = [vertex(*(float(np.float32(number)) for number in row)) for row in numbers]
+    corners = random.integers(0, len(vertices), (120, 3)).tolist()
+    kinds = (triangle, triangle, rectangle, lambda a, b, c: line(a, b), lambda a, b, c: point(a))
+    objects = [kinds[number % len(kinds)](*of) for number, of in enumerate(corners)]
+    once, each = ([bytes(made) for made in records_of(geometry_state(gen, cull_mode=1, maximum_vp_index=most), chunk_of(vertices, objects))]
+                  for most in (0, 1))  # fmt: skip
+    assert once == each and len(once) > 20

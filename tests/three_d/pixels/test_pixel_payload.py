@@ -315,8 +315,8 @@ def test_every_host_gets_the_same(flags: str, tmp_path: Path) -> None:
     """The library chooses among vector code for several hosts; here each is built alone."""
     if not shutil.which("gcc") or platform.machine() != "x86_64":
         pytest.skip("gcc is absent, or the host is another one")
-    names = ("pixels/rasterizer", "clip_setup/lines", "pixels/payload", "pixels/pixel_shader", "pixels/pixel_threads", "draw/draw_loops",
-             "samples/sample_coverage", "samples/sample_threads")
+    names = ("pixels/rasterizer", "clip_setup/lines", "pixels/payload", "pixels/pixel_shader", "pixels/pixel_threads", "pixels/one_color",
+             "pixels/fill", "draw/draw_loops", "samples/sample_coverage", "samples/sample_threads")
     files = [str(ROOT / "softgen" / "three_d" / f"{name}.c") for name in names]
     made, common = str(tmp_path / "one.so"), ["-O3", "-DVECTORIZED=", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run(["gcc", *common, *flags.split(), *files, "-o", made, "-lm"], check=True)

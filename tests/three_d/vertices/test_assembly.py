@@ -216,6 +216,24 @@ def test_lists_of_consecutive_triangles(vertices: int, instances: int, room: tup
         assert getattr(assembly.state, name) == getattr(generic.state, name)
 
 
+@given(length=st.integers(1, 120), kind=st.integers(0, 2), cuts=st.sampled_from([0.0, 0.03]), short=st.integers(0, 9),
+       first=st.integers(0, 5), seed=st.integers(0, 1 << 32),
+       room=st.sampled_from([(12, 4), (13, 5), (16, 64), (64, 7), (200, 100)]))  # fmt: skip
+def test_lists_of_indexed_triangles(length: int, kind: int, cuts: float, short: int, first: int, seed: int, room: tuple[int, int]) -> None:
+    """They are taken many at a time, up to a cut or the end of the buffer, past which indices are 0."""
+    draw, cut = random.Random(seed), (0xFF, 0xFFFF, 0xFFFFFFFF)[kind]
+    stream: list[int | None] = [None if draw.random() < cuts else draw.randrange(200) for _ in range(length)]
+    numbers = [draw.randrange(200) for _ in range(first)] + [cut if vertex is None else vertex for vertex in stream]
+    there = max(len(numbers) - short, 1)
+    indices = struct.pack(f"<{there}{'BHI'[kind]}", *numbers[:there])
+    state = state_for(9, LAST_CONVENTION, indices, kind, cut if cuts else None)
+    chunks, assembly = assembled(state, call(length, TRILIST, True, instances=2, start_vertex=first), *room)
+    read = [vertex if first + place < there else 0 for place, vertex in enumerate(stream)]
+    right = expected(TRILIST, read, 2, LAST_CONVENTION)
+    assert [made for chunk in chunks for made in chunk] == right.shapes
+    assert (assembly.state.vertices_seen, assembly.state.objects_made) == (right.vertices, right.primitives)
+
+
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_later_stages_see_simpler_topologies(topology: int) -> None:
     """Quadrilaterals are polygons, loops are strips, and adjacent vertices are gone; all others stay as they are."""
