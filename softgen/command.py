@@ -321,11 +321,18 @@ class Actor(Protocol):
         ...
 
 
+def on_all(generation: Generation) -> bool:
+    """An actor for every generation."""
+    return True
+
+
 class ActorRow(NamedTuple):
-    """The actor of a command: the handler that it stands for, and what finds it in a context; None: Python executes the next command."""
+    """The actor of a command: the handler that it stands for, and what finds it in a context; None: Python executes the next command.
+    `acts`: the generations that it is for."""
 
     handler: Handler
     find: Callable[[CommandStreamer], Actor | None]
+    acts: Callable[[Generation], bool] = on_all
 
 
 Actors = dict[str, ActorRow]  # by command name

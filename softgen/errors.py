@@ -9,6 +9,7 @@ class SoftgenError(Exception):
     """Base class of softgen's errors; the command line prints the message without a traceback."""
 
     position: Any = None  # the Position (position.py) of what failed, as far as it is known
+    names_command = False  # a command streamer has said which command failed, and asked whether to go on
 
 
 class SpecError(SoftgenError):

@@ -2,7 +2,7 @@
 """Fuzzes softgen for a number of minutes: `make fuzz MINUTES=5`. Exit code 1 and the inputs, in build/fuzz, where something was found.
 
 Parts, each in processes of its own, with an equal share of the time:
-    decode, replay, draws, sends, ioctls, tbx, mpeg2, jpeg, h264, vp8, hevc, vp9, vc1
+    decode, replay, draws, sends, ioctls, tbx, media, mpeg2, jpeg, h264, vp8, hevc, vp9, vc1
                     tests/fuzz/targets.py, guided by coverage (atheris) where it is installed, otherwise by mutation
     c               every C part of setup.py, built with ASan and UBSan in build/sanitized: replay, draws, sends and video by mutation, the
                     tests of the C parts, and a program whose calls go through the shim
@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FINDS = ROOT / "build" / "fuzz"
 SANITIZED = ROOT / "build" / "sanitized"
 VIDEO = ("mpeg2", "jpeg", "h264", "vp8", "hevc", "vp9", "vc1")
-TARGETS = ("decode", "replay", "draws", "sends", "ioctls", "tbx", *VIDEO)
-CHECKED = ("replay", "draws", "sends", *VIDEO)  # targets that reach the C parts
+TARGETS = ("decode", "replay", "draws", "sends", "ioctls", "tbx", "media", *VIDEO)
+CHECKED = ("replay", "draws", "sends", "media", *VIDEO)  # targets that reach the C parts
 PARTS = (*TARGETS, "c")
 CHECKED_TESTS = ("tests/memory/test_guard.py", "tests/memory/test_store.py", "tests/eu/test_native.py",
                  "tests/threads/native/test_scheduler.py", "tests/streamer/test_latch.py")  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from softgen.bits.generation import most_of
+from softgen.bits.generation import Generation, most_of
 from softgen.bits.record import Record
 from softgen.command import ActorRow, Actors, Commands, CommandStreamer, FieldPlace, PreparedCommand, Preparers, registers_in
 from softgen.errors import SoftgenError
@@ -164,8 +164,13 @@ def _object(cs: CommandStreamer, name: str, cmd: Record) -> None:
         cs.state(ObjectRun).learn(cs, front, cmd)
 
 
-ACTORS: Actors = {"MEDIA_OBJECT": ActorRow(media_object, lambda cs: object_actor("object_act")),
-                  "MEDIA_STATE_FLUSH": ActorRow(media_state_flush, lambda cs: object_actor("object_flush_act"))}  # fmt: skip
+def _by_commands(generation: Generation) -> bool:
+    """Whether commands load the front end's state."""
+    return not generation.unit_state
+
+
+ACTORS: Actors = {"MEDIA_OBJECT": ActorRow(media_object, lambda cs: object_actor("object_act"), _by_commands),
+                  "MEDIA_STATE_FLUSH": ActorRow(media_state_flush, lambda cs: object_actor("object_flush_act"), _by_commands)}  # fmt: skip
 
 
 @handles("MEDIA_OBJECT_WALKER")

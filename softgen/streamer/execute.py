@@ -64,7 +64,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
         self.watchdog = device.watchdogs.get(self.base)
         self.simple_commands = simple_commands(device.simple, device.generation, engine, device.commands)
         self._prepared, self._found = PreparedBatches(), None
-        self.walk = BatchWalk(device.actors, device.commands)
+        self.walk = BatchWalk(device.actors, device.commands, device.generation)
         self.own_actors: dict[str, Actor] = {}  # of commands that no pipeline owns
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self.position_only: PositionOnly | None = None  # at work on the same context

@@ -61,11 +61,14 @@ class HandlerServices:
             placed: SoftgenError = GpuFault(error.address, error.access, error.space, by, error.why)
         else:
             placed = type(error)(f"{where}: {error}")
+        placed.names_command = True
         placed.position = position.of(error, Position(None, self.command_number))
         return placed
 
     def _failed(self, error: SoftgenError) -> None:
         """Raises an error with the place of the command being executed, unless the submitter decides to go on after it."""
+        if error.names_command:  # work that pipelines had collected, completed by the command being executed
+            raise error
         placed = self._placed(error, self._current) if self._current is not None else error
         if not self.hooks.on_error(placed):
             raise placed from error

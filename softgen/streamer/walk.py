@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol
 
+from softgen.bits.generation import Generation
 from softgen.command import Actor, Actors, CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.memory import guard
@@ -60,10 +61,10 @@ class WalkingStreamer(CommandStreamer, Protocol):
 class BatchWalk:
     """Walks of one streamer, one after another."""
 
-    def __init__(self, actors: Actors, handlers: Mapping[str, StreamerHandler]) -> None:
+    def __init__(self, actors: Actors, handlers: Mapping[str, StreamerHandler], generation: Generation) -> None:
         """Commands whose handlers are not those that actors stand for are left to them."""
         assert len(actors) <= WALK_ACTORS
-        self.acting = frozenset(actors)
+        self.acting = frozenset(name for name, row in actors.items() if row.acts(generation))
         self._finders = tuple(row.find if handlers.get(name) is row.handler else no_actor for name, row in actors.items())
         self.fault, self.struct = guard.FaultRecord(), Walk()
         self._function, self._address = walk_function(), ctypes.addressof(self.struct)

@@ -12,7 +12,7 @@ from softgen.bits.generation import device
 from softgen.driver.uapi.uapi import ARGUMENTS
 from softgen.eu.text import dialect
 from tests.conftest import ROOT
-from tests.fuzz import captured_targets, video_targets
+from tests.fuzz import captured_targets, media_targets, video_targets
 from tests.fuzz.targets import GPUS, NAMES
 from tests.gpgpu.job import CODE
 from tests.threads.test_reference import ENDLESS
@@ -120,6 +120,18 @@ def video(standard: str) -> Iterator[tuple[str, bytes]]:
         yield f"{name}-edited", bytes([number]) + struct.pack("<BHI", 1, 40, 0x00FF00) + struct.pack("<BHI", video_targets.STATE, 30, 1)
 
 
+def media() -> Iterator[tuple[str, bytes]]:
+    """Two objects in each mode; and threads that spawn, keep their entries or wait."""
+    state = struct.pack("<8I", 0x11110003, 0x10000, 0x76543210, 0xFEDCBA98, 0, 0, 0, 0)
+    for mode in range(6):
+        one = struct.pack("<2B2HB", int(mode > 2), 12, 96, 32 * mode, 0) + bytes(range(48))
+        yield f"mode-{mode}", bytes([0, mode, 0, 0, 0x31, 0]) + state + 2 * one
+    for root in range(len(media_targets.ROOTS)):
+        for child in range(len(media_targets.CHILDREN)):
+            one = struct.pack("<2B2HB", 0, 1, 0, 0, 0) + bytes(4)
+            yield f"tree-{root}-{child}", bytes([0, 0, root, child, 0x12, 1]) + bytes(32) + 3 * one
+
+
 def message(kind: int, *body: int, data: bytes = b"") -> bytes:
     return struct.pack(f"<3I{len(body)}I", kind, 1, 4 * len(body), *body) + data
 
@@ -169,7 +181,7 @@ def ioctls() -> Iterator[tuple[str, bytes]]:
 
 
 SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
-    "decode": decode, "replay": replay, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx,
+    "decode": decode, "replay": replay, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx, "media": media,
     **{standard: partial(video, standard) for standard in video_targets.STANDARDS},
 }  # fmt: skip
 

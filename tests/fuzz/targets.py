@@ -6,6 +6,7 @@ draws    a capture with fields of its state mutated, and
 sends    with the send instructions of its kernels mutated, on two engines (captured_targets.py)
 ioctls   a program's ioctls to a server
 tbx      a client's messages to a simulator
+media    objects of G45's video front end (media_targets.py)
 mpeg2, jpeg, h264, vp8, hevc, vp9, vc1
          a captured clip with bytes of its slices and fields of its state mutated (video_targets.py)
 
@@ -46,7 +47,7 @@ from softgen.trace.work import Work
 from tests.conftest import ROOT
 from tests.driver.program import Gpu as Served
 from tests.driver.program import Program, served
-from tests.fuzz import captured_targets, video_targets
+from tests.fuzz import captured_targets, media_targets, video_targets
 from tests.gpgpu.job import BATCH, Job, vector_add
 from tests.trace import aub_bytes
 
@@ -343,5 +344,10 @@ def video(standard: str, data: bytes) -> Counters | None:
     return video_targets.decode_pictures(standard, data, budget)
 
 
+def media(data: bytes) -> Counters | None:
+    return media_targets.run_objects(data, budget)
+
+
 TARGETS: dict[str, Target] = {"decode": decode, "replay": replay_edited, "draws": draws, "sends": sends, "ioctls": ioctls, "tbx": tbx,
+                              "media": media,
                               **{standard: partial(video, standard) for standard in video_targets.STANDARDS}}  # fmt: skip

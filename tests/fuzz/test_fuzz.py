@@ -22,7 +22,7 @@ from tests.fuzz.engine import CORPUS, Mutator, corpus, inputs, limited, mutate
 from tests.fuzz.targets import TARGETS
 
 # Inputs beyond the corpus, half a second's worth; of the video targets, one.
-ROUNDS = {"decode": 40, "replay": 20, "draws": 3, "sends": 3, "ioctls": 30, "tbx": 30, "vp8": 2}
+ROUNDS = {"decode": 40, "replay": 20, "draws": 3, "sends": 3, "ioctls": 30, "tbx": 30, "media": 4, "vp8": 2}
 
 
 @pytest.mark.parametrize("target", ROUNDS)

@@ -7,5 +7,5 @@ surface.py   media surfaces: planes and channels of their formats
 state.py     coefficients and switches
 filter.py    sums over taps
 messages.py  payloads and answers
-scaler.c     all of it for compiled code, scaler.h; bound.py: surfaces and states of its messages
+scaler.c     all of it for compiled code, scaler.h; scaler_samples.c reads rows; bound.py: surfaces and states of its messages
 """

@@ -139,7 +139,8 @@ def test_entries_are_taken_in_order_when_they_are_free() -> None:
 
 @pytest.mark.behaviour("G45-TS-04", "G45-TS-17", shows="action")
 def test_entries_that_nobody_releases_are_a_deadlock_with_a_name() -> None:
-    with pytest.raises(SoftgenError, match=r"deadlock: 0 threads wait, 1 root threads are queued, .* 2 entries of the URB are not"):
+    where = r"^MI_FLUSH at 0x[0-9a-f]+ \(batch 0x100000, gen 4.5\): deadlock: 0 threads wait"
+    with pytest.raises(SoftgenError, match=where + ", 1 root threads are queued, .* 2 entries of the URB are not"):
         tree(dump(1, end=ROOT_KEEPS), objects=3, vfe={"number_of_urb_entries": 2})
 
 
