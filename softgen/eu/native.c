@@ -6,6 +6,8 @@
  */
 #include "native.h"
 
+#include "../shared_functions/pixel_dispatch.h"
+
 #include <stddef.h>
 
 /* -- the threaded engine ------------------------------------------------------------------------------------------------------------- */
@@ -44,6 +46,44 @@ int64_t native_interpret(uint8_t *block, struct context_head *context)
     (void)block;
     (void)context;
     return ESCAPE;
+}
+
+/* A pixel whose threads the interpreter runs, and the code of all others: those of a pixel shader have `stage` in their state register. */
+struct sought_pixel { uint64_t x, y, stage, mask, state, pixel; thread_function *function; };
+static struct sought_pixel sought;
+static uint64_t passed; /* threads of pixel shaders that were not interpreted */
+
+/* `pixel` and `state`: where a block has its struct pixel_dispatch and its state register. */
+void native_seek_pixel(const struct sought_pixel *pixel)
+{
+    sought = *pixel;
+    passed = 0;
+}
+
+uint64_t native_passed(void)
+{
+    return passed;
+}
+
+static int shades(const struct pixel_dispatch *d)
+{
+    for (uint32_t channel = 0; channel < DISPATCH_PIXELS; channel++) {
+        uint32_t corner = d->place[channel / 4], x = (corner & 0xffff) + channel % 2, y = (corner >> 16) + channel % 4 / 2;
+        if (d->lit >> channel & 1 && x == sought.x && y == sought.y)
+            return 1;
+    }
+    return 0;
+}
+
+/* Code for threads of which the interpreter runs those of a pixel; `context` has the program of the others. */
+int64_t native_interpret_pixel(uint8_t *block, struct context_head *context)
+{
+    if ((*(const uint32_t *)(block + sought.state) & sought.mask) == sought.stage) {
+        if (shades((const struct pixel_dispatch *)(block + sought.pixel)))
+            return ESCAPE;
+        passed += ((const struct control_block *)(block + place.control))->executed == 0;
+    }
+    return sought.function(block, context);
 }
 
 static struct native_count *counts; /* of this process: one thread at a time counts */

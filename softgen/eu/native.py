@@ -63,8 +63,30 @@ def imports() -> dict[str, int]:
     """Functions that compiled code may call, by name."""
     native, left = library(), guard.library()
     return {"native_barrier": address(native.native_barrier), "native_threaded": address(native.native_threaded),
-            "native_interpret": address(native.native_interpret),
+            "native_interpret": address(native.native_interpret), "native_interpret_pixel": address(native.native_interpret_pixel),
             "guard_leave": address(left.guard_leave)}  # fmt: skip
+
+
+@cache
+def interpreting() -> tuple[int, int]:
+    """Code that leaves threads to the interpreter."""
+    return imports()["native_interpret"], imports()["native_interpret_pixel"]
+
+
+class SoughtPixel(ctypes.Structure):
+    """struct sought_pixel of native.c."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("x", "y", "stage", "mask", "state", "pixel", "function")]
+
+
+def seek_pixel(sought: SoughtPixel) -> None:
+    """Have the interpreter run the threads of a pixel that begin at `native_interpret_pixel`, from now on."""
+    library().native_seek_pixel(ctypes.byref(sought))
+
+
+def passed() -> int:
+    """Threads of pixel shaders that were not interpreted since then."""
+    return int(library().native_passed())
 
 
 def barrier(context: Context) -> None:

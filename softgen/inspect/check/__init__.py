@@ -9,6 +9,8 @@ narrow.py    a submission again, dispatch by dispatch: which one differs, and wh
 accesses.py  one group on the interpreter: which threads touch the same bytes with nothing between them
 undefined.py one group in two worlds: where a value was made that nothing has written, and where it is stored
 stale.py     draws again on memory without what the render cache still holds: missing flushes
+interleaved.py  threads that take turns after each message, on the interpreter: updates that are lost
+turns.py     groups on the interpreter for so many instructions
 lanes.py     lanes of one message that store to the same byte, on the interpreter
 bounds.py    accesses outside of surfaces and local memory, on the interpreter
 endless.py   the proof that a group never ends: its whole state returns

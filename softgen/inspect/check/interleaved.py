@@ -8,14 +8,13 @@ next message in turn, and memory is compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from softgen.errors import SoftgenError
-from softgen.eu.interpreter import SENDS, Interpreter
 from softgen.inspect.check.accesses import unordered_accesses
 from softgen.inspect.check.finding import ERROR, WARNING, Finding
 from softgen.inspect.check.observed import ObservedDispatcher, observe
 from softgen.inspect.check.replays import Opener
+from softgen.inspect.check.turns import Turns
 from softgen.position import Position
 from softgen.shared_functions.dataport.watched import MemoryAccess
 from softgen.threads.bindings import dispatch_bindings
@@ -27,36 +26,8 @@ from softgen.threads.world import PLAIN
 
 MESSAGES = "order messages"  # the world in which threads take turns after each message
 MOST_INSTRUCTIONS = 1000  # of a dispatch, somewhat less than a second
-MOST_STEPS = 20_000  # of a dispatch whose threads take turns
+MOST_STEPS = 4000  # of groups that are begun
 MOST_GROUPS = 8  # at the same time
-
-
-@dataclass
-class Turns:
-    """Groups of a dispatch at the same time, in turns."""
-
-    groups: list[ReferenceGroup]
-    program: DispatchProgram
-
-    def run(self, timed_out: TimedOut) -> bool:
-        """To the end of all threads; False: it takes too long."""
-        left, most = [runner for group in self.groups for runner in group.runners], MOST_STEPS
-        while left:
-            done = sum([self._turn(runner) for runner in left])
-            most -= done
-            left = [runner for runner in left if not runner.thread.ended]
-            if left and not done or most < 0 or timed_out():
-                return False
-        return True
-
-    def _turn(self, runner: Interpreter) -> int:
-        """Up to the next message, which is sent; how many instructions. A thread that waits does none."""
-        before = runner.thread.executed
-        while not runner.thread.ended:
-            sends = self.program.line(runner.thread.ip).instruction.opcode in SENDS
-            if not runner.step() or sends:
-                break
-        return int(runner.thread.executed - before)
 
 
 class StoresSeen:
@@ -92,12 +63,10 @@ class InterleavingDispatcher(ObservedDispatcher):
     def _look(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> None:
         before = MemorySnapshot(context.space)
         try:
-            count, meet = self._alone(context, dispatch, program, timed_out)
-            if not meet:
-                return
+            count = self._alone(context, dispatch, program, timed_out)
             plain = before.changed()
             before.restore()
-            if not all(turns.run(timed_out) for turns in self._together(context, dispatch, program, count)):
+            if not count or any(turns.run(MOST_STEPS, timed_out) is None for turns in self._together(context, dispatch, program, count)):
                 return
             other = before.changed()
             if plain != other:
@@ -108,17 +77,17 @@ class InterleavingDispatcher(ObservedDispatcher):
         finally:
             before.restore()
 
-    def _alone(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> tuple[int, bool]:
-        """Run the first groups one after another, as many as there is time for; how many, and whether two threads store to a byte."""
-        done, threads, most, seen = 0, 0, min(dispatch.groups, MOST_GROUPS), StoresSeen()
-        for number in range(most):
+    def _alone(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> int:
+        """Run the first groups one after another, as many as there is time for; how many, if two of their threads store to a byte."""
+        done, threads, number, seen = 0, 0, 0, StoresSeen()
+        while number < min(dispatch.groups, MOST_GROUPS) and (done < MOST_INSTRUCTIONS or threads < 2):
             group = ReferenceGroup(context, dispatch, number, program, dispatch_bindings(context, dispatch), watch=seen.note)
             seen.local.clear()
-            ran = group.run(timed_out)
-            done, threads = done + ran.instructions, threads + ran.threads
-            if done >= MOST_INSTRUCTIONS and threads > 1:
-                return number + 1, seen.meet
-        return most, seen.meet
+            ran = Turns([group], program).run(MOST_STEPS - done, timed_out)
+            if ran is None:
+                return 0
+            done, threads, number = done + ran, threads + len(group.threads), number + 1
+        return number if seen.meet else 0
 
     def _together(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, count: int) -> Iterator[Turns]:
         """The same groups, all at the same time; one after another where they would have the same scratch space."""
@@ -127,9 +96,9 @@ class InterleavingDispatcher(ObservedDispatcher):
             return ReferenceGroup(context, dispatch, number, program, dispatch_bindings(context, dispatch))
 
         if dispatch.scratch is not None and dispatch.scratch.base:  # the size is never zero
-            yield from (Turns([group(number)], program) for number in range(count))
+            yield from (Turns([group(number)], program, messages=True) for number in range(count))
         else:
-            yield Turns([group(number) for number in range(count)], program)
+            yield Turns([group(number) for number in range(count)], program, messages=True)
 
     def _finding(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, plain: dict[int, bytes],
                  other: dict[int, bytes], timed_out: TimedOut) -> Finding:  # fmt: skip

@@ -20,6 +20,7 @@ EXAMPLE = """examples:
   softgen profile kbl-vk-tri --json > before.json     everything, as one JSON object
   softgen profile before.json kbl-vk-tri              compare: exit code 1 if a count differs
   softgen profile kbl-vk-tri --speedscope p.json      for https://www.speedscope.app
+  softgen profile capture --source saxpy.cl           by source lines, where the kernel was compiled with -g (softgen run --debug-info)
   softgen run --profile p.json -- ./program           record a program and profile the recording
 
 Counts are exact and the same in every run. Three times are never mixed: seconds on this host, the cycles that the driver which compiled the
@@ -35,6 +36,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--gpu", help="the GPU it is for, whatever the file says (softgen gpus lists them)")
     parser.add_argument("--traffic", action="store_true", help="count memory accesses; messages run on the interpreter, which is slow")
     parser.add_argument("--kernels", metavar="PLACE", action="append", default=[], help="OpenCL binary or folder of some: names of kernels")
+    parser.add_argument("--source", metavar="FILE", action="append", default=[],
+                        help="assembly, an OpenCL binary with debug information, or the source (.cl): counts by line")  # fmt: skip
     parser.add_argument("--engine", default="auto", help="the engine whose seconds are measured (default: auto)")
     parser.add_argument("--top", type=int, default=1, metavar="N", help="show the instructions of the N hottest kernels (default: 1)")
     parser.add_argument("--csv", metavar="FILE", help="write a row for each instruction")
@@ -53,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
     for place in args.kernels:
         if not Path(place).exists():
             raise UsageError(f"--kernels {place}: no such file or folder")
+    for source in args.source:
+        if not Path(source).is_file():
+            raise UsageError(f"--source {source}: no such file")
     if args.top < 0:
         raise UsageError(f"--top {args.top}: a number of kernels")
     for option in ("csv", "speedscope"):
@@ -85,7 +91,7 @@ def read(args: argparse.Namespace, place: str) -> Profile:
     from softgen.inspect.profile.measure import measure
 
     with Progress("draws and dispatches") as progress:
-        return measure(place, args.gpu, args.traffic, args.kernels, args.engine, step=progress.step)
+        return measure(place, args.gpu, args.traffic, args.kernels, args.engine, args.source, step=progress.step)
 
 
 def write_exports(args: argparse.Namespace, profile: Profile) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from softgen.errors import SoftgenError, UsageError
 from softgen.inspect.cli.output import complain
+from softgen.inspect.report.kernel_names import PROGRAMS, compiled_programs
 from softgen.trace.capture import is_capture
 
 USAGE_ERROR = 2  # exit code of softgen run
-PROGRAMS = "programs"  # of a recording: the OpenCL programs that were compiled (report/kernel_names.py)
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,16 @@ class RecordedCapture:
 
     def binaries(self) -> list[str]:
         """Files of the OpenCL programs, which may have debug information."""
-        folder = self.programs
-        return sorted(entry.path for entry in os.scandir(folder) if entry.is_file()) if os.path.isdir(folder) else []
+        return compiled_programs(self.path)
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Take what stands after `--` as a program with its arguments, whatever they look like."""
-    parser.add_argument("--debug-info", action="store_true",
-                        help="of a program: OpenCL kernels that it compiles with -g name their source lines (softgen run --debug-info)")
+    parser.add_argument(
+        "--debug-info",
+        action="store_true",
+        help="of a program: OpenCL kernels that it compiles with -g name their source lines (softgen run --debug-info)",
+    )
     parse = parser.parse_known_args
 
     def known(args: Sequence[str], namespace: argparse.Namespace | None = None) -> tuple[argparse.Namespace, list[str]]:

@@ -69,6 +69,7 @@ class Debugger:
         made = breakpoint_of(self._next_number, text)
         self._next_number += 1
         self.breakpoints[made.number] = made
+        self._offer_others()
         return made
 
     def watch(self, text: str) -> Watch:
@@ -78,7 +79,13 @@ class Debugger:
             self._values[made.number] = self.cursor.lanes(made.register)
         self._next_number += 1
         self.watches[made.number] = made
+        self._offer_others()
         return made
+
+    def _offer_others(self) -> None:
+        """Begin the command again where it offers the threads of one pixel alone, and others may stop now."""
+        if self._control is not None and self._control.pixel not in (None, self._only_pixel()) and self.cursor is not None:
+            self.go_to(self.cursor.position)
 
     def delete(self, number: int) -> None:
         if self.breakpoints.pop(number, None) is None and self.watches.pop(number, None) is None:
@@ -98,6 +105,7 @@ class Debugger:
         """Stand in a thread, at an instruction if the position names one; `2:57` is the first thread of a command."""
         target = self.session.find(position)
         cursor = self.session.thread(target)
+        cursor.control.wanted = self._wanted  # of the threads that start after this one
         self._enter(cursor)
         return DebuggerStop("start", cursor.position, cursor.text)
 
@@ -107,7 +115,7 @@ class Debugger:
         events = [event for event in self._work if command is None or self._order(event.position) >= self._order(command)]
         wanted = Breakpoint(0, "", Position(stage="ps"), pixel=(x, y))
         for event in events:
-            control = self.session.offer(event.position, wanted.wants)
+            control = self.session.offer(event.position, wanted.wants, (x, y))
             if (offered := control.next()) is not None:
                 self._enter(ThreadCursor(control, offered, self.session._attach))
                 assert self.cursor is not None
@@ -160,7 +168,7 @@ class Debugger:
                     self._at += 1
                     if not self._may_stop(event):
                         continue
-                    self._control = self.session.offer(event.position, self._wanted)
+                    self._control = self.session.offer(event.position, self._wanted, self._only_pixel())
                     offered = self._control.next()
                 cursor = self._adopt(offered)
                 if stop := self._met(cursor, ()):
@@ -181,6 +189,11 @@ class Debugger:
         if any(watch.address for watch in self.watches.values()):
             return True
         return any(point.wants(offered) for point in self.breakpoints.values())
+
+    def _only_pixel(self) -> tuple[int, int] | None:
+        """The pixel that all breakpoints are for, if they are."""
+        pixels = {point.pixel for point in self.breakpoints.values()}
+        return pixels.pop() if len(pixels) == 1 and not self.watches else None
 
     def _may_stop(self, event: Event) -> bool:
         if not self.breakpoints or self.watches:

@@ -74,19 +74,41 @@ class SourceFile:
     variables: dict[str, list[NamedVariable]] = field(default_factory=dict)
 
 
+class SourceTexts:
+    """The texts of source files, as far as they are here."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, list[str]] = {}
+
+    def lines(self, file: str) -> list[str]:
+        if file not in self._read:
+            path = Path(file)
+            try:
+                whole = path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size <= LONGEST_TEXT else ""
+            except OSError:
+                whole = ""
+            self._read[file] = whole.splitlines()
+        return self._read[file]
+
+    def line(self, file: str, number: int) -> str:
+        """A line, without blanks around it; '' where the file is not here."""
+        lines = self.lines(file)
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+
 class KernelSources:
     """The sources of a session's kernels. `files` are assembly files, OpenCL binaries with debug information, and an OpenCL source (.cl)
     for kernels that were compiled from a text without a name; `optional` are files that are passed over where they are none of these."""
 
     def __init__(self, gen: float, files: Iterable[str] = (), optional: Iterable[str] = ()) -> None:
         self.gen = gen
+        self.source_texts = SourceTexts()
         files, optional = list(files), list(optional)
         self.texts = [file for file in files + optional if file.endswith(NAMELESS) and Path(file).is_file()]
         self.files = [known for file in files if file not in self.texts for known in self._read(file)]
         for file in optional:
             with suppress(SoftgenError):
                 self.files += self._read(file) if file not in self.texts else []
-        self._read_texts: dict[str, list[str]] = {}
         self._kernels: dict[str, KernelSource] = {}
         self._programs: dict[KernelProgram, KernelSource] = {}
 
@@ -100,7 +122,8 @@ class KernelSources:
     def of_code(self, code: bytes, title: str) -> KernelSource:
         digest = hashlib.sha256(code).hexdigest()[:12]
         if digest not in self._kernels:
-            known = next((file for file in self.files if file.code and code[: len(file.code)] == file.code), None)
+            fitting = [file for file in self.files if file.code and code[: len(file.code)] == file.code]
+            known = max(fitting, key=lambda file: len(file.code), default=None)  # a kernel may begin as a shorter one does
             text, listing = disassembled(code, self.gen)
             made = self._kernels[digest] = KernelSource(known.name if known else title, digest, text, listing)
             if known is not None:
@@ -112,15 +135,11 @@ class KernelSources:
 
     def text_of(self, file: str, line: int) -> str:
         """A line of a source, without blanks around it; '' where the file is not here."""
-        if file not in self._read_texts:
-            path = Path(file)
-            try:
-                whole = path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size <= LONGEST_TEXT else ""
-            except OSError:
-                whole = ""
-            self._read_texts[file] = whole.splitlines()
-        lines = self._read_texts[file]
-        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        return self.source_texts.line(file, line)
+
+    def places(self, code: KernelProgram) -> dict[int, str]:
+        """FILE:LINE of a kernel's instructions, by offset, as far as there is a source."""
+        return {offset: f"{file}:{line}" for offset, (file, line) in self.kernel(code).lines.items()}
 
     def known(self) -> list[KernelSource]:
         """The kernels of which some thread was stopped."""
@@ -143,10 +162,15 @@ class KernelSources:
             raise UsageError(f"--source {file}: is neither assembly nor an OpenCL binary") from None
 
     def _of_text(self, kernel: str, table: dict[int, tuple[str, int]]) -> dict[int, tuple[str, int]]:
-        """A line table, with the file that the user names for a text that has no name."""
-        if len(self.texts) != 1:
+        """A line table, with the file that the user names for a text that has no name: the only one, or the only one with the kernel."""
+        texts = self.texts if len(self.texts) == 1 else [text for text in self.texts if self._defines(text, kernel)]
+        if len(texts) != 1:
             return table
-        return {offset: (self.texts[0] if name == f"{kernel}{NAMELESS}" else name, line) for offset, (name, line) in table.items()}
+        return {offset: (texts[0] if name == f"{kernel}{NAMELESS}" else name, line) for offset, (name, line) in table.items()}
+
+    def _defines(self, text: str, kernel: str) -> bool:
+        """Whether a source has a kernel of a name."""
+        return any(re.search(rf"\bvoid\s+{re.escape(kernel)}\s*\(", line) for line in self.source_texts.lines(text))
 
     def _assembly(self, text: str, name: str) -> SourceFile:
         parsed = dialect.parse(text, self.gen, name=name)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +18,10 @@ import numpy as np
 from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.threaded.counting import CountingEngine, channels, counting
+from softgen.inspect.debug.sources import KernelSources
 from softgen.inspect.profile.bound import cycles, pipe_bytes
 from softgen.inspect.profile.counts import DrawCounts, InstructionCounts, KernelCounts, Profile
-from softgen.inspect.report.kernel_names import KernelNames
+from softgen.inspect.report.kernel_names import KernelNames, compiled_programs
 from softgen.inspect.session.control import SessionDispatcher
 from softgen.inspect.session.events import Event
 from softgen.inspect.session.execution import CaptureExecution
@@ -34,7 +35,6 @@ from softgen.threads.statistics import own_code
 
 LINE = 64  # bytes of a cache line
 RUNS = 2  # for seconds: the first one compiles
-SourceLines = Callable[[KernelProgram], dict[int, str]]
 Place = tuple[KernelProgram, int]
 
 
@@ -119,11 +119,14 @@ def lanes_of(inst: Instruction, active: int) -> int:
 
 
 def measure(path: str | os.PathLike[str], gpu: str | None = None, traffic: bool = False, names: Iterable[str] = (),
-            engine: str = "auto", lines: SourceLines = lambda program: {}, step: Callable[[], None] = lambda: None) -> Profile:  # fmt: skip
-    """The profile of a capture. `names`: OpenCL binaries that give kernels their names; `lines`: source lines of a kernel, by ip."""
+            engine: str = "auto", sources: Sequence[str] = (), step: Callable[[], None] = lambda: None) -> Profile:  # fmt: skip
+    """The profile of a capture. `names`: OpenCL binaries that give kernels their names; `sources`: of kernels, as
+    `softgen debug --source` takes them. Programs that were compiled while the capture was recorded are known."""
     session = Session(path, gpu)
     work = session.work()
-    found = _Measurement(session, traffic, KernelNames(names), lines)
+    compiled = compiled_programs(path)
+    known = KernelSources(session._trace.device.generation.number, sources, compiled)
+    found = _Measurement(session, traffic, KernelNames([*names, *compiled]), known)
     found.count(work, step)
     profile = found.finished()
     _time(session, engine, work, profile, step)
@@ -133,14 +136,15 @@ def measure(path: str | os.PathLike[str], gpu: str | None = None, traffic: bool 
 class _Measurement:
     """A profile in the making."""
 
-    def __init__(self, session: Session, traffic: bool, names: KernelNames, lines: SourceLines) -> None:
-        self.session, self.names, self.lines = session, names, lines
+    def __init__(self, session: Session, traffic: bool, names: KernelNames, sources: KernelSources) -> None:
+        self.session, self.names, self.sources = session, names, sources
         self.profile = Profile(os.fspath(session.path), session.gpu, traffic=traffic)
         self.dispatcher = ProfilingDispatcher(traffic)
         self.stages = {address: stage for event in session.events() for stage, address in event.kernels.items()}
         self.kernels: dict[tuple[str, str], KernelCounts] = {}
         self.rows: dict[tuple[str, int], InstructionCounts] = {}
         self.known: dict[KernelProgram, KernelCounts] = {}
+        self.places: dict[KernelProgram, dict[int, str]] = {}  # of sources, by offset
 
     def count(self, work: list[Event], step: Callable[[], None]) -> None:
         """Execute the capture, stopping at every draw and dispatch."""
@@ -205,7 +209,9 @@ class _Measurement:
     def _row(self, kernel: KernelCounts, program: KernelProgram, ip: int) -> InstructionCounts:
         key = kernel.code + kernel.stage, ip - program.start
         if key not in self.rows:
-            line = self.lines(program).get(ip - program.start, "")
+            if program not in self.places:
+                self.places[program] = self.sources.places(program)
+            line = self.places[program].get(ip - program.start, "")
             self.rows[key] = InstructionCounts(ip - program.start, places.text(program.line(ip).instruction), line=line)
             kernel.instructions.append(self.rows[key])
         return self.rows[key]

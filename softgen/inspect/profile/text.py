@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from softgen.inspect.cli.output import Paint, counted, table
+from softgen.inspect.debug.sources import SourceTexts
 from softgen.inspect.profile.bound import LABEL
 from softgen.inspect.profile.counts import InstructionCounts, Profile
 
@@ -31,7 +32,32 @@ def lines(profile: Profile, colour: Paint, kernels: int, instructions: int) -> I
     for kernel in profile.kernels[:instructions]:
         yield ""
         yield colour(f"{kernel.name} {kernel.stage}".rstrip(), "heading")
+        yield from _by_line(kernel.instructions)
         yield from _listing(kernel.instructions, profile.traffic)
+
+
+def _by_line(rows: list[InstructionCounts]) -> Iterator[str]:
+    """What each line of the source costs, where it is known."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        if row.line:
+            had = counts.setdefault(row.line, [0, 0])
+            had[0] += row.executed
+            had[1] += row.lanes
+    if not counts:
+        return
+    whole, texts = sum(row.executed for row in rows), SourceTexts()
+    cells = []
+    for place, (executed, lanes) in sorted(counts.items(), key=lambda item: _place(item[0])):
+        share = f"{100 * executed / whole:.1f} %" if whole else ""
+        cells.append((f"{executed:,}", share, f"{lanes:,}", place, texts.line(*_place(place))))
+    yield from table(cells, ("executed", "share", "lanes", "source", "line"), right=range(3))
+    yield ""
+
+
+def _place(text: str) -> tuple[str, int]:
+    file, _, number = text.rpartition(":")
+    return file, int(number)
 
 
 def _listing(rows: list[InstructionCounts], traffic: bool) -> Iterator[str]:

@@ -7,6 +7,7 @@ that the runtime relocates.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -60,6 +61,12 @@ class KernelNames:
         """The name of the kernel that code begins with, the longest that matches."""
         matches = [kernel for kernel in self._kernels.get((gen, code[:INDEXED]), ()) if _matches(kernel, code)]
         return max(matches, key=lambda kernel: len(kernel.code)).name if matches else None
+
+
+def compiled_programs(capture: str | os.PathLike[str]) -> list[str]:
+    """Files of the OpenCL programs that were compiled while a capture was recorded; they may have debug information."""
+    folder = os.path.join(capture, PROGRAMS)
+    return sorted(entry.path for entry in os.scandir(folder) if entry.is_file()) if os.path.isdir(folder) else []
 
 
 def _read(file: Path) -> list[binary.BinaryKernel]:

@@ -13,9 +13,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from softgen.bits import catalogue, describe
+from softgen.eu import native
 from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction, CompilerEngine
 from softgen.eu.interpreter import Interpreter, KernelProgram
+from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.lanes.compile import foreground
 from softgen.position import Position
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
@@ -49,12 +51,28 @@ class StoppingEngine:
 
     name = "stopping"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, pixel: tuple[int, int] | None = None) -> None:
+        """`pixel`: threads of pixel shaders that have nothing of it run on the engine, without being offered."""
         self._engine: CompilerEngine = engine(name)
+        self._pixel = pixel
+        self._passing = 0  # the engine's code, which is the same for all kernels
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
-        return interpreted() if entry is None else self._engine.function(program, control, simd, full, entry, payload)
+        found = self._engine.function(program, control, simd, full, entry, payload)
+        if entry is not None:
+            return found
+        stage = pixel_stage(program.gen) if self._pixel is not None else None
+        if stage is None or self._passing not in (0, found.address) or not found.program:
+            return interpreted()
+        if not self._passing:
+            self._seek(stage, found.address)
+        return CompiledFunction(native.imports()["native_interpret_pixel"], found.program, owner=found.owner, indices=found.indices)
+
+    def _seek(self, stages: tuple[int, int], function: int) -> None:
+        assert self._pixel is not None
+        (mask, stage), self._passing = stages, function
+        native.seek_pixel(native.SoughtPixel(*self._pixel, stage, mask, BLOCK_OFFSETS["sr"], BLOCK_OFFSETS["pixel"], function))
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Nothing to learn from that."""
@@ -83,7 +101,8 @@ class SessionDispatcher(ForwardingDispatcher):
     def offer_to(self, control: ThreadControl | None) -> None:
         """Offer the threads of the commands that follow; None: to nobody."""
         self.control = control
-        self._offering = EngineDispatcher("stopping", 1, lambda name: StoppingEngine(self._name)) if control is not None else None
+        pixel = control.pixel if control is not None else None
+        self._offering = EngineDispatcher("stopping", 1, lambda name: StoppingEngine(self._name, pixel)) if control is not None else None
         if self._offering is not None:
             self._offering.strips = False
 
@@ -115,8 +134,11 @@ class SessionDispatcher(ForwardingDispatcher):
 class ThreadControl:
     """Threads of one command, offered one after another."""
 
-    def __init__(self, work: Callable[[], bool], wanted: Wanted, stage_of: Callable[[ThreadDispatch], str], command: Position) -> None:
-        """`work` runs the command to its end; `stage_of` names the stage of a dispatch."""
+    def __init__(self, work: Callable[[], bool], wanted: Wanted, stage_of: Callable[[ThreadDispatch], str], command: Position,
+                 pixel: tuple[int, int] | None = None) -> None:  # fmt: skip
+        """`work` runs the command to its end; `stage_of` names the stage of a dispatch; `pixel`: of pixel shaders, only threads of this one
+        are wanted, and others need not be offered."""
+        self.pixel = pixel
         self.work, self.wanted, self.stage_of, self.command = work, wanted, stage_of, command
         self.held: OfferedThread | None = None  # by the caller of `next`
         self.error: BaseException | None = None
@@ -164,6 +186,8 @@ class ThreadControl:
         stage = self.stage_of(dispatch)
         if dispatch.patch is None and dispatch.groups == 0:
             group, number = 0, self.counts.get(stage, 0)
+        if stage == "ps" and self.pixel is not None:
+            number += native.passed()
         self.counts[stage] = self.counts.get(stage, 0) + 1
         return replace(self.command, stage=stage, group=group, thread=number)
 
@@ -203,6 +227,18 @@ class ThreadControl:
             self._turn.notify_all()
         if self._thread is not threading.current_thread():  # garbage is collected on any thread
             self._thread.join()
+
+
+@lru_cache(16)
+def pixel_stage(gen: float) -> tuple[int, int] | None:
+    """The bits of sr0.0 that name a thread's stage, and what they are for pixel shaders; None where no page says it."""
+    layout = catalogue.catalogue().get("EU_STATE_REGISTER", gen)
+    if layout is None:
+        return None
+    field = layout.field("fixed_function_id")
+    names = describe.values_of(field.type, gen)
+    value = next((value for value, name in names.items() if name == "ps"), None)
+    return (field.mask, value << field.low) if value is not None else None
 
 
 @lru_cache(256)

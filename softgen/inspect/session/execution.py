@@ -139,12 +139,12 @@ class CaptureExecution:
 
     # -- threads -------------------------------------------------------------------------------------------------------
 
-    def offer_threads(self, wanted: Wanted) -> ThreadControl:
-        """Execute the next command on a host thread that offers the command's EU threads."""
+    def offer_threads(self, wanted: Wanted, pixel: tuple[int, int] | None = None) -> ThreadControl:
+        """Execute the next command on a host thread that offers the command's EU threads; `pixel`: of pixel shaders those of one pixel."""
         if self.work is None:
             raise SoftgenError("the capture has ended: there are no threads")
         self.end_control()
-        control = ThreadControl(self._run_command, wanted, self.stage_of, Position(self.work.sequence, self._number))
+        control = ThreadControl(self._run_command, wanted, self.stage_of, Position(self.work.sequence, self._number), pixel)
         self.control = control
         self.dispatcher.offer_to(control)
         return control

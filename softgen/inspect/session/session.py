@@ -248,10 +248,11 @@ class Session:
 
     # -- threads -------------------------------------------------------------------------------------------------------
 
-    def offer(self, position: Position | str, wanted: Callable[[OfferedThread], bool]) -> ThreadControl:
-        """Begin the command at a position, whose threads are offered."""
+    def offer(self, position: Position | str, wanted: Callable[[OfferedThread], bool],
+              pixel: tuple[int, int] | None = None) -> ThreadControl:  # fmt: skip
+        """Begin the command at a position, whose threads are offered; `pixel`: of pixel shaders those of one alone, which is quick."""
         self.seek(position)
-        return self.run.offer_threads(wanted)
+        return self.run.offer_threads(wanted, pixel)
 
     def thread(self, position: Position | str) -> ThreadCursor:
         """An EU thread before its first instruction, or before the one that the position names."""

@@ -114,7 +114,7 @@ class PixelHistory:
         """Execute a draw; the threads that shade the pixel of this target."""
         wanted = Breakpoint(0, "", Position(stage="ps"), pixel=(self.x, self.y))
         run.targets = ()
-        control = run.offer_threads(wanted.wants)
+        control = run.offer_threads(wanted.wants, (self.x, self.y))
         found: list[Fragment] = []
         offered = control.next()
         while offered is not None:
@@ -152,7 +152,7 @@ class PixelHistory:
             fragment = Fragment(str(cursor.offered.position), lane, sample=sample if several else None)
             address = self.pixel.address(sample)
             fragment.writes = [_part(write, address, self.image.size) for write in writes if _touches(write, address, self.image.size)]
-            fragment.failed = _failed(tests, lane, sample)
+            fragment.failed = "" if fragment.writes else _failed(tests, lane, sample)
             found.append(fragment)
         return found
 

@@ -307,7 +307,7 @@ class Worker:
         here, control, done = thread.ip, thread.cr0, None
         if self.shared.stepper is not None:
             done = self.shared.stepper(runner, self.record, *self._numbers(now.current))
-            if done is None and self.members[now.current].function == native.imports()["native_interpret"]:  # now as any other
+            if done is None and self.members[now.current].function in native.interpreting():  # now as any other
                 self._choose()
                 return
         if done is None:

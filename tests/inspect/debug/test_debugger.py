@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import UsageError
+from softgen.eu.interpreter import KernelProgram
 from softgen.inspect.cli.main import main
 from softgen.inspect.debug.debugger import Debugger
 from softgen.inspect.debug.dwarf import line_tables
@@ -218,3 +219,35 @@ def test_typed_lines_are_read_from_standard_input() -> None:
                          input="step 2\n\nfly\nquit\n", capture_output=True, check=False, timeout=120)  # fmt: skip
     assert ran.returncode == 0 and "start: 2:17/cs/g3.t0+0x0#0" in ran.stdout and "+0x30#4" in ran.stdout
     assert "no command" in ran.stderr
+
+
+def test_of_several_texts_that_with_the_kernel_stands_for_one_without_a_name(tmp_path: Path) -> None:
+    for name in ("once", "twice"):
+        (tmp_path / f"{name}_file.cl").write_text(f"// calls once() and twice()\nkernel void {name} (global int *out)\n")
+    files = [str(tmp_path / f"{name}_file.cl") for name in ("once", "twice")]
+    sources = KernelSources(9.0, files)
+    assert sources._of_text("twice", {0: ("twice.cl", 2)}) == {0: (files[1], 2)}
+    assert sources._of_text("once", {0: ("once.cl", 2), 8: ("other.h", 2)}) == {0: (files[0], 2), 8: ("other.h", 2)}
+    assert sources._of_text("thrice", {0: ("thrice.cl", 2)}) == {0: ("thrice.cl", 2)}
+
+
+def test_code_that_begins_as_a_shorter_kernel_has_its_own_source(tmp_path: Path) -> None:
+    first = "mov (8|M0) r10.0<1>:d r2.0<8;8,1>:d\n"
+    for name, text in (("short", first), ("long", f"{first}\nadd (8|M0) r11.0<1>:d r10.0<8;8,1>:d 7:w\n")):
+        (tmp_path / f"{name}.asm").write_text(text)
+    files = [str(tmp_path / f"{name}.asm") for name in ("short", "long")]
+    sources = KernelSources(9.0, files)
+    code = sources.files[1].code
+    assert len(code) == 32 and sources.of_code(code, "kernel").name == "long"
+    assert sources.places(KernelProgram(9.0, code, 0, "kernel")) == {0: f"{files[1]}:1", 16: f"{files[1]}:3"}
+
+
+def test_threads_of_other_pixels_stop_once_there_is_a_breakpoint_for_them() -> None:
+    """A breakpoint for a pixel leaves other threads to compiled code, and they are counted all the same."""
+    debugger = Debugger(Session(ROOT / "tests/data/kbl-vk-tri"))
+    debugger.add("ps if pixel == (32, 20)")
+    first = debugger.cont().position
+    assert first is not None and debugger.step().position is not None
+    debugger.add("ps")
+    following = debugger.cont().position
+    assert first.thread and following is not None and (following.command, following.thread) == (first.command, first.thread + 1)

@@ -126,3 +126,18 @@ def test_two_profiles_are_compared_exactly(tmp_path: Path, capsys: pytest.Captur
 def test_mistakes_are_named(arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == code
     assert says in capsys.readouterr().err
+
+
+def test_counts_of_source_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two instructions of a line, in a source that is the kernel's disassembly in other words."""
+    assert main(["disasm", str(COMPUTE)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("//")]
+    (tmp_path / "mine.asm").write_text("\n\n".join(line.partition("//")[0] for line in lines))
+    assert main(["profile", str(COMPUTE), "--source", str(tmp_path / "mine.asm"), "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    places = {row["offset"]: row["line"] for row in kernel["instructions"]}
+    first = next(number for number, line in enumerate((tmp_path / "mine.asm").read_text().splitlines(), 1) if "mov" in line)
+    assert [places[offset] for offset in (0x0, 0x10, 0x18)] == [f"{tmp_path}/mine.asm:{first + 2 * n}" for n in range(3)]
+    assert main(["profile", str(COMPUTE), "--source", str(tmp_path / "mine.asm")]) == 0
+    assert f"4  6.7 %     64  {tmp_path}/mine.asm:{first + 2}" in capsys.readouterr().out
+    assert main(["profile", str(COMPUTE), "--source", str(tmp_path / "nothing.asm")]) == 2
