@@ -11,6 +11,8 @@ from softgen.shared_functions.unit import ResolvedState
 from softgen.threads.dispatch import ThreadDispatch, control_register
 from softgen.threads.payload import LoopPayload
 from softgen.three_d.draw.stage_loops import StageLoops
+from tests.conftest import needs_shared
+from tests.three_d.draw.test_draw_cache import GearDraws, at_the_last_draw
 from tests.three_d.own_draw import OwnDraw, rectangle
 
 DISPATCH = ThreadDispatch(0, control_register(4.5), 16, 16, 0, LoopPayload(3))
@@ -50,3 +52,20 @@ def test_kernels_of_draws_have_the_seconds_that_their_threads_took() -> None:
     drawn = OwnDraw("skl", rectangle(0, 0, 16, 16), primitives=({}, {}))._executed("t1", 1)
     (kernel,) = drawn.gpu.hooks.dispatcher.ran.values()  # type: ignore[attr-defined]
     assert (kernel.dispatches, kernel.threads) == (2, drawn.gpu.counters.threads) and 0 < kernel.seconds < time.perf_counter() - began
+
+
+@needs_shared("traces")
+def test_records_of_commands_share_loops_over_vertices() -> None:
+    """Of another state of pixels, with the same vertex shader; each draw is as with nothing kept."""
+
+    def check(draws: GearDraws) -> None:
+        found = list[object]()
+        for cull in (1, 2, 3):
+            draws.command("3DSTATE_RASTER", cull_mode=cull)
+            assert draws.again() == draws.fresh()
+            stages = {stage.name: stage.kept for stage in draws.kept.cache.current.threaded}
+            found += [stages["VS"], *([stages["PS"]] if "PS" in stages else [])]
+        assert len(draws.records) == 3 and len(set(found)) == len(found) - 2
+        assert draws.again() == draws.fresh()
+
+    at_the_last_draw("t1", check)
