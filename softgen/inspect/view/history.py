@@ -152,7 +152,7 @@ class PixelHistory:
             fragment = Fragment(str(cursor.offered.position), lane, sample=sample if several else None)
             address = self.pixel.address(sample)
             fragment.writes = [_part(write, address, self.image.size) for write in writes if _touches(write, address, self.image.size)]
-            fragment.failed = "" if fragment.writes else _failed(tests, lane, sample)
+            fragment.failed = _failed(tests, lane, sample, fragment.wrote)
             found.append(fragment)
         return found
 
@@ -204,11 +204,11 @@ def _backend(cursor: ThreadCursor) -> PixelBackend | None:
     return next((unit for unit in units if isinstance(unit, PixelBackend)), None)
 
 
-def _failed(tests: list[PixelTest], lane: int, sample: int) -> str:
-    """The first test that a lane does not pass; '' where it passes all."""
+def _failed(tests: list[PixelTest], lane: int, sample: int, wrote: bool) -> str:
+    """The first test that a lane does not pass; '' where it passes all, or the memory is written by another name."""
     ours = [test for test in tests if test.sample in (None, sample) and 0 <= lane - test.first < len(test.passed)]
     if not ours:
-        return "the shader writes nothing to this target"
+        return "" if wrote else "the shader writes nothing to this target"
     name = next((test.test for test in ours if not test.passed[lane - test.first]), "")
     return "the shader kills the pixel" if name == "shader" else name
 
