@@ -15,7 +15,7 @@ from pathlib import Path
 
 from softgen.errors import SoftgenError, UsageError
 from softgen.inspect.cli.output import complain
-from softgen.inspect.report.kernel_names import PROGRAMS, compiled_programs
+from softgen.inspect.report.recorded_programs import FOLDER, compiled_programs
 from softgen.trace.capture import is_capture
 
 USAGE_ERROR = 2  # exit code of softgen run
@@ -30,7 +30,7 @@ class RecordedCapture:
 
     @property
     def programs(self) -> str:
-        return os.path.join(self.path, PROGRAMS)
+        return os.path.join(self.path, FOLDER)
 
     def binaries(self) -> list[str]:
         """Files of the OpenCL programs, which may have debug information."""
@@ -39,11 +39,8 @@ class RecordedCapture:
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Take what stands after `--` as a program with its arguments, whatever they look like."""
-    parser.add_argument(
-        "--debug-info",
-        action="store_true",
-        help="of a program: OpenCL kernels that it compiles with -g name their source lines (softgen run --debug-info)",
-    )
+    parser.add_argument("--debug-info", action="store_true",
+                        help="of a program: OpenCL kernels that it compiles with -g name their source lines (softgen run --debug-info)")
     parse = parser.parse_known_args
 
     def known(args: Sequence[str], namespace: argparse.Namespace | None = None) -> tuple[argparse.Namespace, list[str]]:

@@ -33,6 +33,7 @@ from softgen.inspect.cli.output import complain
 from softgen.inspect.cli.run_observers import frame_sink, live_sink, observers, page
 from softgen.inspect.frames.options import add_frame_options, chosen
 from softgen.inspect.loading import load
+from softgen.inspect.report.recorded_programs import FOLDER
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
@@ -210,7 +211,7 @@ def compiled_programs(args: argparse.Namespace) -> Iterator[tuple[str | None, bo
     removed at the end: one that the user has chosen stays, and one in a recording."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if not chosen and args.record:
-        chosen = os.path.join(args.record, "programs")  # PROGRAMS of report/kernel_names.py
+        chosen = os.path.join(args.record, FOLDER)
         os.makedirs(chosen, exist_ok=True)
         os.environ[CACHE_VARIABLE] = chosen
         try:

@@ -21,7 +21,8 @@ from softgen.eu.threaded.counting import CountingEngine, channels, counting
 from softgen.inspect.debug.sources import KernelSources
 from softgen.inspect.profile.bound import cycles, pipe_bytes
 from softgen.inspect.profile.counts import DrawCounts, InstructionCounts, KernelCounts, Profile
-from softgen.inspect.report.kernel_names import KernelNames, compiled_programs
+from softgen.inspect.report.kernel_names import KernelNames
+from softgen.inspect.report.recorded_programs import compiled_programs
 from softgen.inspect.session.control import SessionDispatcher
 from softgen.inspect.session.events import Event
 from softgen.inspect.session.execution import CaptureExecution

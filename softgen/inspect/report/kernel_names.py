@@ -7,7 +7,6 @@ that the runtime relocates.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -17,7 +16,6 @@ from softgen.errors import SoftgenError
 from softgen.eu import binary
 from softgen.eu.interpreter import KernelProgram
 
-PROGRAMS = "programs"  # the folder of a recording with the OpenCL programs that were compiled meanwhile
 TITLE = re.compile("kernel 0x[0-9a-f]+")
 LONGEST = 1 << 20  # bytes of a kernel that are compared
 LARGEST = 1 << 28  # bytes of a binary
@@ -61,12 +59,6 @@ class KernelNames:
         """The name of the kernel that code begins with, the longest that matches."""
         matches = [kernel for kernel in self._kernels.get((gen, code[:INDEXED]), ()) if _matches(kernel, code)]
         return max(matches, key=lambda kernel: len(kernel.code)).name if matches else None
-
-
-def compiled_programs(capture: str | os.PathLike[str]) -> list[str]:
-    """Files of the OpenCL programs that were compiled while a capture was recorded; they may have debug information."""
-    folder = os.path.join(capture, PROGRAMS)
-    return sorted(entry.path for entry in os.scandir(folder) if entry.is_file()) if os.path.isdir(folder) else []
 
 
 def _read(file: Path) -> list[binary.BinaryKernel]:
