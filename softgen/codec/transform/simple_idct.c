@@ -3,6 +3,9 @@
  * Both standards leave the arithmetic open within IEEE 1180. The constants and roundings here are those of the transform that ffmpeg
  * calls "simple", its default, so that decoded frames are equal bit for bit. */
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "../codec.h"
 #include "../sample_lanes.h"
@@ -15,33 +18,76 @@ const uint8_t zigzag_scan[64] = {
 enum { C1 = 22725, C2 = 21407, C3 = 19266, C4 = 16383, C5 = 12873, C6 = 8867, C7 = 4520 }; /* cos(i pi / 16) sqrt(2) 2^14; C4 less one */
 enum { SIDE = 8, ROW_SHIFT = 11, COLUMN_SHIFT = 20, DC_SHIFT = 3 };
 
-/* A row or column of the block, and one in the middle of a transform: all rows, then all columns are transformed at once. */
+/* A row or column of the block, two of them with their elements beside one another, and half of one in the middle of a transform: all rows,
+ * then all columns are transformed at once. */
 typedef int16_t line __attribute__((vector_size(2 * SIDE)));
-typedef int32_t wide __attribute__((vector_size(4 * SIDE)));
+typedef int32_t half __attribute__((vector_size(2 * SIDE)));
 
-/* Eight values, with `round` in the units of the constant part, before the shift: sums of even and odd parts. */
-static INLINE void eight(const wide x[SIDE], int round, wide even[4], wide odd[4])
+/* Of each pair of neighbours, `a` times the first and `b` times the second. */
+static INLINE half products(line pairs, int a, int b)
 {
-    wide middle = C4 * x[0] + round;
-    even[0] = middle + C4 * x[4] + C2 * x[2] + C6 * x[6];
-    even[1] = middle - C4 * x[4] + C6 * x[2] - C2 * x[6];
-    even[2] = middle - C4 * x[4] - C6 * x[2] + C2 * x[6];
-    even[3] = middle + C4 * x[4] - C2 * x[2] - C6 * x[6];
-    odd[0] = C1 * x[1] + C3 * x[3] + C5 * x[5] + C7 * x[7];
-    odd[1] = C3 * x[1] - C7 * x[3] - C1 * x[5] - C5 * x[7];
-    odd[2] = C5 * x[1] - C1 * x[3] + C7 * x[5] + C3 * x[7];
-    odd[3] = C7 * x[1] - C5 * x[3] + C3 * x[5] - C1 * x[7];
+#if defined(__SSE2__)
+    return (half)_mm_madd_epi16((__m128i)pairs, _mm_set1_epi32((int)((uint32_t)b << 16 | (uint16_t)a)));
+#else
+    return a * ((half)pairs << 16 >> 16) + b * ((half)pairs >> 16);
+#endif
+}
+
+/* The low 16 bits of sums, shifted. */
+static INLINE line narrowed(half low, half high, int shift)
+{
+#if defined(__SSE2__)
+    int dropped = shift < 16 ? 16 - shift : 0; /* bits above those that are kept */
+    return (line)_mm_packs_epi32((__m128i)(low << dropped >> (shift + dropped)), (__m128i)(high << dropped >> (shift + dropped)));
+#else
+    typedef int16_t part __attribute__((vector_size(SIDE)));
+    part parts[2] = {__builtin_convertvector(low >> shift, part), __builtin_convertvector(high >> shift, part)};
+    line found;
+    memcpy(&found, parts, sizeof found);
+    return found;
+#endif
+}
+
+/* Half of eight lines, from pairs of lines 0 and 4, 2 and 6, 1 and 3, 5 and 7; `round` is in the units of the constant part, before the
+ * shift: sums of even and odd parts. */
+static INLINE void eight(const line pairs[4], int round, half even[4], half odd[4])
+{
+    half sum = products(pairs[0], C4, C4) + round, difference = products(pairs[0], C4, -C4) + round;
+    half outer = products(pairs[1], C2, C6), inner = products(pairs[1], C6, -C2);
+    even[0] = sum + outer;
+    even[1] = difference + inner;
+    even[2] = difference - inner;
+    even[3] = sum - outer;
+    odd[0] = products(pairs[2], C1, C3) + products(pairs[3], C5, C7);
+    odd[1] = products(pairs[2], C3, -C7) - products(pairs[3], C1, C5);
+    odd[2] = products(pairs[2], C5, -C1) + products(pairs[3], C7, C3);
+    odd[3] = products(pairs[2], C7, -C5) + products(pairs[3], C3, -C1);
+}
+
+static INLINE line interleaved_low(line a, line b)
+{
+    return __builtin_shuffle(a, b, (line){0, 8, 1, 9, 2, 10, 3, 11});
+}
+
+static INLINE line interleaved_high(line a, line b)
+{
+    return __builtin_shuffle(a, b, (line){4, 12, 5, 13, 6, 14, 7, 15});
 }
 
 static INLINE void pass(line x[SIDE], int round, int shift)
 {
-    wide in[SIDE], even[4], odd[4];
-    for (int i = 0; i < SIDE; i++)
-        in[i] = __builtin_convertvector(x[i], wide);
-    eight(in, round, even, odd);
+    static const int first[4] = {0, 2, 1, 5}, second[4] = {4, 6, 3, 7};
+    line low[4], high[4];
+    half even[2][4], odd[2][4];
     for (int i = 0; i < 4; i++) {
-        x[i] = __builtin_convertvector((even[i] + odd[i]) >> shift, line);
-        x[SIDE - 1 - i] = __builtin_convertvector((even[i] - odd[i]) >> shift, line);
+        low[i] = interleaved_low(x[first[i]], x[second[i]]);
+        high[i] = interleaved_high(x[first[i]], x[second[i]]);
+    }
+    eight(low, round, even[0], odd[0]);
+    eight(high, round, even[1], odd[1]);
+    for (int i = 0; i < 4; i++) {
+        x[i] = narrowed(even[0][i] + odd[0][i], even[1][i] + odd[1][i], shift);
+        x[SIDE - 1 - i] = narrowed(even[0][i] - odd[0][i], even[1][i] - odd[1][i], shift);
     }
 }
 
@@ -51,8 +97,8 @@ static INLINE void transpose(line x[SIDE])
     for (int i = 0; i < 3; i++) {
         line next[SIDE];
         for (int j = 0; j < 4; j++) {
-            next[2 * j] = __builtin_shuffle(x[j], x[j + 4], (line){0, 8, 1, 9, 2, 10, 3, 11});
-            next[2 * j + 1] = __builtin_shuffle(x[j], x[j + 4], (line){4, 12, 5, 13, 6, 14, 7, 15});
+            next[2 * j] = interleaved_low(x[j], x[j + 4]);
+            next[2 * j + 1] = interleaved_high(x[j], x[j + 4]);
         }
         memcpy(x, next, sizeof next);
     }
