@@ -24,22 +24,27 @@ enum mpeg2_table { MPEG2_INCREMENT, MPEG2_PATTERNS, MPEG2_VECTORS, MPEG2_DC_LUMA
                    MPEG2_TYPES_OF_I, MPEG2_TYPES_OF_P, MPEG2_TYPES_OF_B };
 struct vlc_code mpeg2_code_of(enum mpeg2_table table, int value);
 
-/* run and signed level; 0 at the end of the block, -1 where there is no such code. */
+/* run and signed level; 0 at the end of the block, -1 where there is no such code. The longest one has 24 bits. */
 static inline int mpeg2_read_coefficient(struct bits *b, const struct vlc_entry *table, int *run, int *level)
 {
-    int value = vlc_read(b, table, MPEG2_COEFFICIENT_FIRST);
-    if (value == END_OF_BLOCK)
+    uint32_t word = bits_peek32(b);
+    struct vlc_entry e = vlc_find(word, table, MPEG2_COEFFICIENT_FIRST);
+    b->at += (unsigned)e.length;
+    if (e.value == END_OF_BLOCK)
         return 0;
-    if (value == COEFFICIENT_ESCAPE) {
-        uint32_t word = bits_read(b, 18);
-        *run = (int)(word >> 12);
-        *level = (int)(word & 0xfff) - (int)((word & 0x800) << 1);
+    if (e.value == NO_CODE)
+        return -1;
+    word <<= e.length;
+    if (e.value == COEFFICIENT_ESCAPE) {
+        b->at += 18;
+        *run = (int)(word >> 26);
+        *level = (int32_t)(word << 6) >> 20;
         return *level & 0x7ff ? 1 : -1; /* 0 and -2048 are forbidden (7.2.2.3) */
     }
-    if (value == NO_CODE)
-        return -1;
-    *run = value >> 6;
-    *level = bits_read(b, 1) ? -(value & 63) : value & 63;
+    int negative = (int)(word >> 31);
+    b->at++;
+    *run = e.value >> 6;
+    *level = ((e.value & 63) ^ -negative) + negative;
     return 1;
 }
 

@@ -19,16 +19,22 @@ struct vlc_entry {
 /* Fills a table for codes of which none begins another; answers how many entries it has, or -1 where `room` is too small for them. */
 ENTRY int vlc_build(struct vlc_entry *table, int room, int first, const struct vlc_code *codes, int count);
 
-/* A code's value; NO_CODE where there is none, with nothing read. */
-static inline int vlc_read(struct bits *b, const struct vlc_entry *table, int first)
+/* A code that a word of the stream begins with: its value and its whole length; 0, and NO_CODE, where there is none. */
+static inline struct vlc_entry vlc_find(uint32_t word, const struct vlc_entry *table, int first)
 {
-    uint32_t word = bits_peek32(b);
     struct vlc_entry e = table[word >> (32 - first)];
     if (e.length < 0) {
         e = table[e.value + (int)(word << first >> (32 + e.length))];
         if (e.length > 0)
-            b->at += (unsigned)first;
+            e.length = (int16_t)(e.length + first);
     }
+    return e;
+}
+
+/* A code's value; NO_CODE where there is none, with nothing read. */
+static inline int vlc_read(struct bits *b, const struct vlc_entry *table, int first)
+{
+    struct vlc_entry e = vlc_find(bits_peek32(b), table, first);
     b->at += (unsigned)e.length;
     return e.value;
 }
