@@ -23,8 +23,8 @@ from softgen.lanes.value import Value
 from softgen.surface import blocks, tiling
 from softgen.surface.levels import LevelTable, MipTail, level_table, lookup, mip_tail
 from softgen.surface.samples import SampleControl, sample_fields, stored_fields, stored_rows
+from softgen.surface.slices import slice_rows
 
-TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
 FACES = ("positive_x", "negative_x", "positive_y", "negative_y", "positive_z", "negative_z")
 ALL_FACES = (1 << len(FACES)) - 1
@@ -248,7 +248,7 @@ def _layout(layout: Layout, state: Record, kind: str) -> str:
 def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
     """The name of the tiling; tiled resources (TileYf, TileYs) have one for each texel size."""
     if not getattr(state, "tiled_resource_mode", 0):
-        return TILINGS[int(state.tile_mode)]
+        return tiling.NAMES[int(state.tile_mode)]
     mode = value_name(layout, state, "tiled_resource_mode")
     if kind == "1d":
         raise DecodeError(f"is a 1D surface in {mode}, which 1D surfaces cannot be (KBL 19769-19770)")
@@ -285,38 +285,6 @@ def _alignment(layout: Layout, state: Record, way: str, axis: int) -> int:
     name = f"surface_{way}_alignment"
     said = value_name(layout, state, name).split()[0] if name in state._fields else ""
     return int(said) if said.isdigit() else int(generation(layout.gen).level_alignment[axis])
-
-
-def slice_rows(layout: Layout, state: Record, arrangement: str, height: int, align: int) -> int:
-    """Rows from slice to slice (QPitch): a field, or by the size of the first two levels.
-
-    Arrays with full spacing leave room for all levels: h0 + h1 + 12j on Gen7, 11j before (public Mesa isl.c,
-    isl_calc_array_pitch_el_rows_gfx4_2d). QPitch does not count for packed slices (BDW: arrays, multisamples and cube maps only).
-    """
-    if arrangement == "packed":
-        return -(-height // align) * align
-    qpitch = int(state.qpitch_rows) if "qpitch_rows" in state._fields else None
-    twice = qpitch is not None and _doubles_qpitch(layout, state)
-    return rows_between(layout.gen, height, align, qpitch, is_spaced(layout, state)) * (2 if twice else 1)
-
-
-def rows_between(gen: float, height: int, align: int, qpitch: int | None, spaced: bool) -> int:
-    """Rows from slice to slice that are not packed. `qpitch`: the field, where there is one; `spaced`: with room for all levels."""
-    first, second = (-(-(max(height >> level, 1)) // align) * align for level in (0, 1))
-    if qpitch is not None:
-        return qpitch or first
-    return first + second + generation(gen).qpitch_alignments * align if spaced else first
-
-
-def is_spaced(layout: Layout, state: Record) -> bool:
-    return "surface_array_spacing" not in state._fields or value_name(layout, state, "surface_array_spacing") == "full"
-
-
-def _doubles_qpitch(layout: Layout, state: Record) -> bool:
-    """Whether slices are two QPitches apart: those of a 3D surface with W tiles, whose tiles are rows of Y tiles taken in pairs. No manual
-    says so (public Mesa isl_surface_state.c, get_qpitch: found on hardware)."""
-    kind, walk = value_name(layout, state, "surface_type"), TILINGS[int(state.tile_mode)]
-    return kind == "3d" and walk == "w_major" and kind not in generation(layout.gen).packed_surfaces
 
 
 def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None, type: LaneType = u64) -> tuple[Value, Value]:

@@ -18,8 +18,9 @@ from softgen.bits import catalogue
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.surface import tiling
-from softgen.surface.image import SurfaceImage, image_from_state, is_near, is_spaced, reach, rows_between, slice_rows
+from softgen.surface.image import SurfaceImage, image_from_state, is_near, reach
 from softgen.surface.samples import stored_rows
+from softgen.surface.slices import is_spaced, rows_between, slice_rows
 from softgen.surface.texel import is_paletted
 
 SURFACE = "RENDER_SURFACE_STATE"

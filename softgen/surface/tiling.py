@@ -14,6 +14,8 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value
 
+NAMES = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}  # by the tile mode of surface states
+
 
 @cache
 def orders() -> dict[str, str]:
