@@ -254,7 +254,7 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
                     self.write_counts()
                 values = record(layout, dwords)
                 try:
-                    if not guarded or place.privileged or not self._denied(layout.name, values):
+                    if not guarded or place.privileged or not privilege.refuses(self, layout.name, values):
                         handler(self, values)
                 except SoftgenError as error:
                     self._failed(error)
@@ -373,20 +373,12 @@ class Streamer(CommandParser, EngineRegisters, HandlerServices):
             self.device.trace("commands", f"{self.engine} {command.address:#x} {name}")
         if rules.some(name, self.rules):
             self._warn_of_rules(name, command)
-        if not self.place.privileged and privilege.matters(name) and self._denied(name, command.record):
+        if not self.place.privileged and privilege.matters(name) and privilege.refuses(self, name, command.record):
             return
         try:
             self._carry_out(name, command)
         except SoftgenError as error:
             self._failed(error)
-
-    def _denied(self, name: str, values: Record) -> bool:
-        """Whether a command is read as MI_NOOP, because the batch is not privileged."""
-        if not privilege.denies(self, name, values):
-            return False
-        self.status.privilege_violation()
-        self.warn("a privileged command in a batch that is not; read as MI_NOOP")
-        return True
 
     def _carry_out(self, name: str, command: Command) -> None:
         handler = self.device.commands.get(name)

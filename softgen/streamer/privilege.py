@@ -20,6 +20,7 @@ from softgen.bits.generation import SPEC, Generation
 from softgen.bits.record import Record
 
 if TYPE_CHECKING:
+    from softgen.streamer.engine_status import EngineStatusRegisters
     from softgen.streamer.interface import RegisterFile
 
 
@@ -29,7 +30,9 @@ class PrivilegedStreamer(Protocol):
     generation: Generation
     engine: str
     registers: RegisterFile
+    status: EngineStatusRegisters
 
+    def warn(self, text: str) -> None: ...
     def register(self, offset: int, relative: object = False) -> int: ...
     def own(self, name: str, number: int = 0) -> int: ...
 
@@ -70,6 +73,15 @@ def gives_up(start: Record) -> bool:
         if name in start._fields:
             return bool(getattr(start, name))
     return False
+
+
+def refuses(cs: PrivilegedStreamer, name: str, values: Record) -> bool:
+    """Whether a command of a batch that is not privileged is read as MI_NOOP; the engine's status says so."""
+    if not denies(cs, name, values):
+        return False
+    cs.status.privilege_violation()
+    cs.warn("a privileged command in a batch that is not; read as MI_NOOP")
+    return True
 
 
 def denies(cs: PrivilegedStreamer, name: str, values: Record) -> bool:
