@@ -39,7 +39,7 @@ def to_text(data: bytes, bits: int) -> str:
 
 
 @dataclass(frozen=True)
-class Sequence:
+class SequenceSet:
     """What a sequence parameter set says of slice headers (H.264 7.3.2.1)."""
 
     frame_num: int  # bits
@@ -50,7 +50,7 @@ class Sequence:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PictureSet:
     """What a picture parameter set says of slice headers (H.264 7.3.2.2)."""
 
     cabac: bool
@@ -63,8 +63,8 @@ class Picture:
 class ParameterSets:
     """The parameter sets that a program has inserted last; None: no set, or one with slice groups, scaling lists or more planes."""
 
-    sequence: Sequence | None = None
-    picture: Picture | None = None
+    sequence: SequenceSet | None = None
+    picture: PictureSet | None = None
 
     def read(self, data: bytes) -> None:
         """Take note of the sets among the units of a payload."""
@@ -86,7 +86,7 @@ class ParameterSets:
         return text[: bits.at] if _slice(bits, self.sequence, self.picture) and bits.at <= len(text) else text
 
 
-def _sequence(bits: Bits) -> Sequence | None:
+def _sequence(bits: Bits) -> SequenceSet | None:
     profile = bits.take(BYTE)
     bits.take(2 * BYTE)  # constraint flags, level_idc
     bits.ue()
@@ -100,10 +100,10 @@ def _sequence(bits: Bits) -> Sequence | None:
         for _ in range(min(bits.ue(), 255)):
             bits.ue()
     bits.ue(), bits.take(1), bits.ue(), bits.ue()  # references, gaps, size
-    return Sequence(frame_num, order, lsb, deltas, not bits.take(1))
+    return SequenceSet(frame_num, order, lsb, deltas, not bits.take(1))
 
 
-def _picture(bits: Bits) -> Picture | None:
+def _picture(bits: Bits) -> PictureSet | None:
     bits.ue(), bits.ue()
     cabac, order = bits.take(1), bits.take(1)
     if bits.ue():
@@ -111,10 +111,10 @@ def _picture(bits: Bits) -> Picture | None:
     bits.ue(), bits.ue()
     weighted = bits.take(1)
     bits.take(2), bits.ue(), bits.ue(), bits.ue()  # weighted_bipred_idc, QPs, chroma_qp_index_offset
-    return Picture(bool(cabac), bool(order), bool(weighted), bool(bits.take(1)))
+    return PictureSet(bool(cabac), bool(order), bool(weighted), bool(bits.take(1)))
 
 
-def _slice(bits: Bits, sequence: Sequence, picture: Picture) -> bool:
+def _slice(bits: Bits, sequence: SequenceSet, picture: PictureSet) -> bool:
     """Reads over a slice header (H.264 7.3.3) from its NAL byte on; whether its elements are those of I and P frames without weights."""
     bits.take(1)
     reference, kind = bits.take(2), bits.take(5)
@@ -141,7 +141,7 @@ def _slice(bits: Bits, sequence: Sequence, picture: Picture) -> bool:
     return True
 
 
-def _references(bits: Bits, picture: Picture) -> bool:
+def _references(bits: Bits, picture: PictureSet) -> bool:
     """Reads over counts and changes of the reference list; whether no weights follow."""
     if bits.take(1):
         bits.ue()
