@@ -28,7 +28,8 @@ from softgen.three_d.draw.draw_record import DrawRecord
 from softgen.three_d.draw.draw_structures import COUNTS, DrawStruct, StageStruct
 from softgen.three_d.draw.draw_walk import COUNTED, DrawWalk
 from softgen.three_d.draw.stage import Stage
-from softgen.three_d.pixels.pixel_shader import PixelShader, PixelStage, PixelTargets
+from softgen.three_d.pixels.pixel_shader import PixelShader, PixelStage
+from softgen.three_d.pixels.pixel_targets import PixelTargets
 from softgen.three_d.pixels.rasterizer import draws_nothing
 from softgen.three_d.stages import FIXED, StageRow
 from softgen.three_d.state.state import DrawCall, DrawState

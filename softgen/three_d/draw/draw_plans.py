@@ -19,7 +19,8 @@ from softgen.three_d.clip_setup.clip import rejects_all
 from softgen.three_d.clip_setup.geometry import GeometryMemory
 from softgen.three_d.pixels import clears
 from softgen.three_d.pixels.color_calculator import ColorCalculator, color_calculator, depth_target
-from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelShader, PixelTargets
+from softgen.three_d.pixels.pixel_shader import PixelLoop, PixelShader
+from softgen.three_d.pixels.pixel_targets import PixelTargets
 from softgen.three_d.pixels.rasterizer import check_topology, draws_nothing
 from softgen.three_d.pixels.render_target import extent, render_target
 from softgen.three_d.rules.command_rules import check_order

@@ -16,7 +16,7 @@ import ctypes
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
@@ -31,12 +31,10 @@ from softgen.shared_functions.pixel_backend.surface import own_state, target_sur
 from softgen.shared_functions.pixel_backend.write import dithered_bits, words, written_bits
 from softgen.three_d.pixels import fill
 from softgen.three_d.pixels.pixel_payload import PayloadPlan
+from softgen.three_d.pixels.pixel_targets import PixelTargets
 from softgen.three_d.pixels.rasterizer import RasterPlan
 from softgen.three_d.state.state import DrawState
 from softgen.three_d.state.unit_state import binding_table
-
-if TYPE_CHECKING:
-    from softgen.three_d.pixels.pixel_shader import PixelTargets
 
 MOST_BOXES = 16
 MOST_INSTRUCTIONS = 8  # of a shader that is looked at
@@ -44,7 +42,7 @@ COLOR_BYTES = 16  # that a message has of one colour
 FIRST = 0  # render target
 
 
-class Box(ctypes.Structure):
+class FilledBox(ctypes.Structure):
     """A record whose box is filled, and where that ends."""
 
     _fields_ = [("record", ctypes.c_uint32), ("x1", ctypes.c_int32), ("y1", ctypes.c_int32)]
@@ -54,7 +52,7 @@ class OneColor(ctypes.Structure):
     """struct one_color of one_color.h."""
 
     _fields_ = [("fill", fill.FillPlan), ("on", ctypes.c_uint32), ("filling", ctypes.c_uint32), ("count", ctypes.c_uint64),
-                ("pixels", ctypes.c_uint64), ("box", Box * MOST_BOXES)]  # fmt: skip
+                ("pixels", ctypes.c_uint64), ("box", FilledBox * MOST_BOXES)]  # fmt: skip
 
 
 class Program(Protocol):

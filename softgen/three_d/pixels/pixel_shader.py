@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -19,7 +18,6 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.thread.block import BLOCK_OFFSETS, Context
 from softgen.memory import guard
 from softgen.shared_functions.pixel_interpolator import NAME as INTERPOLATOR
-from softgen.shared_functions.unit import UnitStates
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import UNITS, Scratch, ThreadDispatch
 from softgen.threads.payload import LoopPayload, WrittenMasks
@@ -29,6 +27,7 @@ from softgen.three_d.draw.stage import BuiltRecord, ThreadedStage, WalkedDraw
 from softgen.three_d.pixels.one_color import OneColor, one_color, writes_one_color
 from softgen.three_d.pixels.pixel_payload import PayloadPlan, place_parts, undefined_pixels
 from softgen.three_d.pixels.pixel_state import PixelState, pixel_inputs, pixel_state
+from softgen.three_d.pixels.pixel_targets import PixelTargets
 from softgen.three_d.pixels.rasterizer import RasterPlan, raster_plan
 from softgen.three_d.samples.sample_plan import MOST_SAMPLES
 from softgen.three_d.state.state import DrawState
@@ -87,19 +86,6 @@ def library() -> ctypes.CDLL:
     if list(theirs) != ours:
         raise SoftgenError("softgen.three_d._pipeline is of another version; build it again with `python setup.py build_ext --inplace`")
     return found
-
-
-@dataclass(frozen=True)
-class PixelTargets:
-    """What the pixel backend gives to a draw: states of units, and early depth and stencil tests (`depth_function` of three_d.h)."""
-
-    unit_states: UnitStates = ()
-    depth_function: int = 0  # host address; 0: nothing is tested
-    depth_target: int = 0  # host address of its record
-    held_function: int = 0  # host address of what reads buffers for payloads (`held_function` of three_d.h); 0: they have nothing of them
-    held_target: int = 0  # host address of its record
-    late: bool = False  # render target writes test depth and stencil
-    owner: object = field(default=None, repr=False, compare=False)  # keeps both alive
 
 
 class PixelShader:

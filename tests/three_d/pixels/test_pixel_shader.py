@@ -19,7 +19,8 @@ from softgen.eu.native import address
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.workers import worker
 from softgen.three_d.draw import draw_walk
-from softgen.three_d.pixels.pixel_shader import PixelShader, PixelTargets
+from softgen.three_d.pixels.pixel_shader import PixelShader
+from softgen.three_d.pixels.pixel_targets import PixelTargets
 from softgen.three_d.structures import SetupRecord
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
