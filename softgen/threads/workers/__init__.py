@@ -1,6 +1,7 @@
 """Workers: dispatches on compiled engines, shared among host threads.
 
 worker.py      one host thread's share
+late_fields.py fields of payloads that are filled in after their writer
 answers.py     what Python did for one thread, as C repeats it for others
 shared.py      the part of a dispatch that its workers share: kernel, engine, bindings
 groups.py      groups shared among host threads, which helpers.c keeps

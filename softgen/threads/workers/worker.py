@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from softgen.bits.units import DWORD_MASK
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import CompiledFunction
@@ -30,20 +29,11 @@ from softgen.threads import places
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.native import scheduler
 from softgen.threads.native.block_ranges import block_ranges
-from softgen.threads.native.scheduler import (
-    TURN,
-    BlockRange,
-    FallbackAnswer,
-    GroupMember,
-    GroupShare,
-    ReturnReason,
-    SchedulerState,
-    SlotRule,
-)
-from softgen.threads.native.scheduler_h import UndefinedDwords
+from softgen.threads.native.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, GroupShare, ReturnReason, SchedulerState
 from softgen.threads.native.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 from softgen.threads.payload import LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.workers.answers import ANSWERS, add_answer, jump_answer, recall_answers
+from softgen.threads.workers.late_fields import place_slots
 from softgen.threads.workers.shared import SharedDispatch
 from softgen.threads.workers.strips import differing
 
@@ -139,29 +129,17 @@ class Worker:
         payload = self.record.payload
         now.slots = 0
         if isinstance(payload, PayloadWriter):
-            self._connect_slots(payload)
+            place_slots(now, payload.slots, self.first_slot)
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
         else:
             now.writer = now.total = 0
         written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
         now.written_masks = ctypes.addressof(state.masks) if written else 0
 
-    def _connect_slots(self, payload: PayloadWriter) -> None:
-        now, first = self.dispatch, self.first_slot
-        now.slots = len(payload.slots)
-        for number, rule in enumerate(payload.slots):
-            now.slot_rules[number] = SlotRule(rule.offset, rule.mask, rule.base + first * rule.step & DWORD_MASK, rule.step & DWORD_MASK)
-
     def _connect_strips(self) -> None:
         now, record, strip = self.dispatch, self.record, self.shared.strip
         now.rows, now.extent[0] = record.threads, now.extent[0] // strip
         now.own_start, now.own_size = differing(record)
-
-    def leave_undefined(self, parts: Sequence[UndefinedDwords], value: int) -> None:
-        """Have a byte in what hardware leaves undefined of the payloads that a C loop writes (world.py)."""
-        self._undefined = (UndefinedDwords * len(parts))(*parts)
-        self.dispatch.undefined, self.dispatch.undefined_count = ctypes.addressof(self._undefined), len(parts)
-        self.dispatch.undefined_value = value * 0x01010101
 
     def fill(self) -> None:
         """For another dispatch of the same kind, with other payload data."""

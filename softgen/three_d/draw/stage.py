@@ -22,6 +22,7 @@ from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.native.scheduler import ReturnReason, WorkerPart
 from softgen.threads.native.scheduler_h import UndefinedDwords
+from softgen.threads.workers.late_fields import leave_undefined
 from softgen.three_d.draw.draw_structures import DrawReason, DrawStruct, RecordStruct, StageStruct, function
 from softgen.three_d.state.state import DrawCall, DrawState
 from softgen.three_d.structures import ChunkStruct, ObjectArray, VertexArray
@@ -123,13 +124,13 @@ class ThreadedStage(Stage):
         self._shared: tuple[object, ...] = ()  # memory that C points to
 
     def start(self, record: BuiltRecord, into: StageStruct, dispatch: ThreadDispatch, loop: ctypes.Structure, header: int,
-              context: DispatchContext | None = None, undefined: Undefined = lambda: ()) -> None:  # fmt: skip
+              context: DispatchContext | None = None, undefined: Undefined | None = None) -> None:  # fmt: skip
         """A worker for threads of `dispatch`, which `loop` starts; `header` is the address of r0 as their payloads have it;
         `undefined` says what hardware leaves undefined of these."""
         self.kept = kept = record.start(self, dispatch, header, context)
-        if value := record.cs.dispatcher.reserved:
-            for worker in kept.workers_for(record.cs.dispatcher.threads):
-                worker.leave_undefined(undefined(), value)
+        if undefined is not None and (value := record.cs.dispatcher.reserved):
+            workers = kept.workers_for(record.cs.dispatcher.threads)
+            self._undefined = [leave_undefined(worker.dispatch, undefined(), value) for worker in workers]
         self.into, self._loop = into, loop
         into.worker, into.loop, into.function = kept.worker.address, ctypes.addressof(loop), function(self.function)
         ctypes.c_uint64.from_buffer(loop).value = into.worker
