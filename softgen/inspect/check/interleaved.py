@@ -1,4 +1,4 @@
-"""Threads that take turns after each message: what is read, changed and written back without an atomic operation loses updates.
+"""The check for lost updates: threads take turns after each message, so that reading, changing and writing without an atomic shows.
 
 The order worlds run threads one after another, between barriers and long loops. Here the first groups of each kernel's first dispatch run
 on the interpreter, one after another. Where two of their threads store to the same byte, the groups run once more, each thread up to its
@@ -7,20 +7,19 @@ next message in turn, and memory is compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from softgen.errors import SoftgenError
 from softgen.inspect.check.accesses import unordered_accesses
 from softgen.inspect.check.finding import ERROR, WARNING, Finding
-from softgen.inspect.check.observed import ObservedDispatcher, observe
+from softgen.inspect.check.observed import FirstDispatches, observe
 from softgen.inspect.check.replays import Opener
 from softgen.inspect.check.turns import Turns
-from softgen.position import Position
 from softgen.shared_functions.dataport.watched import MemoryAccess
 from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.compare.snapshot import MemorySnapshot
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
-from softgen.threads.programs import DispatchProgram, load
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch, TimedOut
+from softgen.threads.programs import DispatchProgram
 from softgen.threads.reference import ReferenceGroup
 from softgen.threads.world import PLAIN
 
@@ -44,23 +43,13 @@ class StoresSeen:
             self.meet |= any(seen.setdefault(address, access.sender) is not access.sender for address in access.addresses.tolist())
 
 
-class InterleavingDispatcher(ObservedDispatcher):
-    """Looks at the first dispatch of each kernel, before it runs."""
+class InterleavingDispatcher(FirstDispatches):
+    """A dispatcher that looks for threads that store to the same bytes, and lets them take turns."""
 
-    def __init__(self, engine: str, position: Callable[[], Position]) -> None:
-        super().__init__(engine, PLAIN)
-        self.position = position
-        self.findings: list[Finding] = []
-        self._looked = set[str]()
+    def wants(self, dispatch: ThreadDispatch) -> bool:
+        return dispatch.stage == "cs"
 
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
-        program = load(context, dispatch)
-        if program.title not in self._looked and dispatch.stage == "cs":
-            self._looked.add(program.title)
-            self._look(context, dispatch, program, timed_out)
-        return super().run(context, dispatch, timed_out)
-
-    def _look(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> None:
+    def look(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> None:
         before = MemorySnapshot(context.space)
         try:
             count = self._alone(context, dispatch, program, timed_out)

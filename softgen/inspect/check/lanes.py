@@ -6,14 +6,14 @@ groups run once more with the lowest winning, and memory is compared: what is st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from softgen.errors import SoftgenError
 from softgen.inspect.check.finding import ERROR, Finding
-from softgen.inspect.check.observed import ObservedDispatcher, observe
+from softgen.inspect.check.observed import FirstDispatches, observe
 from softgen.inspect.check.replays import Opener
 from softgen.inspect.check.turns import Turns
 from softgen.position import Position
@@ -21,8 +21,8 @@ from softgen.shared_functions.dataport.watched import LOWEST_WINS, MemoryAccess
 from softgen.threads import places
 from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.compare.snapshot import MemorySnapshot
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
-from softgen.threads.programs import DispatchProgram, load
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch, TimedOut
+from softgen.threads.programs import DispatchProgram
 from softgen.threads.reference import ReferenceGroup
 from softgen.threads.world import PLAIN
 
@@ -73,23 +73,10 @@ class LaneWatch:
         return None
 
 
-class LaneDispatcher(ObservedDispatcher):
-    """Looks at the first dispatch of each kernel, before it runs."""
+class LaneDispatcher(FirstDispatches):
+    """A dispatcher that looks for lanes of one message that store different values to a byte."""
 
-    def __init__(self, engine: str, position: Callable[[], Position]) -> None:
-        super().__init__(engine, PLAIN)
-        self.position = position
-        self.findings: list[Finding] = []
-        self._looked = set[str]()
-
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
-        program = load(context, dispatch)
-        if program.title not in self._looked:
-            self._looked.add(program.title)
-            self._look(context, dispatch, program, timed_out)
-        return super().run(context, dispatch, timed_out)
-
-    def _look(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> None:
+    def look(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> None:
         before, found = MemorySnapshot(context.space), LaneWatch(program, lowest=False)
         groups = self._run_groups(context, dispatch, found, dispatch.groups, timed_out)
         plain = before.changed()

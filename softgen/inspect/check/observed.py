@@ -11,11 +11,12 @@ from typing import TypeVar
 
 from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError
-from softgen.inspect.check.finding import NOWHERE
+from softgen.inspect.check.finding import NOWHERE, Finding
 from softgen.position import Position
 from softgen.streamer.execute import Streamer
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import DispatchProgram, load
 from softgen.threads.workers.kept_loop import KeptLoop, LoopCache
 from softgen.threads.world import PLAIN, World
 from softgen.trace.replay import events
@@ -65,6 +66,31 @@ class ObservedDispatcher(EngineDispatcher):
                 context.space.write(at, bytes([self.world.fill]) * found)
             except GpuFault:
                 return
+
+
+class FirstDispatches(ObservedDispatcher):
+    """A dispatcher that looks at the first dispatch of each kernel, before it runs. Subclasses say what they look for."""
+
+    def __init__(self, engine: str, position: Callable[[], Position]) -> None:
+        super().__init__(engine, PLAIN)
+        self.position = position
+        self.findings: list[Finding] = []
+        self._looked = set[str]()
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterable[Finished]:
+        program = load(context, dispatch)
+        if program.title not in self._looked and self.wants(dispatch):
+            self._looked.add(program.title)
+            self.look(context, dispatch, program, timed_out)
+        return super().run(context, dispatch, timed_out)
+
+    def wants(self, dispatch: ThreadDispatch) -> bool:
+        """Whether dispatches of this kind are looked at."""
+        return True
+
+    def look(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, timed_out: TimedOut) -> None:
+        """Find what there is; memory is as it was afterwards."""
+        raise NotImplementedError
 
 
 ObserverT = TypeVar("ObserverT", bound=ObservedDispatcher)

@@ -1,4 +1,4 @@
-"""Groups on the interpreter for so many instructions: what takes longer is not looked at."""
+"""Groups that take turns on the interpreter, for a bounded number of instructions: what takes longer is not looked at."""
 
 from __future__ import annotations
 
