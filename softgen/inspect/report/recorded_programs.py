@@ -1,4 +1,4 @@
-"""The OpenCL programs that were compiled while a capture was recorded: a folder of it."""
+"""The folder of a recording with the OpenCL programs that were compiled meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler fills in after a writer of payloads: fields by slot, and a byte in what hardware leaves undefined."""
+"""Payload fields that the scheduler fills in after the payload is written: those of a slot, and what hardware leaves undefined."""
 
 from __future__ import annotations
 

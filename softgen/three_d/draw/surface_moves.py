@@ -62,9 +62,9 @@ class FoundEntry(NamedTuple):
         return self.surface != self.held if self.entry.size else self.value != int(self.entry.value)
 
 
-def differ_elsewhere(gen: float, one: bytes, other: bytes) -> bool:
+def differ_elsewhere(gen: float, held: bytes, found: bytes) -> bool:
     """Whether two surface states differ in more than the numbers of plain images."""
-    return bool((int.from_bytes(one, "little") ^ int.from_bytes(other, "little")) & ~numbers_mask(gen))
+    return bool((int.from_bytes(held, "little") ^ int.from_bytes(found, "little")) & ~numbers_mask(gen))
 
 
 class SurfaceMoves:

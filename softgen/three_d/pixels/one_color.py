@@ -1,4 +1,4 @@
-"""Draws that give all pixels one colour, as drivers clear surfaces: a block of a rectangle has a thread, the rest is filled (one_color.c).
+"""Rectangles of one colour, as drivers clear surfaces: one block of each has a thread, the rest is filled (one_color.c).
 
     if writes_one_color(program, payload):      # a shader whose colour is the same for all of an object
         plan = one_color(state, raster, targets)

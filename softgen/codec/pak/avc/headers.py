@@ -1,4 +1,4 @@
-"""Where slice headers of H.264 end, by the parameter sets that came before: Skylake's VDENC is given the header of the first slice alone.
+"""The length of H.264 slice headers, by the parameter sets that came before: Skylake's VDENC is given the header of the first slice alone.
 
 In:  payloads of MFX_PAK_INSERT_OBJECT. Out: the length of a slice header. Programs append ones to it, up to the byte at which data of
      CABAC begin; the headers of later slices, with a longer first_mb_in_slice, end elsewhere in a byte.
